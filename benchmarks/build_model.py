@@ -1,10 +1,12 @@
-"""Make simlte-longformer or simlte-bert anew, in the way that the ones were made which come with the package.
+"""Make simlte-longformer, simlte-bert or simlte-static anew, in the way that those of the package were made.
 
-all-MiniLM-L6-v2, reading piece by piece, teaches one pass over whole documents; see
+For the first two all-MiniLM-L6-v2, reading piece by piece, teaches one pass over whole documents; see
 :mod:`benchmarks.builder.distillation`. On one CPU core, in bfloat16, simlte-longformer took an hour and a half (3,000
-articles) and simlte-bert a quarter of an hour (1,000). Needs ``peft`` (extra ``dev``)::
+articles) and simlte-bert a quarter of an hour (1,000). Needs ``peft`` (extra ``dev``). simlte-static is distilled, and
+trained by DocSplit (:mod:`benchmarks.builder.static_model`)::
 
     python -m benchmarks.build_model simlte-longformer articles.parquet --limit 3000 --bf16 --output FOLDER
+    python -m benchmarks.build_model simlte-static articles.parquet --limit 12000 --output FOLDER
 """
 
 from __future__ import annotations
@@ -13,9 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.builder.distillation import build_model
+from benchmarks.builder.static_model import build_static
 from benchmarks.records import make_parser
 from simlte_st.data import read_documents
-from simlte_st.models.names import OWN_MODELS, usage_example
+from simlte_st.models.names import OWN_MODELS, OWN_STATIC, usage_example
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -26,13 +29,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--text-column", metavar="NAME", help="column of the text (default: the usual ones)")
     parser.add_argument("--id-column", metavar="NAME", help="column of the ids (default: the usual ones)")
     parser.add_argument("--limit", type=int, metavar="N", help="use no more than N documents")
-    parser.add_argument("--max-steps", type=int, metavar="N", help="stop after N steps (default: one pass)")
+    parser.add_argument(
+        "--max-steps", type=int, metavar="N", help="stop after N steps (default: one pass; simlte-static: 300)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--overwrite", action="store_true", help="replace the model at FOLDER")
     options = parser.parse_args(arguments)
     documents = read_documents(
         options.source, text_column=options.text_column, id_column=options.id_column, limit=options.limit
     )
+    if options.name == OWN_STATIC:
+        made = build_static(
+            documents, options.output, max_steps=options.max_steps, seed=options.seed, overwrite=options.overwrite
+        )
+        print(made.summary())
+        return
     build = build_model(
         options.name,
         documents,

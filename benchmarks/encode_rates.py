@@ -26,7 +26,7 @@ from benchmarks.timing import side_by_side
 from simlte_st.data import read_documents
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.base import load_model
-from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE
+from simlte_st.models.names import OWN_ENCODERS, PACKAGED_BASE
 from simlte_st.models.parts import encode_counted
 
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
@@ -34,7 +34,7 @@ LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
 
 def main(argv: list[str] | None = None) -> None:
     parser = make_parser(__doc__, "--output", "--bf16")
-    parser.add_argument("--models", nargs="+", default=[PACKAGED_BASE, *OWN_MODELS])
+    parser.add_argument("--models", nargs="+", default=[PACKAGED_BASE, *OWN_ENCODERS])
     parser.add_argument("--lengths", type=int, nargs="+", default=[*LENGTHS])
     parser.add_argument("--tokens", type=int, default=8192, help="of the documents of one turn (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="turns")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from benchmarks.builder.account import Build
 from benchmarks.models_page import AT_256, CHUNKED, CLASSED, FULL_TITLE, REFERENCES, ROWS, WORDS
 from simlte_st.files import atomic_path, read_json
-from simlte_st.models.names import OWN_MODELS
+from simlte_st.models.names import OWN_ENCODERS
 from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, FOLDER
 
 TEXT = "Articles of English Wikipedia, 2014"
@@ -19,7 +19,7 @@ CHOSEN = "The weights of positions (power 0.25) were chosen among 0, 0.25, 0.5 a
 def write_cards(page: Sequence[str]) -> None:
     """Write the cards anew."""
     taken = [line.replace("## ", "### ", 1) for line in page[2 : page.index(FULL_TITLE)]]
-    for name in OWN_MODELS:
+    for name in OWN_ENCODERS:
         with atomic_path(FOLDER / name / CARD_FILE) as path:
             path.write_text(card(name, [*rows_of(name, taken), CHOSEN]), encoding="utf-8")
 

@@ -20,7 +20,7 @@ from benchmarks.records import difference, environment_lines, environments, with
 from benchmarks.timing import ratio, spread
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import atomic_path, write_json
-from simlte_st.models.names import OWN_MODELS
+from simlte_st.models.names import OWN_ENCODERS
 
 TFIDF, LSA, BM25 = "TF-IDF", "LSA", "BM25"
 WORDS = (TFIDF, LSA, BM25)
@@ -30,7 +30,7 @@ REFERENCES = (AT_256, CHUNKED)
 
 WITH_LSA = " + LSA"
 BERT_CHUNKED = "simlte-bert chunk-mean"
-MODELS = (AT_256, CHUNKED, LONGFORMER, *OWN_MODELS, BERT_CHUNKED)
+MODELS = (AT_256, CHUNKED, LONGFORMER, *OWN_ENCODERS, BERT_CHUNKED)
 ROWS = (*WORDS, *(f"{model}{suffix}" for model in MODELS for suffix in ("", WITH_LSA)))
 """Rows of the table, in order."""
 

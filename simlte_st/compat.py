@@ -10,6 +10,7 @@ import inspect
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -23,6 +24,7 @@ from simlte_st.errors import ModelError
 if TYPE_CHECKING:  # sentence_transformers may be half imported when this module is
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
     from sentence_transformers.base.modules import Transformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 _LM_HEAD = ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder")
 MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
@@ -51,6 +53,18 @@ MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
 
 NO_LIMIT = 10**9
 """Far below the length that a tokenizer without a limit states: transformers' ``VERY_LARGE_INTEGER``, 1e30."""
+
+_STATIC_NAMES = tuple(
+    f"sentence_transformers.{place}StaticEmbedding"
+    for place in (
+        "models.",
+        "models.static_embedding.",
+        "models.StaticEmbedding.",
+        "sentence_transformer.modules.",
+        "sentence_transformer.modules.static_embedding.",
+    )
+)
+"""What ``modules.json`` may call sentence-transformers' table of token vectors."""
 
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 """sentence-transformers' names of a prompt for documents."""
@@ -114,8 +128,7 @@ def tokens_read(features: Any, special: int) -> list[int] | None:
 
 def encodes_here(model: SentenceTransformer) -> bool:
     """Return whether ``encode`` calls the model's own ``forward``, not a compiled or distributed one."""
-    alone = model._compiled_call_impl is None and model._distributed_inference is None
-    return alone and model.transformers_model is not None
+    return model._compiled_call_impl is None and model._distributed_inference is None
 
 
 def default_prompt(model: SentenceTransformer) -> str:
@@ -211,7 +224,32 @@ def load_stock(source: str, classes: Sequence[type[torch.nn.Module]], **options:
 
 
 def _by_reference(classes: Sequence[type[torch.nn.Module]]) -> dict[str, type[torch.nn.Module]]:
-    return {f"{module.__module__}.{module.__qualname__}": module for module in classes}
+    own = {f"{module.__module__}.{module.__qualname__}": module for module in classes}
+    return own | dict.fromkeys(_STATIC_NAMES, static_loader())
+
+
+@cache
+def static_loader() -> type[StaticEmbedding]:
+    """Return a class whose ``load`` makes a stock ``StaticEmbedding`` in float32 that reads texts to their end.
+
+    model2vec keeps tables in 8 or 16 bits too, of which torch takes no means or no gradients, and writes its default
+    limit of 512 tokens into the tokenizer.
+    """
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+    class Loader(StaticEmbedding):
+        @classmethod
+        def load(cls, *args: Any, **options: Any) -> Any:
+            made = super().load(*args, **options)
+            made.embedding.float()
+            made.tokenizer.no_truncation()
+            return made
+
+        @staticmethod
+        def _fold_model2vec_weights(embeddings: Any, *args: Any) -> Tensor:
+            return StaticEmbedding._fold_model2vec_weights(torch.as_tensor(embeddings).float(), *args)
+
+    return Loader
 
 
 def onednn_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -40,6 +40,8 @@ class Setting:
     metavar: str | None = None
     flag: str | None = None
     flag_help: str | None = None
+    off: str | None = None
+    off_help: str | None = None
     aliases: tuple[str, ...] = ()
     formerly: tuple[str, ...] = ()
     decisive: bool = True
@@ -55,7 +57,8 @@ def setting(default: Any, help: str, **others: Any) -> Any:
         help: One line for ``--help`` and for the reference, without a full stop; other settings in double backticks.
         **others: Fields of :class:`Setting`. ``least``, ``most``, ``above`` and ``below`` bound numbers (whole numbers
             are at least 1 by default). ``metavar`` and ``flag`` name the option where the field's name and type do
-            not; ``flag_help`` explains it where it switches something off. ``aliases`` has other flags of the option,
+            not; ``flag_help`` explains it where it switches something off. ``off`` is a flag for False beside one for
+            True, where None is neither, and ``off_help`` explains it. ``aliases`` has other flags of the option,
             ``formerly`` older names of the keyword argument, which warn. ``decisive=False`` is for what a run may be
             resumed with another value of, ``option=False`` for what no command line has; ``default_help`` explains a
             default of None.

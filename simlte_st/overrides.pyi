@@ -125,6 +125,7 @@ class PresetOverrides(TypedDict, total=False):
     epochs: float
     steps: int | None
     scale: float
+    symmetric: bool
     mlm_weight: float
     mlm_probability: float
     mlm_input: typing.Literal["separate", "shared"]
@@ -185,9 +186,21 @@ class SourceOverrides(TypedDict, total=False):
     max_characters: int
     metadata: bool
 
+class StaticOverrides(TypedDict, total=False):
+    device: str | None
+    progress: bool
+    overwrite: bool
+    text_column: str | None
+    id_column: str | None
+    encoding: str
+    limit: int | None
+    dimension: int
+    words: int
+
 class TrainOverrides(TypedDict, total=False):
     seed: int
     base: str | os.PathLike[str] | None
+    static: bool | None
     preset: str | simlte_st.training.config.Preset
     settings: collections.abc.Mapping[str, typing.Any]
     segmenter: str | simlte_st.data.segmenters.Segmenter
@@ -217,6 +230,7 @@ class TrainOverrides(TypedDict, total=False):
     epochs: float | None
     steps: int | None
     scale: float | None
+    symmetric: bool | None
     mlm_weight: float | None
     mlm_probability: float | None
     mlm_input: typing.Literal["separate", "shared"] | None
@@ -232,6 +246,7 @@ class TrainOverrides(TypedDict, total=False):
 class TrainingOverrides(TypedDict, total=False):
     seed: int
     base: str | os.PathLike[str] | None
+    static: bool | None
     preset: str | simlte_st.training.config.Preset
     settings: collections.abc.Mapping[str, typing.Any]
     segmenter: str | simlte_st.data.segmenters.Segmenter

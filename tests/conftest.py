@@ -22,7 +22,7 @@ from hypothesis import settings
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
-from support import make_document, make_tokenizer
+from support import make_document, make_static_model, make_tokenizer
 from transformers import BertConfig, BertForMaskedLM, set_seed
 
 # The same examples everywhere, and a busy machine may take its time: a failure is one that comes again.
@@ -109,3 +109,17 @@ def model(encoder_path: Path) -> SentenceTransformer:
     """A fresh tiny sentence encoder, on the CPU."""
     torch.manual_seed(0)
     return SentenceTransformer(str(encoder_path), device="cpu")
+
+
+@pytest.fixture(scope="session")
+def static_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny static embedding as sentence-transformers saves it: a vector of 32 dimensions for each word."""
+    path = tmp_path_factory.mktemp("models") / "tiny-static"
+    make_static_model().save_pretrained(str(path))
+    return path
+
+
+@pytest.fixture
+def static_model() -> SentenceTransformer:
+    """A fresh tiny static embedding."""
+    return make_static_model()

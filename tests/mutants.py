@@ -98,8 +98,8 @@ MUTANTS = [
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", '["intercept"] - np', '["intercept"] + np'),
     ("simlte_st/evaluation/structure.py", "test_structure.py", "firsts, count), words[1]", "firsts, count), words[0]"),
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "or self.scored < FEWEST else", "else"),
-    ("simlte_st/evaluation/compare.py", "test_compare.py", "share < 1 - CUT_SHARE", "share < CUT_SHARE"),
-    ("simlte_st/evaluation/compare.py", "test_compare.py", "max(made, key=lambda each", "min(made, key=lambda each"),
+    ("simlte_st/evaluation/bench.py", "test_compare.py", "share < 1 - CUT_SHARE", "share < CUT_SHARE"),
+    ("simlte_st/evaluation/candidates.py", "test_compare.py", "max(made, key=lambda each", "min(made, key=lambda each"),
     (
         "simlte_st/modules/latent_semantic_analysis.py", "test_latent_semantic_analysis.py",
         "documents - squares[0]) / max(1, documents - 1)", "documents) / max(1, documents - 1)",

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
+from support import make_tokenizer
 
 from simlte_st.models import shipped
+from simlte_st.models.model2vec import TOKENIZER, save_compressed
 from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, DIFFERENCE_FILE, add_difference, linear_weights, untrained
 
-BERT, LONGFORMER = "simlte-bert", "simlte-longformer"
+BERT, LONGFORMER, STATIC = "simlte-bert", "simlte-longformer", "simlte-static"
 
 
 def cosines(first: SentenceTransformer, second: SentenceTransformer, texts: list[str]) -> torch.Tensor:
@@ -35,3 +38,16 @@ def ship(name: str, start: Path, seed: int = 0, rank: int = 2) -> SentenceTransf
     (folder / CARD_FILE).write_text(f"# {name} {seed}\n", encoding="utf-8")
     (folder / BUILD_FILE).write_text(f'{{"seed": {seed}}}\n', encoding="utf-8")
     return model
+
+
+def ship_static(seed: int = 0) -> Path:
+    """Put a static model, drawn at random, where that of the package is; give that folder."""
+    folder, tokenizer = shipped.FOLDER / STATIC, make_tokenizer().backend_tokenizer
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = np.random.default_rng(seed).standard_normal((tokenizer.get_vocab_size(), 12), dtype=np.float32)
+    drawn[tokenizer.token_to_id("[UNK]")] = 0
+    save_compressed(folder, drawn * np.linspace(0.01, 1, len(drawn), dtype=np.float32)[:, None])
+    tokenizer.save(str(folder / TOKENIZER))
+    (folder / CARD_FILE).write_text(f"# {STATIC} {seed}\n", encoding="utf-8")
+    (folder / BUILD_FILE).write_text(f'{{"seed": {seed}}}\n', encoding="utf-8")
+    return folder

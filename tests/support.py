@@ -8,7 +8,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from safetensors.numpy import save_file
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
@@ -52,6 +56,42 @@ def make_tokenizer(words: list[str] = WORDS, max_length: int = 64) -> PreTrained
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     return as_fast(tokenizer, max_length)
+
+
+def make_static_model(dimension: int = 32) -> SentenceTransformer:
+    """Make a static embedding of the made-up words, as model2vec distils one: a table, the mean, and length 1."""
+    tokenizer = make_tokenizer().backend_tokenizer
+    tokenizer.enable_truncation(8)  # as model2vec writes it, with 512 tokens
+    table = torch.randn(tokenizer.get_vocab_size(), dimension, generator=torch.Generator().manual_seed(0))
+    return SentenceTransformer(modules=[StaticEmbedding(tokenizer, table), Normalize()], device="cpu")
+
+
+def write_model2vec(path: Path, model: SentenceTransformer, kind: str, modules: bool = True) -> np.ndarray:
+    """Write a static embedding in model2vec's format, and return the table that is to be read from it.
+
+    ``kind`` is the table's dtype, or ``"mapped"`` for one that tokens share the rows of, with a weight for each token.
+    """
+    path.mkdir(parents=True)
+    table = model[0].embedding.weight.detach().numpy()
+    tensors, read = {"embeddings": table.astype(np.float32 if kind == "mapped" else kind)}, table
+    if kind == "int8":
+        tensors = {"embeddings": np.round(table / np.abs(table).max() * 127).astype(np.int8)}
+    read = tensors["embeddings"].astype(np.float32)
+    if kind == "mapped":
+        rows, weights = np.arange(len(table)) // 2, np.linspace(0.5, 2, len(table), dtype=np.float32)
+        tensors |= {"mapping": rows, "weights": weights}
+        read = table[rows] * weights[:, None]
+    save_file(tensors, path / "model.safetensors")
+    model.tokenizer.save(str(path / "tokenizer.json"))
+    (path / "config.json").write_text(json.dumps({"model_type": "model2vec", "normalize": True, "max_length": 8}))
+    if modules:
+        kinds = {"StaticEmbedding": ".", "Normalize": "1_Normalize"}
+        entries = [
+            {"idx": number, "name": str(number), "path": place, "type": f"sentence_transformers.models.{name}"}
+            for number, (name, place) in enumerate(kinds.items())
+        ]
+        (path / "modules.json").write_text(json.dumps(entries))
+    return read
 
 
 class Runs:

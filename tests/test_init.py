@@ -14,7 +14,7 @@ import simlte_st.training
 NAMES = {
     "CachedMultipleNegativesRankingMLMLoss", "DocSplit", "DocSplitTransform", "Index",
     "MultipleNegativesRankingMLMLoss", "SentenceTransformer", "compare", "encode_documents", "explore",
-    "load_onnx", "read_documents", "train", "trainer_callbacks",
+    "load_onnx", "read_documents", "to_static", "train", "trainer_callbacks",
 }  # fmt: skip
 
 

@@ -14,12 +14,14 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.bank.recipes import RECIPES, Corpus, Rival, embed, load_base, prepare, train, train_by_rival
 from benchmarks.bank.sets import BankSet
+from benchmarks.bank.static import StaticRecipe, train_static
 from benchmarks.grid.work import Work
 from simlte_st.evaluation import split_half_views
 from simlte_st.evaluation.comparison import HALF_LENGTH
 from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.models.static import is_static
 
 READ = 256
 """Tokens read of a whole document when it is embedded."""
@@ -36,7 +38,7 @@ ORDER = (*UNTRAINED, *RECIPES)
 
 STAGED = (
     "docsplit", "docsplit-cls", "crop", "simcse", "tsdae", "contrastive tension", "teacher", "smooth", "tuned",
-    "tuned, relation 1",
+    "tuned, relation 1", "static docsplit", "static docsplit, temperature 0.1, 3e-3, 300 steps",
 )  # fmt: skip
 """Recipes of which an encoder is also kept after a third of the steps (but of rivals), and half way back to the base:
 of the first seed. Later seeds keep what a recipe is for: the end of training, and of ``"tuned"`` half way back."""
@@ -80,16 +82,16 @@ class Bank:
         return split_half_views(data.held, budget=HALF)
 
     def make(self, name: str, recipes: Sequence[str], seeds: Sequence[int]) -> None:
-        """Make what is missing of a set."""
-        data = self.sets[name]
-        wanted = [(recipe, seed) for seed in seeds for recipe in recipes]
+        """Make what is missing of a set, by those of the recipes that are for the kind of model that the base is."""
+        data, base = self.sets[name], load_model(self.base).model
+        fitting = [recipe for recipe in recipes if isinstance(RECIPES[recipe], StaticRecipe) == is_static(base)]
+        wanted = [(recipe, seed) for seed in seeds for recipe in fitting]
         missing = [pair for pair in wanted if self.find(name, *pair) is None]
         if not missing and self.find(name, BASE, 0) is not None:
             return
-        base = load_model(self.base).model
         corpus = prepare(base, data.train, self.bf16)
         halves = self.halves(data)
-        for entry, pooling in UNTRAINED.items():
+        for entry, pooling in ({BASE: "keep"} if is_static(base) else UNTRAINED).items():
             self._keep(name, entry, 0, partial(self._untrained, pooling), halves)
         for recipe, seed in missing:
             began = time.perf_counter()
@@ -99,12 +101,16 @@ class Bank:
     def _train(self, recipe: str, seed: int, corpus: Corpus) -> Iterator[tuple[str, SentenceTransformer]]:
         settings = RECIPES[recipe]
         staged = recipe in STAGED and seed == 0
-        model, start = (load_base(self.base, settings.pooling, seed) for _ in range(2))
+        model, start = (load_base(self.base, getattr(settings, "pooling", "keep"), seed) for _ in range(2))
         if isinstance(settings, Rival):
             model = train_by_rival(settings, corpus, self.steps, seed, self.bf16, self.base)
         else:
             steps = settings.steps or self.steps
-            for step in train(model, settings, corpus, steps, seed, self.bf16):
+            for step in (
+                train_static(model, settings, corpus.documents, seed)
+                if isinstance(settings, StaticRecipe)
+                else train(model, settings, corpus, steps, seed, self.bf16)
+            ):
                 if staged and step == steps // 3:
                     yield "third", model
         yield "", model

@@ -14,6 +14,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional
 
+from benchmarks.bank.static import STATIC_RECIPES, StaticRecipe
 from benchmarks.bank.teacher import LEAST_TOKENS, NEIGHBOURS, TeacherLoss, nearest, smoothed
 from benchmarks.builder.lora import add_lora
 from benchmarks.nli.training import WEIGHT
@@ -27,6 +28,7 @@ from simlte_st.data.sentences import segment_documents, tokenizer_counter
 from simlte_st.losses import ReconstructionLoss
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.models.static import is_static
 from simlte_st.modules import TokenAttention
 from simlte_st.training.config import Pooling
 from simlte_st.training.dropout import set_dropout
@@ -97,7 +99,7 @@ WARM = replace(DOCSPLIT, temperature=0.5)
 FASTER = replace(WARM, learning_rate=3e-5)
 TEACHER = Recipe(contrast=0.0, teacher=1.0, learning_rate=1e-4)
 TUNED = replace(TEACHER, smooth=0.5, relation=0.3)
-RECIPES: dict[str, Recipe | Rival] = {
+RECIPES: dict[str, Recipe | Rival | StaticRecipe] = {
     "docsplit": DOCSPLIT,
     "docsplit-cls": replace(DOCSPLIT, pooling="cls", learning_rate=5e-5),
     "docsplit, token attention": replace(FASTER, pooling=TOKEN_ATTENTION),
@@ -132,7 +134,8 @@ RECIPES |= {
     for tokens in (64, 256)
     if (steps, tokens) != (30, 64)
 }
-"""Every recipe by name; the last ones are the default at other lengths of training and of views."""
+RECIPES |= STATIC_RECIPES
+"""Every recipe by name; the last ones are the default at other lengths of training and of views, and static ones."""
 
 
 @dataclass(frozen=True)
@@ -166,9 +169,10 @@ def prepare(base: SentenceTransformer, documents: Sequence[Document], bf16: bool
 
 
 def embed(model: SentenceTransformer, texts: Sequence[str], tokens: int, bf16: bool) -> np.ndarray:
-    """Embed texts; rows of length 1, float32."""
+    """Embed texts, their first tokens, or all by static embeddings; rows of length 1, float32."""
     model.eval()
-    model.max_seq_length = tokens
+    if not is_static(model):
+        model.max_seq_length = tokens
     with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
         found = model.encode(list(texts), show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True)
     return np.asarray(found, dtype=np.float32)
@@ -289,7 +293,8 @@ class Objective(nn.Module):
 
 def load_base(base: str, pooling: str, seed: int = 0) -> SentenceTransformer:
     """Load the base with a recipe's pooling; the seed decides the first weights of token attention."""
-    model = load_model(base, "mean" if pooling == TOKEN_ATTENTION else pooling).model
+    # A static model may come in 16 bits, in which Adam divides by zero.
+    model = load_model(base, "mean" if pooling == TOKEN_ATTENTION else pooling).model.float()
     if pooling == TOKEN_ATTENTION:
         model[1] = TokenAttention(model[0].get_embedding_dimension(), s_max=Recipe.tokens, seed=seed)
     return model

@@ -111,8 +111,8 @@ class Build:
         lines = [
             *self._header(hours),
             f"# {self.name}", "",
-            _wrapped(f"**Better than its base?** {verdict}"), "",
-            _wrapped(f"{self.name} gives {_IS[self.name]}"), "",
+            wrapped(f"**Better than its base?** {verdict}"), "",
+            wrapped(f"{self.name} gives {_IS[self.name]}"), "",
             f"- **Base model:** [{HUB_BASE}](https://huggingface.co/{HUB_BASE})", "",
             "## Usage", "",
             "```python",
@@ -120,9 +120,9 @@ class Build:
             f'model = SentenceTransformer("{self.name}")',
             'embeddings = model.encode(["A long document ...", "Another one ..."])',
             "```", "",
-            _wrapped(f"{_LOADS[self.name]} {adapt}"), "",
+            wrapped(f"{_LOADS[self.name]} {adapt}"), "",
             "## How it was made", "",
-            _wrapped(made), "",
+            wrapped(made), "",
             f"- Text: {text}: {self.documents:,}, of which {self.tokens:,} tokens were seen, one pass; SHA-256 of ids "
             f"and texts `{self.sha256}`",
             f"- Steps: {self.steps:,} of at most {recipe['batch_tokens']:,} tokens, AdamW, learning rate "
@@ -134,9 +134,9 @@ class Build:
             f"{' --bf16' * (self.dtype == 'bfloat16')} --output FOLDER`", "",
             *((RESULTS_TITLE, "", *results, "") if results else ()),
             LIMITS_TITLE, "",
-            _wrapped(f"English. {_LIMITS[self.name]}"), "",
+            wrapped(f"English. {_LIMITS[self.name]}"), "",
             "## Licences", "",
-            _wrapped(f"Base (all-MiniLM-L6-v2) and adapters: Apache-2.0. {licence}".strip()), "",
+            wrapped(f"Base (all-MiniLM-L6-v2) and adapters: Apache-2.0. {licence}".strip()), "",
         ]  # fmt: skip
         return "\n".join(lines)
 
@@ -159,5 +159,6 @@ class Build:
         return [*lines, "---", ""]
 
 
-def _wrapped(text: str) -> str:
+def wrapped(text: str) -> str:
+    """Break a paragraph into lines."""
     return fill(text, 120, break_long_words=False, break_on_hyphens=False)

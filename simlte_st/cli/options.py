@@ -88,7 +88,11 @@ def _add_option(
     """Add an option; an ``optional`` one is None where it is not given, whatever its field's default is."""
     entry, default = setting_of(item), None if optional else default_of(item)
     options: dict[str, Any] = {"dest": item.name, "default": default}
-    if bool in kinds:
+    if entry.off is not None:
+        group = group.add_mutually_exclusive_group()
+        group.add_argument(entry.off, help=entry.off_help, **options, action="store_false")
+        options["action"] = "store_true"
+    elif bool in kinds:
         on = argparse.BooleanOptionalAction if default is None else "store_true"
         options["action"] = "store_false" if default is True else on
     elif len(literal := [kind for kind in kinds if kind is not type(None)]) == 1 and get_origin(literal[0]) is Literal:

@@ -70,13 +70,14 @@ class CommandParser(argparse.ArgumentParser):
         return parsed, unknown
 
     def flags(self) -> dict[str, str]:
-        """Return the option or positional argument of each parameter of the library."""
+        """Return the option or positional argument of each parameter of the library, and what makes it False."""
         flags = {
             action.dest: action.option_strings[0] if action.option_strings else str(action.metavar or action.dest)
             for action in self._actions
             if action.nargs != argparse.PARSER
         }
-        return flags | self.parameters
+        negative = (action for action in self._actions if action.const is False)
+        return flags | {f"{action.dest}=False": action.option_strings[0] for action in negative} | self.parameters
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Raise an error that suggests the nearest choice."""

@@ -17,6 +17,7 @@ from simlte_st.data.config import ReadConfig, SourceConfig
 from simlte_st.data.document import Document, content_id
 from simlte_st.data.names import composed, name_of
 from simlte_st.data.report import ReadReport
+from simlte_st.data.segmenters import peek
 from simlte_st.data.sources import Source, open_source
 from simlte_st.data.tables import NOT_A_STRING, Columns, Row, Skip
 from simlte_st.data.text_files import TOO_LONG, BrokenSourceError, check_encoding
@@ -132,6 +133,7 @@ class DocumentReader:
         self._remembers = remember
         self._started = False
         self._has_labels = False
+        self._begun: Iterator[Document] | None = None
 
     def __repr__(self) -> str:
         return f"DocumentReader({self._source.name})"
@@ -150,6 +152,9 @@ class DocumentReader:
 
     def __iter__(self) -> Iterator[Document]:
         """Read the source from its beginning."""
+        if (begun := self._begun) is not None:
+            self._begun = None
+            return begun
         if self._source.once and self._started:
             raise DataError(
                 f"{self._source.name} is an iterator, which can be read only once, and it was. Pass a list, a "
@@ -159,6 +164,11 @@ class DocumentReader:
         self.report = ReadReport(self._source.name)
         self.unread, self.unnamed = set(), 0
         return self._documents(self.report)
+
+    def peek(self) -> list[Document]:
+        """Return the first documents, a million characters; the next iteration does not read them again."""
+        first, self._begun = peek(self, lambda document: len(document.text))
+        return first
 
     def _documents(self, report: ReadReport) -> Iterator[Document]:
         ids, texts = _Ids() if self._remembers else None, array("Q")

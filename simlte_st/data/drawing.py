@@ -119,6 +119,8 @@ def render(document: SegmentedDocument, spans: Sequence[Span]) -> str:
 
 def count_seen(document: SegmentedDocument, views: ViewSpans, budget: int | None) -> int:
     """Return the number of the document's tokens in a view that the tokenizer does not truncate at ``budget``."""
+    if budget is None and all(span.stop is None for spans in views for span in spans):  # nothing of them is partly seen
+        return sum(document.tokens[sentence] for sentence in {span.sentence for spans in views for span in spans})
     parts: dict[int, list[tuple[float, float]]] = {}  # of each sentence, as shares of it: 0 to 1 is all of it
     for spans in views:
         left = float("inf") if budget is None else float(budget)

@@ -20,7 +20,7 @@ from simlte_st.data.segmenters import Segmenter, make_segmenter, peek
 from simlte_st.errors import DataError
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+    from simlte_st.data.tokens import AnyTokenizer
 
 MAX_WORDS = 64
 """Words of the longest sentence that stays whole: about 85 tokens, so that views of 128 tokens hold several."""
@@ -100,8 +100,7 @@ def _at_stops(text: str) -> Iterator[str]:
 def _bounded(text: str, max_words: int) -> Iterator[str]:
     if not text:
         return
-    spans = word_spans(text)
-    if len(spans) <= max_words:
+    if count_words(text) <= max_words:
         yield text
         return
     for separator in (_LINE, _SEMICOLON):
@@ -110,6 +109,7 @@ def _bounded(text: str, max_words: int) -> Iterator[str]:
             for part in parts:
                 yield from _bounded(part, max_words)
             return
+    spans = word_spans(text)
     # Equal pieces, so that no rest of two words becomes a unit of its own.
     pieces = -(-len(spans) // max_words)
     bounds = [round(index * len(spans) / pieces) for index in range(pieces + 1)]
@@ -121,16 +121,13 @@ def _shorten(text: str) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def tokenizer_counter(tokenizer: PreTrainedTokenizerBase) -> TokenCounter:
-    """Return a counter of the tokens of a Hugging Face tokenizer."""
+def tokenizer_counter(tokenizer: AnyTokenizer) -> TokenCounter:
+    """Return a counter of the tokens of a tokenizer, transformers' or the one of a static embedding."""
+    from simlte_st.data.tokens import count_tokens
 
     def count(texts: Sequence[str]) -> list[int]:
-        counts: list[int] = []
-        for batch in in_batches(texts, len, TOKENIZED_CHARACTERS):
-            # verbose=False: no warning for sentences longer than the model's input
-            encoded = tokenizer(batch, add_special_tokens=False, return_attention_mask=False, verbose=False)
-            counts.extend(len(ids) for ids in encoded["input_ids"])
-        return counts
+        batches = in_batches(texts, len, TOKENIZED_CHARACTERS)
+        return [number for batch in batches for number in count_tokens(tokenizer, batch)]
 
     return count
 

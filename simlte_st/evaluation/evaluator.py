@@ -19,6 +19,7 @@ from simlte_st.compat import readable_tokens
 from simlte_st.config import check_count
 from simlte_st.models.loading import check_room
 from simlte_st.models.passes import TextReader
+from simlte_st.models.static import is_static
 from simlte_st.progress import counting_texts, progress_bar
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def reading_at_most(model: SentenceTransformer, max_seq_length: int | None) -> I
         check_count("max_seq_length", max_seq_length)
         check_room(model, max_seq_length, f"max_seq_length={max_seq_length} tokens")
     before = model.max_seq_length
-    if max_seq_length is None or before is None:  # without a limit there is no tokenizer whose limit could be set
+    # Without a limit, as a static embedding's, there is no tokenizer whose limit could be set.
+    if max_seq_length is None or before is None or is_static(model):
         yield
         return
     readable = readable_tokens(model)

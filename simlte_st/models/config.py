@@ -110,6 +110,18 @@ class LsaConfig(ReadConfig, SeedConfig, OverwriteConfig, ProgressConfig, DeviceC
 
 
 @dataclass(frozen=True, kw_only=True)
+class StaticConfig(ReadConfig, OverwriteConfig, ProgressConfig, DeviceConfig):
+    """How a model is distilled to a static one: one vector for each token, whose mean is a text's."""
+
+    heading: ClassVar[str] = "static embeddings"
+
+    dimension: int = setting(256, "dimensions; no more than the base has")
+    words: int = setting(
+        2000, "words of the documents to give a vector of their own, if the tokenizer cuts them into pieces", least=0
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ConvertConfig(OverwriteConfig):
     """How a model becomes one that reads long documents, besides the settings of the backbone."""
 

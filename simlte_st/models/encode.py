@@ -197,5 +197,6 @@ def _join_parts(parts: Path, output: Path, report: EncodingReport) -> None:
             table = pq.read_table(path)
             writer.write_table(table.select(schema.names).cast(schema))
             report.documents += len(table)
-            report.truncation.add(table["tokens"].to_numpy())
+            unknown = table["unknown"].to_numpy() if "unknown" in table.column_names else ()  # of an older version
+            report.truncation.add(table["tokens"].to_numpy(), unknown)
     discard(parts, output)

@@ -32,6 +32,7 @@ from simlte_st.models.cards import export_card
 from simlte_st.models.config import ExportConfig
 from simlte_st.models.names import shown_base
 from simlte_st.models.onnx_encoder import EXPORT_FILE, GRAPH_FILE, HEAD_FILE, OnnxEncoder, prompt_tokens
+from simlte_st.models.static import is_static
 from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
 
 if TYPE_CHECKING:
@@ -170,6 +171,11 @@ def _traceable(encoder: Any) -> nn.Module:
 
 def _graphs(model: SentenceTransformer, name: str) -> dict[str, _Graph]:
     """Return the graphs of a model by the names of their files."""
+    if is_static(model):
+        raise ModelError(
+            f"The model {name!r} is a table of token vectors, which needs no graph: model2vec.StaticModel and "
+            "sentence-transformers load its folder as it is."
+        )
     encoder, rest = cast(Any, model[0]).auto_model, list(model)[1:]
     if type(model[0]) is not Transformer:
         raise ModelError(

@@ -18,10 +18,11 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util import is_sentence_transformer_model
 
 from simlte_st.backbones.registry import backbone_of
-from simlte_st.compat import document_prompt, load_stock, readable_length, readable_tokens, taken_tokens
+from simlte_st.compat import NO_LIMIT, document_prompt, load_stock, readable_length, readable_tokens, taken_tokens
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
 from simlte_st.files import MODEL_FILE, is_model, valid_unicode
 from simlte_st.models.names import hub_repositories, not_loaded
+from simlte_st.models.static import is_static, model2vec_modules
 from simlte_st.modules import OWN_MODULES
 
 logger = logging.getLogger(__name__)
@@ -75,20 +76,29 @@ def load_from(
     if Path(source, "config_sentence_transformers.json").is_file() and not is_model(Path(source)):
         raise not_loaded(name, f"{MODEL_FILE} is missing, which says how it pools. Fetch or make it again.")
     try:
-        model = load_stock(source, OWN_MODULES, device=device, model_kwargs={} if dtype is None else {"dtype": dtype})
+        if (modules := model2vec_modules(source)) is not None:
+            model = SentenceTransformer(modules=modules, device=device)
+        else:
+            options = {} if dtype is None else {"dtype": dtype}
+            model = load_stock(source, OWN_MODULES, device=device, model_kwargs=options)
     except (MissingExtraError, MemoryError):
         raise
     except Exception as error:  # damaged files make the libraries raise anything anywhere
         raise not_loaded(name, _problem(error)) from (None if isinstance(error, _FORESEEN) else error)
     _check_weights(model, name)
     check_encodes(model, name)
-    if not isinstance(model[0], Transformer):
-        raise ModelError(f"The model {name!r} begins with {type(model[0]).__name__}, not with a Transformer.")
+    if not isinstance(model[0], Transformer) and not is_static(model):
+        raise ModelError(
+            f"The model {name!r} begins with {type(model[0]).__name__}, not with a Transformer or a StaticEmbedding."
+        )
     drawn = not torch.equal(random_state, torch.get_rng_state())
     cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")  # where loading from the Hub has just put modules.json
     places = (source,) if Path(source).exists() else hub_repositories(source)
-    tuned = any(is_sentence_transformer_model(place, cache_folder=cache, local_files_only=True) for place in places)
-    _read_special_words_as_text(model)
+    tuned = is_static(model) or any(
+        is_sentence_transformer_model(place, cache_folder=cache, local_files_only=True) for place in places
+    )
+    if not is_static(model):
+        _read_special_words_as_text(model)
     if pooling != "keep" or not tuned:
         _set_pooling(model, name, "cls" if pooling == "keep" else pooling)
     _set_length(model, name, max_seq_length or readable_length(model))  # a tokenizer may state no limit
@@ -177,7 +187,9 @@ def _check_weights(model: SentenceTransformer, name: str) -> None:
             "...). Fetch or make it again."
         )
     embeddings = model[0].auto_model.get_input_embeddings() if isinstance(model[0], Transformer) else None
-    if isinstance(embeddings, torch.nn.Embedding):
+    if is_static(model):
+        embeddings = cast(Any, model[0]).embedding
+    if isinstance(embeddings, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
         highest = max(model.tokenizer.get_vocab().values(), default=0)
         if highest >= embeddings.num_embeddings:
             raise ModelError(
@@ -188,8 +200,13 @@ def _check_weights(model: SentenceTransformer, name: str) -> None:
 
 
 def _set_length(model: SentenceTransformer, name: str, length: int | None) -> None:
-    if length is None:
+    if length is None or length >= NO_LIMIT:
         return
+    if is_static(model):
+        raise ConfigurationError(
+            f"max_seq_length={length}: {name!r} is a static embedding, which reads texts to their end, at next to no "
+            "cost: leave it out."
+        )
     positions = readable_tokens(model)
     if positions is not None and length > positions:
         raise ConfigurationError(f"max_seq_length={length}: {name!r} has positions for {positions} tokens.")
@@ -198,7 +215,7 @@ def _set_length(model: SentenceTransformer, name: str, length: int | None) -> No
 
 
 def _set_pooling(model: SentenceTransformer, name: str, mode: str) -> None:
-    if backbone_of(cast(Any, model[0]).auto_model).pooled_inside and mode != "cls":
+    if isinstance(model[0], Transformer) and backbone_of(model[0].auto_model).pooled_inside and mode != "cls":
         raise ModelError(
             f"The model {name!r} pools inside its encoder, which cannot be changed to {mode!r}: use pooling='keep', or "
             "convert its base again with the wanted pooling."

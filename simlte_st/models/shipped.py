@@ -1,7 +1,8 @@
-"""The models that come with this package: small differences that are added to a base on the user's machine.
+"""The models that come with this package, small: they are made on the user's machine from what the package carries.
 
-Each is a folder of :data:`FOLDER` with the difference from the packaged base in low-rank factors, the model's card, and
-the record of the run that made it. The model is made, and kept in the user's model folder, when it is first asked for.
+Each is a folder of :data:`FOLDER` with the model's card and the record of the run that made it. Of an encoder there is
+the difference from the packaged base in low-rank factors; the static model is there in 8 bits, in model2vec's format. A
+model is made, and kept in the user's model folder, when it is first asked for.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from filelock import FileLock
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from simlte_st.compat import checkpoint_name, encoder_of, quiet_transformers, with_encoder
@@ -27,7 +29,8 @@ from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.files import HOME_VARIABLE, MODEL_FILE, atomic_path, check_place, restore
 from simlte_st.longformer import convert_to_longformer
 from simlte_st.models.loading import load_from
-from simlte_st.models.names import OWN_MODELS, base_of_own_models, model_path
+from simlte_st.models.model2vec import SETTINGS, TOKENIZER, WEIGHTS, load_compressed, write_for_model2vec
+from simlte_st.models.names import OWN_ENCODERS, OWN_STATIC, base_of_own_models, model_path
 from simlte_st.modules import PositionPooling
 
 logger = logging.getLogger(__name__)
@@ -54,9 +57,9 @@ _AGAIN = "Install simlte-st again."
 
 def untrained(name: str, base: str | os.PathLike[str]) -> SentenceTransformer:
     """Return the model that training began with and that the difference is added to."""
-    if name not in OWN_MODELS:
-        raise ConfigurationError(f"{name!r} is none of {', '.join(OWN_MODELS)}.")
-    converted, length = name == "simlte-longformer", OWN_MODELS[name]
+    if name not in OWN_ENCODERS:
+        raise ConfigurationError(f"{name!r} is none of {', '.join(OWN_ENCODERS)}.")
+    converted, length = name == "simlte-longformer", OWN_ENCODERS[name]
     with torch.random.fork_rng(devices=[]):  # converting draws weights, which are then replaced
         reads = None if converted else length
         loaded = load_from(os.fspath(base), os.fspath(base), max_seq_length=reads, dtype=torch.float32, device="cpu")
@@ -107,7 +110,8 @@ def put_together(name: str) -> Path:
     made again. One of several processes makes it, and the others wait.
     """
     target, source = model_path(name), FOLDER / name
-    files = {file: _read(source / file) for file in (DIFFERENCE_FILE, CARD_FILE, BUILD_FILE)}
+    carried = (WEIGHTS, TOKENIZER, SETTINGS) if name == OWN_STATIC else (DIFFERENCE_FILE,)
+    files = {file: _read(source / file) for file in (*carried, CARD_FILE, BUILD_FILE)}
     digest = _digest(files)
     if _stays(target, digest):
         return target
@@ -119,18 +123,35 @@ def put_together(name: str) -> Path:
             held.enter_context(FileLock(target.with_name(f".{name}.lock")))
             restore(target)
         if not _stays(target, digest):
-            base = base_of_own_models()
-            # A warning, which is shown without any set-up of logging, since this writes into the user's folders.
-            logger.warning("Making %s, once, from %s and the difference that training made, in %s.", name, base, target)
-            held.enter_context(quiet_transformers())
-            model = untrained(name, base)
-            add_difference(model, source / DIFFERENCE_FILE)
+            # Warnings, which are shown without any set-up of logging, since this writes into the user's folders.
+            if name == OWN_STATIC:
+                logger.warning("Making %s, once, from its 8 bits, in %s.", name, target)
+                model = _static(source)
+            else:
+                base = base_of_own_models()
+                message = "Making %s, once, from %s and the difference that training made, in %s."
+                logger.warning(message, name, base, target)
+                held.enter_context(quiet_transformers())
+                model = untrained(name, base)
+                add_difference(model, source / DIFFERENCE_FILE)
             with _writing(target, advice), atomic_path(target) as path:
                 model.save_pretrained(str(path), create_model_card=False)
+                if name == OWN_STATIC:
+                    write_for_model2vec(path)
                 for file in (CARD_FILE, BUILD_FILE):
                     (path / file).write_bytes(files[file])
                 (path / DIGEST_FILE).write_text("\n".join([*_sizes(path), digest, ""]), encoding="utf-8")
     return target
+
+
+def _static(source: Path) -> SentenceTransformer:
+    """Return the static model of a folder in 8 bits."""
+    try:
+        tokenizer, weights = Tokenizer.from_file(str(source / TOKENIZER)), torch.from_numpy(load_compressed(source))
+    except Exception as error:  # the libraries raise anything at damaged files
+        raise ModelError(f"{source}, which comes with this package, is damaged: {error}. {_AGAIN}") from None
+    embedding = StaticEmbedding(tokenizer, embedding_weights=weights)
+    return SentenceTransformer(modules=[embedding, Normalize()], device="cpu")
 
 
 @contextmanager

@@ -14,11 +14,14 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.chunk_mean.convert import can_read_in_chunks
 from simlte_st.compat import checkpoint_name, default_prompt, readable_length, taken_tokens
 from simlte_st.data.sentences import tokenizer_counter
-from simlte_st.models.names import OWN_MODELS, name_of
+from simlte_st.models.names import OWN_ENCODERS, name_of
+from simlte_st.models.static import is_static
 from simlte_st.modules.base_form import texts_as_read
 
 CUT_SHARE = 0.1
 """Share of truncated tokens from which a model should rather read whole documents."""
+
+Counts = Iterable[int] | NDArray[np.integer[Any]]
 
 
 @dataclass
@@ -36,6 +39,10 @@ class Truncation:
         longest: Tokens of the longest text.
         model: Name or folder by which the model can be loaded, or empty.
         convertible: Whether ``simlte convert --backbone chunk-mean`` takes the model.
+        empty_texts: Number of texts without a token, which a static embedding gives a zero vector; else 0.
+        unknown_texts: Number of texts of which a static embedding knows no token; else 0.
+        unknown_tokens: Tokens that a static embedding does not know; else 0.
+        static: Whether the model is a static embedding.
     """
 
     max_seq_length: int | None = None
@@ -48,6 +55,10 @@ class Truncation:
     longest: int = 0
     model: str = ""
     convertible: bool = True
+    empty_texts: int = 0
+    unknown_texts: int = 0
+    unknown_tokens: int = 0
+    static: bool = False
 
     @classmethod
     def of(
@@ -56,7 +67,7 @@ class Truncation:
         """Return the counts of a model before any texts."""
         encoder, length = model.transformers_model, readable_length(model, max_seq_length)
         name = "" if encoder is None else name_of(checkpoint_name(encoder))
-        made = cls(length, model=name, convertible=can_read_in_chunks(model))
+        made = cls(length, model=name, convertible=can_read_in_chunks(model), static=is_static(model))
         if length is not None:
             before = prompt_as_read(model, prompt)
             made.taken = taken_tokens(model, before)
@@ -68,21 +79,26 @@ class Truncation:
         """Tokens of a text itself that the model reads; None for no limit."""
         return None if self.max_seq_length is None else max(0, self.max_seq_length - self.taken)
 
-    def add(self, lengths: Iterable[int] | NDArray[np.integer[Any]]) -> Truncation:
-        """Add texts by their numbers of tokens."""
-        tokens = np.asarray(lengths if isinstance(lengths, np.ndarray) else list(lengths), dtype=np.int64)
+    def add(self, lengths: Counts, unknown: Counts = ()) -> Truncation:
+        """Add texts by their numbers of tokens, and by how many of these the vocabulary lacks."""
+        tokens = _array(lengths)
         over = tokens[:0] if self.budget is None else tokens[tokens > self.budget] - self.budget
         self.texts += len(tokens)
         self.tokens += int(tokens.sum())
         self.cut_texts += len(over)
         self.cut_tokens += int(over.sum())
         self.longest = max(self.longest, int(tokens.max(initial=0)))
+        if self.static:
+            self.empty_texts += int((tokens == 0).sum())
+        if len(lacking := _array(unknown)):
+            self.unknown_texts += int(((lacking == tokens) & (tokens > 0)).sum())
+            self.unknown_tokens += int(lacking.sum())
         return self
 
     def summary(self, subject: str = "The model") -> str:
         """Return a sentence on how much is read."""
         if self.max_seq_length is None:
-            return f"{subject} reads texts to their end."
+            return f"{subject} reads texts to their end.{self.unread}"
         reads = f"{subject} reads the first {self.max_seq_length:,} tokens of a text"
         if self.prompt_tokens:
             reads += f", {self.prompt_tokens:,} of them its prompt's"
@@ -91,6 +107,20 @@ class Truncation:
             return f"{reads}: none {texts} is longer."
         verb, share = "is" if self.cut_texts == 1 else "are", self.cut_tokens / self.tokens
         return f"{reads}: {self.cut_texts:,} {texts} {verb} longer; {share:.1%} of all tokens are truncated."
+
+    @property
+    def unread(self) -> str:
+        """Sentences on texts that have no tokens or none that a static embedding knows; empty if there are none."""
+        said = ""
+        if self.empty_texts:
+            said = f" {self.empty_texts:,} of {self.texts:,} texts have no tokens: their vectors are zero."
+        if self.unknown_texts:
+            share = self.unknown_tokens / self.tokens
+            said += (
+                f" Of {self.unknown_texts:,} of {self.texts:,} texts ({self.unknown_texts / self.texts:.1%}) it knows "
+                f"no token, and {share:.1%} of all tokens are not in its vocabulary: was it made for their language?"
+            )
+        return said
 
     @property
     def advice(self) -> str:
@@ -102,7 +132,7 @@ class Truncation:
         if not self.cut_texts:
             return ""
         other = "simlte-longformer"
-        also = f"{other} reads {OWN_MODELS[other]:,} tokens of a text. " if self.model == "simlte-bert" else ""
+        also = f"{other} reads {OWN_ENCODERS[other]:,} tokens of a text. " if self.model == "simlte-bert" else ""
         name = (self.model or "MODEL") if self.convertible else "simlte-bert"
         command = f"simlte convert {shlex.quote(name)} --backbone chunk-mean --max-length {self.longest + self.taken}"
         return f"{also}To read them whole:\n    {command} --output LONGER"
@@ -110,6 +140,10 @@ class Truncation:
     def to_dict(self) -> dict[str, Any]:
         """Return the counts and the sentences as JSON values."""
         return {**asdict(self), "summary": self.summary(), "advice": self.advice}
+
+
+def _array(counts: Counts) -> NDArray[np.int64]:
+    return np.asarray(counts if isinstance(counts, np.ndarray) else list(counts), dtype=np.int64)
 
 
 def text_lengths(model: SentenceTransformer, texts: Sequence[str], prompt: str | None = None) -> list[int]:

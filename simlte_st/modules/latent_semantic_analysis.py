@@ -22,6 +22,7 @@ from simlte_st.compat import mask_without_prompt, view_budget
 from simlte_st.config import check_count, check_number, check_seed
 from simlte_st.data.documents import read_documents
 from simlte_st.data.sentences import TOKENIZED_CHARACTERS, in_batches
+from simlte_st.data.tokens import special_ids, token_ids, vocabulary_size
 from simlte_st.errors import ConfigurationError, DataError, ModelError
 from simlte_st.modules.base import SavedModule
 from simlte_st.modules.base_form import texts_as_read
@@ -63,8 +64,8 @@ class LatentSemanticAnalysis(SavedModule):
 
     Features:
         ``sentence_embedding`` ``[B, d]``, with ``input_ids`` and ``attention_mask`` ``[B, S]`` or flattened
-        (``cu_seq_lens_q``), becomes ``[B, d + k]``, of its dtype: both parts have length 1 before they are weighted.
-        The second is 0 for a text without a token of the documents.
+        (``cu_seq_lens_q``; ``offsets`` ``[B]`` after a ``StaticEmbedding``), becomes ``[B, d + k]``, of its dtype: both
+        parts have length 1 before they are weighted. The second is 0 for a text without a token of the documents.
 
     Raises:
         ConfigurationError: A size that is not positive, or a weight outside 0 to 1.
@@ -133,7 +134,7 @@ class LatentSemanticAnalysis(SavedModule):
                 f"The model truncates embeddings to {model.truncate_dim} numbers, and so would remove the analysis: "
                 f"set model.truncate_dim to None, and embedding_dimension={model.truncate_dim} here."
             )
-        size = len(model.tokenizer)
+        size = vocabulary_size(model.tokenizer)
         own = int(model.get_embedding_dimension() or 0)
         fitted = cls(own if embedding_dimension is None else embedding_dimension, size, dimension, weight, full)
         counts = _counts(model, documents, size, progress)
@@ -166,13 +167,39 @@ class LatentSemanticAnalysis(SavedModule):
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """Extend ``sentence_embedding``."""
         embedding: Tensor = features["sentence_embedding"][:, : self.embedding_dimension]
-        counts = self._counts(features) * (self.idf > 0)  # tokens of the documents: no special ones, no padding
-        weights = torch.where(counts > 0, 1 + counts.clamp(min=1).log(), 0) * self.idf.float()
-        latent = functional.normalize(weights @ self.components.float(), dim=-1)
-        share = self.weight * (counts.sum(1, keepdim=True) / self.full).clamp(max=1)
+        if "offsets" in features:
+            latent, lengths = self._latent_of_flat(features["input_ids"], features["offsets"])
+        else:
+            counts = self._counts(features) * (self.idf > 0)  # tokens of the documents: no special ones, no padding
+            weights = torch.where(counts > 0, 1 + counts.clamp(min=1).log(), 0) * self.idf.float()
+            latent, lengths = weights @ self.components.float(), counts.sum(1, keepdim=True)
+        latent = functional.normalize(latent, dim=-1)
+        share = self.weight * (lengths / self.full).clamp(max=1)
         parts = functional.normalize(embedding, dim=-1) * (1 - share).sqrt(), latent * share.sqrt()
         features["sentence_embedding"] = torch.cat([part.to(embedding.dtype) for part in parts], dim=-1)
         return features
+
+    def _latent_of_flat(self, ids: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the sums of the tokens' components ``[B, k]`` and the tokens of the documents ``[B, 1]``, float32.
+
+        A row of counts for each text, as for padded tokens, would be some hundred times as large as these texts.
+        """
+        self._check_ids(ids)
+        texts = torch.arange(len(offsets), device=ids.device)
+        row = texts.repeat_interleave(torch.diff(offsets, append=offsets.new_tensor([len(ids)])))
+        kept = self.idf[ids] > 0
+        pairs, counts = (row * self.vocabulary_size + ids)[kept].unique(return_counts=True)
+        row, ids, times = pairs // self.vocabulary_size, pairs % self.vocabulary_size, counts.float()
+        weights, starts = (1 + times.log()) * self.idf[ids].float(), torch.searchsorted(row, texts)
+        sums = functional.embedding_bag(ids, self.components.float(), starts, per_sample_weights=weights, mode="sum")
+        return sums, torch.zeros(len(offsets), device=ids.device).index_add_(0, row, times)[:, None]
+
+    def _check_ids(self, ids: Tensor) -> None:
+        if ids.numel() and int(ids.max()) >= self.vocabulary_size:
+            raise ModelError(
+                f"Token {int(ids.max())} is outside the vocabulary of {self.vocabulary_size:,} tokens that the latent "
+                "semantic analysis was fitted with: fit it with this tokenizer."
+            )
 
     def _counts(self, features: dict[str, Any]) -> Tensor:
         """Return the number of each token in each text, ``[B, V]``, float32."""
@@ -184,11 +211,7 @@ class LatentSemanticAnalysis(SavedModule):
         mask = torch.ones_like(ids) if mask is None else mask[:, : ids.shape[1]]
         if "prompt_length" in features:
             mask = mask_without_prompt(mask, features["prompt_length"])
-        if ids.numel() and int(ids.max()) >= self.vocabulary_size:
-            raise ModelError(
-                f"Token {int(ids.max())} is outside the vocabulary of {self.vocabulary_size:,} tokens that the latent "
-                "semantic analysis was fitted with: fit it with this tokenizer."
-            )
+        self._check_ids(ids)
         counts = torch.zeros(ids.shape[0], self.vocabulary_size, device=ids.device)
         return counts.scatter_add_(1, ids, mask.to(counts.dtype))
 
@@ -213,15 +236,11 @@ def scaling(sizes: NDArray[np.floating[Any]], documents: int) -> NDArray[np.floa
 
 def _counts(model: SentenceTransformer, documents: Any, size: int, progress: bool) -> csr_array:
     """Return the number of each token that a model reads of each document, ``[documents, V]``, float32."""
-    budget, reader, special = view_budget(model), read_documents(documents), model.tokenizer.all_special_ids
+    budget, reader, special = view_budget(model), read_documents(documents), special_ids(model.tokenizer)
     rows, columns, values, count = [], [], [], 0
     with progress_bar("Counting tokens", length_hint(reader, 0) or None, shown=progress) as bar:
         for texts in in_batches((document.text for document in reader), len, TOKENIZED_CHARACTERS):
-            read = model.tokenizer(
-                texts_as_read(model, texts), add_special_tokens=False, truncation=budget is not None, max_length=budget,
-                return_attention_mask=False, verbose=False,
-            )  # fmt: skip
-            for ids in read["input_ids"]:
+            for ids in token_ids(model.tokenizer, texts_as_read(model, texts), budget):
                 own = np.asarray(ids, dtype=np.int64)
                 tokens, times = np.unique(own[~np.isin(own, special)], return_counts=True)
                 rows.append(np.full(len(tokens), count))

@@ -19,6 +19,22 @@ from simlte_st.extras import require
 
 Pooling = Literal["cls", "mean", "keep"]
 
+STATIC_PRESET = "docsplit-static"
+"""The preset for static models."""
+
+ONLY_ENCODERS = {
+    "pooling": "is the mean of its tokens' vectors: use pooling='keep'",
+    **dict.fromkeys(("dropout", "attention_dropout"), "has no layers"),
+    "max_view_length": "is trained on whole documents",
+    **dict.fromkeys(("max_length", "backbone"), "reads whole documents"),
+    **dict.fromkeys(
+        ("mlm_weight", "mlm_probability", "mlm_input", "mlm_share"), "has no context to predict a masked word from"
+    ),
+    "mini_batch_num_tokens": "takes a batch of any size at once",
+    "batch_tokens": "pads nothing: use batch_size=",
+}
+"""Settings of a preset that do not apply to a static model, and why: it ..."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Preset(Config):
@@ -36,7 +52,13 @@ class Preset(Config):
         None, "optimizer steps of a run that names neither ``epochs=`` nor ``max_steps=``", option=False
     )
     scale: float = setting(
-        20.0, "inverse temperature 1/tau of the similarities; 20 for language models, 2 for sentence encoders", above=0
+        20.0,
+        "inverse temperature 1/tau of the similarities; 20 for language models, 2 for sentence encoders and static "
+        "models",
+        above=0,
+    )
+    symmetric: bool = setting(
+        False, "whether each second view shall find its first one among those of the batch, too", option=False
     )
     mlm_weight: float = setting(0.1, "weight of the masked-language-model term", least=0)
     mlm_probability: float = setting(0.15, "share of tokens masked for it", above=0, most=1)
@@ -128,6 +150,17 @@ PRESETS: dict[str, Preset] = {
         dropout=0.0,
         max_view_length=64,
     ),
+    # For static models, whose views are all of a document: they are read a hundred times as fast as by encoders. More
+    # steps, or a lower temperature, are worse.
+    STATIC_PRESET: Preset(
+        batch_size=128,
+        learning_rate=1e-2,
+        steps=100,
+        scale=2.0,
+        symmetric=True,
+        mlm_weight=0.0,
+        pooling="keep",
+    ),
 }
 """Every preset by name."""
 
@@ -157,13 +190,21 @@ class TrainingConfig(SeedConfig):
         "model to begin with: a folder, or a name on this machine or on the Hugging Face Hub; a stock Longformer is "
         "trained as this package's, with the same weights",
         metavar="NAME_OR_PATH",
-        default_help="the packaged all-MiniLM-L6-v2",
+        default_help="the packaged all-MiniLM-L6-v2; simlte-static with ``static=``",
+    )
+    static: bool | None = setting(
+        None,
+        "make a static model, which has a vector for each token and no layers: it reads whole documents, and is "
+        "trained and encodes in seconds. A base that is an encoder is distilled first",
+        off="--encoder",
+        off_help="make an encoder",
+        default_help="what the base is",
     )
     preset: str | Preset = setting(
         "auto",
         "docsplit-bert and docsplit-longformer (the papers'), docsplit-tuned (for bases that are sentence encoders "
-        "already), or auto to choose by the base; docsplit-longformer converts a base that reads fewer than 4,096 "
-        "tokens",
+        "already), docsplit-static (for static models), or auto to choose by the base; docsplit-longformer converts a "
+        "base that reads fewer than 4,096 tokens",
         metavar="NAME",
     )
     settings: Mapping[str, Any] = setting(
@@ -176,7 +217,9 @@ class TrainingConfig(SeedConfig):
     lsa: int | None = setting(
         None,
         "append a latent semantic analysis of the documents to the embedding, of this number of dimensions (256 is "
-        "good); without training: simlte convert MODEL --lsa DOCUMENTS",
+        "good), or 0 for none; without training: simlte convert MODEL --lsa DOCUMENTS",
+        least=0,
+        default_help="256 for a static model, none for an encoder",
     )
     keep: Literal["verdict", "trained"] = setting(
         "verdict",
@@ -224,7 +267,10 @@ class RunningConfig(DeviceConfig, ProgressConfig, ResumeConfig):
         0, "processes that make batches; 0 makes them in the training process", least=0, decisive=False
     )
     save_steps: int | None = setting(
-        None, "steps between checkpoints", default_help="about ten checkpoints a run", decisive=False
+        None,
+        "steps between checkpoints",
+        default_help="about ten checkpoints a run, four of a static model",
+        decisive=False,
     )
 
 
@@ -245,7 +291,9 @@ class TrainConfig(RunningConfig, ReadConfig, TrainingConfig):
                 raise ConfigurationError(f"{name}= needs held-out documents: held_out= must not be 0.")
         if self.report:
             require("bokeh", "explore", "the report of a run")
-        if self.stream and self.lsa is not None:
+        if self.static is False and self.preset == STATIC_PRESET:
+            raise ConfigurationError(f"static=False: the preset {STATIC_PRESET!r} is for static models. Leave one out.")
+        if self.stream and self.lsa:
             raise ConfigurationError(
                 "lsa= analyses all documents together, which a stream never holds. Append an analysis of some of them "
                 "to the finished model: simlte convert MODEL --lsa DOCUMENTS --output DIR"
@@ -269,7 +317,10 @@ class TrainConfig(RunningConfig, ReadConfig, TrainingConfig):
     def decisive(self) -> dict[str, Any]:
         """Return the values that decide the outcome of a run, by name; of the preset's settings those replaced."""
         replaced = {name: value for name, value in self.settings.items() if value is not None}
-        return {**super().decisive(), **replaced}
+        own = super().decisive()
+        if self.static is None:  # the base decides, which is compared
+            del own["static"]
+        return {**own, **replaced}
 
     @property
     def named_preset(self) -> Preset | None:

@@ -13,7 +13,7 @@ from simlte_st.chunk_mean.convert import read_in_chunks
 from simlte_st.data.corpus import document_lengths
 from simlte_st.distributed import on_main
 from simlte_st.errors import DataError
-from simlte_st.evaluation.comparison import compare_halves, compare_probes
+from simlte_st.evaluation.comparison import HALF_LENGTH, compare_halves, compare_probes
 from simlte_st.evaluation.few_shot import FewShotResult
 from simlte_st.evaluation.splits import split_by_label
 from simlte_st.evaluation.verdict import give_verdict, is_longer
@@ -22,8 +22,9 @@ from simlte_st.models.lsa import end_with_lsa
 from simlte_st.models.truncation import Truncation
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training.divergence import check_embeddings, check_weights
-from simlte_st.training.load_corpus import probe_documents
+from simlte_st.training.load_corpus import learned_segmenter, probe_documents
 from simlte_st.training.run import TrainingRun
+from simlte_st.training.static import STATIC_LSA
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +40,8 @@ def evaluate(run: TrainingRun) -> TrainingRun:
     them as they read without that, as it was calibrated.
     """
     model, config = run.model, run.config
-    model.max_seq_length = run.reads  # views may have been shorter than what the model reads
+    if not run.static:
+        model.max_seq_length = run.reads  # views may have been shorter than what the model reads
     models = [model, load_untrained(run)] if config.held_out > 0 else [model]
     rows = run.dataset.with_format(None).select_columns("sentences")
     check_weights(model, "at the end")
@@ -47,11 +49,11 @@ def evaluate(run: TrainingRun) -> TrainingRun:
     run.finished = models
     if run.whole is not None:
         run.finished = [read_in_chunks(each, run.whole.max_length) for each in models]
-    if config.lsa is not None:
+    if (dimension := lsa_dimension(run)) is not None:
         texts = (" ".join(row["sentences"]) for row in rows)
         # The finished models first: the analysis counts as much of a document as they read.
         ending = models if run.whole is None else [*run.finished, *models]
-        end_with_lsa(ending, texts, config.lsa, config.seed, config.progress)
+        end_with_lsa(ending, texts, dimension, config.seed, config.progress)
     if config.held_out > 0:
         run.gain = measure_gain(run, {"base": models[1], "trained": model})
         if config.keep != "trained" and (run.gain is None or run.gain["verdict"] != "helped"):
@@ -62,6 +64,13 @@ def evaluate(run: TrainingRun) -> TrainingRun:
     for lengths in document_lengths(run.dataset):
         run.truncation.add(lengths)
     return run
+
+
+def lsa_dimension(run: TrainingRun) -> int | None:
+    """Return the dimensions of the latent semantic analysis that the finished models are to end with."""
+    if run.config.lsa is None:
+        return STATIC_LSA if run.static and run.stream is None else None
+    return run.config.lsa or None
 
 
 def load_untrained(run: TrainingRun) -> SentenceTransformer:
@@ -76,7 +85,12 @@ def measure_gain(run: TrainingRun, models: Mapping[str, SentenceTransformer]) ->
     config = run.config
     try:
         halves = compare_halves(
-            models, run.held_out, segmenter=config.segmenter, seed=config.seed, progress=config.progress
+            models,
+            run.held_out,
+            half_length=None if run.static else HALF_LENGTH,
+            segmenter=learned_segmenter(run) if run.static else config.segmenter,  # learning takes seconds
+            seed=config.seed,
+            progress=config.progress,
         )
         probes = None if config.probe is None else probe_held_out(run, models)
         verdict = give_verdict(halves["base"], halves["trained"], probes, config.seed)
@@ -84,7 +98,7 @@ def measure_gain(run: TrainingRun, models: Mapping[str, SentenceTransformer]) ->
         logger.warning("The gain cannot be measured: %s", error)
         return None
     numbers = {name: result.metrics() for name, result in halves.items()}
-    longer = is_longer(run.steps, run.preset.max_view_length)
+    longer = not run.static and is_longer(run.steps, run.preset.max_view_length)
     return {**verdict.to_dict(), "summary": verdict.summary(longer), "halves": numbers}
 
 

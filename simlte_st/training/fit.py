@@ -51,6 +51,7 @@ from simlte_st.training.divergence import DivergenceCallback
 from simlte_st.training.interrupt import InterruptCallback
 from simlte_st.training.load_model import warn_of_pooling
 from simlte_st.training.run import TrainingRun
+from simlte_st.training.static import reader_of
 
 logger = logging.getLogger(__name__)
 
@@ -163,11 +164,14 @@ def set_up(run: TrainingRun) -> tuple[Batches, InterruptCallback, SentenceTransf
         dataloader_num_workers=config.workers,
         dataloader_drop_last=world() > 1,  # else a warning sets it; our samplers leave nothing to drop
         save_strategy="steps",
-        save_steps=config.save_steps or min(500, max(10, steps // 10)),
+        # A checkpoint of a static model takes as long as ten steps.
+        save_steps=config.save_steps or min(500, max(10, steps // (4 if run.static else 10))),
         save_total_limit=2,
         prompts=default_prompt(model) or None,  # as encode puts before each text
     )
     trainer = make_trainer(model, arguments, dataset, run.loss, callbacks)
+    if run.static:
+        trainer.data_collator.preprocess_fn = reader_of(model)
     if world() > 1:
         set_seed(config.seed + rank())  # the processes drop other weights; each keeps its state in the checkpoints
     return batches, interrupt, trainer

@@ -21,7 +21,7 @@ from simlte_st.data.document import Document, content_id, text_key
 from simlte_st.data.document_stream import DocumentStream, StreamedViews, shard_order, usable_by
 from simlte_st.data.documents import DocumentReader
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter
-from simlte_st.data.sentences import tokenizer_counter
+from simlte_st.data.sentences import estimate_tokens, tokenizer_counter
 from simlte_st.data.shards import Shards
 from simlte_st.distributed import main_first
 from simlte_st.errors import ConfigurationError, EmptyCorpusError, ResumeError
@@ -112,12 +112,7 @@ def _stream_steps(run: TrainingRun) -> int:
 
 def _stream_views(run: TrainingRun, shards: Shards) -> StreamedViews:
     """Return the views of all documents of a stream but those held out."""
-    views, learned, seed = run.views, run.folder.corpus / "punkt.json", run.config.seed
-    segmenter: Segmenter
-    if learned.exists():
-        segmenter = PunktSegmenter.from_dict(read_json(learned))
-    else:
-        segmenter = make_segmenter(run.config.segmenter, lambda: ())
+    views, seed, segmenter = run.views, run.config.seed, learned_segmenter(run)
     stream = DocumentStream(
         shards,
         seed=seed,
@@ -126,8 +121,16 @@ def _stream_views(run: TrainingRun, shards: Shards) -> StreamedViews:
         batch_size=run.preset.batch_size,
         path=run.folder.path / "stream.json",
     )
-    count = tokenizer_counter(run.model.tokenizer)
+    count = estimate_tokens if run.static else tokenizer_counter(run.model.tokenizer)
     return StreamedViews(stream, views.view, seed=seed, budget=views.budget, segmenter=segmenter, count_tokens=count)
+
+
+def learned_segmenter(run: TrainingRun) -> Segmenter:
+    """Return what cut the sentences of the corpus."""
+    learned = run.folder.corpus / "punkt.json"
+    if learned.exists():
+        return PunktSegmenter.from_dict(read_json(learned))
+    return make_segmenter(run.config.segmenter, lambda: ())
 
 
 def _digest(shards: Shards) -> str:

@@ -13,7 +13,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from transformers import set_seed
 
 from simlte_st.backbones.registry import BACKBONES, backbone_of, make_backbone, replacement_of
-from simlte_st.compat import encoder_of, readable_tokens
+from simlte_st.compat import encoder_of, readable_length, readable_tokens
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.distributed import main_first, world
 from simlte_st.errors import ConfigurationError
@@ -22,9 +22,12 @@ from simlte_st.losses.mlm_head import MLMHead, make_mlm_head
 from simlte_st.models import base as models
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.loading import LoadedModel, check_symmetric, lengthen
-from simlte_st.training.config import Preset, get_preset
+from simlte_st.models.static import is_static
+from simlte_st.modules import LatentSemanticAnalysis
+from simlte_st.training.config import STATIC_PRESET, Preset, get_preset
 from simlte_st.training.dropout import set_attention_dropout, set_dropout
 from simlte_st.training.run import TrainingRun
+from simlte_st.training.static import check_static, distil
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +43,14 @@ def load_model(run: TrainingRun) -> TrainingRun:
     set_seed(config.seed)
     base = run.base = models.load_model(run.base_name, dtype=torch.float32, device=config.device)
     check_symmetric(base.model, base.name)
+    if (config.lsa == 0 or is_static(base.model)) and isinstance(base.model[-1], LatentSemanticAnalysis):
+        del base.model[-1]  # a static model is trained without, and ends with one of its own documents
+    base = run.base = distil(run, base)
     run.preset = preset = (config.named_preset or preset_for(base)).changed(**config.settings)
+    run.static = is_static(base.model)
+    if run.static:
+        check_static(preset)
+        run.dtype = "float32"
     if preset.batch_tokens is None and (rest := preset.batch_size % world()):
         nearest = max(preset.batch_size - rest, world())
         raise ConfigurationError(
@@ -57,7 +67,7 @@ def load_model(run: TrainingRun) -> TrainingRun:
             model = base.copy(pooling, length).model
     except ConfigurationError as error:
         raise ConfigurationError(f"max_view_length={length} does not suit the model: {error}") from None
-    run.model, run.reads = model, readable_tokens(model) if folder.exists() else base.model.max_seq_length
+    run.model, run.reads = model, readable_tokens(model) if folder.exists() else readable_length(base.model)
     # encode truncates embeddings at the end; the loss sees them truncated alike.
     model.register_forward_hook(_truncate_embeddings)
     run.loss = _make_loss(model, preset, head, config.seed)
@@ -65,12 +75,16 @@ def load_model(run: TrainingRun) -> TrainingRun:
         set_dropout(model, preset.dropout)
     if preset.attention_dropout is not None:
         set_attention_dropout(model, preset.attention_dropout)
-    run.views = DocSplitTransform(preset.view, model=model, seed=config.seed, segmenter=config.segmenter)
+    # A static model reads all of a view: nothing has to fit, and to count tokens would take as long as training.
+    fitted = None if run.static else model
+    run.views = DocSplitTransform(preset.view, model=fitted, seed=config.seed, segmenter=config.segmenter)
     return run
 
 
 def preset_for(base: LoadedModel) -> Preset:
-    """Return the preset for a base: ``docsplit-tuned`` for sentence encoders, else the papers' for its architecture."""
+    """Return the preset for a base: that of static models or of sentence encoders, else the papers' of its kind."""
+    if is_static(base.model):
+        return get_preset(STATIC_PRESET)
     if base.tuned:
         return get_preset("docsplit-tuned")
     encoder = encoder_of(base.model)
@@ -81,11 +95,14 @@ def preset_for(base: LoadedModel) -> Preset:
 def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> tuple[str, MLMHead | None]:
     """Convert a base to a folder if it has too few positions for the preset, or if it is a stock Longformer.
 
-    A base that has the positions, but whose tokenizer stops earlier, is set to read more in place.
+    A base that has the positions, but whose tokenizer stops earlier, is set to read more in place. A static model
+    stays as it is.
 
     Returns:
         The pooling to load the model with, and the MLM head, if the folder lacks the one that the base has.
     """
+    if is_static(base.model):
+        return preset.pooling, None
     limit, replacement = readable_tokens(base.model), replacement_of(encoder_of(base.model))
     wanted = None if preset.max_length == "base" else preset.max_length
     if replacement is None and (wanted is None or lengthen(base, wanted)):
@@ -121,6 +138,8 @@ def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None,
     names = ("scale", "mlm_weight", "mlm_probability", "mlm_input", "mlm_share")
     options: dict[str, Any] = {name: getattr(preset, name) for name in names}
     options |= {"mlm_head": head or "auto", "seed": seed, "gather_across_devices": world() > 1}
+    if preset.symmetric:
+        options |= {"directions": ("query_to_doc", "doc_to_query"), "partition_mode": "per_direction"}
     if preset.mini_batch_num_tokens is None:
         return MultipleNegativesRankingMLMLoss(model, **options)
     return CachedMultipleNegativesRankingMLMLoss(model, mini_batch_num_tokens=preset.mini_batch_num_tokens, **options)

@@ -62,8 +62,8 @@ def write_report(run: TrainingRun, result: TrainingResult, page: Path) -> None:
     trained, base = run.finished
     changes = changed_most((base, trained), run.held_out, progress=run.config.progress)
     line = (
-        f"{shown_base(run.base.name)}, trained on {result.corpus.documents:,} documents: {result.steps:,} steps in "
-        f"{result.seconds:,.0f} s, in {result.dtype}"
+        f"{shown_base(run.base.name)}{' as a static model' * run.static}, trained on {result.corpus.documents:,} "
+        f"documents: {result.steps:,} steps in {result.seconds:,.0f} s, in {result.dtype}"
     )
     loss = f"{type(run.loss).__name__} with scale={run.preset.scale:g} and mlm_weight={run.preset.mlm_weight:g}"
     sections = [loss_section(result.log, loss), verdict_section(result), neighbours_section(changes, run.held_out)]

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from simlte_st.models.sentence_transformer import SentenceTransformer
 
 
+STATIC = (
+    "The model is static, a vector for each token of which a text's is the mean: it reads documents of any length "
+    "whole. To have an encoder: static=False."
+)
+"""What a static model is."""
+
+
 @dataclass(frozen=True)
 class WholeDocuments:
     """How the finished model reads documents that are longer than the base reads: in chunks.
@@ -57,6 +64,7 @@ class TrainingResult:
             then in ``OUTPUT.trained``.
         gain: The verdict on held-out documents and its numbers for TF-IDF, the base (reading as much as the trained
             model, if it has the positions) and the trained model; None if too few documents were held out.
+        static: Whether the model is static: a vector for each token, and no layers.
         lsa: Dimensions of the latent semantic analysis that the trained model ends with, or None.
         whole: How the finished model reads documents longer than the base reads, in chunks, or None.
         truncation: How much the finished model reads of the documents trained on.
@@ -76,6 +84,7 @@ class TrainingResult:
     passes: float | None = None
     kept: Literal["trained", "base"] = "trained"
     gain: dict[str, Any] | None = None
+    static: bool = False
     lsa: int | None = None
     whole: WholeDocuments | None = None
     truncation: Truncation = field(default_factory=Truncation)
@@ -123,7 +132,7 @@ class TrainingResult:
             f"({self.documents_per_second:.2g} documents a second, in {self.dtype}). "
             f"Left out: {', '.join(f'{count:,} {reason}' for reason, count in left_out.items()) or 'none'}.",
             f"Seen and cut: {self.coverage.summary()}.",
-            f"{self.truncation.summary()} {self.truncation.advice}".rstrip(),
+            STATIC if self.static else f"{self.truncation.summary()} {self.truncation.advice}".rstrip(),
             self.gain["summary"] if self.gain else "No documents, or too few, were held out to measure the gain.",
         ]
         if self.kept == "base":
@@ -151,6 +160,7 @@ class TrainingResult:
             "passes": self.passes,
             "kept": self.kept,
             "gain": self.gain,
+            "static": self.static,
             "lsa": self.lsa,
             "whole": None if self.whole is None else {**asdict(self.whole), "summary": self.whole.summary()},
             "truncation": replace(self.truncation, model=self.output.name).to_dict(),

@@ -16,9 +16,10 @@ from simlte_st.data.shards import Shards, open_shards
 from simlte_st.data.sources import is_place
 from simlte_st.distributed import choose_device, connect, is_main, main_first, on_main, together, world
 from simlte_st.errors import ConfigurationError, SimlteError
-from simlte_st.files import check_apart, check_new, check_place
+from simlte_st.files import SETTINGS_FILE, check_apart, check_new, check_place, read_json
 from simlte_st.models.device import bf16_available, check_device
 from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.training.choose_base import choose_base
 from simlte_st.training.config import Preset, TrainConfig
 from simlte_st.training.folder import RunFolder
 from simlte_st.training.result import TrainingResult, WholeDocuments, report_path
@@ -43,11 +44,13 @@ class TrainingRun:
 
     # load_model
     base: LoadedModel
-    """The base as it was loaded, but for its length where the preset asks for more."""
+    """The base as it was loaded, but for its length where the preset asks for more; or distilled, of a static model."""
     preset: Preset
     """The settings of the preset, with those that replace them."""
     model: SentenceTransformer
     """The model to train."""
+    static: bool
+    """Whether it is a static model."""
     loss: torch.nn.Module
     """Its loss."""
     views: DocSplitTransform
@@ -101,11 +104,9 @@ class TrainingRun:
     def __init__(self, source: Any, output: str | os.PathLike[str], config: TrainConfig) -> None:
         device = choose_device(config.device)
         check_device(device)
-        if config.base is None:
-            logger.info("Base: %s, the default.", PACKAGED_BASE)
         self.source, self.output = source, Path(output)
+        self.base_name = os.fspath(PACKAGED_BASE if config.base is None else config.base)  # till the folder is open
         self.config = replace(config, device=device, progress=config.progress and is_main())
-        self.base_name = os.fspath(PACKAGED_BASE if config.base is None else config.base)
         bf16 = bf16_available(device) if config.bf16 is None else config.bf16
         self.dtype = "bfloat16" if bf16 else "float32"
         if not self.output.name:  # the working folder: raise before its siblings are named after it
@@ -126,6 +127,7 @@ class TrainingRun:
                 raise ConfigurationError(
                     f"Not every process sees {self.folder.path}: use an output in a folder that all of them share."
                 )
+            self.base_name = read_json(self.folder.path / SETTINGS_FILE)["base"]
             try:
                 yield
             except SimlteError:
@@ -160,6 +162,7 @@ def open_folder(run: TrainingRun) -> TrainingRun:
     if run.report is not None:
         check_apart(run.source, run.report, is_document=True)
         check_new(run.report, run.report.is_file() and (run.config.overwrite or run.config.resume))
+    run.base_name = choose_base(run)
     run.folder.open(run.decisive(), overwrite=run.config.overwrite)
     return run
 

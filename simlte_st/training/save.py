@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize
 
 from simlte_st.distributed import on_main
 from simlte_st.files import RUN_FILE, atomic_path, write_json
 from simlte_st.models.cards import write_model_card
+from simlte_st.models.model2vec import write_for_model2vec
 from simlte_st.models.names import name_of, shown_base
 from simlte_st.training.result import TrainingResult
 from simlte_st.training.run import TrainingRun
@@ -45,7 +47,10 @@ def save_model(run: TrainingRun, result: TrainingResult, model: SentenceTransfor
     with atomic_path(output) as path:
         model.model_card_data.model_name = output.name
         model.save_pretrained(str(path))
-        about = {"base": run.base.name, "seed": run.config.seed, **result.to_dict()}
+        if run.static and isinstance(model[-1], Normalize):
+            write_for_model2vec(path)
+        distilled = run.static and run.folder.base.exists()
+        about = {"base": run.base.name, "distilled": distilled, "seed": run.config.seed, **result.to_dict()}
         write_json(path / RUN_FILE, about)
         summary = card_summary(about, is_base=run.kept == "base" and output == run.output)
         write_model_card(path, name=output.name, base=run.base.name, summary=summary, about=run_section(about))
@@ -56,9 +61,13 @@ def card_summary(run: Mapping[str, Any], is_base: bool) -> str:
     base, documents = shown_base(run["base"]), f"{run['corpus']['documents']:,} documents"
     verdict = run["gain"]["summary"] if run["gain"] else "Whether training helped was not measured."
     analysis = ", with a latent semantic analysis of them appended" if run["lsa"] else ""
+    static = " It is a static model: a vector for each token, of which a text's is the mean." * run["static"]
+    before = ", distilled," * run["distilled"]
     if is_base:
-        return f"{verdict} So this is `{base}` as it was before it was trained on {documents}{analysis}."
-    return f"{verdict} This is `{base}` trained without labels by simlte_st on {documents}{analysis}."
+        return (
+            f"{verdict} So this is `{base}`{before} as it was before it was trained on {documents}{analysis}.{static}"
+        )
+    return f"{verdict} This is `{base}`{before} trained without labels by simlte_st on {documents}{analysis}.{static}"
 
 
 def run_section(run: Mapping[str, Any]) -> str:

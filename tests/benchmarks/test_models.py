@@ -40,7 +40,7 @@ from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.evaluation.splits import TEST, stratified_split
 from simlte_st.files import read_json
 from simlte_st.models import shipped
-from simlte_st.models.names import OWN_MODELS
+from simlte_st.models.names import OWN_ENCODERS
 from simlte_st.models.vectors import unit_rows
 
 
@@ -228,7 +228,7 @@ def test_models_are_timed_side_by_side(command: list[str], tmp_path: Path, capsy
     assert "time |" in page.split("## ")[0]
 
 
-@pytest.mark.parametrize("name", OWN_MODELS)
+@pytest.mark.parametrize("name", OWN_ENCODERS)
 def test_the_cards_have_the_results_of_the_page(name: str) -> None:
     page = (RESULTS / "models.md").read_text(encoding="utf-8").splitlines()
     path = shipped.FOLDER / name / shipped.CARD_FILE
@@ -238,7 +238,7 @@ def test_the_cards_have_the_results_of_the_page(name: str) -> None:
     assert title
     tables = [line for line in results.splitlines() if line.startswith("|")]
     assert [line for line in tables if line not in page] == []
-    [others] = {row for row in OWN_MODELS if row != name}
+    [others] = {row for row in OWN_ENCODERS if row != name}
     rows = [line.split("|")[1].strip() for line in tables]
     assert not [row for row in rows if row.startswith(others)], "a card is of one model"
     assert {AT_256, CHUNKED, TFIDF, *(f"{name}{suffix}" for suffix in ("", WITH_LSA))} <= set(rows)

@@ -58,6 +58,40 @@ def test_append_an_analysis(
         assert message in " ".join(capsys.readouterr().err.split())
 
 
+def test_distil(encoder_path: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("skeletoken", reason="needs the extra static")
+    output = tmp_path / "fast"
+    command = f"convert {encoder_path} --static --output {output}"
+    assert main(shlex.split(f"{command} --dimension 12")) == 0
+    out, err = capsys.readouterr()
+    assert "vectors of 12 numbers for 133 tokens" in out
+    assert "from sentence_transformers import SentenceTransformer" in out
+    assert "Distilling: 100%" in err
+    assert SentenceTransformer(str(output), device="cpu").encode("ba bun").shape == (12,)
+    source = write_jsonl(tmp_path / "texts.jsonl", [{"body": "Zuqbar vorpal."}] * 3)
+    assert main(shlex.split(f"{command} --documents {source} --text-column body --words 1 --overwrite --quiet")) == 0
+    out, err = capsys.readouterr()
+    assert "134 tokens, 1 of them words of the documents" in " ".join(out.split())
+    assert "read 3 documents" in err
+    assert "Distilling" not in err
+    assert main(shlex.split(f"{command} --overwrite --quiet --json")) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "base": str(encoder_path), "output": str(output), "tokens": 133, "words": 0, "embedding_dimension": 32
+    }  # fmt: skip
+    other = f"convert {encoder_path} --output {tmp_path / 'x'}"
+    for wrong, message in (
+        (f"{other} --static --max-length 300", "--max-length 300 is for a conversion"),
+        (f"{other} --static --lsa {source}", "--lsa"),
+        (f"{other} --static --text-column body", "--text-column body is for --documents"),
+        (f"{other} --static --words 9", "--words 9 is for --documents"),
+        (f"{other} --words 9", "--words 9 is for --static"),
+        (f"{other} --lsa {source} --documents {source}", "is for --static"),
+        (f"convert {output} --static --output {tmp_path / 'x'}", "tatic"),
+    ):
+        assert main(shlex.split(wrong)) == 1
+        assert message in " ".join(capsys.readouterr().err.split())
+
+
 def test_convert_to_chunks(encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "chunks"
     command = f"convert {encoder_path} --backbone chunk-mean --max-length 300 --overlap 4 --output {output}"
@@ -84,7 +118,7 @@ def test_a_name_instead_of_a_folder(
     capsys.readouterr()
     assert main(["models", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split("\t")[0] for line in lines] == ["mine", "simlte-bert", "simlte-longformer"]
+    assert [line.split("\t")[0] for line in lines] == ["mine", "simlte-bert", "simlte-longformer", "simlte-static"]
     assert lines[1].endswith("made on first use")
 
 
@@ -131,7 +165,7 @@ def test_an_interrupted_training_is_listed_with_the_command_that_goes_on(
     lock.release()
     assert main(["models", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
-    assert (listed["models"], listed["shipped"]) == ({}, ["simlte-bert", "simlte-longformer"])
+    assert (listed["models"], listed["shipped"]) == ({}, ["simlte-bert", "simlte-longformer", "simlte-static"])
     assert listed["unfinished"]["mine"]["resume"] == command
 
     assert main(shlex.split(f"train {folder} --base {encoder_path} --name mine {TRAIN} --resume")) == 0

@@ -11,6 +11,7 @@ import pytest
 import simlte_st.training.train as training
 from simlte_st.cli import train as command
 from simlte_st.cli.main import build_parser, main
+from simlte_st.cli.messages import in_options
 from simlte_st.data.views import VIEWS
 from simlte_st.errors import TrainingInterrupted
 from simlte_st.training.config import Preset, TrainConfig
@@ -34,7 +35,7 @@ def test_every_setting_of_a_preset_is_an_option_and_reaches_train(told: list[Any
         "dropout": 0.05, "attention_dropout": 0.0, "max_view_length": 64,
         "max_length": 1024, "backbone": "chunk-mean",
     }  # fmt: skip
-    assert set(given) == {item.name for item in fields(Preset)} - {"view", "steps"}
+    assert set(given) == {item.name for item in fields(Preset)} - {"view", "steps", "symmetric"}
     options = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     others = ["--output", "model", "--bf16", "--workers", "2", "--seed", "3", "--limit", "9"]
     others += ["--lsa", "7", "--quiet", "--report"]
@@ -51,6 +52,17 @@ def test_every_setting_of_a_preset_is_an_option_and_reaches_train(told: list[Any
     [(*_, config)] = told
     assert not any(value is not None for value in config.settings.values()), "what is not given is the preset's"
     assert (config.bf16, config.max_steps, config.progress) == (False, None, True)
+
+
+def test_the_kind_of_model_has_an_option_for_each(told: list[Any]) -> None:
+    for options, static in ((["--static"], True), (["--encoder"], False), ([], None)):
+        assert main(["train", "texts", "--output", "model", *options]) == 0
+        assert told.pop()[2].static is static
+    with pytest.raises(SystemExit):
+        build_parser().parse_args(["train", "texts", "--static", "--encoder"])
+    flags = build_parser().parse_args(["train", "texts"]).flags
+    said = in_options("static=True or static=False, progress=False", flags)
+    assert said == "--static or --encoder, --quiet"
 
 
 def test_every_setting_of_a_view_is_an_option_and_reaches_it(told: list[Any]) -> None:

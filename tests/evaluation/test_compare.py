@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ import simlte_st
 from simlte_st import train
 from simlte_st.cli.main import main
 from simlte_st.errors import DataError, ModelError
+from simlte_st.evaluation import bench
 from simlte_st.evaluation import compare as comparing
-from simlte_st.evaluation.compare import Candidate, Comparison
-from simlte_st.evaluation.few_shot import few_shot_probe
+from simlte_st.evaluation.candidates import Candidate, Comparison, recommend
+from simlte_st.evaluation.few_shot import FewShotResult, few_shot_probe
 from simlte_st.models.lsa import append_lsa
 
 WORDS = {"a": "Ba ba ba.", "b": "Sor sor sor."}
@@ -35,20 +37,33 @@ def pile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_settings_side_by_side_and_the_best_by_its_labels(pile: Path, encoder_path: Path) -> None:
+@pytest.fixture(autouse=True)
+def own_static(static_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The static model that is compared whatever models are named."""
+    for module in (comparing, bench):
+        monkeypatch.setattr(module, "OWN_STATIC", str(static_path))
+    return str(static_path)
+
+
+def test_settings_side_by_side_and_the_best_by_its_labels(pile: Path, encoder_path: Path, own_static: str) -> None:
     result = simlte_st.compare(pile, [encoder_path], probe="kind", progress=False)
     name = str(encoder_path)
     assert [each.name for each in result.candidates] == [
-        name, f"{name}, whole", f"{name}, whole + LSA", "LSA by itself", "TF-IDF"
+        own_static, f"{own_static} + LSA", name, f"{name}, whole", f"{name}, whole + LSA", "LSA by itself", "TF-IDF"
     ]  # fmt: skip
-    cut, whole, with_lsa, lsa, words = result.candidates
+    static, static_with_lsa, cut, whole, with_lsa, lsa, words = result.candidates
+    assert [each.static for each in result.candidates] == [True, True] + [False] * 5
+    assert static.reads is static_with_lsa.reads is None
+    assert static.command == f"simlte encode {own_static} {pile} --output vectors.parquet"
+    assert static_with_lsa.command == f"simlte train {pile} --static --probe kind --output my-model"
+    assert static.documents_per_second > whole.documents_per_second
     assert (cut.reads, whole.reads, words.reads) == (64, 32_768, None)
     assert cut.share == pytest.approx(0.52, abs=0.05)
     assert whole.share == words.share == lsa.share == 1
     assert (result.documents, result.labelled) == (83, 80)
     assert min(lsa.score, words.score) > cut.score + 0.2, "the classes are in what is cut"
-    best = max((cut, whole, with_lsa), key=lambda each: each.score)
-    assert result.recommended == best.name != name
+    best = next(each for each in result.candidates if each.name == result.recommended)
+    assert best.score > cut.score
     assert whole.command == f"simlte train {pile} --base {name} --probe kind --output my-model"
     assert (with_lsa.name, with_lsa.command) == (
         f"{name}, whole + LSA", whole.command.replace(" --output", " --lsa 256 --output")
@@ -56,27 +71,47 @@ def test_settings_side_by_side_and_the_best_by_its_labels(pile: Path, encoder_pa
     said = result.summary()
     assert "| setting" in said
     assert f"Recommended: {best.name}." in said
-    assert f"Against {name}: +" in said
     assert said.endswith(f"\n\n    {best.command}")
     again = simlte_st.compare(pile, [encoder_path], probe="kind", progress=False)
     assert [each.score for each in again.candidates] == [each.score for each in result.candidates]
     values = json.loads(json.dumps(result.to_dict()))
-    assert values["candidates"][0]["probe"]["low"] <= cut.score <= values["candidates"][0]["probe"]["high"]
+    assert values["candidates"][2]["probe"]["low"] <= cut.score <= values["candidates"][2]["probe"]["high"]
     assert cut.few_shot is not None
-    low = replace(result, seed=1).to_dict()["candidates"][0]["probe"]["low"]
+    low = replace(result, seed=1).to_dict()["candidates"][2]["probe"]["low"]
     assert low == cut.few_shot.interval(1)[0], "as the table shows it"
 
 
-def test_without_labels_it_is_what_is_read_that_decides(pile: Path, encoder_path: Path) -> None:
+def test_without_labels_it_is_what_is_read_that_decides(pile: Path, encoder_path: Path, own_static: str) -> None:
     long = simlte_st.compare(pile, [encoder_path], sample=40, progress=False)
     assert (long.documents, long.labelled) == (40, 0)
     assert long.recommended == f"{encoder_path}, whole"
     assert "100% of the tokens" in long.summary()
-    short = simlte_st.compare([make_document(number)[:150] for number in range(20)], [encoder_path], progress=False)
-    assert [each.name for each in short.candidates][1] == f"{encoder_path} + LSA", "nothing is cut"
+    texts = [make_document(number)[:150] for number in range(20)]
+    short = simlte_st.compare(texts, [encoder_path], progress=False)
+    assert [each.name for each in short.candidates][2:4] == [str(encoder_path), f"{encoder_path} + LSA"], "all is read"
     assert short.recommended == str(encoder_path)
-    assert short.candidates[0].command == f"simlte encode {encoder_path} my_documents --output vectors.parquet"
-    assert short.candidates[1].command == f"simlte convert {encoder_path} --lsa my_documents --output my-model"
+    assert short.candidates[2].command == f"simlte encode {encoder_path} my_documents --output vectors.parquet"
+    assert short.candidates[3].command == f"simlte convert {encoder_path} --lsa my_documents --output my-model"
+    longest = simlte_st.compare([" ".join([text] * 20) for text in texts], [encoder_path], progress=False)
+    assert longest.recommended == f"{own_static} + LSA"
+    assert "times as fast as" in longest.summary()
+    assert longest.summary().endswith("\n\n    simlte train my_documents --static --output my-model")
+
+
+def test_another_static_model_is_the_base_of_its_training(
+    pile: Path, encoder_path: Path, own_static: str, tmp_path: Path
+) -> None:
+    shutil.copytree(own_static, tmp_path / "other")
+    result = simlte_st.compare(pile, [encoder_path, tmp_path / "other"], sample=20, progress=False)
+    own, own_lsa, other, other_lsa, encoder = [each.name for each in result.candidates][:5]
+    assert (own, own_lsa, other, encoder) == (
+        own_static,
+        f"{own_static} + LSA",
+        str(tmp_path / "other"),
+        str(encoder_path),
+    )
+    [command] = [each.command for each in result.candidates if each.name == other_lsa]
+    assert command == f"simlte train {pile} --static --base {tmp_path / 'other'} --output my-model"
 
 
 def test_a_model_whose_base_is_here_is_judged_at_the_bases_length(
@@ -94,7 +129,8 @@ def test_a_model_whose_base_is_here_is_judged_at_the_bases_length(
     assert f"{verdict.probability:.0%}" in result.summary()
     assert "same number of tokens" in result.summary()
     told = json.loads(json.dumps(result.to_dict()))
-    assert told["candidates"][2]["probability"] == verdict.probability
+    [row] = [each for each in told["candidates"] if each["name"] == str(tmp_path / "m")]
+    assert row["probability"] == verdict.probability
 
 
 def test_long_documents_are_fewer(pile: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,11 +147,12 @@ def test_models_that_are_not_here_are_left_out_unless_they_were_named(
     monkeypatch.setattr(comparing, "PACKAGED_BASE", str(encoder_path))
     monkeypatch.setattr(comparing, "OWN_MODELS", {"nomodel": 64})
     result = simlte_st.compare(pile, sample=10, progress=False)
-    assert result.candidates[0].name == str(encoder_path)
+    assert result.candidates[2].name == str(encoder_path)
     assert "'nomodel'" in caplog.text
     with pytest.raises(ModelError, match="nomodel"):
         simlte_st.compare(pile, ["nomodel"], progress=False)
     monkeypatch.setattr(comparing, "PACKAGED_BASE", "nomodel")
+    monkeypatch.setattr(comparing, "OWN_STATIC", "nomodel")
     with pytest.raises(ModelError, match=r"simlte-st\[demo\]"):
         simlte_st.compare(pile, sample=10, progress=False)
 
@@ -123,8 +160,8 @@ def test_models_that_are_not_here_are_left_out_unless_they_were_named(
 def test_a_model_that_ends_in_an_analysis_gets_no_other(pile: Path, encoder_path: Path, tmp_path: Path) -> None:
     append_lsa(encoder_path, pile, tmp_path / "m", dimension=5)
     result = simlte_st.compare(pile, [tmp_path / "m"], sample=20, text_column="text", progress=False)
-    assert [each.name for each in result.candidates] == [str(tmp_path / "m"), "TF-IDF"]
-    assert result.candidates[0].command == (
+    assert [each.name for each in result.candidates][2:] == [str(tmp_path / "m"), "LSA by itself", "TF-IDF"]
+    assert result.candidates[2].command == (
         f"simlte encode {tmp_path / 'm'} {pile} --text-column text --output vectors.parquet"
     )
 
@@ -134,19 +171,53 @@ def test_labels_that_are_too_few_are_told(pile: Path, encoder_path: Path) -> Non
         simlte_st.compare(pile, [encoder_path], probe="kind", sample=40, progress=False)
 
 
-def test_words_that_lead_are_named_but_no_command() -> None:
-    labels = ["a", "b"] * 20
+def probes(*noises: float) -> list[FewShotResult]:
+    """Probes of the same 80 documents in two classes, whose vectors tell their classes more or less clearly."""
+    labels = ["a", "b"] * 40
     right = np.array([[float(label == "a"), float(label == "b")] for label in labels])
-    noise = np.random.default_rng(0).normal(size=(40, 2))
-    results = [few_shot_probe(rows, labels, rows, labels, draws=4, head="logistic") for rows in (noise, right)]
-    model = Candidate("m", 64, 0.5, 10.0, "simlte encode m d --output v", few_shot=results[0])
-    words = Candidate("TF-IDF", None, 1.0, 100.0, few_shot=results[1])
+    rows = [right + noise * np.random.default_rng(0).normal(size=right.shape) for noise in noises]
+    return [few_shot_probe(each, labels, each, labels, draws=4, head="logistic") for each in rows]
+
+
+def test_words_that_lead_are_named_but_no_command() -> None:
+    noise, right = probes(9, 0)
+    model = Candidate("m", 64, 0.5, 10.0, "simlte encode m d --output v", few_shot=noise)
+    words = Candidate("TF-IDF", None, 1.0, 100.0, few_shot=right)
     advice = Comparison((model, words), "m", 40, 400, 40).advice()
     assert "TF-IDF is better" in advice
     assert advice.endswith("\n\n    simlte encode m d --output v")
-    low, high = results[0].interval()
+    low, high = noise.interval()
     assert low < model.score < high
-    assert results[1].interval() == (1, 1)
+    assert right.interval() == (1, 1)
+
+
+def test_one_as_good_within_the_interval_and_much_faster_is_recommended() -> None:
+    best, close, far = probes(0.4, 0.42, 9)
+    encoder = Candidate("encoder", 64, 0.5, 3.0, "simlte encode encoder d", few_shot=best)
+
+    def beside(few_shot: FewShotResult, rate: float) -> str:
+        fast = Candidate("fast", None, 1.0, rate, "simlte train d --static", static=True, few_shot=few_shot)
+        chosen = recommend([fast, encoder], False, 0)
+        advice = Comparison((fast, encoder), chosen.name, 80, 800, 80).advice()
+        assert ("90 times as fast" in advice) == (chosen is fast and rate == 270)
+        assert advice.endswith(chosen.command)
+        return chosen.name
+
+    assert close.macro_f1 < best.macro_f1
+    assert [beside(close, 270), beside(close, 29), beside(far, 270)] == ["fast", "encoder", "encoder"]
+
+
+def test_without_labels_long_documents_get_a_static_model_and_others_an_encoder() -> None:
+    rows = [
+        Candidate("static", None, 1.0, command="simlte encode static d", static=True),
+        Candidate("static + LSA", None, 1.0, command="simlte train d --static", static=True),
+        Candidate("encoder", 256, 1.0, command="simlte encode encoder d"),
+        Candidate("encoder, whole", 999, 1.0, command="simlte train d"),
+        Candidate("LSA by itself", None, 1.0),
+    ]
+    assert recommend(rows, True, 0).name == "static + LSA"
+    assert recommend(rows, False, 0).name == "encoder"
+    assert recommend(rows[:2], False, 0).static, "there is nothing else"
 
 
 def test_the_command(pile: Path, encoder_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

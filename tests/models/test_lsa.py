@@ -8,7 +8,8 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st import SentenceTransformer as OwnSentenceTransformer
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.models.lsa import append_lsa
+from simlte_st.models.base import load_model
+from simlte_st.models.lsa import append_lsa, end_with_lsa, lengthened
 from simlte_st.modules import LatentSemanticAnalysis
 
 
@@ -51,3 +52,17 @@ def test_nothing_is_written_where_it_cannot_be_done(encoder_path: Path, document
     with pytest.raises(ConfigurationError, match="exists already"):
         append_lsa(encoder_path, documents, tmp_path / "mine", dimension=5)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "texts"]
+
+
+def test_a_static_embedding_gets_one_too(static_path: Path, documents: list[str], tmp_path: Path) -> None:
+    append_lsa(static_path, documents, tmp_path / "mine", dimension=5, progress=False)
+    model = OwnSentenceTransformer(tmp_path / "mine", device="cpu")
+    stock = load_model(static_path, device="cpu").model
+    end_with_lsa([stock], documents, 5, 0, progress=False)
+    found, expected = model.encode([*documents, ""]), stock.encode([*documents, ""])
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert found.shape == (49, 37)
+    assert not found[-1].any()
+    plain = load_model(static_path, device="cpu").model
+    again = lengthened(plain, model[-1], documents, plain.encode(documents))
+    np.testing.assert_allclose(again, found[:-1], atol=1e-6)

@@ -9,12 +9,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
-from shipped_support import BERT, LONGFORMER, cosines, ship
+from shipped_support import BERT, LONGFORMER, STATIC, cosines, ship, ship_static
 
 import simlte_st
 from simlte_st.cli.main import main
@@ -23,7 +24,9 @@ from simlte_st.files import HOME_VARIABLE, read_json
 from simlte_st.models import shipped
 from simlte_st.models.base import find_model, load_model
 from simlte_st.models.conversion import convert_base
+from simlte_st.models.model2vec import TOKENIZER, WEIGHTS, load_compressed
 from simlte_st.models.names import (
+    OWN_ENCODERS,
     OWN_MODELS,
     base_of_own_models,
     local_folder,
@@ -52,8 +55,9 @@ pytestmark = pytest.mark.usefixtures("weights")
 
 def test_a_package_that_lacks_its_models(tmp_path: Path) -> None:
     for name in OWN_MODELS:
+        file = WEIGHTS if name == STATIC else DIFFERENCE_FILE
         for load in (find_model, load_model, simlte_st.SentenceTransformer):
-            with pytest.raises(ModelError, match=rf"{name}.*{DIFFERENCE_FILE}.*Install simlte-st"):
+            with pytest.raises(ModelError, match=rf"{name}.*{file}.*Install simlte-st"):
                 load(name)
         assert not model_path(name).exists()
 
@@ -114,12 +118,52 @@ def test_a_bare_language_model_is_no_base(base: Path, tmp_path: Path) -> None:
     shutil.copytree(base, tmp_path / "bare")
     (tmp_path / "bare" / "modules.json").unlink()
     (tmp_path / "bare" / "config_sentence_transformers.json").unlink()
-    for name in OWN_MODELS:
+    for name in OWN_ENCODERS:
         with pytest.raises(ModelError, match=r"bare .*modules\.json"):
             untrained(name, tmp_path / "bare")
 
 
 # Put together.
+
+
+def test_the_static_one_needs_neither_a_base_nor_model2vec(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = ship_static()
+    monkeypatch.setattr(shipped, "base_of_own_models", lambda: pytest.fail("no base is needed"))
+    monkeypatch.setitem(sys.modules, "model2vec", None)
+    texts = ["Ba bun.", "Ba. " * 700 + "Bun dal. " * 700, "xyz", ""]
+    vectors = simlte_st.SentenceTransformer(STATIC, device="cpu").encode(texts)
+    assert vectors.dtype == np.float32
+    folder = Path(find_model(STATIC))
+    assert read_json(folder / BUILD_FILE) == {"seed": 0}
+    stock = SentenceTransformer(str(folder), device="cpu")
+    assert torch.equal(stock[0].embedding.weight, torch.from_numpy(load_compressed(source)))
+    monkeypatch.undo()
+    static_model = pytest.importorskip("model2vec", reason="needs the extra static").StaticModel
+    others = [static_model.from_pretrained(path).encode(texts) for path in (source, folder)]
+    for other in (stock.encode(texts), *others):
+        np.testing.assert_allclose(other, vectors, atol=1e-6)
+
+
+def test_eight_bits_turn_no_vector_by_much() -> None:
+    source = ship_static()
+    drawn = np.random.default_rng(0).standard_normal((136, 12), dtype=np.float32)
+    found = load_compressed(source)
+    rows = np.linalg.norm(found, axis=1) > 0
+    cosine = (found * drawn).sum(1)[rows] / np.linalg.norm(found, axis=1)[rows] / np.linalg.norm(drawn, axis=1)[rows]
+    assert rows.sum() == 135
+    assert cosine.min() > 0.9999
+    np.testing.assert_allclose(found, drawn * np.linspace(0.01, 1, 136)[:, None] * rows[:, None], atol=0.02)
+
+
+@pytest.mark.parametrize("file", [WEIGHTS, TOKENIZER])
+def test_a_static_one_that_is_damaged(file: str) -> None:
+    path = ship_static() / file
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ModelError, match="Install simlte-st again"):
+        find_model(STATIC)
+    assert not model_path(STATIC).exists()
+    ship_static(seed=1)
+    assert SentenceTransformer(find_model(STATIC), device="cpu").encode("Ba").shape == (12,)
 
 
 def test_a_model_is_put_together_once(tiny: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -188,7 +232,7 @@ def test_it_is_made_anew_where_anything_of_it_changes(tiny: Path, monkeypatch: p
 
 def test_what_the_recipe_number_stands_for() -> None:
     """Where one of these changes, the number must rise too: else models that are unpacked already stay as they are."""
-    assert (RECIPE, POWER, FLAT, OWN_MODELS) == (1, 0.25, 64, {BERT: 512, LONGFORMER: 4096})
+    assert (RECIPE, POWER, FLAT, OWN_ENCODERS) == (1, 0.25, 64, {BERT: 512, LONGFORMER: 4096})
 
 
 @pytest.mark.parametrize("damage", ["cut weights", "weights", "modules.json", "cut tokenizer.json", DIGEST_FILE, ""])

@@ -71,6 +71,22 @@ def test_short_texts_are_left_to_the_encoder(model: SentenceTransformer) -> None
         assert found.norm() == pytest.approx(1)
 
 
+def test_flat_tokens_of_a_static_embedding_count_as_padded_ones(static_model: SentenceTransformer) -> None:
+    lsa = LatentSemanticAnalysis.fit(static_model, TEXTS, dimension=6, full=60)
+    texts = [*TEXTS[:6], "", "ba", "unknown words only", " ".join(TEXTS)]
+    flat = static_model.preprocess(texts)
+    rows = [torch.tensor(static_model.tokenizer.encode(text, add_special_tokens=False).ids) for text in texts]
+    ids = torch.nn.utils.rnn.pad_sequence([row.long() for row in rows], batch_first=True)
+    mask = torch.nn.utils.rnn.pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
+    vectors = torch.randn(len(texts), 32)
+    padded = lsa({"input_ids": ids, "attention_mask": mask, "sentence_embedding": vectors})["sentence_embedding"]
+    found = lsa({**flat, "sentence_embedding": vectors})["sentence_embedding"]
+    torch.testing.assert_close(found, padded, atol=1e-6, rtol=0)
+    assert not found[6:9:2, 32:].any()
+    with pytest.raises(ModelError, match="outside the vocabulary"):
+        lsa({**flat, "input_ids": flat["input_ids"] + 1000, "sentence_embedding": vectors})
+
+
 def test_it_is_fitted_to_the_same_bytes(model: SentenceTransformer) -> None:
     one, two = (LatentSemanticAnalysis.fit(model, TEXTS, dimension=6) for _ in range(2))
     assert torch.equal(one.components, two.components)

@@ -133,8 +133,11 @@ def test_a_latent_semantic_analysis_of_the_documents_is_appended(
     held = train(labelled, tmp_path / "held", base=encoder_path, lsa=5, **{**OPTIONS, "held_out": 0.0})
     fewer = held.load(device="cpu")[-1].components, model[-1].components
     assert not np.array_equal(*fewer), "documents held out are not looked at"
-    with pytest.raises(ConfigurationError, match="lsa=0"):
-        train(labelled, tmp_path / "none", base=encoder_path, lsa=0, **OPTIONS)
+    none = train(labelled, tmp_path / "none", base=tmp_path / "first", lsa=0, keep="trained", **OPTIONS)
+    assert none.lsa is None
+    assert none.load(device="cpu").get_embedding_dimension() == 32
+    with pytest.raises(ConfigurationError, match="lsa=-1"):
+        train(labelled, tmp_path / "less", base=encoder_path, lsa=-1, **OPTIONS)
 
 
 def test_a_base_that_is_kept_has_the_analysis_too(

@@ -7,7 +7,7 @@ import yaml
 
 from benchmarks.builder.account import LIMITS_TITLE, Build
 from benchmarks.builder.distillation import recipe
-from simlte_st.models.names import HUB_BASE, OWN_MODELS
+from simlte_st.models.names import HUB_BASE, OWN_ENCODERS
 
 
 def build(name: str, **changes: Any) -> Build:
@@ -19,7 +19,7 @@ def build(name: str, **changes: Any) -> Build:
     return Build(name=name, recipe=recipe(name), **{**values, **changes})
 
 
-@pytest.mark.parametrize("name", OWN_MODELS)
+@pytest.mark.parametrize("name", OWN_ENCODERS)
 def test_a_card_is_one_of_the_hubs(name: str) -> None:
     card = build(name).card("Articles of an encyclopedia", "The text is free.")
     _, header, text = card.split("---\n", 2)

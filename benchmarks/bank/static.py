@@ -1,0 +1,123 @@
+"""Recipes for static embeddings: one vector a token, trained on two views of whole documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+from torch.nn import functional
+
+from simlte_st.data import DocSplit, View
+from simlte_st.data.document import SegmentedDocument
+from simlte_st.data.drawing import Span, draw_spans, render
+
+
+@dataclass(frozen=True)
+class StaticRecipe:
+    """How static embeddings are trained: by Adam, at a rate that falls to zero.
+
+    Attributes:
+        view: What the two sides of a document are: of all of it.
+        learning_rate: Of the first step.
+        temperature: Of the contrastive term, which is of both directions.
+        batch: Documents in a step.
+        steps: Optimizer steps.
+        passes: Passes over the documents, instead of a number of steps.
+    """
+
+    view: View = field(default_factory=DocSplit)
+    learning_rate: float = 1e-2
+    temperature: float = 0.5
+    batch: int = 128
+    steps: int = 100
+    passes: int | None = None
+
+
+STATIC = StaticRecipe()
+STATIC_RECIPES = {
+    "static docsplit": STATIC,
+    "static docsplit, temperature 1, 2e-2, 14 passes": replace(STATIC, temperature=1.0, learning_rate=2e-2, passes=14),
+    "static docsplit, 3e-3": replace(STATIC, learning_rate=3e-3),
+    "static docsplit, 6e-2": replace(STATIC, learning_rate=6e-2),
+    "static docsplit, 20 steps": replace(STATIC, steps=20),
+    "static docsplit, 300 steps": replace(STATIC, steps=300),
+    "static docsplit, temperature 0.05": replace(STATIC, temperature=0.05),
+    "static docsplit, temperature 0.1, 3e-3, 300 steps": replace(
+        STATIC, temperature=0.1, learning_rate=3e-3, steps=300
+    ),
+}
+"""Every such recipe by name: the preset's, and others that are better or worse."""
+
+
+def train_static(
+    model: SentenceTransformer, recipe: StaticRecipe, documents: Sequence[SegmentedDocument], seed: int
+) -> Iterator[int]:
+    """Train static embeddings in place, and give the number of steps done after each."""
+    views, weights = _Tokenized(model, documents), model[0].embedding.weight
+    assert isinstance(weights, torch.Tensor)
+    # Adam leaves vectors without gradients as they are: the others are trained by themselves, several times as fast.
+    vectors = weights.detach()[views.tokens].requires_grad_()
+    size, generator = min(recipe.batch, len(documents)), np.random.default_rng(seed)
+    optimizer = torch.optim.Adam([vectors], lr=recipe.learning_rate)
+    steps = recipe.steps if recipe.passes is None else -(-recipe.passes * len(documents) // size)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / steps)
+    order, epoch = [], -1
+    own = torch.arange(size)
+    for step in range(1, steps + 1):
+        if len(order) < size:
+            order, epoch = generator.permutation(len(documents)).tolist(), epoch + 1
+        rows, order = order[:size], order[size:]
+        pairs = [views.draw(row, recipe.view, seed, epoch) for row in rows]
+        first, second = (_embed(vectors, side) for side in zip(*pairs, strict=True))
+        scores = first @ second.T / recipe.temperature
+        loss = (functional.cross_entropy(scores, own) + functional.cross_entropy(scores.T, own)) / 2
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        with torch.no_grad():
+            weights[views.tokens] = vectors
+        yield step
+
+
+class _Tokenized:
+    """Documents whose sentences are tokenized once, in a vocabulary of their own: places in ``tokens``."""
+
+    def __init__(self, model: SentenceTransformer, documents: Sequence[SegmentedDocument]) -> None:
+        self.documents, self.tokenizer = documents, model[0].tokenizer
+        sentences = [self._ids(document.sentences) for document in documents]
+        self.tokens = torch.from_numpy(np.unique(np.concatenate([ids for each in sentences for ids in each])))
+        self.sentences = [[self._places(ids) for ids in each] for each in sentences]
+
+    def draw(self, row: int, view: View, seed: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the tokens of two views of a document."""
+        document = self.documents[row]
+        spans = draw_spans(document, view, seed=seed, epoch=epoch)
+        spans = spans or draw_spans(document, DocSplit(), seed=seed, epoch=epoch)
+        assert spans is not None  # DocSplit accepts all of them
+        first, second = (np.concatenate([self._span(row, span) for span in side]) for side in spans)
+        return first, second
+
+    def _span(self, row: int, span: Span) -> np.ndarray:
+        if span.stop is None:
+            return self.sentences[row][span.sentence]
+        return self._places(self._ids([render(self.documents[row], [span])])[0])
+
+    def _ids(self, texts: Sequence[str]) -> list[np.ndarray]:
+        return [
+            np.array(each.ids, dtype=np.int64)
+            for each in self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        ]
+
+    def _places(self, ids: np.ndarray) -> np.ndarray:
+        places = np.searchsorted(self.tokens.numpy(), ids)
+        return places[np.isin(ids, self.tokens.numpy())]
+
+
+def _embed(vectors: torch.Tensor, tokens: Sequence[np.ndarray]) -> torch.Tensor:
+    offsets = torch.from_numpy(np.cumsum([0, *(len(each) for each in tokens[:-1])]))
+    found = functional.embedding_bag(torch.from_numpy(np.concatenate(tokens)), vectors, offsets, mode="mean")
+    return functional.normalize(found, dim=-1)

@@ -1,0 +1,97 @@
+"""Tokens of texts, by either kind of tokenizer: transformers' own, or the bare one of a static embedding.
+
+A ``StaticEmbedding`` of sentence-transformers holds a ``tokenizers.Tokenizer``, which cannot be called, and has no
+special tokens to put around a text.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from simlte_st.data.sentences import TOKENIZED_CHARACTERS, in_batches
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    AnyTokenizer = Tokenizer | PreTrainedTokenizerBase
+
+
+def token_ids(tokenizer: AnyTokenizer, texts: Sequence[str], longest: int | None = None) -> Sequence[Sequence[int]]:
+    """Return the token ids of each text, without special tokens, up to ``longest`` of them."""
+    if isinstance(tokenizer, Tokenizer):
+        ids, lengths = flat_ids(tokenizer, texts)
+        return [own[:longest] for own in np.split(ids, np.cumsum(lengths))[:-1]]  # type: ignore[misc]
+    read = tokenizer(
+        list(texts), add_special_tokens=False, truncation=longest is not None, max_length=longest,
+        return_attention_mask=False, verbose=False,  # no warning of texts longer than the model's input
+    )  # fmt: skip
+    return cast("Sequence[Sequence[int]]", read["input_ids"])
+
+
+def count_tokens(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[int]:
+    """Count the tokens of each text, special ones not counted."""
+    if isinstance(tokenizer, Tokenizer):
+        return cast("list[int]", flat_ids(tokenizer, texts)[1].tolist())
+    return [len(ids) for ids in token_ids(tokenizer, texts)]
+
+
+def flat_ids(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the token ids of all texts, one after the other, and the number of each text's."""
+    if tokenizer.truncation is not None:  # model2vec writes 512 tokens into it, and a static embedding has no limit
+        tokenizer.no_truncation()
+    if tokenizer.padding is not None:
+        tokenizer.no_padding()
+    lengths, found = np.zeros(len(texts), dtype=np.int64), [np.zeros(0, dtype=np.int64)]
+    pieces = ((row, piece) for row, text in enumerate(texts) for piece in _pieces(text))
+    for batch in in_batches(pieces, lambda piece: len(piece[1]), TOKENIZED_CHARACTERS):
+        encoded = tokenizer.encode_batch_fast([piece for _, piece in batch], add_special_tokens=False)
+        own = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
+        ids = itertools.chain.from_iterable(encoding.ids for encoding in encoded)
+        found.append(np.fromiter(ids, dtype=np.int64, count=int(own.sum())))
+        np.add.at(lengths, [row for row, _ in batch], own)
+    return np.concatenate(found), lengths
+
+
+def count_in_texts(marked: NDArray[np.bool_], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Count the marked ones among the tokens of each text, which follow one another."""
+    before, ends = np.concatenate([[0], np.cumsum(marked)]), np.cumsum(lengths)
+    counts: NDArray[np.int64] = before[ends] - before[ends - lengths]
+    return counts
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Cut a very long text at spaces, so that the tokenizer, which takes 150 bytes a token, gets a part at a time."""
+    begin = 0
+    while len(text) - begin > TOKENIZED_CHARACTERS:
+        stop = max(text.rfind(space, begin + 1, begin + TOKENIZED_CHARACTERS) for space in " \n")
+        stop = stop if stop > begin else begin + TOKENIZED_CHARACTERS
+        yield text[begin:stop]
+        begin = stop
+    yield text[begin:] if begin else text
+
+
+def vocabulary_size(tokenizer: AnyTokenizer) -> int:
+    """Return the number of tokens that a tokenizer knows."""
+    return tokenizer.get_vocab_size() if isinstance(tokenizer, Tokenizer) else len(tokenizer)
+
+
+def special_ids(tokenizer: AnyTokenizer) -> list[int]:
+    """Return the ids of special tokens."""
+    if isinstance(tokenizer, Tokenizer):
+        return [number for number, token in tokenizer.get_added_tokens_decoder().items() if token.special]
+    return list(tokenizer.all_special_ids)
+
+
+def unknown_id(tokenizer: Tokenizer) -> int | None:
+    """Return the id of the token that stands for what the vocabulary lacks; None where there is none."""
+    if (token := getattr(tokenizer.model, "unk_token", None)) is not None:
+        return tokenizer.token_to_id(token)
+    number: int | None = json.loads(tokenizer.to_str())["model"].get("unk_id")  # a unigram model does not tell
+    return number

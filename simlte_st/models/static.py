@@ -1,0 +1,74 @@
+"""Static embeddings: models that begin with one vector for each token, and read texts to their end.
+
+A pass is bounded by its tokens and not by its texts: the tokenizer, which takes nearly all of the time, gets enough of
+them to keep its threads busy, and one very long text does not make the passes of all others small.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
+from torch import nn
+
+from simlte_st.compat import static_loader
+from simlte_st.data.document import count_words
+from simlte_st.data.sentences import TOKENIZED_CHARACTERS, in_batches
+from simlte_st.data.tokens import count_in_texts, flat_ids, unknown_id
+from simlte_st.files import MODEL_FILE, read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+TEXTS = 4096
+"""Texts that sentence-transformers gets at once: it sorts and counts them, and they go through in passes."""
+
+LONG = 280
+"""Words of a document, in the median, from which a static model with an analysis is as good as an adapted encoder."""
+
+
+def are_long(texts: Sequence[str]) -> bool:
+    """Return whether texts are so long that a static model is the one to train."""
+    return median(map(count_words, texts)) >= LONG
+
+
+def is_static(model: SentenceTransformer) -> bool:
+    """Return whether a model begins with a table of token vectors, so that it reads texts to their end."""
+    return isinstance(model[0], StaticEmbedding)
+
+
+def model2vec_modules(source: str) -> list[nn.Module] | None:
+    """Return the modules of a folder that model2vec wrote without a ``modules.json``; None for other places."""
+    config, folder = Path(source, "config.json"), Path(source)
+    if (folder / MODEL_FILE).exists() or not config.is_file() or not (folder / "tokenizer.json").is_file():
+        return None
+    values = read_json(config)
+    if not isinstance(values, dict) or values.get("model_type") != "model2vec":
+        return None
+    embedding: nn.Module = static_loader().load(source, local_files_only=True)
+    return [embedding, Normalize()] if values.get("normalize") else [embedding]
+
+
+def static_passes(
+    model: SentenceTransformer, texts: Sequence[str], prompt: str
+) -> Iterator[tuple[list[str], dict[str, Any], NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield some of the texts at a time, their features, and their numbers of tokens and of unknown ones."""
+    embedding = cast(Any, model[0])
+    if embedding not in _UNKNOWN:
+        _UNKNOWN[embedding] = unknown_id(embedding.tokenizer)
+    unknown = _UNKNOWN[embedding]
+    for batch in in_batches(texts, len, TOKENIZED_CHARACTERS):
+        ids, lengths = flat_ids(embedding.tokenizer, [prompt + text for text in batch] if prompt else batch)
+        lacking = count_in_texts(ids == (-1 if unknown is None else unknown), lengths)
+        offsets = torch.from_numpy(np.cumsum(lengths) - lengths)
+        yield batch, {"input_ids": torch.from_numpy(ids), "offsets": offsets}, lengths, lacking
+
+
+_UNKNOWN: WeakKeyDictionary[nn.Module, int | None] = WeakKeyDictionary()

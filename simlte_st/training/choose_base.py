@@ -1,0 +1,80 @@
+"""The base of a run that names none, and whether the run makes a static model of its base."""
+
+from __future__ import annotations
+
+import logging
+import os
+import statistics
+from typing import TYPE_CHECKING
+
+from simlte_st.data.document import count_words
+from simlte_st.data.document_stream import shard_order
+from simlte_st.data.shards import Shards
+from simlte_st.files import SETTINGS_FILE, read_json
+from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.training.config import ONLY_ENCODERS, STATIC_PRESET, TrainConfig
+
+if TYPE_CHECKING:
+    from simlte_st.training.run import TrainingRun
+
+logger = logging.getLogger(__name__)
+
+STATIC_BASE = "simlte-static"
+"""The base of static models by default."""
+
+LONG: int | None = None
+"""Words, in the median, from which documents are long."""
+
+
+def choose_base(run: TrainingRun) -> str:
+    """Return the name of the base: what was asked for, or the default for documents of their length.
+
+    An interrupted run goes on with its own.
+    """
+    config, saved = run.config, run.folder.path / SETTINGS_FILE
+    if config.base is not None:
+        return os.fspath(config.base)
+    if config.resume and saved.exists():
+        return str(read_json(saved)["base"])
+    static = wants_static(config)
+    if leaves_open(config) and LONG is not None:
+        words = median_words(run)
+        static = words >= LONG
+        logger.info("%s", in_words(words, static))
+    name = STATIC_BASE if static else PACKAGED_BASE
+    logger.info("Base: %s, the default.", name)
+    return name
+
+
+def wants_static(config: TrainConfig) -> bool:
+    """Return whether a run is asked for a static model, whatever its base is."""
+    return bool(config.static) or (config.static is None and config.preset == STATIC_PRESET)
+
+
+def leaves_open(config: TrainConfig) -> bool:
+    """Return whether neither base nor settings tell which kind of model a run is to make."""
+    encoder = any(config.settings.get(name) is not None for name in ONLY_ENCODERS) or config.bf16
+    return config.base is None and config.static is None and config.preset == "auto" and not encoder
+
+
+def median_words(run: TrainingRun) -> float:
+    """Return the median number of words of the first documents."""
+    reader = run.documents
+    if isinstance(reader, Shards):
+        reader = reader.first(200, shard_order(len(reader.names), run.config.seed, epoch=0))
+    assert reader is not None
+    return statistics.median(count_words(document.text) for document in reader.peek())
+
+
+def in_words(words: float, static: bool) -> str:
+    """Return what a run makes of documents of a length, why, and how to have the other kind."""
+    length = f"The documents have {words:,.0f} words each (the median of the first)"
+    if static:
+        return (
+            f"{length}: a static model is trained, which reads them whole and is as good as an encoder on documents of "
+            f"more than {LONG} words, in a hundredth of the time. To train an encoder: static=False."
+        )
+    return (
+        f"{length}: an encoder is trained, which is better than a static model on documents of fewer than {LONG} "
+        "words. To train a static model, in seconds: static=True."
+    )

@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Dense, Transformer
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding
+from support import make_tokenizer
+from tokenizers_support import TOKENIZERS
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    BertModel,
+    LlamaConfig,
+    LlamaModel,
+    PreTrainedTokenizerFast,
+)
+
+import simlte_st
+from simlte_st.data.document import Document
+from simlte_st.errors import ConfigurationError, DataError, MissingExtraError, ModelError
+from simlte_st.models import distillation
+from simlte_st.models.config import StaticConfig
+from simlte_st.models.conversion import convert_base
+from simlte_st.models.distillation import distilled
+from simlte_st.models.lsa import append_lsa
+
+pytest.importorskip("skeletoken", reason="needs the extra static")
+static_model = pytest.importorskip("model2vec", reason="needs the extra static").StaticModel
+
+QUIET = StaticConfig(progress=False)
+
+
+def embeddings(model: SentenceTransformer) -> torch.Tensor:
+    first = model[0]
+    assert isinstance(first, StaticEmbedding)
+    return first.embedding.weight.detach()
+
+
+def tiny(folder: Path, tokenizer: PreTrainedTokenizerFast, *after: torch.nn.Module) -> SentenceTransformer:
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 32}
+    BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=64, **sizes)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return SentenceTransformer(modules=[Transformer(str(folder)), Pooling(32, "mean"), *after], device="cpu")
+
+
+# What is distilled.
+
+
+def test_one_folder_for_sentence_transformers_and_for_model2vec(
+    encoder_path: Path, documents: list[str], tmp_path: Path
+) -> None:
+    made = simlte_st.to_static(encoder_path, tmp_path / "fast", dimension=12, progress=False)
+    assert (made.output, made.tokens, made.words, made.dimension, made.read) == (tmp_path / "fast", 133, 0, 12, None)
+    stock, other = SentenceTransformer(str(made.output), device="cpu"), static_model.from_pretrained(made.output)
+    assert [type(module) for module in stock] == [StaticEmbedding, Normalize]
+    assert embeddings(stock).dtype == torch.float32
+    texts = ["Ba bun.", "xyz Ba bun [UNK] xyz.", "Ba. " * 700 + "Bun dal. " * 700, "", "xyz", *documents[:5]]
+    vectors = stock.encode(texts)
+    np.testing.assert_allclose(other.encode(texts), vectors, atol=1e-6)
+    np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-6, err_msg="unknown words count for nothing")
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), [1, 1, 1, 0, 0, 1, 1, 1, 1, 1], atol=1e-6)
+    assert not np.allclose(stock.encode(["Ba. " * 700]), vectors[2], atol=1e-2), "it is read to its end"
+    card = (made.output / "README.md").read_text(encoding="utf-8")
+    assert "\n- Tokens: 133\n" in card
+    assert "from sentence_transformers import SentenceTransformer\n" in card
+
+
+def test_it_is_what_model2vec_makes(encoder_path: Path) -> None:
+    from model2vec.distill import distill_from_model
+
+    model = SentenceTransformer(str(encoder_path), device="cpu")
+    model[0].auto_model.name_or_path = str(encoder_path)  # else the Hub is asked
+    theirs = distill_from_model(model[0].auto_model, model.tokenizer, pca_dims=12, device="cpu", quantize_to="float32")
+    ours = distilled(model, StaticConfig(dimension=12, progress=False))
+    assert ours.tokenizer.get_vocab() == theirs.tokenizer.get_vocab()
+    rows = [row for row in range(len(theirs.embedding)) if row != theirs.unk_token_id]
+    np.testing.assert_allclose(embeddings(ours)[rows], theirs.embedding[rows], atol=1e-6)
+    assert not embeddings(ours)[theirs.unk_token_id].any()
+
+
+def test_the_same_base_gives_the_same_bytes(encoder_path: Path, tmp_path: Path) -> None:
+    for name, seed in (("one", 1), ("two", 2)):
+        torch.manual_seed(seed)
+        np.random.seed(seed)
+        simlte_st.to_static(encoder_path, tmp_path / name, dimension=12, progress=False)
+    for file in ("model.safetensors", "tokenizer.json", "config.json"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+def test_it_has_no_more_dimensions_than_its_base(encoder_path: Path) -> None:
+    assert embeddings(distilled(SentenceTransformer(str(encoder_path)), QUIET)).shape == (133, 32)
+
+
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_words_of_documents_whatever_cuts_them(kind: str, tmp_path: Path) -> None:
+    base = tiny(tmp_path, TOKENIZERS[kind]())
+    texts = ["Zuqbar Zuqbar xylophone, beito.", "Zuqbar xylophone beito", "Zuqbar vorpal", "beitun beitun beitun"]
+    documents = [Document(str(number), text) for number, text in enumerate(texts)]
+    without, both = distilled(base, QUIET), distilled(base, StaticConfig(words=2, progress=False), documents)
+
+    def pieces(model: SentenceTransformer, text: str) -> int:
+        return len(model.tokenizer.encode(text, add_special_tokens=False).ids)
+
+    assert pieces(both, "Zuqbar") == 1, "most documents have it"
+    assert pieces(both, "Ba Zuqbar") == 1 + pieces(both, "Ba")
+    assert not any("vorpal" in token for token in both.tokenizer.get_vocab()), "one document has it"
+    assert pieces(without, "vorpal") == pieces(both, "vorpal") or "byte" in kind or "bpe" in kind
+    vectors = both.encode(["Zuqbar", "Ba Zuqbar"])
+    assert np.linalg.norm(vectors[0]) == pytest.approx(1, abs=1e-5)
+    assert embeddings(both).shape[0] == both.tokenizer.get_vocab_size()
+
+
+def test_a_word_has_the_vector_that_its_base_gives_it(encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = TOKENIZERS["byte_level"]()
+    monkeypatch.setattr("model2vec.distill.inference.apply_pca", lambda vectors, dimension: vectors)
+    base = tiny(encoder_path.parent / "bytes", tokenizer)
+    made = distilled(base, QUIET, [Document(name, "Zuqbar") for name in "ab"])
+    row = made.tokenizer.token_to_id("ĠZuqbar")
+    found = torch.nn.functional.normalize(embeddings(made)[row], dim=0)
+    wanted = torch.nn.functional.normalize(base.encode(" Zuqbar", convert_to_tensor=True), dim=0)
+    torch.testing.assert_close(found, wanted, atol=1e-5, rtol=0)
+
+
+def test_documents_of_a_folder(encoder_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    for name in "ab":
+        (tmp_path / "texts" / f"{name}.txt").write_text("Zuqbar ba bun. Zuqbar.", encoding="utf-8")
+    given = {"documents": tmp_path / "texts", "progress": False}
+    made = simlte_st.to_static(encoder_path, tmp_path / "fast", **given)  # type: ignore[arg-type]
+    assert made.read is not None
+    assert (made.words, made.tokens, made.read.documents) == (1, 134, 2)
+    assert simlte_st.to_static(encoder_path, tmp_path / "none", words=0, **given).words == 0  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="holds the documents"):
+        simlte_st.to_static(encoder_path, tmp_path / "texts", overwrite=True, **given)  # type: ignore[arg-type]
+    with pytest.raises(DataError):
+        simlte_st.to_static(encoder_path, tmp_path / "x", documents=tmp_path / "none.jsonl")
+
+
+def test_tokens_that_somebody_added_stay(tmp_path: Path) -> None:
+    tokenizer = make_tokenizer()
+    tokenizer.add_tokens(["covid-19", "quux"])
+    made = distilled(tiny(tmp_path, tokenizer), QUIET)
+    read = made.tokenizer.encode("ba covid-19 quux [CLS]", add_special_tokens=False)
+    assert [token.strip() for token in read.tokens[:3]] == ["ba", "covid-19", "quux"]
+    assert embeddings(made)[read.ids[1:3]].any(dim=1).all()
+    assert "[CLS]" not in made.tokenizer.get_vocab()
+
+
+# What it is distilled from.
+
+
+def llama(folder: Path) -> SentenceTransformer:
+    tokenizer = TOKENIZERS["byte_level_split"]()
+    sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4}
+    LlamaModel(LlamaConfig(**sizes, vocab_size=len(tokenizer), max_position_embeddings=64)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return SentenceTransformer(modules=[Transformer(str(folder)), Pooling(32, "lasttoken")], device="cpu")
+
+
+def dense(folder: Path) -> SentenceTransformer:
+    return tiny(folder, make_tokenizer(), Dense(32, 20), Normalize())
+
+
+def whole(folder: Path, **settings: Any) -> SentenceTransformer:
+    tiny(folder / "short", make_tokenizer()).save_pretrained(str(folder / "model"))
+    convert_base(folder / "model", folder / "long", **settings)
+    return SentenceTransformer(str(folder / "long"), device="cpu")
+
+
+def chunks(folder: Path) -> SentenceTransformer:
+    return whole(folder)
+
+
+def longformer(folder: Path) -> SentenceTransformer:
+    return whole(folder, max_length=300, attention_window=32)
+
+
+@pytest.mark.parametrize(("make", "size"), [(llama, 32), (dense, 20), (chunks, 32), (longformer, 32)])
+def test_any_encoder_as_it_pools_itself(
+    make: Callable[[Path], SentenceTransformer], size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("model2vec.distill.inference.apply_pca", lambda vectors, dimension: vectors)
+    base = make(tmp_path)
+    made = distilled(base, QUIET)
+    for word in ("ba", "bun"):  # a word is read as it is within a text, after a space
+        assert len(made.tokenizer.encode(word, add_special_tokens=False).ids) == 1
+        found = made.encode(word, convert_to_tensor=True)
+        wanted = torch.nn.functional.normalize(base.encode(f" {word}", convert_to_tensor=True), dim=0)
+        assert found.shape == (size,)
+        torch.testing.assert_close(found, wanted, atol=1e-5, rtol=0)
+
+
+def test_a_bare_language_model_is_pooled_by_the_mean(bert_path: Path, encoder_path: Path, tmp_path: Path) -> None:
+    for base, name in ((bert_path, "bare"), (encoder_path, "pooled")):
+        simlte_st.to_static(base, tmp_path / name, progress=False)
+    one, two = (SentenceTransformer(str(tmp_path / name), device="cpu") for name in ("bare", "pooled"))
+    torch.testing.assert_close(embeddings(one), embeddings(two), atol=1e-6, rtol=0)
+
+
+def test_an_analysis_at_the_end_is_told(
+    encoder_path: Path, documents: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    append_lsa(encoder_path, documents, tmp_path / "mine", dimension=5)
+    with caplog.at_level(logging.WARNING, "simlte_st"):
+        simlte_st.to_static(tmp_path / "mine", tmp_path / "fast", progress=False)
+    assert "latent semantic analysis" in caplog.text
+    simlte_st.to_static(encoder_path, tmp_path / "plain", progress=False)
+    one, two = (SentenceTransformer(str(tmp_path / name), device="cpu") for name in ("fast", "plain"))
+    torch.testing.assert_close(embeddings(one), embeddings(two), atol=1e-6, rtol=0)
+
+
+# What cannot be distilled.
+
+
+def test_refused_before_anything_is_computed(
+    encoder_path: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(distillation, "_token_vectors", lambda *given: pytest.fail("tokens were encoded"))
+    static = SentenceTransformer(modules=[StaticEmbedding(make_tokenizer(), embedding_dim=4)], device="cpu")
+    with pytest.raises(ModelError, match="static"):
+        distilled(static, QUIET)
+    classifier = BertForSequenceClassification(BertConfig.from_pretrained(bert_path))
+    classifier.save_pretrained(tmp_path / "cross")
+    make_tokenizer().save_pretrained(tmp_path / "cross")
+    with pytest.raises(ModelError, match="BertForSequenceClassification"):
+        simlte_st.to_static(tmp_path / "cross", tmp_path / "x")
+    model = SentenceTransformer(str(encoder_path), device="cpu")
+    monkeypatch.setattr(type(model), "tokenizer", property(lambda self: object()))
+    with pytest.raises(ModelError, match="fast tokenizer"):
+        distilled(model, QUIET)
+    monkeypatch.undo()
+    monkeypatch.setattr("skeletoken.TokenizerModel.from_transformers_tokenizer", lambda given: 1 / 0)
+    with pytest.raises(ModelError, match=r"tokenizer of 'the base' .*division"):
+        distilled(model, QUIET)
+    assert not (tmp_path / "x").exists()
+
+
+def test_settings_and_places(encoder_path: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="dimension=0"):
+        simlte_st.to_static(encoder_path, tmp_path / "x", dimension=0)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    with pytest.raises(ConfigurationError, match="exists already"):
+        simlte_st.to_static(encoder_path, tmp_path / "full")
+
+
+def test_the_extra_is_named(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "skeletoken", None)
+    with pytest.raises((MissingExtraError, ModuleNotFoundError), match="skeletoken"):
+        simlte_st.to_static(encoder_path, tmp_path / "x")

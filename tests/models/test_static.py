@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer as Stock
+from support import make_document, make_static_model, make_tokenizer, write_model2vec
+
+import simlte_st
+from simlte_st.data import sentences, tokens
+from simlte_st.data.transform import DocSplitTransform
+from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.models.base import load_model
+from simlte_st.models.conversion import convert_base
+from simlte_st.models.encode import encode_documents
+from simlte_st.models.export import export_onnx
+from simlte_st.models.parts import weights_digest
+from simlte_st.models.static import LONG, are_long, is_static
+from simlte_st.models.truncation import Truncation, text_lengths
+
+UNKNOWN = "\u16a0\u16a1 \u16a2"
+
+
+@pytest.fixture
+def texts(documents: list[str]) -> list[str]:
+    return [*documents[:20], "", UNKNOWN, f"ba {UNKNOWN}", "ba", " ".join(documents)]
+
+
+def stock_vectors(texts: list[str]) -> np.ndarray:
+    stock = make_static_model()
+    stock.tokenizer.no_truncation()
+    return stock.encode(texts)
+
+
+def test_any_class_encodes_as_the_stock_one(
+    static_path: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = load_model(static_path, device="cpu")
+    assert is_static(loaded.model)
+    assert loaded.tuned
+    assert loaded.copy().model.max_seq_length == float("inf")
+    ours = simlte_st.SentenceTransformer(static_path, device="cpu")
+    assert ours.max_seq_length is None
+    monkeypatch.setattr(tokens, "TOKENIZED_CHARACTERS", 700)  # of a text of several thousand
+    monkeypatch.setattr("simlte_st.models.static.TOKENIZED_CHARACTERS", 1_500)
+    expected = stock_vectors(texts)
+    assert np.abs(expected[20]).max() == 0
+    for one in (loaded.model.encode(texts), ours.encode(texts), ours.encode(texts, batch_size=2)):
+        np.testing.assert_allclose(one, expected, atol=1e-6)
+    np.testing.assert_allclose(ours.encode(texts[0]), expected[0], atol=1e-6)
+    np.testing.assert_allclose(
+        ours.encode(texts, prompt="bo ba "), stock_vectors(["bo ba " + t for t in texts]), atol=1e-6
+    )
+    assert ours.encode([]).shape == (0,)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "int8", "mapped"])
+@pytest.mark.parametrize("modules", [True, False])
+def test_model2vec_folders_load_in_float32(tmp_path: Path, texts: list[str], kind: str, modules: bool) -> None:
+    read = write_model2vec(tmp_path / "m2v", make_static_model(), kind, modules)
+    expected = make_static_model()
+    expected[0].embedding.weight.data = torch.from_numpy(read)
+    expected.tokenizer.no_truncation()
+    for model in (load_model(tmp_path / "m2v", device="cpu").model, simlte_st.SentenceTransformer(tmp_path / "m2v")):
+        assert model[0].embedding.weight.dtype == torch.float32
+        np.testing.assert_allclose(model.encode(texts), expected.encode(texts), atol=1e-6)
+
+
+def test_what_model2vec_writes_loads(tmp_path: Path, texts: list[str]) -> None:
+    model2vec = pytest.importorskip("model2vec", reason="needs the extra static")
+    plain = make_static_model()
+    made = model2vec.StaticModel(plain[0].embedding.weight.detach().numpy(), plain.tokenizer, normalize=True)
+    made.save_pretrained(tmp_path / "m2v")
+    known = [text for text in texts if UNKNOWN not in text]  # model2vec leaves unknown tokens out
+    vectors = load_model(tmp_path / "m2v", device="cpu").model.encode(known)
+    np.testing.assert_allclose(vectors, made.encode(known, max_length=None), atol=1e-6)
+
+
+def test_a_table_and_a_tokenizer_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    make_static_model().save_pretrained(str(tmp_path / "static"))
+    make_tokenizer([f"w{number}" for number in range(500)]).backend_tokenizer.save(
+        str(tmp_path / "static/tokenizer.json")
+    )
+    with pytest.raises(ModelError, match=r"136 tokens.*507"):
+        load_model(tmp_path / "static")
+    (tmp_path / "static" / "tokenizer.json").write_text("{}")
+    with pytest.raises(ModelError):
+        load_model(tmp_path / "static")
+
+
+def test_there_is_no_length(static_path: Path, documents: list[str]) -> None:
+    with pytest.raises(ConfigurationError, match="max_seq_length=64"):
+        load_model(static_path, max_seq_length=64)
+    ours = simlte_st.SentenceTransformer(static_path)
+    with pytest.raises(ConfigurationError, match="max_seq_length=64"):
+        ours.max_seq_length = 64
+    ours.max_seq_length = None
+    text = " ".join(documents)
+    read = Truncation.of(ours).add(text_lengths(ours, [text, "ba bo."]))
+    assert (read.max_seq_length, read.budget, read.cut_texts, read.advice) == (None, None, 0, "")
+    assert text_lengths(ours, ["ba bo.", "ba"], "bo ") == [3, 1]
+    assert weights_digest(ours) == weights_digest(load_model(static_path).model)
+    assert DocSplitTransform(model=ours).budget is None
+
+
+def test_what_makes_no_sense_is_refused(static_path: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no Pooling"):
+        load_model(static_path, pooling="mean")
+    with pytest.raises(ModelError):
+        convert_base(static_path, tmp_path / "converted")
+    pytest.importorskip("onnx", reason="needs the extra onnx")
+    pytest.importorskip("onnxruntime", reason="needs the extra onnx")
+    with pytest.raises(ModelError, match="no graph"):
+        export_onnx(static_path, tmp_path / "exported")
+    assert not (tmp_path / "exported").exists()
+
+
+def test_documents_without_known_tokens_are_counted(static_model: Stock, texts: list[str], tmp_path: Path) -> None:
+    rows = [*texts[:20], "\x00\x01", UNKNOWN, f"ba {UNKNOWN}"]
+    report = encode_documents(static_model, rows, tmp_path / "v.parquet", part_size=4, progress=False)
+    found = report.truncation
+    assert (report.documents, found.texts, found.max_seq_length, found.cut_texts) == (23, 23, None, 0)
+    assert (found.empty_texts, found.unknown_texts, found.unknown_tokens) == (1, 1, 4)
+    assert "1 of 23 texts have no tokens" in str(report)
+    assert "(4.3%)" in str(report)
+    assert "truncated" not in str(report)
+    assert "cut" not in str(report)
+    vectors = np.stack(pq.read_table(tmp_path / "v.parquet")["vector"].to_pylist())
+    np.testing.assert_allclose(vectors, stock_vectors(rows), atol=1e-6)
+
+
+def test_several_devices_count_and_encode_the_same(static_model: Stock, texts: list[str], tmp_path: Path) -> None:
+    rows = [text for text in texts if text]
+    one = encode_documents(static_model, rows, tmp_path / "one.parquet", progress=False)
+    two = encode_documents(static_model, rows, tmp_path / "two.parquet", device=["cpu", "cpu"], progress=False)
+    assert one.to_dict() == two.to_dict()
+    assert one.truncation.unknown_texts == 1
+    first, second = (np.stack(pq.read_table(tmp_path / f"{n}.parquet")["vector"].to_pylist()) for n in ("one", "two"))
+    np.testing.assert_allclose(first, second, atol=1e-6)
+
+
+def test_tokens_of_either_kind_of_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, bare = make_tokenizer(), make_static_model().tokenizer
+    given = [make_document(1), "", "ba [MASK] bo", "ba " * 300]
+    assert tokens.count_tokens(bare, given) == tokens.count_tokens(slow, given)
+    monkeypatch.setattr(tokens, "TOKENIZED_CHARACTERS", 50)
+    for longest in (None, 5):
+        expected = tokens.token_ids(slow, given, longest)
+        assert [list(ids) for ids in tokens.token_ids(bare, given, longest)] == [list(ids) for ids in expected]
+    assert [list(ids) for ids in tokens.token_ids(bare, [])] == []
+    assert tokens.vocabulary_size(bare) == tokens.vocabulary_size(slow)
+    assert sorted(tokens.special_ids(bare)) == sorted(tokens.special_ids(slow)) == [0, 1, 2, 3, 4]
+    assert sentences.tokenizer_counter(bare)(given) == tokens.count_tokens(slow, given)
+
+
+def test_unknown_ids_of_each_kind_of_tokenizer() -> None:
+    from tokenizers_support import TOKENIZERS
+
+    for name, make in TOKENIZERS.items():
+        bare = make().backend_tokenizer
+        bare.no_truncation()
+        found = tokens.unknown_id(bare)
+        assert found == (None if name.startswith("byte_level") else 1), name
+        pieces = ["One two. ", *[make_document(n) for n in range(20)]]
+        whole, lengths = tokens.flat_ids(bare, [" ".join(pieces)])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tokens, "TOKENIZED_CHARACTERS", 400)
+            cut, same = tokens.flat_ids(bare, [" ".join(pieces)])
+        if name != "sentence_piece_bpe":  # which puts a space before each piece
+            assert cut.tolist() == whole.tolist(), name
+            assert same.tolist() == lengths.tolist(), name
+
+
+def test_texts_are_long_by_their_median() -> None:
+    short, long = "word " * (LONG - 1), "word " * LONG
+    assert [are_long(texts) for texts in ([short, short, long], [short, long, long])] == [False, True]
