@@ -81,6 +81,8 @@ def load_encoder(folder: Path, settings: dict[str, Any], model: Any, device: str
             raise
         raise ModelError(f"{error} It is the model of {folder}: if it was moved, name it with model=.") from None
     identity = encoder.identity()
+    if settings.get("weights") != identity["weights"] and settings.get("weights") == encoder.whole_digest():
+        identity["weights"] = settings["weights"]  # earlier versions counted parts that no vector depends on, too
     different = changes({name: settings.get(name) for name in identity}, identity)
     if different:
         raise ModelError(
