@@ -11,6 +11,7 @@ from sentence_transformers import SentenceTransformer
 from support import make_tokenizer
 
 from simlte_st.models import shipped
+from simlte_st.models.base import load_model
 from simlte_st.models.model2vec import TOKENIZER, save_compressed
 from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, DIFFERENCE_FILE, add_difference, linear_weights, untrained
 
@@ -38,6 +39,11 @@ def ship(name: str, start: Path, seed: int = 0, rank: int = 2) -> SentenceTransf
     (folder / CARD_FILE).write_text(f"# {name} {seed}\n", encoding="utf-8")
     (folder / BUILD_FILE).write_text(f'{{"seed": {seed}}}\n', encoding="utf-8")
     return model
+
+
+def table(folder: Path) -> np.ndarray:
+    """Give the vectors of the tokens of a static model."""
+    return load_model(folder).model[0].embedding.weight.detach().numpy()
 
 
 def ship_static(seed: int = 0) -> Path:

@@ -41,6 +41,13 @@ LEARNING_RATE = 1e-2
 SCALE = 2.0
 """The inverse of the temperature."""
 
+SHARE = 0.5
+"""How much of what training changed is kept (Wortsman et al., "Robust fine-tuning of zero-shot models", 2022).
+
+Between what is distilled and what is trained, similar sentences are found better than by either, and training on one's
+own documents ends as high as from the distilled one; from the trained one it ends up to 2 points lower.
+"""
+
 
 @dataclass(frozen=True)
 class StaticBuild:
@@ -111,6 +118,7 @@ def build_static(
             "batch_size": BATCH,
             "learning_rate": LEARNING_RATE,
             "scale": SCALE,
+            "share": SHARE,
         },
     )
     with atomic_path(output) as path:
@@ -127,7 +135,8 @@ def train_by_docsplit(
 ) -> None:
     """Train a static model in place, on whole documents."""
     views = DocSplitTransform(seed=seed)
-    unknown = model.tokenizer.token_to_id("[UNK]")
+    weights, unknown = model[0].embedding.weight, model.tokenizer.token_to_id("[UNK]")  # type: ignore[union-attr]
+    start = weights.detach().clone()
     with tempfile.TemporaryDirectory() as folder:
         arguments = SentenceTransformerTrainingArguments(
             output_dir=folder,
@@ -154,9 +163,10 @@ def train_by_docsplit(
             callbacks=[views.callback],
         )
         trainer.train()
-    if unknown is not None:
-        with torch.no_grad():
-            model[0].embedding.weight[unknown] = 0  # as it began: model2vec leaves unknown tokens out
+    with torch.no_grad():
+        weights.copy_(start + SHARE * (weights - start))
+        if unknown is not None:
+            weights[unknown] = 0  # as it began: model2vec leaves unknown tokens out
 
 
 def card(build: StaticBuild, results: str = "") -> str:
@@ -166,7 +176,7 @@ def card(build: StaticBuild, results: str = "") -> str:
         f"Then DocSplit: each of {build.documents:,} articles of English Wikipedia (2014) is split at random, sentence "
         f"by sentence, into two texts, and the one is to find the other among {recipe['batch_size']} "
         f"({build.steps:,} steps, learning rate {recipe['learning_rate']:g}, temperature {1 / recipe['scale']:g}, seed "
-        f"{build.seed}). No labels."
+        f"{build.seed}); of what that changed, {recipe['share']:.0%} is kept. No labels."
     )
     seconds = build.distilling_seconds + build.training_seconds
     lines = [

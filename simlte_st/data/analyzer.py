@@ -66,9 +66,15 @@ def terms_of(text: str) -> Iterator[Term]:
     the context.
     """
     for match in WORD.finditer(text):
-        for piece in _pieces(match[0]):
-            if term := _normalized(piece):
-                yield Term(term, piece)
+        word = match[0]
+        yield from _remembered(word) if len(word) <= _REMEMBERED else _terms_of_word(word)
+
+
+def _terms_of_word(word: str) -> tuple[Term, ...]:
+    return tuple(Term(term, piece) for piece in _pieces(word) if (term := _folded(piece)))
+
+
+_remembered = functools.lru_cache(1 << 17)(_terms_of_word)
 
 
 def _pieces(word: str) -> Iterator[str]:
@@ -99,15 +105,6 @@ def content_terms(text: str) -> list[Term]:
         if each.word.lower() not in STOP_WORDS or (len(each.word) > 1 and each.word.isupper() and not text.isupper())
     ]
     return content or terms
-
-
-def _normalized(word: str) -> str:
-    return _remembered(word) if len(word) <= _REMEMBERED else _folded(word)
-
-
-@functools.lru_cache(1 << 16)
-def _remembered(word: str) -> str:
-    return _folded(word)
 
 
 def _folded(word: str) -> str:

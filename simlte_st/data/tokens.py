@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from simlte_st.data.sentences import TOKENIZED_CHARACTERS, in_batches
+from simlte_st.data.word_tokens import word_tokens
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -48,15 +49,22 @@ def flat_ids(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[NDArray[np.int
         tokenizer.no_truncation()
     if tokenizer.padding is not None:
         tokenizer.no_padding()
+    words = word_tokens(tokenizer)
     lengths, found = np.zeros(len(texts), dtype=np.int64), [np.zeros(0, dtype=np.int64)]
     pieces = ((row, piece) for row, text in enumerate(texts) for piece in _pieces(text))
     for batch in in_batches(pieces, lambda piece: len(piece[1]), TOKENIZED_CHARACTERS):
-        encoded = tokenizer.encode_batch_fast([piece for _, piece in batch], add_special_tokens=False)
-        own = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
-        ids = itertools.chain.from_iterable(encoding.ids for encoding in encoded)
-        found.append(np.fromiter(ids, dtype=np.int64, count=int(own.sum())))
-        np.add.at(lengths, [row for row, _ in batch], own)
+        rows, own = zip(*batch, strict=True)
+        ids, counts = _cut(tokenizer, own) if words is None else words.cut(tokenizer, own)
+        found.append(ids.astype(np.int64))
+        np.add.at(lengths, np.array(rows), counts)
     return np.concatenate(found), lengths
+
+
+def _cut(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    encoded = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+    lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
+    ids = itertools.chain.from_iterable(encoding.ids for encoding in encoded)
+    return np.fromiter(ids, dtype=np.int64, count=int(lengths.sum())), lengths
 
 
 def count_in_texts(marked: NDArray[np.bool_], lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -37,6 +37,7 @@ from simlte_st.models.loading import LoadedModel
 from simlte_st.models.model2vec import write_for_model2vec
 from simlte_st.models.names import shown_base
 from simlte_st.models.passes import fast_products
+from simlte_st.models.static import is_static
 from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
 from simlte_st.progress import progress_bar, with_progress_bar
 
@@ -186,7 +187,7 @@ def _require_extra() -> None:
 def _modules_to_distil(loaded: LoadedModel) -> list[torch.nn.Module]:
     """Return the modules that embed a token; raise a ModelError if the base is not an encoder of tokens."""
     model, name = loaded.model, loaded.name
-    if isinstance(model[0], StaticEmbedding):
+    if is_static(model):
         raise ModelError(f"{name!r} is a static model already.")
     if not isinstance(model[0], Transformer):
         raise ModelError(f"{name!r} begins with {type(model[0]).__name__}, not with an encoder of tokens.")

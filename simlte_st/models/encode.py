@@ -36,7 +36,7 @@ from simlte_st.models.config import EncodeConfig, EngineConfig
 from simlte_st.models.device import check_devices, device_pool
 from simlte_st.models.encode_ray import encode_with_ray
 from simlte_st.models.loading import check_encodes
-from simlte_st.models.parts import DocumentParts, PartEncoder, Parts, part_files, weights_digest
+from simlte_st.models.parts import DocumentParts, PartEncoder, Parts, part_files, token_counts, weights_digest
 from simlte_st.models.truncation import Truncation
 from simlte_st.progress import complete, counting_texts, progress_bar
 
@@ -192,11 +192,10 @@ def _open_parts(output: Path, parts: Path, settings: dict[str, Any], *, resume: 
 
 def _join_parts(parts: Path, output: Path, report: EncodingReport) -> None:
     schema = pa.schema({"id": pa.string(), "vector": pa.list_(pa.float32(), report.dimension)})
-    with atomic_path(output) as temporary, pq.ParquetWriter(temporary, schema) as writer:
+    with atomic_path(output) as temporary, pq.ParquetWriter(temporary, schema, use_dictionary=False) as writer:
         for path in part_files(parts):
             table = pq.read_table(path)
             writer.write_table(table.select(schema.names).cast(schema))
             report.documents += len(table)
-            unknown = table["unknown"].to_numpy() if "unknown" in table.column_names else ()  # of an older version
-            report.truncation.add(table["tokens"].to_numpy(), unknown)
+            report.truncation.add(*token_counts(table))
     discard(parts, output)

@@ -1,4 +1,4 @@
-"""Static models in model2vec's format, which sentence-transformers loads too; written and read without model2vec."""
+"""Static models in model2vec's format, which sentence-transformers loads too; written without model2vec."""
 
 from __future__ import annotations
 
@@ -28,13 +28,6 @@ def save_compressed(folder: Path, embeddings: NDArray[np.float32]) -> None:
     numbers = np.rint(embeddings / scale[:, None]).astype(np.int8)
     save_file({_MODEL2VEC: numbers, "weights": scale}, folder / WEIGHTS)
     (folder / SETTINGS).write_text(settings(embeddings.shape[1], "int8"), encoding="utf-8")
-
-
-def load_compressed(folder: Path) -> NDArray[np.float32]:
-    """Return what :func:`save_compressed` wrote, in float32."""
-    found = load_file(folder / WEIGHTS)
-    embeddings: NDArray[np.float32] = found[_MODEL2VEC].astype(np.float32) * found["weights"][:, None]
-    return embeddings
 
 
 def settings(dimension: int, dtype: str) -> str:

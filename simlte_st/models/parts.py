@@ -127,7 +127,7 @@ class PartEncoder:
             "unknown": pa.array(unknown, type=pa.int64()),
         }
         with atomic_path(part.path) as temporary:
-            pq.write_table(pa.table(columns), temporary)
+            pq.write_table(pa.table(columns), temporary, use_dictionary=False)  # no two numbers are the same
         # Otherwise glibc keeps free memory in pieces that fit no other length of text: on mixed lengths a process grew
         # by 1.4 GiB an hour, and now by 0.3 (benchmarks/results/soak.md).
         if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
@@ -170,6 +170,13 @@ def part_number(path: Path) -> int:
 def part_files(folder: Path) -> list[Path]:
     """Return the part files of a folder in the order of their source."""
     return sorted(folder.glob("part-*.parquet"))
+
+
+def token_counts(part: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the numbers of tokens of the texts of a part file, and of unknown ones."""
+    tokens = part["tokens"].to_numpy()
+    known = "unknown" in part.column_names  # not in files of version 2.0
+    return tokens, part["unknown"].to_numpy() if known else np.zeros_like(tokens)
 
 
 def weights_digest(model: SentenceTransformer, unused: bool = False) -> str:

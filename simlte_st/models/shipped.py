@@ -20,8 +20,7 @@ from filelock import FileLock
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding
-from tokenizers import Tokenizer
+from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import Tensor, nn
 
 from simlte_st.compat import checkpoint_name, encoder_of, quiet_transformers, with_encoder
@@ -29,8 +28,9 @@ from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.files import HOME_VARIABLE, MODEL_FILE, atomic_path, check_place, restore
 from simlte_st.longformer import convert_to_longformer
 from simlte_st.models.loading import load_from
-from simlte_st.models.model2vec import SETTINGS, TOKENIZER, WEIGHTS, load_compressed, write_for_model2vec
+from simlte_st.models.model2vec import SETTINGS, TOKENIZER, WEIGHTS, write_for_model2vec
 from simlte_st.models.names import OWN_ENCODERS, OWN_STATIC, base_of_own_models, model_path
+from simlte_st.models.static import model2vec_modules
 from simlte_st.modules import PositionPooling
 
 logger = logging.getLogger(__name__)
@@ -147,11 +147,9 @@ def put_together(name: str) -> Path:
 def _static(source: Path) -> SentenceTransformer:
     """Return the static model of a folder in 8 bits."""
     try:
-        tokenizer, weights = Tokenizer.from_file(str(source / TOKENIZER)), torch.from_numpy(load_compressed(source))
+        return SentenceTransformer(modules=model2vec_modules(str(source)), device="cpu")
     except Exception as error:  # the libraries raise anything at damaged files
         raise ModelError(f"{source}, which comes with this package, is damaged: {error}. {_AGAIN}") from None
-    embedding = StaticEmbedding(tokenizer, embedding_weights=weights)
-    return SentenceTransformer(modules=[embedding, Normalize()], device="cpu")
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from simlte_st.data.analyzer import terms_of
 from simlte_st.data.document import Document, content_id
@@ -23,7 +22,8 @@ from simlte_st.data.sentences import in_batches
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import read_json, write_json
 from simlte_st.models.encode import make_parts
-from simlte_st.models.parts import Part, PartEncoder, Parts, part_files, part_number
+from simlte_st.models.parts import Part, PartEncoder, Parts, part_files, part_number, token_counts
+from simlte_st.models.static import is_static
 from simlte_st.models.truncation import Truncation
 from simlte_st.models.vectors import unit_rows
 from simlte_st.progress import complete, progress_bar
@@ -37,13 +37,17 @@ from simlte_st.search.words import count_words
 BATCH = 256
 """Documents of a commit, or fewer of long ones: what an interruption can lose."""
 
+STATIC_BATCHES = 8
+"""How many times as many a commit has that a static embedding encodes: each looks through the ids of the table."""
+
 VECTORS_FOLDER = "vectors.parts"
 """Vectors that are not in the table yet."""
 
 _BATCH_CHARACTERS = 4_000_000
 _SHOWN = 5  # ids that a summary names
 
-Vectors = Mapping[str, NDArray[np.floating[Any]]]
+Made = Mapping[str, tuple[Any, int, int]]
+"""By the hash of a text: its vector, its tokens, and how many of them are unknown."""
 
 logger = logging.getLogger(__name__)
 
@@ -98,8 +102,9 @@ class IndexReport:
             if self.unnamed:
                 why = f"that are not in the source: {self.unnamed:,} rows that could not be read may be some of them"
             lines.append(f"kept {len(self.kept):,} documents {why} ({shown})")
-        if self.truncation.cut_texts:
-            lines.append(self.truncation.summary() + ("" if self.parts else " parts=True indexes all of them."))
+        if self.truncation.cut_texts or self.truncation.unread:
+            whole = " parts=True indexes all of them." if self.truncation.cut_texts and not self.parts else ""
+            lines.append(self.truncation.summary() + whole)
         for name, (count, first) in self.misfits.items():
             lines.append(
                 f"column {name}: {count:,} values left out, binary or not of its type (first: document {first!r})"
@@ -135,11 +140,11 @@ def add_documents(store: Store, encoder: Encoder, documents: Any, config: AddCon
     ahead = _files_ahead(folder)
     seen = set[str]()
     with progress_bar("Indexing", length_hint(reader, 0) or None, shown=config.progress) as bar:
-        for number, batch in enumerate(_batches(stream), start=1):
+        for number, batch in enumerate(_batches(stream, encoder), start=1):
             new = {document.id: document for document in batch if document.id not in seen}
             seen |= new.keys()
             writer.report.unchanged += len(batch) - len(new)
-            writer.write(list(new.values()), _vectors_of(ahead.get(number, ())))
+            writer.write(list(new.values()), _made_ahead(ahead.get(number, ())))
             bar.update(len(batch))
         complete(bar)
     shutil.rmtree(folder / VECTORS_FOLDER, ignore_errors=True)  # all are in the table
@@ -173,8 +178,9 @@ def _segmenter(punkt: Path, sample: Iterable[Document]) -> Segmenter:
     return PunktSegmenter.from_dict(read_json(punkt))
 
 
-def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    return in_batches(documents, lambda document: len(document.text), _BATCH_CHARACTERS, BATCH)
+def _batches(documents: Iterable[Document], encoder: Encoder) -> Iterator[list[Document]]:
+    times = STATIC_BATCHES if is_static(encoder.model) else 1
+    return in_batches(documents, lambda document: len(document.text), times * _BATCH_CHARACTERS, times * BATCH)
 
 
 def _remove_missing(store: Store, reader: DocumentReader, seen: set[str], report: IndexReport) -> None:
@@ -204,6 +210,7 @@ class _Writer:
     ) -> None:
         self._store, self._encoder, self._segmenter, self._batch_size = store, encoder, segmenter, batch_size
         self._metadata = metadata
+        self._unknown = np.zeros(2, dtype=np.int64)  # texts and tokens
         self.report = report
 
     def learn_columns(self, documents: Iterable[Document]) -> None:
@@ -215,8 +222,8 @@ class _Writer:
         for source in sorted(self._metadata.renamed.keys() - before):
             logger.info("The column %r is called %s in the index.", source, self._metadata.renamed[source])
 
-    def write(self, documents: list[Document], ahead: Vectors) -> None:
-        """Write those documents that are new or have changed; ``ahead`` has vectors that were made before, by hash."""
+    def write(self, documents: list[Document], ahead: Made) -> None:
+        """Write those documents that are new or have changed; ``ahead`` has vectors that were made before."""
         self.learn_columns(documents)
         names, columns = [one.id for one in documents], ["id", "hash", *self._metadata.types]
         there = {row["id"]: row for row in self._store.rows_of("id", names, columns, "part = 0").to_pylist()}
@@ -237,24 +244,26 @@ class _Writer:
         if rows:
             self._store.merge(self._table(rows, ahead))
 
-    def _table(self, rows: list[dict[str, Any]], ahead: Vectors) -> pa.Table:
+    def _table(self, rows: list[dict[str, Any]], ahead: Made) -> pa.Table:
         texts = {row["hash"]: row["text"] if row["part"] == 0 else row["passage"] for row in rows}
-        known = self._store.rows_of("hash", list(texts), ["hash", "vector"])
-        vectors = dict(zip(known["hash"].to_pylist(), known["vector"].to_pylist(), strict=True))
-        missing = [one for one in texts if one not in vectors]
+        known = self._store.rows_of("hash", list(texts), ["hash", "vector", "tokens"])
+        made = {row["hash"]: (row["vector"], row["tokens"], 0) for row in known.to_pylist()}
+        missing = [one for one in texts if one not in made]
         self.report.encoded += len(missing)
         self.report.reused += len(rows) - len(missing)
-        vectors |= {one: ahead[one] for one in missing if one in ahead}
+        made |= {one: ahead[one] for one in missing if one in ahead}
         here = [one for one in missing if one not in ahead]
-        vectors |= zip(here, self._encoder.documents([texts[one] for one in here], self._batch_size), strict=True)
-        tokens = dict(zip(texts, self._encoder.count(list(texts.values())), strict=True))
-        flat = np.stack([np.asarray(vectors[row["hash"]], dtype=np.float32) for row in rows]).reshape(-1)
+        encoded = self._encoder.counted([texts[one] for one in here], self._batch_size)
+        made |= zip(here, zip(*encoded, strict=True), strict=True)
+        for _, tokens, unknown in map(made.__getitem__, missing):
+            self._unknown += (tokens == unknown > 0, unknown)
+        flat = np.stack([np.asarray(made[row["hash"]][0], dtype=np.float32) for row in rows]).reshape(-1)
         schema = own_schema(self._encoder.dimension)
         own = {field.name: field.type for field in schema if field.name not in ("tokens", "vector")}
         columns = {
             name: pa.array([row.get(name) for row in rows], kind) for name, kind in (own | self._metadata.types).items()
         }
-        columns["tokens"] = pa.array([tokens[row["hash"]] for row in rows], pa.int32())
+        columns["tokens"] = pa.array([made[row["hash"]][1] for row in rows], pa.int32())
         columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(flat), self._encoder.dimension)
         return pa.table(columns)
 
@@ -264,6 +273,7 @@ class _Writer:
         self.report.documents, self.report.vectors = self._store.count(), len(tokens)
         self.report.truncation = self._encoder.truncation().add(tokens)
         self.report.misfits, self.report.left_out = self._metadata.misfits, dict(self._metadata.left_out)
+        self.report.truncation.unknown_texts, self.report.truncation.unknown_tokens = self._unknown.tolist()
         return self.report
 
 
@@ -283,7 +293,7 @@ class TextParts(Parts):
     def __iter__(self) -> Iterator[Part]:
         """Read the documents."""
         store, seen = Store.open(self._index), set[str]()
-        for number, batch in enumerate(_batches(self.reader), start=1):
+        for number, batch in enumerate(_batches(self.reader, self._encoder), start=1):
             pieces = [each for one in batch for each in (one.text, *self._encoder.passages(one, self._segmenter))]
             texts = {text_hash(text): text for text in pieces}
             seen.update(store.rows_of("hash", [one for one in texts if one not in seen], ["hash"])["hash"].to_pylist())
@@ -304,11 +314,12 @@ def _files_ahead(folder: Path) -> dict[int, list[Path]]:
     return files
 
 
-def _vectors_of(paths: Iterable[Path]) -> Vectors:
-    """Return the vectors of files, scaled to length 1, by the hash of their text."""
-    vectors: dict[str, NDArray[np.floating[Any]]] = {}
+def _made_ahead(paths: Iterable[Path]) -> Made:
+    """Return the vectors of files, scaled to length 1, and the tokens of their texts."""
+    made: dict[str, tuple[Any, int, int]] = {}
     for path in paths:
         table = pq.read_table(path)
         rows = table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), -1)
-        vectors.update(zip(table["id"].to_pylist(), unit_rows(rows), strict=True))
-    return vectors
+        counts = (each.tolist() for each in token_counts(table))
+        made.update(zip(table["id"].to_pylist(), zip(unit_rows(rows), *counts, strict=True), strict=True))
+    return made

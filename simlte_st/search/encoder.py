@@ -16,7 +16,7 @@ from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import TokenCounter, segment_document
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import check_encodes
-from simlte_st.models.parts import encode_counted, weights_digest
+from simlte_st.models.parts import Encoded, encode_counted, weights_digest
 from simlte_st.models.truncation import Truncation, text_lengths
 from simlte_st.models.vectors import unit_rows
 
@@ -74,9 +74,14 @@ class Encoder:
 
     def documents(self, texts: Sequence[str], batch_size: int = 32) -> NDArray[np.float32]:
         """Return the vectors of documents, passages or sentences: shape ``[len(texts), dimension]``."""
+        return self.counted(texts, batch_size).vectors
+
+    def counted(self, texts: Sequence[str], batch_size: int = 32) -> Encoded:
+        """Return the vectors of texts, and their tokens as :attr:`count` counts them."""
         if not texts:
-            return np.zeros((0, self.dimension), dtype=np.float32)
-        return unit_rows(encode_counted(self.model, list(texts), batch_size)[0]).astype(np.float32)
+            return Encoded(np.zeros((0, self.dimension), dtype=np.float32), [], [])
+        found = encode_counted(self.model, list(texts), batch_size)
+        return found._replace(vectors=unit_rows(found.vectors).astype(np.float32))
 
     def query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a query: shape ``[dimension]``."""

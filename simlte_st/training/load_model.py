@@ -13,7 +13,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from transformers import set_seed
 
 from simlte_st.backbones.registry import BACKBONES, backbone_of, make_backbone, replacement_of
-from simlte_st.compat import encoder_of, readable_length, readable_tokens
+from simlte_st.compat import encoder_of, readable_tokens
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.distributed import main_first, world
 from simlte_st.errors import ConfigurationError
@@ -67,7 +67,8 @@ def load_model(run: TrainingRun) -> TrainingRun:
             model = base.copy(pooling, length).model
     except ConfigurationError as error:
         raise ConfigurationError(f"max_view_length={length} does not suit the model: {error}") from None
-    run.model, run.reads = model, readable_tokens(model) if folder.exists() else readable_length(base.model)
+    own = None if run.static else base.model.max_seq_length
+    run.model, run.reads = model, readable_tokens(model) if folder.exists() else own
     # encode truncates embeddings at the end; the loss sees them truncated alike.
     model.register_forward_hook(_truncate_embeddings)
     run.loss = _make_loss(model, preset, head, config.seed)

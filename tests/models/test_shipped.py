@@ -15,7 +15,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
-from shipped_support import BERT, LONGFORMER, STATIC, cosines, ship, ship_static
+from shipped_support import BERT, LONGFORMER, STATIC, cosines, ship, ship_static, table
 
 import simlte_st
 from simlte_st.cli.main import main
@@ -24,7 +24,7 @@ from simlte_st.files import HOME_VARIABLE, read_json
 from simlte_st.models import shipped
 from simlte_st.models.base import find_model, load_model
 from simlte_st.models.conversion import convert_base
-from simlte_st.models.model2vec import TOKENIZER, WEIGHTS, load_compressed
+from simlte_st.models.model2vec import TOKENIZER, WEIGHTS
 from simlte_st.models.names import (
     OWN_ENCODERS,
     OWN_MODELS,
@@ -136,7 +136,7 @@ def test_the_static_one_needs_neither_a_base_nor_model2vec(monkeypatch: pytest.M
     folder = Path(find_model(STATIC))
     assert read_json(folder / BUILD_FILE) == {"seed": 0}
     stock = SentenceTransformer(str(folder), device="cpu")
-    assert torch.equal(stock[0].embedding.weight, torch.from_numpy(load_compressed(source)))
+    assert torch.equal(stock[0].embedding.weight, torch.from_numpy(table(source)))
     monkeypatch.undo()
     static_model = pytest.importorskip("model2vec", reason="needs the extra static").StaticModel
     others = [static_model.from_pretrained(path).encode(texts) for path in (source, folder)]
@@ -147,7 +147,7 @@ def test_the_static_one_needs_neither_a_base_nor_model2vec(monkeypatch: pytest.M
 def test_eight_bits_turn_no_vector_by_much() -> None:
     source = ship_static()
     drawn = np.random.default_rng(0).standard_normal((136, 12), dtype=np.float32)
-    found = load_compressed(source)
+    found = table(source)
     rows = np.linalg.norm(found, axis=1) > 0
     cosine = (found * drawn).sum(1)[rows] / np.linalg.norm(found, axis=1)[rows] / np.linalg.norm(drawn, axis=1)[rows]
     assert rows.sum() == 135

@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer as Stock
-from support import make_document, make_static_model, make_tokenizer, write_model2vec
+from support import make_static_model, make_tokenizer, write_model2vec
 
 import simlte_st
-from simlte_st.data import sentences, tokens
+from simlte_st.data import tokens
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.models.base import load_model
@@ -140,38 +140,6 @@ def test_several_devices_count_and_encode_the_same(static_model: Stock, texts: l
     assert one.truncation.unknown_texts == 1
     first, second = (np.stack(pq.read_table(tmp_path / f"{n}.parquet")["vector"].to_pylist()) for n in ("one", "two"))
     np.testing.assert_allclose(first, second, atol=1e-6)
-
-
-def test_tokens_of_either_kind_of_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow, bare = make_tokenizer(), make_static_model().tokenizer
-    given = [make_document(1), "", "ba [MASK] bo", "ba " * 300]
-    assert tokens.count_tokens(bare, given) == tokens.count_tokens(slow, given)
-    monkeypatch.setattr(tokens, "TOKENIZED_CHARACTERS", 50)
-    for longest in (None, 5):
-        expected = tokens.token_ids(slow, given, longest)
-        assert [list(ids) for ids in tokens.token_ids(bare, given, longest)] == [list(ids) for ids in expected]
-    assert [list(ids) for ids in tokens.token_ids(bare, [])] == []
-    assert tokens.vocabulary_size(bare) == tokens.vocabulary_size(slow)
-    assert sorted(tokens.special_ids(bare)) == sorted(tokens.special_ids(slow)) == [0, 1, 2, 3, 4]
-    assert sentences.tokenizer_counter(bare)(given) == tokens.count_tokens(slow, given)
-
-
-def test_unknown_ids_of_each_kind_of_tokenizer() -> None:
-    from tokenizers_support import TOKENIZERS
-
-    for name, make in TOKENIZERS.items():
-        bare = make().backend_tokenizer
-        bare.no_truncation()
-        found = tokens.unknown_id(bare)
-        assert found == (None if name.startswith("byte_level") else 1), name
-        pieces = ["One two. ", *[make_document(n) for n in range(20)]]
-        whole, lengths = tokens.flat_ids(bare, [" ".join(pieces)])
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(tokens, "TOKENIZED_CHARACTERS", 400)
-            cut, same = tokens.flat_ids(bare, [" ".join(pieces)])
-        if name != "sentence_piece_bpe":  # which puts a space before each piece
-            assert cut.tolist() == whole.tolist(), name
-            assert same.tolist() == lengths.tolist(), name
 
 
 def test_texts_are_long_by_their_median() -> None:

@@ -39,11 +39,11 @@ def parted(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -
 def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts that are encoded from now on."""
     texts: list[str] = []
-    original = Encoder.documents
+    original = Encoder.counted
 
-    def documents(self: Encoder, given: list[str], batch_size: int = 32) -> object:
+    def counted(self: Encoder, given: list[str], batch_size: int = 32) -> object:
         texts.extend(given)
         return original(self, given, batch_size)
 
-    monkeypatch.setattr(Encoder, "documents", documents)
+    monkeypatch.setattr(Encoder, "counted", counted)
     return texts

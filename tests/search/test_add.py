@@ -206,7 +206,7 @@ from simlte_st.search import add
 from simlte_st.search.encoder import Encoder
 from simlte_st.search.store import Store
 add.BATCH, log, merges = 4, open({log!r}, "a"), []
-def documents(self, texts, batch_size=32, original=Encoder.documents):
+def counted(self, texts, batch_size=32, original=Encoder.counted):
     print(*texts, sep="\\n", file=log, flush=True)
     return original(self, texts, batch_size)
 def merge(self, rows, original=Store.merge):
@@ -214,7 +214,7 @@ def merge(self, rows, original=Store.merge):
     if len(merges) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     original(self, rows)
-Encoder.documents, Store.merge = documents, merge
+Encoder.counted, Store.merge = counted, merge
 main(sys.argv[1:])
 """
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from shipped_support import table
 from support import make_document
 
 from benchmarks.build_model import main
@@ -12,7 +13,6 @@ from benchmarks.builder import static_model
 from benchmarks.builder.static_model import StaticBuild, build_static, card
 from simlte_st.data import read_documents
 from simlte_st.files import read_json
-from simlte_st.models.model2vec import load_compressed
 from simlte_st.models.names import HUB_BASE, OWN_STATIC
 from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, FOLDER
 
@@ -32,7 +32,7 @@ def test_it_is_distilled_and_then_trained(tmp_path: Path) -> None:
         build = build_static(documents, tmp_path / name, max_steps=steps, progress=False)
         assert (build.documents, build.steps) == (24, steps)
         assert read_json(tmp_path / name / BUILD_FILE)["sha256"] == build.sha256
-    start, one, two = (load_compressed(tmp_path / name) for name in ("start", "one", "two"))
+    start, one, two = (table(tmp_path / name) for name in ("start", "one", "two"))
     assert start.shape == one.shape == (133, 32)
     assert np.abs(one - start).max() > 1e-3
     assert not one[1].any(), "of unknown tokens nothing is learned"
@@ -62,7 +62,7 @@ def test_the_card_of_the_package_is_of_its_build() -> None:
 
 
 def test_the_model_of_the_package_tells_subjects_apart() -> None:
-    weights = load_compressed(FOLDER / OWN_STATIC)
+    weights = table(FOLDER / OWN_STATIC)
     assert weights.shape == (29525, 256)
     assert not weights[1].any()
     pytest.importorskip("model2vec", reason="needs the extra static")

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import gc
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import make_document, make_static_model, make_tokenizer
+from tokenizers import AddedToken, Tokenizer
+from tokenizers_support import TOKENIZERS
+
+from simlte_st.data import sentences, tokens, word_tokens
+
+BY_WORD = {"word_piece", "word_level"}
+PIECES = [
+    *("ba", "Bo,", "won't", "\u00e9t\u00e9", "e\u0301", "\u0301", "\u65e5\u672c", "[MASK]", "[UNK]", "a[SEP]b"),
+    *("\x00", "\ufffd", "\u200b", "x" * 40),
+]
+SPACES = [" ", "\n", "\t", "\r\n", "  ", "\u00a0", "\u3000", "\x1c", "\x85", "\u2028", ""]
+
+
+def bare(name: str) -> Tokenizer:
+    return TOKENIZERS[name]().backend_tokenizer
+
+
+def cut_whole(tokenizer: Tokenizer, texts: list[str]) -> list[list[int]]:
+    return [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
+
+
+def cut(tokenizer: Tokenizer, texts: list[str]) -> list[list[int]]:
+    return [list(ids) for ids in tokens.token_ids(tokenizer, texts)]
+
+
+TOKENIZER = bare("word_piece")
+
+
+@given(st.lists(st.tuples(st.sampled_from(PIECES) | st.text(max_size=4), st.sampled_from(SPACES)), max_size=20))
+def test_words_have_the_tokens_that_they_have_in_a_text(drawn: list[tuple[str, str]]) -> None:
+    text = "".join(piece + space for piece, space in drawn).encode("utf-8", "ignore").decode()
+    for special in (False, True):
+        TOKENIZER.encode_special_tokens = special
+        assert word_tokens.word_tokens(TOKENIZER) is not None
+        assert cut(TOKENIZER, [text, text, ""]) == cut_whole(TOKENIZER, [text, text, ""])
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_texts_are_cut_as_the_tokenizer_cuts_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = bare(name)
+    assert (word_tokens.word_tokens(tokenizer) is not None) == (name in BY_WORD)
+    texts = [*map(make_document, range(8)), "", "It's  na\u00efve:\t1,234.5%", " ".join(map(make_document, range(30)))]
+    expected = cut_whole(tokenizer, texts)
+    tokenizer.enable_truncation(8)  # as model2vec leaves one
+    tokenizer.enable_padding(length=64)
+    assert cut(tokenizer, texts) == expected
+    assert tokens.count_tokens(tokenizer, texts) == [len(ids) for ids in expected]
+    if name != "sentence_piece_bpe":  # which puts a space before each piece
+        monkeypatch.setattr(tokens, "TOKENIZED_CHARACTERS", 400)
+        assert cut(tokenizer, texts) == expected
+
+
+def test_what_is_kept_is_bounded_and_follows_the_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer, texts = bare("word_piece"), [make_document(number) for number in range(12)]
+    monkeypatch.setattr(word_tokens, "MOST", 50)
+    for text in [*texts, *texts]:
+        assert cut(tokenizer, [text]) == cut_whole(tokenizer, [text])
+    kept = word_tokens.word_tokens(tokenizer)
+    assert kept is not None
+    assert 0 < len(kept._ids) <= 100
+    assert cut(tokenizer, ["y" * 33]) == cut_whole(tokenizer, ["y" * 33])
+    assert "y" * 33 not in kept._ids
+    before = cut(tokenizer, ["zebra"])
+    tokenizer.add_tokens(["zebra"])
+    assert cut(tokenizer, ["zebra"]) == cut_whole(tokenizer, ["zebra"]) != before
+    tokenizer.add_tokens([AddedToken("ba bo")])
+    assert word_tokens.word_tokens(tokenizer) is None
+    assert cut(tokenizer, ["ba bo ba"]) == cut_whole(tokenizer, ["ba bo ba"])
+    kept = weakref.ref(word_tokens._TOKENIZERS[tokenizer])
+    del tokenizer
+    gc.collect()
+    assert kept() is None, "what is kept goes with the tokenizer"
+
+
+def test_threads_share_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_tokens, "MOST", 60)
+    tokenizer, texts = bare("word_piece"), [make_document(number) for number in range(40)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda text: cut(tokenizer, [text])[0], texts)) == cut_whole(tokenizer, texts)
+
+
+def test_either_kind_of_tokenizer_counts_the_same() -> None:
+    fast, own = make_tokenizer(), make_static_model().tokenizer
+    texts = [make_document(1), "", "ba [MASK] bo", "ba " * 300]
+    for longest in (None, 5):
+        expected: Any = tokens.token_ids(fast, texts, longest)
+        assert [list(ids) for ids in tokens.token_ids(own, texts, longest)] == [list(ids) for ids in expected]
+    assert tokens.count_tokens(own, texts) == tokens.count_tokens(fast, texts)
+    assert sentences.tokenizer_counter(own)(texts) == tokens.count_tokens(fast, texts)
+    assert cut(own, []) == []
+    assert tokens.vocabulary_size(own) == tokens.vocabulary_size(fast)
+    assert sorted(tokens.special_ids(own)) == sorted(tokens.special_ids(fast)) == [0, 1, 2, 3, 4]
+
+
+def test_counting_in_texts() -> None:
+    marked = np.array([1, 0, 1, 1, 0], dtype=bool)
+    assert tokens.count_in_texts(marked, np.array([0, 2, 0, 3])).tolist() == [0, 1, 0, 2]
+
+
+def test_unknown_ids() -> None:
+    for name in TOKENIZERS:
+        assert tokens.unknown_id(bare(name)) == (None if name.startswith("byte_level") else 1), name

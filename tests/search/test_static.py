@@ -1,0 +1,75 @@
+"""An index of a static embedding, which reads documents to their end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+from support import make_document, make_static_model
+
+from simlte_st.data import Document
+from simlte_st.models.truncation import text_lengths
+from simlte_st.search import Index, add
+
+UNKNOWN = "\u16a0\u16a1 \u16a2"
+CORPUS = [
+    *(Document(f"d{number}", make_document(number, sentences=40)) for number in range(8)),
+    Document("empty", "\x00\x01"),
+    Document("runes", UNKNOWN),
+]
+
+
+@pytest.fixture
+def static_index(static_model: SentenceTransformer, tmp_path: Path) -> Index:
+    return Index.create(tmp_path / "index", static_model, parts=True)
+
+
+def test_documents_are_indexed_whole_and_what_has_no_vector_is_told(static_index: Index) -> None:
+    report = static_index.add(CORPUS)
+    assert (report.documents, report.vectors, report.encoded) == (10, 10, 10), "no passages"
+    found = report.truncation
+    assert (found.cut_texts, found.empty_texts, found.unknown_texts, found.unknown_tokens) == (0, 1, 1, 2)
+    assert "1 of 10 texts have no tokens" in report.summary()
+    assert "truncated" not in report.summary()
+    rows = static_index.table()
+    texts = [document.text for document in sorted(CORPUS, key=lambda document: document.id)]
+    assert rows["tokens"].to_pylist() == text_lengths(make_static_model(), texts)
+    again = static_index.add(CORPUS)
+    assert (again.unchanged, again.encoded, again.truncation.empty_texts) == (10, 0, 1)
+
+
+def test_a_zero_vector_is_no_hit(static_index: Index) -> None:
+    static_index.add(CORPUS)
+    for mode in ("dense", "hybrid"):
+        hits = static_index.search(CORPUS[3].text, top_k=10, mode=mode)
+        assert hits[0].id == "d3"
+        assert "empty" not in [hit.id for hit in hits]
+        assert all(np.isfinite(hit.score) and np.isfinite(hit.cosine) for hit in hits)
+    assert list(static_index.search("\x00", mode="dense")) == []
+    assert [hit.id for hit in static_index.search(UNKNOWN, top_k=1)] == ["runes"]
+
+
+def test_hits_are_explained_and_documents_linked(static_index: Index, static_model: SentenceTransformer) -> None:
+    static_index.add(CORPUS)
+    hit = static_index.search(make_document(5, sentences=3), top_k=1, explain=True)[0]
+    assert hit.id == "d5"
+    assert hit.sentences
+    assert hit.words
+    assert static_index.link("d2", top_k=3)
+    opened = Index.open(static_index.folder, model=static_model)
+    assert opened.search("ba bo", top_k=2)
+
+
+def test_several_devices_index_the_same(
+    static_model: SentenceTransformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(add, "STATIC_BATCHES", 1)
+    monkeypatch.setattr(add, "BATCH", 4)
+    one, two = (Index.create(tmp_path / name, static_model) for name in ("one", "two"))
+    first, second = one.add(CORPUS), two.add(CORPUS, device=["cpu", "cpu"])
+    assert first.to_dict() == second.to_dict()
+    tables = one.table(), two.table()
+    vectors = [np.stack(table["vector"].to_pylist()) for table in tables]
+    np.testing.assert_allclose(*vectors, atol=1e-6)
