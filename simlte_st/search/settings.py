@@ -35,6 +35,7 @@ def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, 
             raise ConfigurationError(f"{folder} has just been made by another process.")
         store = Store.create(folder, encoder.dimension)
         settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts, "calibration": None}
+        settings["names"] = 1  # version of data/names.py
         write_json(folder / SETTINGS_FILE, settings)  # last: without it, a folder is not an index
     finally:
         lock.release()

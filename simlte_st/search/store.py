@@ -241,12 +241,15 @@ class Store:
     def documents(self, ids: Sequence[str]) -> list[Document]:
         """Return documents with their metadata, in the order of the ids."""
         names = self.metadata().names
-        rows = self.table(["text", *names], ids).to_pylist()
+        rows = self.table(
+            ["text", *names], list(dict.fromkeys(each for name in ids for each in (name, composed(name))))
+        ).to_pylist()
         documents = {row["id"]: Document(row["id"], row["text"], metadata={n: row[n] for n in names}) for row in rows}
-        for name in ids:
-            if name not in documents:
+        found = [documents.get(name, documents.get(composed(name))) for name in ids]
+        for name, document in zip(ids, found, strict=True):
+            if document is None:
                 raise DataError(f"{self.folder} has no document with the id {name!r}.")
-        return [documents[name] for name in ids]
+        return found  # type: ignore[return-value]  # none is None
 
     def check_filter(self, where: str) -> str:
         """Return a user's filter in parentheses; LanceDB would ignore whatever follows its first condition."""
