@@ -24,7 +24,7 @@ from simlte_st.search.moments import Moment, as_moment, fit_moment, moment_type,
 
 OWN_COLUMNS = ("id", "part", "hash", "tokens", "searched", "text", "terms", "passage", "vector")
 
-RESERVED = frozenset((*OWN_COLUMNS, "score", "cosine", "bm25", "beginning", "sentences", "words", "seed"))
+RESERVED = frozenset((*OWN_COLUMNS, "score", "cosine", "bm25", "reranked", "beginning", "sentences", "words", "seed"))
 """Names of the index's own columns, and of what a hit has beside them."""
 
 MOST_COLUMNS = 256

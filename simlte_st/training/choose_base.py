@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import logging
 import os
-import statistics
 from typing import TYPE_CHECKING
 
-from simlte_st.data.document import count_words
+from simlte_st.data.document import LONG, median_words
 from simlte_st.data.document_stream import shard_order
 from simlte_st.data.shards import Shards
 from simlte_st.files import SETTINGS_FILE, read_json
-from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE
 from simlte_st.training.config import ONLY_ENCODERS, STATIC_PRESET, TrainConfig
 
 if TYPE_CHECKING:
     from simlte_st.training.run import TrainingRun
 
 logger = logging.getLogger(__name__)
-
-STATIC_BASE = "simlte-static"
-"""The base of static models by default."""
-
-LONG: int | None = None
-"""Words, in the median, from which documents are long."""
 
 
 def choose_base(run: TrainingRun) -> str:
@@ -37,11 +30,11 @@ def choose_base(run: TrainingRun) -> str:
     if config.resume and saved.exists():
         return str(read_json(saved)["base"])
     static = wants_static(config)
-    if leaves_open(config) and LONG is not None:
-        words = median_words(run)
+    if leaves_open(config):
+        words = words_of(run)
         static = words >= LONG
         logger.info("%s", in_words(words, static))
-    name = STATIC_BASE if static else PACKAGED_BASE
+    name = OWN_STATIC if static else PACKAGED_BASE
     logger.info("Base: %s, the default.", name)
     return name
 
@@ -57,13 +50,13 @@ def leaves_open(config: TrainConfig) -> bool:
     return config.base is None and config.static is None and config.preset == "auto" and not encoder
 
 
-def median_words(run: TrainingRun) -> float:
+def words_of(run: TrainingRun) -> float:
     """Return the median number of words of the first documents."""
     reader = run.documents
     if isinstance(reader, Shards):
         reader = reader.first(200, shard_order(len(reader.names), run.config.seed, epoch=0))
     assert reader is not None
-    return statistics.median(count_words(document.text) for document in reader.peek())
+    return median_words(document.text for document in reader.peek())
 
 
 def in_words(words: float, static: bool) -> str:
@@ -71,8 +64,8 @@ def in_words(words: float, static: bool) -> str:
     length = f"The documents have {words:,.0f} words each (the median of the first)"
     if static:
         return (
-            f"{length}: a static model is trained, which reads them whole and is as good as an encoder on documents of "
-            f"more than {LONG} words, in a hundredth of the time. To train an encoder: static=False."
+            f"{length}: a static model is trained, which reads them whole and is at least as good as an adapted "
+            f"encoder on documents of {LONG} words or more. To train an encoder: static=False."
         )
     return (
         f"{length}: an encoder is trained, which is better than a static model on documents of fewer than {LONG} "
