@@ -15,6 +15,8 @@ class AddOverrides(TypedDict, total=False):
     actors: int | None
     address: str | None
     batch_size: int
+    columns: collections.abc.Sequence[str] | None
+    dates: collections.abc.Sequence[str] | None
     sync: bool
     progress: bool
 
@@ -37,7 +39,6 @@ class ConvertOverrides(TypedDict, total=False):
 
 class DedupeOverrides(TypedDict, total=False):
     progress: bool
-    seed: int
     overwrite: bool
     similarity: float
     near: bool

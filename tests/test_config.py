@@ -28,7 +28,6 @@ from simlte_st.config import (
     configured,
     setting,
 )
-from simlte_st.data import dedupe
 from simlte_st.errors import ConfigurationError
 from simlte_st.evaluation.evaluate import EvaluationDocuments, evaluate_models
 from simlte_st.models.lsa import append_lsa
@@ -174,8 +173,6 @@ def test_a_seed_that_is_none_is_refused_by_all_that_take_one(seed: Any, encoder_
     told = pytest.raises(ConfigurationError, match=f"seed={seed}: .*whole number")
     with told:
         explore(model, texts, output=tmp_path / "p.html", seed=seed)
-    with told:
-        dedupe(texts, tmp_path / "k.jsonl", seed=seed)
     with told:
         append_lsa(encoder_path, texts, tmp_path / "m", dimension=4, seed=seed)
     with told:

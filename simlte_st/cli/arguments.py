@@ -9,7 +9,7 @@ from typing import Any
 
 from simlte_st.cli.messages import in_options
 from simlte_st.cli.sources import SOURCE_HELP, Sources
-from simlte_st.cli.terminal import UNPRINTABLE, wrapped
+from simlte_st.cli.terminal import as_json, wrapped
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "model": {"metavar": "MODEL", "help": "folder or name of a model"},
@@ -33,8 +33,8 @@ def print_result(arguments: argparse.Namespace, text: str, values: Mapping[str, 
     """Print the result of a command on standard output."""
     from simlte_st.files import to_json
 
-    if arguments.json:  # control characters as JSON escapes them, so that it stays JSON on a terminal
-        print(UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", to_json(values)))
+    if arguments.json:
+        print(as_json(to_json(values)))
     else:
         print(wrapped(in_options(text, arguments.flags)))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
 from typing import Any
 
 from simlte_st.cli.arguments import add_arguments, print_result
@@ -10,6 +12,7 @@ from simlte_st.cli.messages import note
 from simlte_st.cli.options import add_options, config_from
 from simlte_st.config import ProgressConfig
 from simlte_st.data.config import ReadConfig
+from simlte_st.errors import SimlteError
 from simlte_st.search.config import AddConfig
 
 
@@ -56,10 +59,16 @@ def run(arguments: argparse.Namespace) -> int:
     check_devices(config)  # before the model is loaded
     reader = read_documents(arguments.source, metadata=True, **config_from(arguments, ReadConfig).values())
     check_apart(arguments.source, Path(arguments.output))
+    is_new = not os.path.exists(arguments.output)
     index = Index.create(
         arguments.output, arguments.model, parts=arguments.parts, exist_ok=True, device=config.loading_device
     )
-    report = index.add(reader, config)
+    try:
+        report = index.add(reader, config)
+    except SimlteError:
+        if is_new and not len(index):  # nothing that another try could use
+            shutil.rmtree(arguments.output)
+        raise
     note(reader.report.summary(), arguments)
     print_result(arguments, report.summary(), {"index": arguments.output, **report.to_dict()})
     return 0

@@ -14,7 +14,7 @@ from simlte_st.cli.arguments import add_arguments
 from simlte_st.cli.messages import in_options, note
 from simlte_st.cli.options import add_options, config_from, number
 from simlte_st.cli.search import add_search_options, check_columns, check_format, shown_config, write_hits
-from simlte_st.cli.terminal import wrapped
+from simlte_st.cli.terminal import as_json, wrapped
 from simlte_st.config import ProgressConfig
 from simlte_st.errors import ConfigurationError
 from simlte_st.search.config import LinkConfig, LinkEachConfig
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         precision = 0.9 if arguments.precision is None else arguments.precision
         calibration = index.calibrate(arguments.calibrate, precision)
         text = wrapped(in_options(calibration.summary(), arguments.flags))
-        print(json.dumps(calibration.to_dict()) if arguments.format == "jsonl" else text)
+        print(as_json(json.dumps(calibration.to_dict())) if arguments.format == "jsonl" else text)
         return 0
     if arguments.each:
         return link_each(index, config, arguments)

@@ -82,7 +82,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:
         # The reader of our output, such as head, has closed it. Python would raise once more when it flushes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return 0  # it has what it wanted
     except Exception as error:
         if arguments.debug:
             raise

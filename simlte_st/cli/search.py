@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from simlte_st.cli.arguments import add_arguments, check_result_file
 from simlte_st.cli.messages import note
 from simlte_st.cli.options import add_options, config_from
-from simlte_st.cli.terminal import terminal_width
+from simlte_st.cli.terminal import as_json, terminal_width
 from simlte_st.config import Config, OverwriteConfig
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import valid_unicode
@@ -117,10 +117,9 @@ def write_hits(hits: Hits, arguments: argparse.Namespace, index: Index, query: s
             explained = hit if hit.sentences else hits.explain(hit)
             print("\n".join(reason_lines(rank, explained, terminal_width())), flush=True)
         return 0
-    lines = [json.dumps(hit.to_dict(), ensure_ascii=False) for hit in hits]
     if not arguments.output:
-        for line in lines:
-            print(line)
+        for hit in hits:
+            print(as_json(json.dumps(hit.to_dict(), ensure_ascii=False)))
         return 0
     with atomic_path(arguments.output) as temporary:
         if arguments.format == "parquet":
@@ -128,6 +127,7 @@ def write_hits(hits: Hits, arguments: argparse.Namespace, index: Index, query: s
 
             pq.write_table(hits.to_arrow(), temporary)
         else:
+            lines = (json.dumps(hit.to_dict(), ensure_ascii=False) for hit in hits)
             temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     note(f"{len(hits):,} hits written to {arguments.output}", arguments)
     return 0

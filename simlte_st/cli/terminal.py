@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
+import sys
 import textwrap
 from typing import Any, TextIO
 
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters except tab and line ends, characters that change the direction of text, and lone surrogates."""
+
+_NOT_ASCII = re.compile(r"[^\n -~]")
 
 _CURSOR = re.compile(r"(\n|\x1b\[A)*")
 """What tqdm writes, and nothing else, to move from one bar to another."""
@@ -19,15 +23,29 @@ def printable(text: str) -> str:
     return UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
+def as_json(text: str) -> str:
+    """Return JSON in which a terminal finds no control characters, and no characters that its encoding lacks."""
+    escaped = UNPRINTABLE if _holds_everything(sys.stdout) else _NOT_ASCII
+    return escaped.sub(lambda match: json.dumps(match[0])[1:-1], text)
+
+
+def _holds_everything(stream: TextIO) -> bool:
+    return (stream.encoding or "utf").lower().startswith("utf")
+
+
 class PrintableStream:
-    """A stream that shows control characters instead of sending them."""
+    """A stream that shows control characters, and characters that its encoding lacks, instead of sending them."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
         """Write a text."""
-        return self._stream.write(text if _CURSOR.fullmatch(text) else printable(text))
+        shown = text if _CURSOR.fullmatch(text) else printable(text)
+        if not _holds_everything(self._stream):
+            encoding = self._stream.encoding
+            shown = shown.encode(encoding, "replace").decode(encoding)
+        return self._stream.write(shown)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from simlte_st.config import Config, OverwriteConfig, ProgressConfig, SeedConfig, setting
+from simlte_st.config import Config, OverwriteConfig, ProgressConfig, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +48,12 @@ class SimilarityConfig(Config):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DedupeConfig(SimilarityConfig, OverwriteConfig, SeedConfig, ProgressConfig):
+class DedupeConfig(SimilarityConfig, OverwriteConfig, ProgressConfig):
     """Which documents count as duplicates."""
 
     near: bool = setting(
         True,
-        "remove near-duplicates too, not only exact ones; needs the extra ``dedupe``",
+        "remove near-duplicates too, not only exact ones",
         flag="--exact",
         flag_help="leave out only documents with the same words",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import statistics
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,9 +17,11 @@ LONG = 280
 """Words of the median document from which a static model is as good as an adapted encoder: 360 tokens, between the sets
 on which it was ahead (428 tokens and more) and those on which it was behind (298 and fewer)."""
 
-# Scripts written without spaces: each character is a word, as in BERT's own pre-tokenizer.
+# Scripts written without spaces: each character with its marks is a word, in Han and kana as in BERT's pre-tokenizer.
 CJK = "\u2e80-\u2fff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f"
-_WORD = re.compile(rf"[{CJK}]|[^\s{CJK}]{{1,{LONGEST_WORD}}}")
+_UNSPACED = CJK + "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff\u1a20-\u1aaf"  # Thai, Lao, Burmese, Khmer
+_MARKS = "".join(filter(lambda sign: unicodedata.category(sign)[0] == "M", map(chr, range(0x0E00, 0x1AB0))))
+_WORD = re.compile(rf"[{_UNSPACED}][{_MARKS}]*|[^\s{_UNSPACED}]{{1,{LONGEST_WORD}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ def word_spans(text: str) -> list[tuple[int, int]]:
     """Return the words of a text as ``(start, stop)`` character offsets.
 
     A word is a run of up to :data:`LONGEST_WORD` characters without white space; in scripts written without spaces,
-    each character is one.
+    each character with its marks is one.
     """
     return [match.span() for match in _WORD.finditer(text)]
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
-import decimal
 import logging
-import math
 import os
-import uuid
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -19,6 +15,7 @@ import numpy as np
 from simlte_st.config import configured
 from simlte_st.data.config import ReadConfig, SourceConfig
 from simlte_st.data.document import Document, content_id
+from simlte_st.data.names import composed, name_of
 from simlte_st.data.report import ReadReport
 from simlte_st.data.segmenters import peek
 from simlte_st.data.sources import Source, open_source
@@ -135,6 +132,7 @@ class DocumentReader:
         self._limit = limit
         self._remembers = remember
         self._started = False
+        self._has_labels = False
         self._begun: Iterator[Document] | None = None
 
     def __repr__(self) -> str:
@@ -208,7 +206,7 @@ class DocumentReader:
         if name is None:
             self.unnamed += 1
         elif name and self._remembers:
-            self.unread.add(valid_unicode(name))
+            self.unread.add(composed(name))
 
     def _document(self, row: Row, ids: _Ids | None, report: ReadReport) -> Document | None:
         """Return the document of a row, or None after counting why there is none."""
@@ -236,10 +234,9 @@ class DocumentReader:
 
     def _id(self, row: Row, text: str, ids: _Ids | None, report: ReadReport) -> str:
         own = _own_id(row)
-        name = own or row.made_id or content_id(text)
+        name = own or composed(row.made_id or content_id(text))
         if own is None and row.has_id:
             report.note(report.repaired, MISSING_ID, row.where, f"called {name!r}")
-        name = valid_unicode(name)
         if ids is None:
             return name
         unique = ids.unique(name, row.source if own else None)
@@ -249,11 +246,18 @@ class DocumentReader:
 
     def _label(self, row: Row, report: ReadReport) -> str | None:
         try:
-            label = _as_name(row.label)
+            label = name_of(row.label)
+            self._has_labels |= label is not None
+            return label
         except TypeError as error:
+            if isinstance(row.label, (list, tuple)) and not self._has_labels:
+                raise DataError(
+                    f"The labels of {self._source.name} are lists ({row.where}: {row.label!r:.80}): a document has one "
+                    "class here. Name a column with one value a document (label_column=), such as the first of each "
+                    "list."
+                ) from None
             report.note(report.repaired, UNUSABLE_LABEL, row.where, f"a {error} became no label")
             return None
-        return None if label is None else valid_unicode(label)
 
 
 class _Ids:
@@ -288,17 +292,6 @@ def _count_duplicates(texts: array[int]) -> int:
 def _own_id(row: Row) -> str | None:
     """Return the id that a row has; None if it has none, or one that is not a name."""
     try:
-        return _as_name(row.id)
+        return name_of(row.id)
     except TypeError:
         return None
-
-
-def _as_name(value: object) -> str | None:
-    """Return an id or a label as a string; None if it is missing."""
-    if value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ == "NAType":
-        return None  # NAType is pandas'
-    if hasattr(value, "item") and not isinstance(value, str):  # a numpy scalar
-        value = value.item()
-    if isinstance(value, (str, int, float, decimal.Decimal, uuid.UUID, datetime.date, datetime.time)):
-        return str(value) if str(value).strip() else None
-    raise TypeError(type(value).__name__)

@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 import unicodedata
+from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from operator import length_hint
@@ -17,15 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import DisjointSet
 
-from simlte_st.config import check_number, check_seed, configured
+from simlte_st.config import check_number, configured
 from simlte_st.data.config import DedupeConfig
 from simlte_st.data.document import Document, word_spans
 from simlte_st.data.documents import DocumentReader, read_documents
+from simlte_st.data.near_duplicates import hash_runs, similar_earlier
 from simlte_st.data.report import ReadReport
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.extras import require
 from simlte_st.files import atomic_path, check_apart, check_new, check_place
 from simlte_st.progress import with_progress_bar
 
@@ -39,11 +39,7 @@ logger = logging.getLogger(__name__)
 SUFFIXES = (".jsonl", ".ndjson")
 """Suffixes of the files that :func:`dedupe` writes."""
 
-_RUN = 5  # words that are compared together; a shorter document is one run
-_PERMUTATIONS = 128
-_NEAR_BYTES = 8_000  # of memory for a document in the search for near-duplicates
-_WARN_AT = 250_000  # documents, and then each time twice as many
-_RECALL = 0.95  # of pairs exactly as similar as the threshold, at least this share is compared
+_WARN_AT = 2**30  # bytes of memory, and then each time twice as many
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +69,8 @@ class Duplicates:
     """Which documents are duplicates of each other.
 
     Attributes:
-        groups: The group of each document: the number of the first document in it, from 0. Shape (documents,).
+        groups: The group of each document: the number of its first document, from 0, of which all others are
+            duplicates. Shape (documents,), int64.
         report: The counts.
     """
 
@@ -82,36 +79,26 @@ class Duplicates:
 
 
 def find_duplicates(
-    documents: Any,
-    *,
-    near: bool = True,
-    threshold: float = 0.75,
-    seed: int = 0,
-    progress: bool = False,
+    documents: Any, *, near: bool = True, threshold: float = 0.75, progress: bool = False
 ) -> Duplicates:
-    """Find documents that are duplicates of each other.
+    """Find documents that are duplicates of earlier ones.
 
-    Exact duplicates have the same words: case, punctuation and white space make no difference. Near ones have a Jaccard
-    similarity of ``threshold`` or more between their sets of five-word runs, as estimated by MinHash (standard error
-    0.04); at least 95% of the pairs at the threshold are compared, and nearly all that are more similar. Groups are
-    closed: if A is like B and B like C, the three are one group.
-
-    Cost on 20 Newsgroups (260 words a document): 0.8 s and 8 MB for 1,000 documents with ``near``, 0.15 s and 0.4 MB
-    without.
+    Exact duplicates have the same words: case, punctuation, invisible characters and white space make no difference. A
+    near-duplicate has a Jaccard similarity of ``threshold`` or more with the first document of its group, between their
+    sets of five-word runs. That is computed, not estimated. Of a chain of drafts, each like the next one, the first is
+    kept, and so is the first that is not similar to it.
 
     Args:
         documents: Read once, in order: a list of texts, or anything :func:`~simlte_st.data.read_documents` takes, of
             which skipped documents do not count.
-        near: Find near-duplicates too. Needs the extra ``dedupe``.
+        near: Find near-duplicates too. That keeps 8 bytes a word in memory.
         threshold: Similarity from which on two documents are duplicates, above 0 and at most 1.
-        seed: Decides the hash functions.
         progress: Show a progress bar.
 
     Returns:
         The group of each document, and counts.
 
     Raises:
-        MissingExtraError: ``near`` without the package datasketch.
         ConfigurationError: A setting out of its range.
         DataError: The documents cannot be read.
 
@@ -120,8 +107,6 @@ def find_duplicates(
         FineWeb (Penedo et al., 2024).
     """
     check_number("threshold", threshold, above=0, most=1)
-    check_seed(seed)
-    index = _NearIndex(threshold, seed) if near else None
     texts: Iterable[str]
     if isinstance(documents, (list, tuple)) and all(isinstance(text, str) for text in documents):
         texts, total = documents, len(documents)
@@ -129,79 +114,50 @@ def find_duplicates(
         reader = read_documents(documents)
         texts, total = (document.text for document in reader), length_hint(reader, 0)
     seen: dict[bytes, int] = {}
-    alike: DisjointSet = DisjointSet()
-    exact, warn_at = 0, _WARN_AT
-    for number, text in enumerate(with_progress_bar(texts, "Finding duplicates", total or None, shown=progress)):
+    groups = array("q")
+    numbers, runs = array("q"), []  # of the first document with each sequence of words
+    used, warn_at = 0, _WARN_AT
+    for number, text in enumerate(with_progress_bar(texts, "Reading documents", total or None, shown=progress)):
         words = _words(text)
         digest = hashlib.blake2b("\x00".join(words).encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        first = seen.setdefault(digest, number)
-        alike.add(number)
-        if first != number:
-            exact += 1
-            alike.merge(first, number)
-        elif index is not None:
-            if number == warn_at:
-                warn_at *= 2
+        groups.append(seen.setdefault(digest, number))
+        if near and groups[-1] == number:
+            numbers.append(number)
+            runs.append(hash_runs(words))
+            used += runs[-1].nbytes
+            if used > warn_at:
                 logger.warning(
-                    "%d documents so far; finding near-duplicates takes about %d GB of memory (8 KB a document). "
-                    "Finding exact duplicates takes a twentieth of that (near=False).",
-                    number,
-                    round(number * _NEAR_BYTES / 1e9),
+                    "%d documents so far take %.1f GB of memory. Finding exact duplicates takes a fraction of that "
+                    "(near=False).",
+                    number + 1,
+                    used / 1e9,
                 )
-            for other in index.add(number, words):
-                alike.merge(other, number)
-    groups = np.empty(len(alike), dtype=np.int64)
-    for group in alike.subsets():
-        groups[list(group)] = min(group)
-    sizes = np.unique(groups, return_counts=True)[1]
+                warn_at *= 2
+    members = np.array(groups, dtype=np.int64)
+    exact = int((members != np.arange(len(members))).sum())
+    if near:
+        found = with_progress_bar(similar_earlier(runs, threshold), "Finding duplicates", len(runs), shown=progress)
+        first = np.arange(len(members))
+        for number, other in zip(numbers, found, strict=True):
+            if other is not None:
+                first[number] = numbers[other]
+        members = first[members]
+    sizes = np.unique(members, return_counts=True)[1]
     report = DuplicateReport(
-        documents=len(groups),
+        documents=len(members),
         exact=exact,
-        near=len(groups) - len(sizes) - exact,
+        near=len(members) - len(sizes) - exact,
         groups=int((sizes > 1).sum()),
         largest=int(sizes.max(initial=0)),
     )
-    return Duplicates(groups, report)
-
-
-class _NearIndex:
-    """The MinHash sketches of the documents so far."""
-
-    def __init__(self, threshold: float, seed: int) -> None:
-        library = require("datasketch", "dedupe", "finding near-duplicate documents")
-        self.threshold = threshold
-        self.lsh = library.MinHashLSH(num_perm=_PERMUTATIONS, params=_bands(threshold))
-        self.empty = library.MinHash(num_perm=_PERMUTATIONS, seed=seed)
-        self.hashes: dict[int, NDArray[np.uint32]] = {}
-
-    def add(self, number: int, words: list[str]) -> list[int]:
-        """Add a document, and return the earlier ones that are similar to it."""
-        count = max(1, len(words) - _RUN + 1)
-        runs = {"\x00".join(words[start : start + _RUN]) for start in range(count)}
-        sketch = self.empty.copy()
-        sketch.update_batch(sorted(run.encode("utf-8", "surrogatepass") for run in runs))
-        hashes = sketch.hashvalues
-        similarities = {other: float(np.mean(hashes == self.hashes[other])) for other in sorted(self.lsh.query(sketch))}
-        if 1.0 not in similarities.values():  # else the earlier one stands for both
-            self.hashes[number] = hashes
-            self.lsh.insert(number, sketch, check_duplication=False)
-        return [other for other, similarity in similarities.items() if similarity >= self.threshold]
-
-
-def _bands(threshold: float) -> tuple[int, int]:
-    """Return the numbers of bands and rows: the most rows, so the fewest comparisons, that reach the recall."""
-    for rows in range(_PERMUTATIONS // 2, 1, -1):
-        bands = _PERMUTATIONS // rows
-        if 1 - (1 - threshold**rows) ** bands >= _RECALL:
-            return bands, rows
-    return _PERMUTATIONS, 1
+    return Duplicates(members, report)
 
 
 @functools.cache
 def _not_words() -> dict[int, str]:
-    """Return a table that replaces punctuation, symbols, separators and control characters by spaces."""
-    kinds = ("P", "S", "Z", "Cc", "Cf")
-    return {code: " " for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)).startswith(kinds)}
+    """Return a table that drops invisible characters, and makes punctuation, symbols and separators spaces."""
+    kinds = [(code, unicodedata.category(chr(code))) for code in range(sys.maxunicode + 1)]
+    return {code: "" if kind == "Cf" else " " for code, kind in kinds if kind.startswith(("P", "S", "Z", "Cc", "Cf"))}
 
 
 def _words(text: str) -> list[str]:
@@ -240,9 +196,7 @@ def dedupe(
     config: DedupeConfig | None = None,
     **overrides: Unpack[DedupeOverrides],
 ) -> DedupeReport:
-    """Write documents without duplicates: the first document of each group is kept.
-
-    Memory holds 8 KB a document, as in :func:`find_duplicates`.
+    """Write documents without duplicates: the first document of each group is kept; see :func:`find_duplicates`.
 
     Args:
         documents: Anything :func:`~simlte_st.data.read_documents` takes; read twice.
@@ -255,7 +209,6 @@ def dedupe(
         ConfigurationError: A file exists or cannot be written, is the source, or is not a file of JSON lines; or a
             setting is out of its range.
         DataError: The documents cannot be read, or only once.
-        MissingExtraError: ``near`` without the package datasketch.
     """
     config = DedupeConfig.make(config, overrides)
     place = Path(output)
@@ -269,9 +222,7 @@ def dedupe(
         check_place(path)
         check_new(path, config.overwrite)
     reader = documents if isinstance(documents, DocumentReader) else read_documents(documents, metadata=True)
-    duplicates = find_duplicates(
-        reader, near=config.near, threshold=config.similarity, seed=config.seed, progress=config.progress
-    )
+    duplicates = find_duplicates(reader, near=config.near, threshold=config.similarity, progress=config.progress)
     firsts: dict[int, str] = {}
     number = -1
     with (

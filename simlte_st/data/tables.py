@@ -171,7 +171,11 @@ def read_table(table: Table, config: SourceConfig) -> Iterator[Event]:
         if chosen is None:
             chosen = choose_columns(config, table)
             yield chosen
-        values, id_value = row.values, row.values.get(chosen.id) if chosen.id else None
+        values = row.values
+        own = [values.get(name) if name else None for name in (chosen.id, chosen.label)]
+        if not table.typed:
+            own = [UntypedText(value) if isinstance(value, str) else value for value in own]
+        id_value, label = own
         if chosen.text not in values:
             known = row.made_id if id_value is None else str(id_value)
             yield Skip(row.where, MISSING_COLUMN, f"no {chosen.text!r}", id=known)
@@ -181,7 +185,7 @@ def read_table(table: Table, config: SourceConfig) -> Iterator[Event]:
             row.made_id,
             values[chosen.text],
             id_value,
-            values.get(chosen.label) if chosen.label else None,
+            label,
             has_id=chosen.id is not None,
             metadata=_others(values, chosen, table.typed) if config.metadata else None,
         )

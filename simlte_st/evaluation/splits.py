@@ -45,6 +45,11 @@ def number_labels(
     if len(classes) < 2:
         raise DataError(f"A probe needs at least two classes in the training labels, got {classes}.")
     unseen = sorted(set(test_plain) - set(classes))
+    if not set(test_plain) & set(classes):
+        raise DataError(
+            f"Training and test labels have no class in common: {listed(classes)} against {listed(unseen)}. Name the "
+            "columns that hold the same classes (label_column=), or spell them alike."
+        )
     if unseen:
         logger.warning(
             "%d of the test classes have no training example and count as missed: %s", len(unseen), listed(unseen)

@@ -48,11 +48,9 @@ class DuplicateGroups:
     report: DuplicateReport
 
 
-def duplicate_groups(
-    texts: Sequence[str], similarity: float, *, seed: int = 0, progress: bool = False
-) -> DuplicateGroups:
+def duplicate_groups(texts: Sequence[str], similarity: float, *, progress: bool = False) -> DuplicateGroups:
     """Return groups of near-duplicates with their differences."""
-    found = find_duplicates(list(texts), threshold=similarity, seed=seed, progress=progress)
+    found = find_duplicates(list(texts), threshold=similarity, progress=progress)
     numbers, sizes = np.unique(found.groups, return_counts=True)
     order = np.argsort(-sizes, kind="stable")
     shown = []

@@ -152,7 +152,6 @@ def _check_output(output: str | os.PathLike[str], documents: Any, overwrite: boo
         check_place(path)
         check_new(path, overwrite and path.is_file())
     bokeh("bokeh")
-    require("datasketch", "explore", "finding near-duplicates")
     require("py3langid", "explore", "finding documents in another language")
     return page
 
@@ -170,7 +169,7 @@ def explore_corpus(corpus: Corpus, halves: Halves, config: ExploreConfig) -> Exp
         near=near,
         cosines=cosines,
         layout=lay_out(corpus.vectors, **how),
-        duplicates=duplicate_groups(corpus.texts, config.similarity, **how),
+        duplicates=duplicate_groups(corpus.texts, config.similarity, progress=config.progress),
         outliers=find_outliers(corpus.texts, cosines),
         statistics=corpus_statistics(corpus, config),
     )

@@ -11,6 +11,7 @@ from pickle import UnpicklingError
 from typing import Any, cast
 
 import torch
+from huggingface_hub import constants
 from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Router, Transformer
@@ -21,12 +22,14 @@ from simlte_st.backbones.registry import backbone_of
 from simlte_st.compat import NO_LIMIT, document_prompt, load_stock, readable_length, readable_tokens, taken_tokens
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
 from simlte_st.files import MODEL_FILE, is_model, valid_unicode
+from simlte_st.models.kinds import check_kind
 from simlte_st.models.names import hub_repositories, not_loaded
 from simlte_st.models.static import is_static, model2vec_modules
 from simlte_st.modules import OWN_MODULES
 
 logger = logging.getLogger(__name__)
 
+_DRAWING = 0
 _FORESEEN = (OSError, ValueError, SafetensorError)  # raised by the libraries with a message for users
 
 
@@ -39,21 +42,16 @@ class LoadedModel:
         name: What the user called it.
         source: Its folder, or its name on the Hub.
         tuned: Whether it is a sentence encoder with a ``modules.json``, as opposed to a bare language model.
-        drawn: Whether weights that its checkpoint lacks, such as a pooler's, were drawn at random.
     """
 
     model: SentenceTransformer
     name: str
     source: str
     tuned: bool
-    drawn: bool = False
 
     def copy(self, pooling: str = "keep", max_seq_length: int | None = None) -> LoadedModel:
-        """Return a copy with another pooling or length; random weights are drawn anew, as loading would."""
+        """Return a copy with another pooling or length."""
         length = max_seq_length or self.model.max_seq_length
-        if self.drawn:
-            dtype = next(self.model.parameters()).dtype
-            return load_from(self.source, self.name, pooling, length, dtype, str(self.model.device))
         model = deepcopy(self.model)
         if pooling != "keep":
             _set_pooling(model, self.name, pooling)
@@ -70,11 +68,16 @@ def load_from(
     device: str | None = None,
 ) -> LoadedModel:
     """Load a model from its folder, or by its full name on the Hub."""
-    random_state = torch.get_rng_state()
     if valid_unicode(source) != source:
         raise not_loaded(name, "the name of its folder is not UTF-8, which the libraries need. Rename it.")
     if Path(source, "config_sentence_transformers.json").is_file() and not is_model(Path(source)):
         raise not_loaded(name, f"{MODEL_FILE} is missing, which says how it pools. Fetch or make it again.")
+    cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")  # where loading from the Hub puts modules.json
+    local = Path(source).exists()
+    places = (source,) if local else hub_repositories(source)
+    check_kind(name, places, local or constants.HF_HUB_OFFLINE, cache)
+    random_state = torch.get_rng_state()
+    torch.default_generator.manual_seed(_DRAWING)  # what the checkpoint lacks, such as a pooler, is the same each time
     try:
         if (modules := model2vec_modules(source)) is not None:
             model = SentenceTransformer(modules=modules, device=device)
@@ -85,24 +88,23 @@ def load_from(
         raise
     except Exception as error:  # damaged files make the libraries raise anything anywhere
         raise not_loaded(name, _problem(error)) from (None if isinstance(error, _FORESEEN) else error)
+    finally:
+        torch.set_rng_state(random_state)
     _check_weights(model, name)
     check_encodes(model, name)
     if not isinstance(model[0], Transformer) and not is_static(model):
         raise ModelError(
             f"The model {name!r} begins with {type(model[0]).__name__}, not with a Transformer or a StaticEmbedding."
         )
-    drawn = not torch.equal(random_state, torch.get_rng_state())
-    cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")  # where loading from the Hub has just put modules.json
-    places = (source,) if Path(source).exists() else hub_repositories(source)
     tuned = is_static(model) or any(
         is_sentence_transformer_model(place, cache_folder=cache, local_files_only=True) for place in places
     )
     if not is_static(model):
         _read_special_words_as_text(model)
-    if pooling != "keep" or not tuned:
-        _set_pooling(model, name, "cls" if pooling == "keep" else pooling)
+    if pooling != "keep":  # a plain folder keeps what sentence-transformers chooses: last token for decoders, else mean
+        _set_pooling(model, name, pooling)
     _set_length(model, name, max_seq_length or readable_length(model))  # a tokenizer may state no limit
-    return LoadedModel(model, name, source, tuned, drawn)
+    return LoadedModel(model, name, source, tuned)
 
 
 def check_encodes(model: SentenceTransformer, name: str) -> None:

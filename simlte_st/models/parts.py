@@ -19,6 +19,8 @@ import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.util import batch_to_device
 
 from simlte_st.compat import document_prompt
 from simlte_st.data.documents import DocumentReader
@@ -177,12 +179,44 @@ def token_counts(part: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return tokens, part["unknown"].to_numpy() if known else np.zeros_like(tokens)
 
 
-def weights_digest(model: SentenceTransformer) -> str:
-    """Return a digest of the names and values of a model's weights, and of its ``max_seq_length``."""
-    state = sorted(model.state_dict().items())
+def weights_digest(model: SentenceTransformer, unused: bool = False) -> str:
+    """Return a digest of the names and values of a model's weights, and of its ``max_seq_length``.
+
+    Weights of parts that its vectors do not depend on, such as a pooler that is not asked, count only with ``unused``:
+    a checkpoint may lack them, and other versions of the libraries draw others in their place.
+    """
+    without = () if unused else unused_parts(model)
+    state = sorted(item for item in model.state_dict().items() if not item[0].startswith(without))
     values = (tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy() for _, tensor in state)
     names = f"{[name for name, _ in state]} {None if is_static(model) else model.max_seq_length}".encode()
     return digest_of(itertools.chain([names], values))
+
+
+def unused_parts(model: SentenceTransformer) -> tuple[str, ...]:
+    """Return the prefixes of the names of weights that the vectors do not depend on: direct parts of the encoder."""
+    if not isinstance(model[0], Transformer):
+        return ()
+    encoder, training = model[0].auto_model, model.training
+    parts = {name: list(part.parameters()) for name, part in encoder.named_children()}
+    parts = {name: own for name, own in parts.items() if own and all(each.is_floating_point() for each in own)}
+    every = [each for own in parts.values() for each in own]
+    before = [each.requires_grad for each in every]
+    model.eval()
+    try:
+        for each in every:
+            each.requires_grad_(True)
+        with torch.enable_grad():
+            features = batch_to_device(model.preprocess(["text"]), model.device)
+            vector = model(features)["sentence_embedding"].sum()
+        gradients = torch.autograd.grad(vector, every, allow_unused=True) if vector.requires_grad else [0] * len(every)
+    finally:
+        for each, needed in zip(every, before, strict=True):
+            each.requires_grad_(needed)
+        model.train(training)
+    enters = iter([each is not None for each in gradients])
+    used = {name: sum(next(enters) for _ in own) > 0 for name, own in parts.items()}  # reads each of them
+    prefix = next(name for name, module in model.named_modules() if module is encoder)
+    return tuple(f"{prefix}.{name}." for name, is_used in used.items() if not is_used)
 
 
 def digest_of(pieces: Iterable[Any]) -> str:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from simlte_st.data.analyzer import terms_of
 from simlte_st.data.document import Document, content_id
 from simlte_st.data.documents import DocumentReader, read_documents
+from simlte_st.data.names import former_names
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
 from simlte_st.data.sentences import in_batches
 from simlte_st.errors import ConfigurationError
@@ -29,7 +30,7 @@ from simlte_st.models.vectors import unit_rows
 from simlte_st.progress import complete, progress_bar
 from simlte_st.search.config import AddConfig
 from simlte_st.search.encoder import Encoder
-from simlte_st.search.schema import Metadata, own_schema
+from simlte_st.search.schema import MOST_COLUMNS, Metadata, own_schema
 from simlte_st.search.settings import PUNKT_FILE
 from simlte_st.search.store import Store, text_hash
 from simlte_st.search.words import count_words
@@ -71,6 +72,9 @@ class IndexReport:
         truncation: How much the model read of the texts and passages that a search compares.
         parts: Whether the index has passages.
         misfits: By column, the number of values left out (binary, or not of its type), and the first document with one.
+        left_out: By column that was left out because there are too many, the number of documents with a value.
+        renamed: New ids by the ids that an earlier version gave: whole numbers had a fraction, ``10.0``, and letters
+            with marks could be decomposed.
     """
 
     added: int = 0
@@ -86,6 +90,8 @@ class IndexReport:
     truncation: Truncation = field(default_factory=Truncation)
     parts: bool = False
     misfits: dict[str, tuple[int, str]] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
 
     def summary(self) -> str:
         """Return it in a few lines."""
@@ -107,6 +113,17 @@ class IndexReport:
             lines.append(
                 f"column {name}: {count:,} values left out, binary or not of its type (first: document {first!r})"
             )
+        if self.renamed:
+            old, new = next(iter(self.renamed.items()))
+            lines.append(
+                f"{len(self.renamed):,} documents of an earlier version have new ids, such as {new!r} for {old!r}"
+            )
+        if self.left_out:
+            shown = ", ".join(list(self.left_out)[:_SHOWN]) + (", ..." if len(self.left_out) > _SHOWN else "")
+            lines.append(
+                f"{len(self.left_out):,} rare columns were left out ({shown}): an index has {MOST_COLUMNS} at most, "
+                "the most frequent ones. columns= names those to keep."
+            )
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,14 +131,21 @@ class IndexReport:
         return {**asdict(self), "truncation": self.truncation.to_dict()}
 
 
-def add_documents(store: Store, encoder: Encoder, documents: Any, config: AddConfig, *, parts: bool) -> IndexReport:
-    """Add documents to an index; see :meth:`simlte_st.search.Index.add`."""
+def add_documents(
+    store: Store, encoder: Encoder, documents: Any, config: AddConfig, *, parts: bool, former: bool = False
+) -> IndexReport:
+    """Add documents to an index; see :meth:`simlte_st.search.Index.add`.
+
+    ``former`` says that an earlier version made the index, which named some documents in another way.
+    """
     folder = store.folder
     reader = documents if isinstance(documents, DocumentReader) else read_documents(documents, metadata=True)
     first, stream = peek(_named(reader), lambda document: len(document.text))
     learned = _segmenter(folder / PUNKT_FILE, first)  # explanations need it, too
     segmenter = learned if parts else None
-    writer = _Writer(store, encoder, segmenter, config.batch_size, IndexReport(parts=parts))
+    metadata = Metadata(store.metadata(), config.columns, config.dates or ())
+    metadata.check_names(first)
+    writer = _Writer(store, encoder, segmenter, metadata, config.batch_size, IndexReport(parts=parts), former)
     writer.learn_columns(first)
     if config.elsewhere:
         stream = _named(reader)  # from the beginning again
@@ -190,10 +214,17 @@ class _Writer:
     """Writes documents into the table of an index, a batch in one commit, and counts what became of them."""
 
     def __init__(
-        self, store: Store, encoder: Encoder, segmenter: Segmenter | None, batch_size: int, report: IndexReport
+        self,
+        store: Store,
+        encoder: Encoder,
+        segmenter: Segmenter | None,
+        metadata: Metadata,
+        batch_size: int,
+        report: IndexReport,
+        former: bool,
     ) -> None:
         self._store, self._encoder, self._segmenter, self._batch_size = store, encoder, segmenter, batch_size
-        self._metadata = Metadata(store.metadata())
+        self._metadata, self._former = metadata, former
         self._unknown = np.zeros(2, dtype=np.int64)  # texts and tokens
         self.report = report
 
@@ -211,14 +242,16 @@ class _Writer:
         self.learn_columns(documents)
         names, columns = [one.id for one in documents], ["id", "hash", *self._metadata.types]
         there = {row["id"]: row for row in self._store.rows_of("id", names, columns, "part = 0").to_pylist()}
+        renamed = self._renamed([name for name in names if name not in there]) if self._former else {}
         rows: list[dict[str, Any]] = []
         for document in documents:
             values = {"id": document.id, "hash": text_hash(document.text), **self._metadata.values(document)}
             if values == there.get(document.id):
                 self.report.unchanged += 1
                 continue
-            self.report.replaced += document.id in there
-            self.report.added += document.id not in there
+            known = document.id in there or document.id in renamed
+            self.report.replaced += known
+            self.report.added += not known
             passages = self._encoder.passages(document, self._segmenter)
             terms = " ".join(each.term for each in terms_of(document.text))
             rows.append({**values, "part": 0, "searched": not passages, "text": document.text, "terms": terms})
@@ -227,6 +260,14 @@ class _Writer:
                 rows.append({**values, **own})
         if rows:
             self._store.merge(self._table(rows, ahead))
+        self._store.delete(list(renamed.values()))
+        self.report.renamed |= {old: name for name, old in renamed.items()}
+
+    def _renamed(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the ids under which the index has documents that have another name now, by that name."""
+        former = {old: name for name in names for old in former_names(name)}
+        found = self._store.rows_of("id", list(former), ["id"], "part = 0")["id"].to_pylist()
+        return {former[old]: old for old in found}
 
     def _table(self, rows: list[dict[str, Any]], ahead: Made) -> pa.Table:
         texts = {row["hash"]: row["text"] if row["part"] == 0 else row["passage"] for row in rows}
@@ -256,8 +297,8 @@ class _Writer:
         tokens = self._store.rows("searched", ["tokens"])["tokens"].to_numpy()
         self.report.documents, self.report.vectors = self._store.count(), len(tokens)
         self.report.truncation = self._encoder.truncation().add(tokens)
+        self.report.misfits, self.report.left_out = self._metadata.misfits, dict(self._metadata.left_out)
         self.report.truncation.unknown_texts, self.report.truncation.unknown_tokens = self._unknown.tolist()
-        self.report.misfits = self._metadata.misfits
         return self.report
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,6 +22,18 @@ class AddConfig(EngineConfig):
     """How documents are added to an index."""
 
     batch_size: int = setting(32, "texts that are encoded together")
+    columns: Sequence[str] | None = setting(
+        None,
+        "columns of the source to keep, with commas between them",
+        metavar="NAMES",
+        default_help="all; of more than 256 the most frequent ones",
+    )
+    dates: Sequence[str] | None = setting(
+        None,
+        "columns of text that holds dates, moments or times (ISO 8601), to be compared as such",
+        metavar="NAMES",
+        default_help="dates of sources with types, such as parquet",
+    )
     sync: bool = setting(False, "remove documents that are no longer in the source")
     progress: bool = setting(False, "show a progress bar", option=False)
 

@@ -59,6 +59,10 @@ class Encoder:
             "normalized": True,
         }
 
+    def whole_digest(self) -> str:
+        """Return the digest of all weights, those of parts that the vectors do not depend on included."""
+        return weights_digest(self.model, unused=True)
+
     def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
         """Return runs of whole sentences, as many as the model reads at once; none where it reads the whole document.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, time
 from typing import Any, overload
 
 import pyarrow as pa
@@ -46,6 +47,11 @@ class Hit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the hit as JSON values, metadata among them."""
+        moments = {name: value.isoformat() for name, value in self.metadata.items() if isinstance(value, (date, time))}
+        return {**self.values(), **moments}
+
+    def values(self) -> dict[str, Any]:
+        """Return the hit as values of Python, metadata among them."""
         return {
             "id": self.id,
             "score": self.score,
@@ -116,7 +122,7 @@ class Hits(Sequence[Hit]):
 
     def to_arrow(self) -> pa.Table:
         """Return a table with a row for each hit: its attributes, and a column for each of the metadata."""
-        return pa.Table.from_pylist([hit.to_dict() for hit in self], schema=self._schema)
+        return pa.Table.from_pylist([hit.values() for hit in self], schema=self._schema)
 
     def to_pandas(self) -> Any:
         """Return :meth:`to_arrow` as a data frame."""

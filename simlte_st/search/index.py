@@ -16,6 +16,7 @@ import pyarrow as pa
 from simlte_st.config import check_text, configured
 from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
+from simlte_st.data.names import composed
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.files import SETTINGS_FILE, hold, write_json
 from simlte_st.search.calibrate import Calibration, fit_threshold, read_labels, score_pairs
@@ -207,7 +208,8 @@ class Index:
         check_devices(config)
         with self._writing():
             self.__dict__.pop("_searcher", None)
-            report = add_documents(self._store, self.encoder, documents, config, parts=self.parts)
+            former = "names" not in self._settings
+            report = add_documents(self._store, self.encoder, documents, config, parts=self.parts, former=former)
             remove_unused(self.folder, self._store)
             return report
 
@@ -220,7 +222,7 @@ class Index:
         """
         with self._writing():
             before = len(self)
-            self._store.delete(list(ids))
+            self._store.delete([each for name in ids for each in dict.fromkeys((name, composed(name)))])
             remove_unused(self.folder, self._store)
             return before - len(self)
 

@@ -8,16 +8,19 @@ import json
 import math
 import re
 import uuid
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import regex
 
 from simlte_st.data.document import Document
+from simlte_st.data.names import composed
 from simlte_st.data.tables import UntypedText
-from simlte_st.errors import DataError
-from simlte_st.files import valid_unicode
+from simlte_st.errors import DataError, did_you_mean
+from simlte_st.search.moments import Moment, as_moment, fit_moment, moment_type, read_moment
 
 OWN_COLUMNS = ("id", "part", "hash", "tokens", "searched", "text", "terms", "passage", "vector")
 
@@ -25,7 +28,7 @@ RESERVED = frozenset((*OWN_COLUMNS, "score", "cosine", "bm25", "reranked", "begi
 """Names of the index's own columns, and of what a hit has beside them."""
 
 MOST_COLUMNS = 256
-"""More make a table slow, and come from records whose keys are values."""
+"""More make a table slow, and come from records whose keys are values: the most frequent ones are kept."""
 
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _TRUTH = {"true": True, "false": False}
@@ -52,10 +55,10 @@ def own_schema(dimension: int) -> pa.Schema:
 def column_name(name: str) -> str:
     """Return the name that a source's column has in the index, where a filter needs no quotes.
 
-    Other characters than letters, digits and underscores become an underscore. A name of ours gets one at its end; a
-    name that begins with a digit or an underscore gets an ``x`` before it.
+    Other characters than letters with their marks, digits and underscores become an underscore. A name of ours gets one
+    at its end; a name that begins with a digit or an underscore gets an ``x`` before it.
     """
-    plain = re.sub(r"\W", "_", name)
+    plain = regex.sub(r"[^\p{L}\p{M}\p{N}_]", "_", composed(name))
     if not plain[:1].isalpha():
         plain = f"x{plain}"
     return f"{plain}_" if plain.lower() in RESERVED else plain
@@ -64,102 +67,140 @@ def column_name(name: str) -> str:
 class Metadata:
     """Fits the metadata of documents into typed columns.
 
-    A column has the type of its first values: truth values, whole numbers, numbers or text. Values keep the type of
-    their source. Where a source has no types, as CSV, a text becomes a number or truth value if it is written exactly
-    as that value is: "1.10" and "007" stay text. Dates, times and UUIDs become text (ISO), decimals numbers where 64
-    bits hold them exactly, everything else JSON. Binary values are left out.
+    A column has the type of its first values: truth values, whole numbers, numbers, dates, moments with or without a
+    zone, times or text. Values keep the type of their source. Where a source has no types, as CSV, a text becomes a
+    number or truth value if it is written exactly as that value is: "1.10" and "007" stay text. UUIDs become text,
+    decimals numbers where 64 bits hold them exactly, everything else JSON. Binary values are left out.
+
+    Args:
+        schema: The columns that there are.
+        wanted: The source's columns to keep; None for all, of more than :data:`MOST_COLUMNS` the most frequent ones.
+        dates: Columns of text that holds dates, moments or times (ISO 8601).
 
     Attributes:
         types: The type of each column.
         misfits: By column, the number of values left out (binary, or not of the column's type) and the first document.
         renamed: New names of columns, by the old ones.
+        left_out: For how many documents each column beyond the most was left out.
     """
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, wanted: Sequence[str] | None = None, dates: Collection[str] = ()) -> None:
         self.types: dict[str, pa.DataType] = {field.name: field.type for field in schema}
         self.misfits: dict[str, tuple[int, str]] = {}
         self.renamed: dict[str, str] = {}
+        self.left_out: Counter[str] = Counter()
+        self._wanted = None if wanted is None else set(wanted)
+        self._dates = set(dates)
+
+    def check_names(self, documents: Iterable[Document]) -> None:
+        """Raise :class:`DataError` if the first documents lack a column that was named, or an index has it as text."""
+        there = {source: None for document in documents for source in document.metadata or {}}
+        for name in [*(self._wanted or ()), *self._dates]:
+            if name not in there:
+                raise DataError(
+                    f"The documents have no column {name!r}.{did_you_mean(name, there)} There are: "
+                    f"{', '.join(there) or 'none'}."
+                )
+        for name in self._dates:
+            if (kind := self.types.get(column_name(name))) is not None and not pa.types.is_temporal(kind):
+                raise DataError(f"The column {name!r} holds {kind} in this index, not dates: make another index.")
 
     def learn(self, documents: Iterable[Document]) -> list[pa.Field]:
         """Return the columns that are new, with their types."""
         first_values: dict[str, list[Any]] = {}
         sources: dict[str, str] = {}
         for document in documents:
-            for source, value in (document.metadata or {}).items():
+            for source, value in self._own(document).items():
                 name = column_name(source)
                 if sources.setdefault(name, source) != source:
                     raise DataError(f"The columns {sources[name]!r} and {source!r} would both be {name!r}: rename one.")
-                if name != source:
-                    self.renamed[source] = name
-                if name not in self.types and (plain := _plain(value)) not in (None, ""):
+                if name not in self.types and (plain := self._plain(source, value)) not in (None, ""):
                     first_values.setdefault(name, []).append(plain)
-        fields = [pa.field(name, _type_of(values)) for name, values in first_values.items()]
-        if len(self.types) + len(fields) > MOST_COLUMNS:
-            raise DataError(
-                f"The documents have more than {MOST_COLUMNS} other columns, such as {fields[-1].name!r}: keep those "
-                "that are worth filtering by."
-            )
+        kept = sorted(first_values, key=lambda name: -len(first_values[name]))[: MOST_COLUMNS - len(self.types)]
+        self.left_out.update({sources[name]: len(first_values[name]) for name in first_values if name not in kept})
+        fields = [pa.field(name, _type_of(values)) for name, values in first_values.items() if name in kept]
         self.types.update({field.name: field.type for field in fields})
+        self.renamed.update({source: name for name, source in sources.items() if name != source and name in self.types})
         return fields
 
     def values(self, document: Document) -> dict[str, Any]:
         """Return a document's value of each column; None where it has none, or one that does not fit."""
-        own = {column_name(name): value for name, value in (document.metadata or {}).items()}
-        fitted = {name: _fit(_plain(own.get(name)), kind) for name, kind in self.types.items()}
-        for name, value in own.items():
-            if _is_binary(value) or (fitted.get(name) is None and _plain(value) not in (None, "")):
+        own = {column_name(source): (source, value) for source, value in self._own(document).items()}
+        plain = {name: self._plain(*own[name]) for name in self.types.keys() & own.keys()}
+        fitted = {name: _fit(plain.get(name), kind) for name, kind in self.types.items()}
+        for name, (_, value) in own.items():
+            if _is_binary(value) or (fitted.get(name) is None and plain.get(name) not in (None, "")):
                 count, first = self.misfits.get(name, (0, document.id))
                 self.misfits[name] = (count + 1, first)
         return fitted
+
+    def _own(self, document: Document) -> dict[str, Any]:
+        own = document.metadata or {}
+        return {name: value for name, value in own.items() if self._wanted is None or name in self._wanted}
+
+    def _plain(self, source: str, value: Any) -> Any:
+        plain = _plain(value)
+        if source in self._dates and isinstance(plain, str):
+            return read_moment(plain) or plain
+        return plain
 
 
 def _is_binary(value: Any) -> bool:
     return isinstance(value, (bytes, bytearray, memoryview))
 
 
-def _plain(value: Any) -> bool | int | float | str | None:
-    """Return a value as one of four types; None where it is missing or binary."""
-    if isinstance(value, (np.datetime64, np.timedelta64)):
+def _plain(value: Any) -> bool | int | float | str | Moment | None:
+    """Return a value as one of a few types; None where it is missing or binary."""
+    if value is None or _is_binary(value) or type(value).__name__ in ("NAType", "NaTType"):  # these two are pandas'
+        return None
+    if (moment := as_moment(value)) is not None or isinstance(value, np.datetime64):
+        return moment
+    if isinstance(value, np.timedelta64):
         value = None if np.isnat(value) else str(value)
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or _is_binary(value) or type(value).__name__ in ("NAType", "NaTType"):  # these two are pandas'
-        return None
     if isinstance(value, decimal.Decimal):
         value = float(value) if decimal.Decimal(repr(float(value))) == value else str(value)
     if isinstance(value, int) and abs(value) >= _LARGEST:
         return str(value)
     if isinstance(value, (bool, int, float)):
         return value if value == value else None  # NaN is not
-    if isinstance(value, (datetime.date, datetime.time)):
-        value = value.isoformat()
     if isinstance(value, (uuid.UUID, datetime.timedelta)):
         value = str(value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return type(text)(valid_unicode(text))  # an UntypedText stays one
+    return type(text)(composed(text))  # an UntypedText stays one
 
 
 def _type_of(values: list[Any]) -> pa.DataType:
     for kind in (pa.bool_(), pa.int64(), pa.float64()):
         if all(_fit(value, kind) is not None for value in values):
             return kind
-    return pa.string()
+    return moment_type(values) or pa.string()
 
 
-def _fit(value: bool | int | float | str | None, kind: pa.DataType) -> Any:
+def _fit(value: bool | int | float | str | Moment | None, kind: pa.DataType) -> Any:
     """Return a value in a column's type; None where it does not fit."""
     if value is None:
         return None
     if kind == pa.string():
-        return str(value) if isinstance(value, str) else json.dumps(value)
+        return as_text(value)
+    if pa.types.is_temporal(kind):
+        return fit_moment(value, kind)
     if isinstance(value, str):  # a value may be written in it, where its source has no types
         text = value.strip() if isinstance(value, UntypedText) else ""
         value = _TRUTH.get(text.lower()) if kind == pa.bool_() else _number(text)
-    if kind == pa.bool_() or isinstance(value, bool) or value is None:
+    if kind == pa.bool_() or isinstance(value, bool) or not isinstance(value, (int, float)):
         return value if kind == pa.bool_() and isinstance(value, bool) else None
     if kind == pa.float64():
         return float(value) if not isinstance(value, int) or int(float(value)) == value else None
     return int(value) if isinstance(value, int) or (value.is_integer() and abs(value) < _LARGEST) else None
+
+
+def as_text(value: Any) -> str:
+    """Return a value of a column as text."""
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    return str(value) if isinstance(value, str) else json.dumps(value)
 
 
 def _number(text: str) -> int | float | None:

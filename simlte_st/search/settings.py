@@ -35,6 +35,7 @@ def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, 
             raise ConfigurationError(f"{folder} has just been made by another process.")
         store = Store.create(folder, encoder.dimension)
         settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts, "calibration": None}
+        settings["names"] = 1  # version of data/names.py
         write_json(folder / SETTINGS_FILE, settings)  # last: without it, a folder is not an index
     finally:
         lock.release()
@@ -81,6 +82,8 @@ def load_encoder(folder: Path, settings: dict[str, Any], model: Any, device: str
             raise
         raise ModelError(f"{error} It is the model of {folder}: if it was moved, name it with model=.") from None
     identity = encoder.identity()
+    if settings.get("weights") != identity["weights"] and settings.get("weights") == encoder.whole_digest():
+        identity["weights"] = settings["weights"]  # earlier versions counted parts that no vector depends on, too
     different = changes({name: settings.get(name) for name in identity}, identity)
     if different:
         raise ModelError(

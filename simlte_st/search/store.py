@@ -23,8 +23,10 @@ from numpy.typing import NDArray
 
 from simlte_st.config import check_text
 from simlte_st.data.document import Document
+from simlte_st.data.names import composed
 from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.extras import require
+from simlte_st.search.moments import typed_literals
 from simlte_st.search.schema import OWN_COLUMNS, own_schema
 
 TABLE = "documents"
@@ -239,16 +241,20 @@ class Store:
     def documents(self, ids: Sequence[str]) -> list[Document]:
         """Return documents with their metadata, in the order of the ids."""
         names = self.metadata().names
-        rows = self.table(["text", *names], ids).to_pylist()
+        rows = self.table(
+            ["text", *names], list(dict.fromkeys(each for name in ids for each in (name, composed(name))))
+        ).to_pylist()
         documents = {row["id"]: Document(row["id"], row["text"], metadata={n: row[n] for n in names}) for row in rows}
-        for name in ids:
-            if name not in documents:
+        found = [documents.get(name, documents.get(composed(name))) for name in ids]
+        for name, document in zip(ids, found, strict=True):
+            if document is None:
                 raise DataError(f"{self.folder} has no document with the id {name!r}.")
-        return [documents[name] for name in ids]
+        return found  # type: ignore[return-value]  # none is None
 
     def check_filter(self, where: str) -> str:
         """Return a user's filter in parentheses; LanceDB would ignore whatever follows its first condition."""
         check_text("where", where)
+        where = composed(where)
         names = ["id", *self.metadata().names]
         rest = _QUOTED.sub(" ", where)
         depths = np.cumsum([(mark == "(") - (mark == ")") for mark in rest] or [0])
@@ -259,6 +265,7 @@ class Store:
         elif hidden:
             problem = f"{min(hidden)!r} cannot be filtered by"
         else:
+            where = typed_literals(where, self.metadata())
             try:
                 self._table.search().where(f"({where})").select(["id"]).explain_plan()
             except (ValueError, RuntimeError, OSError) as error:

@@ -6,15 +6,25 @@ import re
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import BoW, Normalize, Pooling
-from support import Runs, write_jsonl
-from transformers import AutoConfig, AutoModel, AutoTokenizer, T5Config, T5EncoderModel
+from support import Runs, make_tokenizer, write_jsonl
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoTokenizer,
+    LlamaConfig,
+    LlamaForCausalLM,
+    T5Config,
+    T5EncoderModel,
+)
 
 from simlte_st import train
 from simlte_st.cli.main import main
@@ -23,6 +33,7 @@ from simlte_st.evaluation.evaluator import reading_at_most
 from simlte_st.models import loading
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import lengthen
+from simlte_st.models.parts import unused_parts, weights_digest
 from simlte_st.modules import TokenAttention
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
@@ -36,7 +47,7 @@ def pooling_of(model: SentenceTransformer) -> Any:
 # From a folder.
 
 
-@pytest.mark.parametrize(("asked", "found"), [("keep", "cls"), ("cls", "cls"), ("mean", "mean")])
+@pytest.mark.parametrize(("asked", "found"), [("keep", "mean"), ("cls", "cls"), ("mean", "mean")])
 def test_a_raw_checkpoint(bert_path: Path, asked: str, found: str) -> None:
     base = load_model(bert_path, pooling=asked)
     assert not base.tuned
@@ -45,6 +56,17 @@ def test_a_raw_checkpoint(bert_path: Path, asked: str, found: str) -> None:
     hidden = base.model.encode(["ba bei"], output_value="token_embeddings")[0]
     expected = hidden[0] if found == "cls" else hidden.mean(0)
     torch.testing.assert_close(base.model.encode(["ba bei"], convert_to_tensor=True)[0].cpu(), expected.cpu())
+
+
+def test_a_plain_decoder_takes_the_last_token_as_stock_does(tmp_path: Path) -> None:
+    sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4}
+    config = LlamaConfig(**sizes, vocab_size=140, max_position_embeddings=64, bos_token_id=2, eos_token_id=3)
+    LlamaForCausalLM(config).save_pretrained(tmp_path)
+    make_tokenizer().save_pretrained(tmp_path)
+    model, stock = load_model(tmp_path).model, SentenceTransformer(str(tmp_path), device="cpu")
+    assert pooling_of(model) == pooling_of(stock) == "lasttoken"
+    texts = ["ba bei bo un", "du"]
+    np.testing.assert_allclose(model.encode(texts), stock.encode(texts), atol=1e-6)
 
 
 @pytest.mark.parametrize(("asked", "found"), [("keep", "mean"), ("cls", "cls"), ("mean", "mean")])
@@ -82,28 +104,48 @@ def test_a_model_that_is_no_transformer(tmp_path: Path) -> None:
         load_model(tmp_path / "words")
 
 
+def test_what_a_checkpoint_lacks_is_the_same_each_time(bert_path: Path) -> None:
+    """The checkpoint of a masked language model has no pooler, which is drawn, and no vector depends on it."""
+    torch.manual_seed(1)
+    state = torch.get_rng_state()
+    one = load_model(bert_path).model
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.manual_seed(2)
+    other = load_model(bert_path).model
+    assert all(torch.equal(value, other.state_dict()[name]) for name, value in one.state_dict().items())
+    (prefix,) = unused_parts(one)
+    assert prefix.endswith(".pooler.")
+    pooler = one.state_dict()[f"{prefix}dense.weight"]
+    digests = [weights_digest(one), weights_digest(one, unused=True)]
+    pooler.add_(1)
+    assert [weights_digest(one), weights_digest(one, unused=True)] == [digests[0], ANY]
+    assert weights_digest(one, unused=True) != digests[1]
+    next(one.parameters()).data.add_(1)
+    assert weights_digest(one) != digests[0]
+    assert all(each.requires_grad for each in one.parameters())
+
+
 @pytest.mark.parametrize("which", ["encoder", "bert"])
 def test_a_copy(
     which: str, encoder_path: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = load_model(encoder_path if which == "encoder" else bert_path, dtype=torch.bfloat16)
-    assert base.drawn is (which == "bert"), "the checkpoint of a masked language model has no pooler"
     found = []
     load = loading.load_stock
     monkeypatch.setattr(
         loading, "load_stock", lambda source, *args, **options: found.append(source) or load(source, *args, **options)
     )
     before = {name: value.clone() for name, value in base.model.state_dict().items()}
-    again = base.copy("mean" if which == "bert" else "cls", 20)
-    assert len(found) == base.drawn
+    again = base.copy("cls", 20)
+    assert not found
     assert (again.name, again.tuned) == (base.name, base.tuned)
-    assert (pooling_of(base.model), base.model.max_seq_length) == ("cls" if which == "bert" else "mean", 64)
-    assert (pooling_of(again.model), again.model.max_seq_length) == ("mean" if which == "bert" else "cls", 20)
+    assert (pooling_of(base.model), base.model.max_seq_length) == ("mean", 64)
+    assert (pooling_of(again.model), again.model.max_seq_length) == ("cls", 20)
     found_weights = again.model.state_dict()
     assert found_weights.keys() == before.keys()
     for name, value in before.items():
         assert found_weights[name].dtype == torch.bfloat16
-        assert torch.equal(found_weights[name], value) or (base.drawn and "pooler" in name)
+        assert torch.equal(found_weights[name], value)
     with torch.no_grad():
         next(again.model.parameters()).zero_()
     assert all(torch.equal(value, before[name]) for name, value in base.model.state_dict().items())

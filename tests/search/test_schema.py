@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import unicodedata
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -49,15 +50,17 @@ def untyped(*values: str) -> list[Any]:
         ([UUID(int=7)], "string", ["00000000-0000-0000-0000-000000000007"]),
         (
             [np.datetime64("2020-01-02T03:04", "ns"), np.datetime64("NaT")],
-            "string",
-            ["2020-01-02T03:04:00.000000000", None],
+            "timestamp[us]",
+            [datetime.datetime(2020, 1, 2, 3, 4), None],
         ),
         ([datetime.timedelta(hours=1), datetime.time(2)], "string", ["1:00:00", "02:00:00"]),
         ([2**53 + 1, 0.5], "string", ["9007199254740993", "0.5"]),
         (["a", "", None], "string", ["a", "", None]),
         ([2**70, 1], "string", [str(2**70), "1"]),
         ([["x", 1], {"y": "é"}], "string", ['["x", 1]', '{"y": "é"}']),
-        ([datetime.date(2020, 1, 2)], "string", ["2020-01-02"]),
+        ([datetime.date(2020, 1, 2)], "date32[day]", [datetime.date(2020, 1, 2)]),
+        (["2020-01-02"], "string", ["2020-01-02"]),
+        ([datetime.date(2020, 1, 2), 7], "string", ["2020-01-02", "7"]),
         (["\ud800x"], "string", ["\ufffdx"]),
         ([None, math.nan, ""], None, [None, None, None]),
     ],
@@ -98,5 +101,34 @@ def test_columns_that_have_no_place() -> None:
     metadata = Metadata(pa.schema([]))
     with pytest.raises(DataError, match=r"'a b' and 'a-b' .*'a_b'"):
         metadata.learn([Document("x", "ba", metadata={"a b": 1, "a-b": 2})])
-    with pytest.raises(DataError, match=f"more than {MOST_COLUMNS} other columns"):
-        metadata.learn([Document("x", "ba", metadata={f"c{number}": 1 for number in range(MOST_COLUMNS + 1)})])
+
+
+def test_of_too_many_columns_the_most_frequent_are_kept() -> None:
+    common = {f"c{number}": 1 for number in range(MOST_COLUMNS - 1)}
+    metadata = Metadata(pa.schema([]))
+    documents = [
+        Document("x", "ba", metadata={"rare": 1, "rarer": 1, **common}),
+        Document("y", "ba", metadata={"rare": 2, **common}),
+    ]
+    assert {item.name for item in metadata.learn(documents)} == {"rare", *common}
+    assert metadata.left_out == {"rarer": 1}
+    assert metadata.learn([Document("z", "ba", metadata={"late": 1})]) == []
+    assert metadata.left_out == {"rarer": 1, "late": 1}
+    assert metadata.values(documents[0]).keys() == {"rare", *common}
+    assert metadata.misfits == {}
+
+
+def test_columns_can_be_named() -> None:
+    metadata = Metadata(pa.schema([]), ["b", "c d"])
+    documents = [Document("x", "ba", metadata={"a": 1, "b": 2, "c d": 3})]
+    assert [item.name for item in metadata.learn(documents)] == ["b", "c_d"]
+    assert metadata.values(documents[0]) == {"b": 2, "c_d": 3}
+    metadata.check_names(documents)
+    with pytest.raises(DataError, match="'e'"):
+        Metadata(pa.schema([]), ["e"]).check_names(documents)
+
+
+@pytest.mark.parametrize("name", ["वर्ष", "ปีที่", "März", "ஆண்டு"])
+def test_names_of_other_scripts_stay(name: str) -> None:
+    assert column_name(name) == name
+    assert column_name(unicodedata.normalize("NFD", name)) == name
