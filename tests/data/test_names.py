@@ -1,0 +1,74 @@
+"""Names of documents and classes: equal values have one name."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simlte_st.data import read_documents
+from simlte_st.data.names import composed, former_names, name_of
+from simlte_st.data.tables import UntypedText
+from simlte_st.errors import DataError
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (10, "10"),
+        (10.0, "10"),
+        (np.float32(10), "10"),
+        (Decimal("10.00"), "10"),
+        (UntypedText("10.0"), "10"),
+        (UntypedText("-3.00"), "-3"),
+        (UntypedText("007.0"), "007.0"),
+        (UntypedText("1.10"), "1.10"),
+        ("10.0", "10.0"),
+        (0.5, "0.5"),
+        (float("inf"), "inf"),
+        (True, "True"),
+        (np.bool_(True), "True"),
+        (UntypedText("TRUE"), "True"),
+        (UntypedText("false"), "False"),
+        ("true", "true"),
+        ("Ma\u0308rz", "M\xe4rz"),
+        (datetime.date(2024, 1, 15), "2024-01-15"),
+        (None, None),
+        (float("nan"), None),
+        (" ", None),
+    ],
+)
+def test_equal_values_have_one_name(value: Any, name: str | None) -> None:
+    assert name_of(value) == name
+
+
+@pytest.mark.parametrize("value", [["a"], {"a": 1}, b"a", object()])
+def test_what_is_no_name(value: Any) -> None:
+    with pytest.raises(TypeError, match=type(value).__name__):
+        name_of(value)
+
+
+def test_former_names() -> None:
+    assert former_names("10") == ["10.0"]
+    assert former_names("M\xe4rz") == ["Ma\u0308rz"]
+    assert former_names("010") == former_names("a") == []
+    assert composed("e\u0301\ud800") == "\xe9\ufffd"
+
+
+def test_labels_that_are_lists_are_an_error() -> None:
+    rows = [{"text": f"Ba bei {number}.", "tags": ["a", "b"]} for number in range(4)]
+    with pytest.raises(DataError, match=r"lists .*\['a', 'b'\]"):
+        list(read_documents(rows, label_column="tags"))
+
+
+def test_documents_of_two_systems_have_the_same_names(tmp_path: Any) -> None:
+    names = []
+    for form in ("M\xe4rz", "Ma\u0308rz"):
+        folder = tmp_path / str(len(form))
+        folder.mkdir()
+        (folder / f"{form}.txt").write_text("Ba bei.")
+        names.append([document.id for document in read_documents(folder)])
+    assert names[0] == names[1] == ["M\xe4rz.txt"]
