@@ -35,6 +35,7 @@ PAGES = {
     "speed": "benchmarks.speed",
     "star_transformer": "benchmarks.star_transformer",
     "starvation": "benchmarks.starvation",
+    "static_speed": "benchmarks.static_speed",
     "ta_sbert": "benchmarks.nli.page",
     "topics": "benchmarks.topics",
     "training": "benchmarks.training",
