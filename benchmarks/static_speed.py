@@ -104,7 +104,7 @@ def rates(options: argparse.Namespace) -> dict[str, Any]:
     reader = simlte_st.SentenceTransformer(folder, device="cpu")
     other = require("model2vec", "static", "comparing").StaticModel.from_pretrained(folder)
     encoder = SentenceTransformer(find_model(options.encoder), device="cpu")
-    encoder.max_seq_length = 256
+    encoder.max_seq_length = min(256, encoder.max_seq_length or 256)
     texts = make_texts(options.shared)
     turns = [[*itertools.islice(texts, options.documents)] for _ in range(options.repeats + 1)]
     with tempfile.TemporaryDirectory() as place:
