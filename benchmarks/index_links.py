@@ -50,14 +50,14 @@ class Collection:
         documents: What is indexed.
         texts: All texts that links number.
         links: Rows of the number that asks and of the one that belongs to it, shape ``[n, 2]``.
-        ask: Asks with a number, in a mode, for so many hits.
+        ask: Asks with a number, in a mode, for so many hits, and perhaps with a model that reads them.
     """
 
     name: str
     documents: list[Document]
     texts: list[str]
     links: np.ndarray
-    ask: Callable[[Index, int, Mode, int], Hits]
+    ask: Callable[..., Hits]
 
 
 def papers(shared: Path) -> Collection:
@@ -66,8 +66,8 @@ def papers(shared: Path) -> Collection:
     cited = {*links[:, 1].tolist()}
     documents = [Document(str(number), text, metadata={"cited": number in cited}) for number, text in enumerate(texts)]
 
-    def ask(index: Index, number: int, mode: Mode, top: int) -> Hits:
-        return index.link([str(number)], top_k=top, where="cited", mode=mode)
+    def ask(index: Index, number: int, mode: Mode, top: int, rerank: Any = None) -> Hits:
+        return index.link([str(number)], top_k=top, where="cited", mode=mode, rerank=rerank)
 
     return Collection("AAN, papers to the papers they cite", documents, texts, links, ask)
 
@@ -78,8 +78,8 @@ def tweets(shared: Path) -> Collection:
     first = len(data.posts)
     documents = [Document(str(first + row), article) for row, article in enumerate(data.articles)]
 
-    def ask(index: Index, number: int, mode: Mode, top: int) -> Hits:
-        return index.search(data.posts[number], top_k=top, mode=mode)
+    def ask(index: Index, number: int, mode: Mode, top: int, rerank: Any = None) -> Hits:
+        return index.search(data.posts[number], top_k=top, mode=mode, rerank=rerank)
 
     texts = [*data.posts, *data.articles]
     return Collection("PolitiFact, tweets to articles", documents, texts, data.links + np.array([0, first]), ask)

@@ -25,6 +25,7 @@ PAGES = {
     "export": "benchmarks.export",
     "first_hour": "benchmarks.first_hour",
     "index_links": "benchmarks.index_links",
+    "index_rerank": "benchmarks.index_rerank",
     "index_scale": "benchmarks.index_scale",
     "longformer": "benchmarks.longformer",
     "longformer_lengths": "benchmarks.longformer_lengths",
@@ -35,7 +36,11 @@ PAGES = {
     "speed": "benchmarks.speed",
     "star_transformer": "benchmarks.star_transformer",
     "starvation": "benchmarks.starvation",
+<<<<<<< HEAD
     "static_speed": "benchmarks.static_speed",
+=======
+    "static_start": "benchmarks.static_start",
+>>>>>>> main
     "ta_sbert": "benchmarks.nli.page",
     "topics": "benchmarks.topics",
     "training": "benchmarks.training",

@@ -222,6 +222,8 @@ def load_stock(source: str, classes: Sequence[type[torch.nn.Module]], **options:
 
     options.setdefault("local_files_only", os.path.isdir(source))  # else the Hub is asked for the name of the folder
     model = SentenceTransformer._load_with_module_classes(source, _by_reference(classes), **options)
+    own = {name: each for name, each in model._module_classes.items() if name not in _STATIC_NAMES}
+    model._module_classes = own  # the class that loads a static embedding cannot be sent to another process
     return cast("SentenceTransformer", model)
 
 

@@ -93,6 +93,7 @@ class LinkOverrides(TypedDict, total=False):
     threshold: float | None
     where: str | None
     mode: typing.Literal["hybrid", "dense", "text"]
+    rerank: typing.Any
     explain: bool
 
 class LinkEachOverrides(TypedDict, total=False):
@@ -100,6 +101,7 @@ class LinkEachOverrides(TypedDict, total=False):
     threshold: float | None
     where: str | None
     mode: typing.Literal["hybrid", "dense", "text"]
+    rerank: typing.Any
 
 class LsaOverrides(TypedDict, total=False):
     device: str | None
@@ -123,6 +125,7 @@ class PresetOverrides(TypedDict, total=False):
     warmup: float
     epochs: float
     steps: int | None
+    most_passes: float | None
     scale: float
     symmetric: bool
     mlm_weight: float
@@ -168,6 +171,7 @@ class SearchOverrides(TypedDict, total=False):
     threshold: float | None
     where: str | None
     mode: typing.Literal["hybrid", "dense", "text"]
+    rerank: typing.Any
     explain: bool
 
 class SeedOverrides(TypedDict, total=False):
@@ -228,6 +232,7 @@ class TrainOverrides(TypedDict, total=False):
     warmup: float | None
     epochs: float | None
     steps: int | None
+    most_passes: float | None
     scale: float | None
     symmetric: bool | None
     mlm_weight: float | None

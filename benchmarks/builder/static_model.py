@@ -124,7 +124,7 @@ def build_static(
     with atomic_path(output) as path:
         path.mkdir()
         save_compressed(path, model[0].embedding.weight.detach().numpy())  # type: ignore[union-attr]
-        model.tokenizer.save(str(path / TOKENIZER), pretty=False)
+        model.tokenizer.save(str(path / TOKENIZER))
         (path / CARD_FILE).write_text(card(build), encoding="utf-8")
         write_json(path / BUILD_FILE, asdict(build))
     return build
@@ -208,7 +208,8 @@ def card(build: StaticBuild, results: str = "") -> str:
             f"{recipe['sif']:g}). " + (trained if build.steps else "")
         ), "",
         f"- Text: {build.documents:,} documents; SHA-256 of ids and texts `{build.sha256}`",
-        f"- Time: {seconds:,.0f} s on {build.threads} thread{'s' * (build.threads > 1)} of a CPU",
+        f"- Time: {seconds:,.0f} s of the clock, beside other work, on {build.threads} "
+        f"thread{'s' * (build.threads > 1)} of a CPU",
         f"- Command: `python -m benchmarks.build_model {build.name} SOURCE --limit {build.documents} --output FOLDER`",
         "",
         *((RESULTS_TITLE, "", results.strip(), "") if results else ()),

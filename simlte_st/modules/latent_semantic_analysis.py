@@ -113,7 +113,8 @@ class LatentSemanticAnalysis(SavedModule):
 
         Args:
             model: The model that it will be appended to; its tokenizer and length are used.
-            documents: Anything that :func:`~simlte_st.data.read_documents` takes; two or more.
+            documents: Anything that :func:`~simlte_st.data.read_documents` takes; two or more. Or the number of each
+                token in each document, ``[documents, V]``, float32.
             dimension: Largest number of singular vectors; few documents have fewer useful ones (:func:`scaling`).
             weight: See the class.
             full: See the class.
@@ -137,7 +138,7 @@ class LatentSemanticAnalysis(SavedModule):
         size = vocabulary_size(model.tokenizer)
         own = int(model.get_embedding_dimension() or 0)
         fitted = cls(own if embedding_dimension is None else embedding_dimension, size, dimension, weight, full)
-        counts = _counts(model, documents, size, progress)
+        counts = documents if isinstance(documents, csr_array) else _counts(model, documents, size, progress)
         present = np.diff(counts.tocsc().indptr) > 0
         most = min(dimension, counts.shape[0] - 1, int(present.sum()) - 1)
         if most < 1:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from simlte_st.config import Config, setting
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.config import EngineConfig
 
 Mode = Literal["hybrid", "dense", "text"]
+
+READ_HITS = 64
+"""Hits of the first stage of which the model of ``rerank`` reads passages."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +44,17 @@ class LinkEachConfig(Config):
         "hybrid", "by the cosine of vectors (dense), by words with BM25 (text), or by the ranks in both (hybrid)"
     )
 
+    rerank: Any = setting(
+        None,
+        f"encoder that reads passages of the first {READ_HITS} hits and ranks them anew; the index keeps what "
+        "it has read, and a threshold stays a cosine of the index's own vectors",
+        metavar="MODEL",
+    )
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not (self.rerank is None or isinstance(self.rerank, (str, os.PathLike)) or hasattr(self.rerank, "encode")):
+            raise ConfigurationError(f"rerank={self.rerank!r}: must be a model, or its name or folder.")
         if self.threshold is not None and self.mode == "text":
             raise ConfigurationError(
                 f"threshold={self.threshold}: a threshold is a cosine, and mode='text' compares no vectors."

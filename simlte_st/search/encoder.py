@@ -66,7 +66,7 @@ class Encoder:
         """
         if segmenter is None or self.budget is None or self.count([document.text])[0] <= self.budget:
             return []
-        return list(_runs(segment_document(document, segmenter, self.count), self.budget))
+        return list(sentence_runs(segment_document(document, segmenter, self.count), self.budget))
 
     def documents(self, texts: Sequence[str], batch_size: int = 32) -> NDArray[np.float32]:
         """Return the vectors of documents, passages or sentences: shape ``[len(texts), dimension]``."""
@@ -87,7 +87,8 @@ class Encoder:
         return vector
 
 
-def _runs(document: SegmentedDocument, budget: int) -> Iterator[str]:
+def sentence_runs(document: SegmentedDocument, budget: int) -> Iterator[str]:
+    """Return runs of whole sentences of up to so many tokens; a longer sentence is a run of its own."""
     beginnings = set(document.paragraphs)
     text, taken = "", 0
     for number, (sentence, tokens) in enumerate(zip(document.sentences, document.tokens, strict=True)):

@@ -18,16 +18,19 @@ class Hit:
 
     Attributes:
         id: Its id.
-        score: What the hits are ordered by. In the mode ``"hybrid"`` the sum of reciprocal ranks, plus 1 for a document
-            that has words of the query which hardly any other has; else the cosine or the BM25 score.
+        score: What the hits are ordered by. In the mode ``"hybrid"`` and with ``rerank=`` the sum of reciprocal ranks,
+            plus 1 for a document that has words of the query which hardly any other has; else the cosine or the BM25
+            score.
         cosine: Cosine of the query and the document, or the best of its passages; None in the mode ``"text"``.
         bm25: BM25 score of the document; None where it is not among those ranked by BM25.
         beginning: The first words of its text, with a mark where it goes on.
         passage: The passage nearest to the query, in an index with passages; None where the model reads the whole
-            document, and in the mode ``"text"``.
+            document, and in the mode ``"text"``. With ``rerank=``, the passage that was read.
         metadata: Its values of the other columns.
         sentences: With ``explain=True``, the sentences nearest to the query, and the cosine of each.
         words: With ``explain=True``, the words that it shares with the query, and what each adds to the BM25 score.
+        reranked: Cosine of the query and the passage by the model of ``rerank=``; None where it has read none of the
+            document.
     """
 
     id: str
@@ -39,6 +42,7 @@ class Hit:
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
     sentences: tuple[tuple[str, float], ...] = ()
     words: tuple[tuple[str, float], ...] = ()
+    reranked: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the hit as JSON values, metadata among them."""
@@ -47,6 +51,7 @@ class Hit:
             "score": self.score,
             "cosine": self.cosine,
             "bm25": self.bm25,
+            "reranked": self.reranked,
             "beginning": self.beginning,
             "passage": self.passage,
             **self.metadata,
@@ -56,7 +61,7 @@ class Hit:
 
 
 _OWN = pa.schema(
-    {"id": pa.string(), "score": pa.float64(), "cosine": pa.float64(), "bm25": pa.float64()}
+    {"id": pa.string(), "score": pa.float64(), "cosine": pa.float64(), "bm25": pa.float64(), "reranked": pa.float64()}
     | {"beginning": pa.string(), "passage": pa.string()}
 )
 _REASONS = pa.schema(

@@ -20,8 +20,8 @@ from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.files import SETTINGS_FILE, hold, write_json
 from simlte_st.search.calibrate import Calibration, fit_threshold, read_labels, score_pairs
 from simlte_st.search.config import AddConfig, LinkConfig, LinkEachConfig, SearchConfig
-from simlte_st.search.explain import remove_unused_sentences
 from simlte_st.search.hits import Hits
+from simlte_st.search.kept import remove_unused
 from simlte_st.search.link import document_queries, known_documents, query_documents
 from simlte_st.search.searcher import Searcher
 from simlte_st.search.settings import load_encoder, make_folder, read_settings
@@ -33,10 +33,12 @@ if TYPE_CHECKING:  # with torch and transformers, which a search by words alone 
     from simlte_st.overrides import AddOverrides, LinkEachOverrides, LinkOverrides, SearchOverrides
     from simlte_st.search.add import IndexReport
     from simlte_st.search.encoder import Encoder, Model
+    from simlte_st.search.rerank import Reranker
 
 L = TypeVar("L", bound=LinkEachConfig)
 
 _TOGETHER = 512  # queries of :meth:`Index.link_each` that are searched for at a time
+_READ_TOGETHER = 16  # those whose hits a model reads, which takes a second or two each
 
 
 class Index:
@@ -67,6 +69,7 @@ class Index:
         self.folder, self._settings, self._store, self._model, self._device = folder, settings, store, model, device
         self.parts: bool = settings["parts"]
         self.calibration = Calibration(**settings["calibration"]) if settings["calibration"] else None
+        self._read_by: tuple[Any, Reranker] | None = None
 
     def __repr__(self) -> str:
         return f"Index({str(self.folder)!r})"
@@ -205,7 +208,7 @@ class Index:
         with self._writing():
             self.__dict__.pop("_searcher", None)
             report = add_documents(self._store, self.encoder, documents, config, parts=self.parts)
-            remove_unused_sentences(self.folder, self._store)
+            remove_unused(self.folder, self._store)
             return report
 
     def delete(self, ids: Sequence[str]) -> int:
@@ -218,7 +221,7 @@ class Index:
         with self._writing():
             before = len(self)
             self._store.delete(list(ids))
-            remove_unused_sentences(self.folder, self._store)
+            remove_unused(self.folder, self._store)
             return before - len(self)
 
     def documents(self, ids: Sequence[str]) -> list[Document]:
@@ -257,15 +260,16 @@ class Index:
         Raises:
             ConfigurationError: A value is out of range, or the filter cannot be used.
             DataError: The query is empty.
-            ModelError: The model is gone, or is another one now.
+            ModelError: The model is gone, or is another one now, or that of ``rerank=`` cannot be used.
             StoreError: The index cannot be read.
         """
         config = SearchConfig.make(config, overrides)
         check_text("query", query)
         if not query.strip():
             raise DataError("The text to search for is empty.")
+        reranker = self._reranker(config.rerank)
         wanted = self._searcher.text_query(query, config.mode != "text" or config.explain)
-        return self._searcher.search([wanted], config, config.explain)[0]
+        return self._searcher.search([wanted], config, config.explain, reranker)[0]
 
     @configured(LinkConfig, seeds="documents")
     def link(
@@ -289,7 +293,7 @@ class Index:
         Raises:
             DataError: A query document is empty, or one word that is neither an id nor a path.
             ConfigurationError: A value is out of range, or the filter cannot be used.
-            ModelError: The model is gone, or is another one now.
+            ModelError: The model is gone, or is another one now, or that of ``rerank=`` cannot be used.
             StoreError: The index cannot be read.
         """
         config = self._calibrated(LinkConfig.make(config, overrides))
@@ -298,8 +302,9 @@ class Index:
         if not names:
             raise DataError("There are no documents to link.")
         group = [document for name in names for document in query_documents(self._store, name)]
+        reranker = self._reranker(config.rerank)
         queries = document_queries(self._searcher, [group], config.mode != "text" or config.explain)
-        return self._searcher.search(queries, config, config.explain)[0]
+        return self._searcher.search(queries, config, config.explain, reranker)[0]
 
     @configured(LinkEachConfig, seeds="documents")
     def link_each(
@@ -321,11 +326,22 @@ class Index:
             DataError: The documents cannot be read. Other errors are as for :meth:`link`.
         """
         config = self._calibrated(LinkEachConfig.make(config, overrides))
-        reader = iter(read_documents(documents))
-        while batch := list(islice(reader, _TOGETHER)):
+        reranker, reader = self._reranker(config.rerank), iter(read_documents(documents))
+        while batch := list(islice(reader, _TOGETHER if reranker is None else _READ_TOGETHER)):
             groups = [[each] for each in known_documents(self._store, batch)]
             queries = document_queries(self._searcher, groups, config.mode != "text")
-            yield from zip((one.id for one in batch), self._searcher.search(queries, config), strict=True)
+            found = self._searcher.search(queries, config, reranker=reranker)
+            yield from zip((one.id for one in batch), found, strict=True)
+
+    def _reranker(self, model: Any) -> Reranker | None:
+        """Return what reads hits with a model, which is loaded once; None where none is wanted."""
+        if model is None:
+            return None
+        from simlte_st.search.rerank import Reranker
+
+        if self._read_by is None or self._read_by[0] != model:
+            self._read_by = model, Reranker(self.folder, model, self._device)
+        return self._read_by[1]
 
     def _calibrated(self, config: L) -> L:
         if config.top_k is None and config.threshold is None and self.calibration and config.mode != "text":

@@ -58,8 +58,9 @@ def document_queries(searcher: Searcher, groups: Sequence[Sequence[Document]], w
     for group, own in zip(groups, hashes, strict=True):
         excluded = {name for digest in own for name in same.get(digest, ())} | {one.id for one in group if one.id}
         vector = _unit_mean(np.stack([*islice(vectors, len(group))])) if with_vectors else None
-        text = "\n\n".join(document.text for document in group)
-        queries.append(Query(searcher.words.of_query(text), vector, sorted(excluded)))
+        texts = [document.text for document in group]
+        words = searcher.words.of_query("\n\n".join(texts))
+        queries.append(Query(words, vector, sorted(excluded), documents=texts))
     return queries
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -40,22 +40,31 @@ class Query:
         words: What BM25 looks for: words of the query by their terms.
         vector: Shape ``[dim]``, of length 1; None where only text is searched.
         excluded: Ids of documents that are not to be found: the query documents.
+        text: The text that is searched for; empty where documents are.
+        documents: The texts of the query documents.
     """
 
     words: Mapping[str, str]
     vector: NDArray[np.float32] | None
     excluded: Sequence[str] = ()
+    text: str = ""
+    documents: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A document with what it is ranked by; the attributes are those of a hit. ``part`` is the best one by cosine."""
+    """A document with what it is ranked by; the attributes are those of a hit. ``part`` is the best one by cosine.
+
+    ``passage`` is the one that a reranker has read of several.
+    """
 
     id: str
     score: float
     cosine: float | None
     bm25: float | None
     part: int = 0
+    reranked: float | None = None
+    passage: str | None = None
 
 
 def find_matches(store: Store, queries: Sequence[Query], config: LinkEachConfig) -> list[list[Match]]:
@@ -136,8 +145,11 @@ def cosines_of(
 def _scores(mode: Mode, near: Mapping[str, tuple[float, int]], by_text: Mapping[str, float]) -> dict[str, float]:
     if mode == "dense":
         return {name: cosine for name, (cosine, _) in near.items()}
-    if mode == "text":
-        return dict(by_text)
+    return dict(by_text) if mode == "text" else hybrid_scores(near, by_text)
+
+
+def hybrid_scores(near: Iterable[str], by_text: Mapping[str, float]) -> dict[str, float]:
+    """Return the scores of documents by their ranks: from the nearest on, and by BM25."""
     scores: Counter[str] = Counter()
     for ranked in (near, by_text):
         for rank, name in enumerate(ranked, start=1):

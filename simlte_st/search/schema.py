@@ -21,7 +21,7 @@ from simlte_st.files import valid_unicode
 
 OWN_COLUMNS = ("id", "part", "hash", "tokens", "searched", "text", "terms", "passage", "vector")
 
-RESERVED = frozenset((*OWN_COLUMNS, "score", "cosine", "bm25", "beginning", "sentences", "words", "seed"))
+RESERVED = frozenset((*OWN_COLUMNS, "score", "cosine", "bm25", "reranked", "beginning", "sentences", "words", "seed"))
 """Names of the index's own columns, and of what a hit has beside them."""
 
 MOST_COLUMNS = 256

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter
 from simlte_st.files import read_json
-from simlte_st.search.config import LinkEachConfig
-from simlte_st.search.explain import Explainer, SentenceVectors
+from simlte_st.search.config import READ_HITS, LinkEachConfig
+from simlte_st.search.explain import Explainer
 from simlte_st.search.hits import Hit, Hits, shortened
-from simlte_st.search.query import Query, find_matches
+from simlte_st.search.kept import KeptVectors
+from simlte_st.search.query import Match, Query, find_matches
 from simlte_st.search.settings import PUNKT_FILE
 from simlte_st.search.store import Store
 from simlte_st.search.words import WordCounts
 
 if TYPE_CHECKING:
     from simlte_st.search.encoder import Encoder
+    from simlte_st.search.rerank import Reranker
 
 TOP_K = 10
 """Number of hits where neither a number nor a threshold is set."""
@@ -50,20 +52,29 @@ class Searcher:
         return WordCounts.read(self.store.folder)
 
     @cached_property
-    def _sentences(self) -> SentenceVectors:
-        return SentenceVectors(self.store.folder, lambda sentences: self.encoder().documents(sentences))
+    def _sentences(self) -> KeptVectors:
+        return KeptVectors(self.store.folder, lambda sentences: self.encoder().documents(sentences))
 
     def text_query(self, text: str, with_vector: bool) -> Query:
         """Return a text as a query."""
-        return Query(self.words.of_query(text), self.encoder().query(text) if with_vector else None)
+        return Query(self.words.of_query(text), self.encoder().query(text) if with_vector else None, text=text)
 
-    def search(self, queries: Sequence[Query], config: LinkEachConfig, explain: bool = False) -> list[Hits]:
+    def search(
+        self,
+        queries: Sequence[Query],
+        config: LinkEachConfig,
+        explain: bool = False,
+        reranker: Reranker | None = None,
+    ) -> list[Hits]:
         """Return the hits of each query."""
         if config.top_k is None and config.threshold is None:
             config = replace(config, top_k=TOP_K)
         if config.where is not None:
             config = replace(config, where=self.store.check_filter(config.where))
-        matches = find_matches(self.store, queries, config)
+        if reranker is None:
+            matches = find_matches(self.store, queries, config)
+        else:
+            matches = self._reranked(queries, config, reranker)
         flat = [match for each in matches for match in each]
         documents = {one.id: one for one in self.store.documents(list({match.id: None for match in flat}))}
         parted = sorted({match.id for match in flat if match.part})
@@ -80,11 +91,21 @@ class Searcher:
                     match.cosine,
                     match.bm25,
                     shortened(texts[match.id], _BEGINNING),
-                    passages.get((match.id, match.part)),
+                    match.passage or passages.get((match.id, match.part)),
                     documents[match.id].metadata or {},
+                    reranked=match.reranked,
                 )
                 for match in each
             ]
             explainer = Explainer(self.store, self._sentences, lambda: self.segmenter, query, texts)
             found.append(Hits(map(explainer, hits) if explain else hits, metadata, config.threshold, explainer))
+        return found
+
+    def _reranked(self, queries: Sequence[Query], config: LinkEachConfig, reranker: Reranker) -> list[list[Match]]:
+        depth = None if config.top_k is None else max(config.top_k, READ_HITS)
+        found = []
+        for query, each in zip(queries, find_matches(self.store, queries, replace(config, top_k=depth)), strict=True):
+            documents = self.store.documents([match.id for match in each[:READ_HITS]])
+            texts = {one.id: one.text for one in documents}
+            found.append(reranker(query, each, texts, self.words.rareness)[: config.top_k])
         return found

@@ -55,12 +55,13 @@ class WordCounts:
         terms = content_terms(text)
         counts = Counter(each.term for each in terms)
         first = {each.term: each.word for each in reversed(terms)}
-        weights = {term: (1 + math.log(count)) * self._rareness(term) for term, count in counts.items()}
+        weights = {term: (1 + math.log(count)) * self.rareness(term) for term, count in counts.items()}
         long = len(weights) > MOST_WORDS
         order = sorted(weights, key=lambda term: (long and PLAIN.fullmatch(term) is None, -weights[term], term))
         return {term: first[term].lower() for term in order[:MOST_WORDS]}
 
-    def _rareness(self, term: str) -> float:
+    def rareness(self, term: str) -> float:
+        """Return the weight of a term in BM25."""
         known = self.counts.get(term, 1)
         return math.log1p((self.documents - known + 0.5) / (known + 0.5)) if self.documents else 1.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 from collections.abc import Mapping
@@ -50,6 +51,11 @@ class Preset(Config):
     epochs: float = setting(1.0, "passes over the corpus", above=0, most=1_000_000)
     steps: int | None = setting(
         None, "optimizer steps of a run that names neither ``epochs=`` nor ``max_steps=``", option=False
+    )
+    most_passes: float | None = setting(
+        None,
+        "passes over the documents after which such a run ends, if it has fewer than ``steps=`` then",
+        option=False,
     )
     scale: float = setting(
         20.0,
@@ -109,7 +115,9 @@ class Preset(Config):
         """Return the main settings in a sentence."""
         size = f"{self.batch_size} documents" if self.batch_tokens is None else f"{self.batch_tokens:,} tokens"
         passes = f"{self.epochs:g} pass{'' if self.epochs == 1 else 'es'} over the documents"
-        passes = passes if self.steps is None else f"{self.steps} step{'' if self.steps == 1 else 's'}"
+        if self.steps is not None:
+            most = "" if self.most_passes is None else f", at most {self.most_passes:g} passes over the documents"
+            passes = f"{self.steps:,} step{'' if self.steps == 1 else 's'}{most}"
         mlm = f"an MLM term of weight {self.mlm_weight:g}" if self.mlm_weight else "no MLM term"
         pooling = "the base's pooling" if self.pooling == "keep" else f"{self.pooling.upper()} pooling"
         return (
@@ -150,13 +158,15 @@ PRESETS: dict[str, Preset] = {
         dropout=0.0,
         max_view_length=64,
     ),
-    # For static models, whose views are all of a document: they are read a hundred times as fast as by encoders. More
-    # steps, or a lower temperature, are worse.
+    # For static models, whose views are all of a document, since they read it a hundred times as fast as an encoder.
+    # At a lower temperature, or after more passes over few documents, most sets are worse; the rate is that of a table
+    # whose numbers are as large as static.TABLE_SIZE.
     STATIC_PRESET: Preset(
         batch_size=128,
-        learning_rate=1e-2,
-        steps=100,
-        scale=2.0,
+        learning_rate=2e-2,
+        steps=1000,
+        most_passes=14,
+        scale=1.0,
         symmetric=True,
         mlm_weight=0.0,
         pooling="keep",
@@ -329,7 +339,14 @@ class TrainConfig(RunningConfig, ReadConfig, TrainingConfig):
             return self.preset
         return None if self.preset == "auto" else get_preset(self.preset)
 
-    def steps_of(self, preset: Preset) -> int | None:
-        """Return the number of steps that the run or else its preset names; None if ``epochs`` decide."""
+    def steps_of(self, preset: Preset, batches: int | None = None) -> int | None:
+        """Return the number of steps that the run or else its preset names; None if ``epochs`` decide.
+
+        The preset's are at most those of its passes over the documents, if the number of batches of one is given.
+        """
         by_epochs = self.settings.get("epochs") is not None
-        return self.max_steps or (None if by_epochs else preset.steps)
+        if self.max_steps or by_epochs or preset.steps is None:
+            return self.max_steps
+        if batches is None or preset.most_passes is None:
+            return preset.steps
+        return min(preset.steps, math.ceil(batches * preset.most_passes))

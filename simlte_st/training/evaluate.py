@@ -50,7 +50,9 @@ def evaluate(run: TrainingRun) -> TrainingRun:
     if run.whole is not None:
         run.finished = [read_in_chunks(each, run.whole.max_length) for each in models]
     if (dimension := lsa_dimension(run)) is not None:
-        texts = (" ".join(row["sentences"]) for row in rows)
+        texts: Any = (" ".join(row["sentences"]) for row in rows)
+        if run.token_views is not None:
+            texts = run.token_views.counts(model.tokenizer)
         # The finished models first: the analysis counts as much of a document as they read.
         ending = models if run.whole is None else [*run.finished, *models]
         end_with_lsa(ending, texts, dimension, config.seed, config.progress)
@@ -61,7 +63,7 @@ def evaluate(run: TrainingRun) -> TrainingRun:
     last = run.finished[0][-1]
     run.lsa = last.dimension if isinstance(last, LatentSemanticAnalysis) else None
     run.truncation = Truncation.of(run.finished[0])
-    for lengths in document_lengths(run.dataset):
+    for lengths in document_lengths(run.dataset) if run.token_views is None else [run.token_views.lengths]:
         run.truncation.add(lengths)
     return run
 

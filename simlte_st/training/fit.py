@@ -51,7 +51,7 @@ from simlte_st.training.divergence import DivergenceCallback
 from simlte_st.training.interrupt import InterruptCallback
 from simlte_st.training.load_model import warn_of_pooling
 from simlte_st.training.run import TrainingRun
-from simlte_st.training.static import reader_of
+from simlte_st.training.token_views import reader_of
 
 logger = logging.getLogger(__name__)
 
@@ -131,13 +131,15 @@ def set_up(run: TrainingRun) -> tuple[Batches, InterruptCallback, SentenceTransf
     model, preset, config, stream = run.model, run.preset, run.config, run.stream
     steps = config.steps_of(preset)
     dataset = run.dataset if stream is None else stream.rows((steps or 0) * preset.batch_size)
+    if run.token_views is not None:
+        dataset = run.token_views.rows()
     batches = make_batches(run, dataset)
-    steps = steps or math.ceil(batches.steps * preset.epochs)
+    steps = config.steps_of(preset, None if stream else batches.steps) or math.ceil(batches.steps * preset.epochs)
     _log_plan(run, batches, steps, len(dataset))
 
     def ids(step: int) -> list[str]:
         rows = batches.rows_of(step)
-        return [str(name) for name in dataset.with_format(None)[rows]["id"]] if stream is None else stream.ids(rows)
+        return [str(name) for name in run.dataset.with_format(None)[rows]["id"]] if stream is None else stream.ids(rows)
 
     interrupt = InterruptCallback()
     callbacks: list[TrainerCallback] = [
@@ -162,7 +164,10 @@ def set_up(run: TrainingRun) -> tuple[Batches, InterruptCallback, SentenceTransf
         seed=config.seed,
         batch_sampler=batches.sampler,
         dataloader_num_workers=config.workers,
-        dataloader_drop_last=world() > 1,  # else a warning sets it; our samplers leave nothing to drop
+        # Several processes: else a warning sets it, and our samplers leave nothing to drop. Static models: a step on a
+        # few documents would change them as much as one on all.
+        dataloader_drop_last=world() > 1 or run.static,
+        max_grad_norm=0.0 if run.static else 1.0,  # it would never be reached, and takes a fifth of a step to compute
         save_strategy="steps",
         # A checkpoint of a static model takes as long as ten steps.
         save_steps=config.save_steps or min(500, max(10, steps // (4 if run.static else 10))),
@@ -193,7 +198,7 @@ def make_batches(run: TrainingRun, dataset: Dataset) -> Batches:
             batch_tokens=preset.batch_tokens,
             packed=backbone_of(encoder_of(run.model)).packed,
         )
-    rows = sampler(dataset, batch_size=size // world(), drop_last=False, seed=seed)
+    rows = sampler(dataset, batch_size=size // world(), drop_last=run.static, seed=seed)
     if preset.batch_tokens is not None:
         size = max(1, round(used * world() / len(rows)))
     return Batches(sampler, rows, size)

@@ -39,7 +39,8 @@ class RunFolder:
     def __init__(self, output: Path, *, resume: bool = False) -> None:
         self.output, self.path, self.resume = output, output.with_name(f"{output.name}{RUN}"), resume
         self.trained = trained_path(output)
-        self.base, self.corpus, self.checkpoints = (self.path / name for name in ("base", "corpus", "checkpoints"))
+        names = ("base", "corpus", "tokens", "checkpoints")
+        self.base, self.corpus, self.tokens, self.checkpoints = (self.path / name for name in names)
         self._before = self.path.with_name(f".{self.path.name}.before")  # an interrupted run that this one replaces
         self._begun = resume
         self._lock: FileLock | None = None  # of the process that has opened the folder

@@ -9,7 +9,7 @@ import hashlib
 import logging
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import length_hint
 
 from datasets import Dataset
@@ -30,6 +30,7 @@ from simlte_st.files import read_json, write_json
 from simlte_st.models.truncation import CUT_SHARE, Truncation
 from simlte_st.training.result import WholeDocuments
 from simlte_st.training.run import TrainingRun
+from simlte_st.training.token_views import TokenViews, write_tokens
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +61,11 @@ def load_corpus(run: TrainingRun) -> TrainingRun:
         )
     assert run.views.report is not None
     run.corpus, run.coverage = run.views.report, run.views.coverage(run.dataset)
+    if run.static and shards is None:
+        write_tokens(run.dataset, run.model.tokenizer, run.folder.tokens, progress=run.config.progress)
+        run.token_views = TokenViews(run.dataset, run.views, run.folder.tokens)
+        lengths = run.token_views.lengths  # which were estimated
+        run.corpus = replace(run.corpus, tokens=int(lengths.sum()), longest=int(lengths.max()))
     logger.info("%s.", run.coverage.summary().capitalize())
     if shards is not None:
         if saved["shards"] != _digest(shards):

@@ -27,7 +27,7 @@ from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training.config import STATIC_PRESET, Preset, get_preset
 from simlte_st.training.dropout import set_attention_dropout, set_dropout
 from simlte_st.training.run import TrainingRun
-from simlte_st.training.static import check_static, distil
+from simlte_st.training.static import check_static, distil, scale_table
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +69,8 @@ def load_model(run: TrainingRun) -> TrainingRun:
         raise ConfigurationError(f"max_view_length={length} does not suit the model: {error}") from None
     own = None if run.static else base.model.max_seq_length
     run.model, run.reads = model, readable_tokens(model) if folder.exists() else own
+    if run.static:
+        scale_table(model)
     # encode truncates embeddings at the end; the loss sees them truncated alike.
     model.register_forward_hook(_truncate_embeddings)
     run.loss = _make_loss(model, preset, head, config.seed)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from simlte_st.data.transform import DocSplitTransform
     from simlte_st.models.loading import LoadedModel
     from simlte_st.models.truncation import Truncation
+    from simlte_st.training.token_views import TokenViews
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +72,8 @@ class TrainingRun:
     """What one pass sees of them."""
     stream: StreamedViews | None = None
     """The views of all documents of a stream; None if ``dataset`` has them."""
+    token_views: TokenViews | None = None
+    """The views of a static model, whose documents were tokenized before; None for a stream."""
     whole: WholeDocuments | None = None
     """How the finished model reads documents longer than the base reads; None if it reads as much as the base."""
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
-import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
-from torch import Tensor
 
-from simlte_st.data.tokens import flat_ids
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
@@ -25,6 +21,10 @@ from simlte_st.training.config import ONLY_ENCODERS, STATIC_PRESET, Preset, get_
 from simlte_st.training.run import TrainingRun
 
 logger = logging.getLogger(__name__)
+
+TABLE_SIZE = 0.37
+"""Root mean square of the numbers of a table that the preset's learning rate is for, MiniLM's. The size of a table says
+nothing, since embeddings have length 1."""
 
 STATIC_LSA = 256
 """Dimensions of the latent semantic analysis that a static model ends with by default."""
@@ -48,6 +48,13 @@ def distil(run: TrainingRun, base: LoadedModel) -> LoadedModel:
     return replace(made, name=base.name)
 
 
+def scale_table(model: SentenceTransformer) -> None:
+    """Scale the vectors of a static model's tokens to the size that it is trained in."""
+    table = cast(Any, model[0]).embedding.weight
+    with torch.no_grad():
+        table.mul_(TABLE_SIZE / table.square().mean().sqrt().clamp(min=1e-12))
+
+
 def check_static(preset: Preset) -> None:
     """Check that a preset suits a static model."""
     usual = get_preset(STATIC_PRESET)
@@ -58,13 +65,3 @@ def check_static(preset: Preset) -> None:
                 f"{name}={value!r} does not apply to a static model, which {why}. The preset for static models is "
                 f"{STATIC_PRESET!r}; for an encoder: static=False."
             )
-
-
-def reader_of(model: SentenceTransformer) -> Callable[..., dict[str, Tensor]]:
-    """Return what tokenizes the views of a static model for the Trainer, with less work than its own ``preprocess``."""
-
-    def preprocess(texts: Sequence[str], prompt: str | None = None, **options: Any) -> dict[str, Tensor]:
-        ids, lengths = flat_ids(model.tokenizer, [f"{prompt}{text}" for text in texts] if prompt else texts)
-        return {"input_ids": torch.from_numpy(ids), "offsets": torch.from_numpy(np.cumsum(lengths) - lengths)}
-
-    return preprocess

@@ -160,3 +160,18 @@ def test_changed_sources(
     inside = f"index {encoder_path} {source} --output {tmp_path} --quiet"
     assert "outside" in run(inside, capfd, 1)[1]
     assert "no index" in run(f"search {tmp_path / 'nowhere'} ba", capfd, 1)[1]
+
+
+def test_hits_are_read_by_another_model(
+    index: Path, documents: list[str], encoder_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out, _ = run(f"search {index} '{documents[3][:50]}' --rerank {encoder_path} --top-k 3 --explain", capfd)
+    assert re.match(r"^rank +id +cosine +bm25 +rerank$", out.splitlines()[0])
+    assert len(re.findall(r"^ +\d  d\d  ( +-?\d\.\d+){3}  ", out, re.MULTILINE)) == 3
+    out, _ = run(f"link {index} d1 --rerank {encoder_path} --top-k 2 --format jsonl", capfd)
+    assert all(-1 <= json.loads(line)["reranked"] <= 1 for line in out.splitlines())
+    source, output = tmp_path / "each.jsonl", tmp_path / "links.parquet"
+    write_jsonl(source, [{"text": text} for text in documents[:2]])
+    run(f"link {index} --each {source} --rerank {encoder_path} --top-k 2 --output {output} --quiet", capfd)
+    assert pq.read_table(output)["reranked"].null_count == 0
+    run(f"search {index} ba --rerank {tmp_path / 'nowhere'}", capfd, status=1)

@@ -139,6 +139,8 @@ def test_documents_without_known_tokens_are_counted(static_model: Stock, texts: 
 
 def test_several_devices_count_and_encode_the_same(static_model: Stock, texts: list[str], tmp_path: Path) -> None:
     rows = [text for text in texts if text]
+    static_model.save_pretrained(str(tmp_path / "static"))
+    static_model = load_model(tmp_path / "static").model  # as the command has it
     one = encode_documents(static_model, rows, tmp_path / "one.parquet", progress=False)
     two = encode_documents(static_model, rows, tmp_path / "two.parquet", device=["cpu", "cpu"], progress=False)
     assert one.to_dict() == two.to_dict()

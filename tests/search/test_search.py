@@ -12,7 +12,7 @@ from simlte_st.data import Document
 from simlte_st.data.segmenters import make_segmenter
 from simlte_st.data.sentences import segment_document
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.search import Index, SearchConfig, explain
+from simlte_st.search import Index, SearchConfig, kept
 from simlte_st.search.store import connect, text_hash
 from simlte_st.search.words import MOST_WORDS, WordCounts
 
@@ -157,7 +157,7 @@ def test_an_index_that_cannot_be_written_gives_reasons(
     def fail(folder: Path) -> object:
         raise OSError("Read-only file system")
 
-    monkeypatch.setattr(explain, "connect", fail)
+    monkeypatch.setattr(kept, "connect", fail)
     with caplog.at_level("INFO"):
         assert index.search(corpus[5].text[:60], top_k=1, explain=True)[0].sentences
     assert "are not kept: " in caplog.text
@@ -174,7 +174,7 @@ def test_tables_of_hits(index: Index, corpus: list[Document]) -> None:
     hits = index.search(corpus[0].text, top_k=3)
     frame = hits.to_pandas()
     assert list(frame.columns) == [
-        "id", "score", "cosine", "bm25", "beginning", "passage", "year", "kind", "sentences", "words",
+        "id", "score", "cosine", "bm25", "reranked", "beginning", "passage", "year", "kind", "sentences", "words",
     ]  # fmt: skip
     assert frame["id"].tolist() == [hit.id for hit in hits]
     assert frame["year"].tolist() == [hit.metadata["year"] for hit in hits]

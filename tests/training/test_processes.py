@@ -168,6 +168,21 @@ def test_two_processes_train_what_one_does(
             assert theirs[term] == pytest.approx(mine[term], abs=2e-4)
 
 
+def test_two_processes_train_the_static_model_of_one(static_path: Path, documents: list[str], tmp_path: Path) -> None:
+    options: dict[str, Any] = {"base": static_path, "batch_size": 16, "lsa": 0, "keep": "trained", "progress": False}
+    options |= {"max_steps": 6, "held_out": 0.0, "device": "cpu"}
+
+    def work(rank: int) -> None:
+        train(documents, tmp_path / "two", **options)
+
+    assert launch(tmp_path, work) == [0, 0], output(tmp_path)
+    train(documents, tmp_path / "one", **options)
+    one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
+    np.testing.assert_allclose(two["embeddings"], one["embeddings"], atol=1e-4)
+    start = weights(static_path)["embedding.weight"]
+    assert np.abs(one["embeddings"] - start * (0.37 / np.sqrt(np.square(start).mean()))).max() > 1e-2
+
+
 def test_a_signal_to_one_process_stops_all_and_the_run_goes_on_to_the_same_bytes(trained: Path) -> None:
     assert_same_bytes(trained / "whole", trained / "stopped")
     assert_same_bytes(trained / "streamed", trained / "stopped-stream")

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-from support import make_document
+from support import make_document, make_static_model
+from tokenizers import Tokenizer, models, pre_tokenizers
 from training_support import assert_same_bytes, broken_off, weights
 
 from simlte_st import train
+from simlte_st.data import DocSplitTransform
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.base import load_model
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training import Preset, TrainConfig, get_preset, static
 from simlte_st.training.load_model import preset_for
+from simlte_st.training.token_views import TokenViews, reader_of, space_before, write_tokens
 
 OPTIONS: dict[str, Any] = {"max_steps": 8, "batch_size": 16, "keep": "trained", "progress": False, "device": "cpu"}
 
@@ -30,6 +35,10 @@ def vectors(folder: Path) -> np.ndarray:
     return tensors["embeddings" if "embeddings" in tensors else "embedding.weight"]
 
 
+def texts_of(corpus: Dataset) -> list[str]:
+    return [" ".join(row["sentences"]) for row in corpus.with_format(None)]
+
+
 def test_a_static_base_is_trained_by_its_preset_and_reads_whole_documents(
     static_path: Path, documents: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -38,6 +47,7 @@ def test_a_static_base_is_trained_by_its_preset_and_reads_whole_documents(
         result = train(documents, tmp_path / "m", base=static_path, lsa=0, **OPTIONS)
     assert result.static
     assert result.preset == get_preset("docsplit-static").changed(batch_size=16)
+    assert result.steps == 8
     assert result.coverage.share == 1.0
     assert not result.truncation.cut_texts
     assert result.dtype == "float32"
@@ -51,6 +61,16 @@ def test_a_static_base_is_trained_by_its_preset_and_reads_whole_documents(
     assert "static" in result.summary()
     assert json.loads((tmp_path / "m" / "simlte.json").read_text())["static"] is True
     assert "a static model" in (tmp_path / "m" / "README.md").read_text()
+
+
+def test_few_documents_are_passed_a_number_of_times(static_path: Path, documents: list[str], tmp_path: Path) -> None:
+    options = {name: value for name, value in OPTIONS.items() if name != "max_steps"}
+    result = train(documents, tmp_path / "m", base=static_path, lsa=0, held_out=0.0, **options)
+    assert result.steps == 14 * (48 // 16), "and not the thousand steps that are the most"
+    most = train(documents[:20], tmp_path / "few", base=static_path, lsa=0, held_out=0.0, **options)
+    assert most.steps == 14, "a step on the four that are left would count as one on sixteen"
+    by_epochs = train(documents, tmp_path / "epochs", base=static_path, lsa=0, held_out=0.0, epochs=2, **options)
+    assert by_epochs.steps == 6
 
 
 def test_training_draws_the_halves_of_a_document_together(
@@ -151,6 +171,54 @@ def test_the_verdict_compares_whole_halves_with_the_static_base(static_path: Pat
     np.testing.assert_array_equal(vectors(tmp_path / "same"), vectors(static_path))
 
 
+def test_views_are_the_tokens_of_the_texts_that_would_be_drawn(
+    static_model: SentenceTransformer, documents: list[str], tmp_path: Path
+) -> None:
+    views = DocSplitTransform(seed=3)
+    corpus = views.attach([*documents, "Net run kor na so ma", "One " * 70 + "run."])
+    write_tokens(corpus, static_model.tokenizer, tmp_path / "tokens", progress=False)
+    tokens = TokenViews(corpus, views, tmp_path / "tokens")
+    for epoch in (0, 1):
+        views.callback.epoch = epoch
+        drawn, rows = tokens.rows()[:], corpus[:]
+        for column in ("anchor", "positive"):
+            expected = static_model.preprocess(rows[column][:48])
+            made = reader_of(static_model)(drawn[column][:48])
+            assert torch.equal(made["input_ids"], expected["input_ids"])
+            assert torch.equal(made["offsets"], expected["offsets"])
+            text = reader_of(static_model)(rows[column][:48])
+            assert torch.equal(text["input_ids"], expected["input_ids"])
+    halves = [drawn[column][48].tolist() for column in ("anchor", "positive")]
+    assert [len(half) for half in halves] == [3, 3], "of one sentence"
+    ids = [static_model.tokenizer.encode(text, add_special_tokens=False).ids for text in texts_of(corpus)]
+    assert [*halves[0], *halves[1]] == ids[48]
+    assert tokens.lengths.tolist() == [len(own) for own in ids]
+    again = pickle.loads(pickle.dumps(tokens)).rows()[:]
+    assert all(np.array_equal(one, two) for one, two in zip(again["anchor"], drawn["anchor"], strict=True))
+    prompted = reader_of(static_model)(drawn["anchor"][:2], prompt="ba bun ")
+    assert torch.equal(prompted["offsets"], torch.tensor([0, 2 + len(drawn["anchor"][0])]))
+
+
+def test_the_analysis_of_tokens_is_that_of_the_texts(
+    static_model: SentenceTransformer, documents: list[str], tmp_path: Path
+) -> None:
+    views = DocSplitTransform()
+    corpus = views.attach([*documents, "[MASK] run. [MASK] so. Run ma."])
+    write_tokens(corpus, static_model.tokenizer, tmp_path / "tokens", progress=False)
+    counts = TokenViews(corpus, views, tmp_path / "tokens").counts(static_model.tokenizer)
+    texts = texts_of(corpus)
+    one, two = (LatentSemanticAnalysis.fit(static_model, each, dimension=9) for each in (counts, texts))
+    assert torch.equal(one.idf, two.idf)
+    assert torch.allclose(one.components, two.components)
+
+
+def test_a_space_goes_before_a_sentence_where_that_tells_words_apart() -> None:
+    bytes_ = Tokenizer(models.BPE({"a": 0, "Ġ": 1, "Ġa": 2}, [("Ġ", "a")]))
+    bytes_.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    assert space_before(bytes_) == " "
+    assert space_before(make_static_model().tokenizer) == ""
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -178,8 +246,6 @@ def test_a_preset_or_a_wish_that_contradicts_the_base_is_refused(
 
 
 def test_a_stream_is_trained_on(static_path: Path, documents: list[str], tmp_path: Path) -> None:
-    from datasets import Dataset
-
     stream = Dataset.from_dict({"text": documents}).to_iterable_dataset(num_shards=4)
     result = train(stream, tmp_path / "m", base=static_path, stream=True, **OPTIONS)
     assert result.static

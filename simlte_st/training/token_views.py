@@ -1,0 +1,153 @@
+"""The views of a static model as ids of tokens: documents are tokenized once, however often they are passed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from datasets import Dataset
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, vstack
+from sentence_transformers import SentenceTransformer
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from simlte_st.data.document import SegmentedDocument
+from simlte_st.data.drawing import draw_spans
+from simlte_st.data.tokens import flat_ids, special_ids
+from simlte_st.data.transform import DocSplitTransform
+from simlte_st.files import atomic_path
+from simlte_st.progress import progress_bar
+
+_BATCH = 256  # documents that are tokenized at once
+_COUNTED = 10_000  # documents whose tokens are counted at once
+
+_Ids = NDArray[np.integer[Any]]
+
+
+class TokenizedDocument(SegmentedDocument):
+    """A document whose words are its tokens, so that spans of words are spans of tokens."""
+
+    def words(self, sentence: int) -> int:
+        """Return the number of tokens of a sentence."""
+        return self.tokens[sentence]
+
+
+class TokenViews:
+    """The views of a corpus, as the rows of a data set that has numbers of documents only.
+
+    The tokens lie in files of the run's folder, 4 bytes each, of which what is needed is read. Views depend on (seed,
+    epoch, document), as those of :class:`~simlte_st.data.DocSplitTransform`.
+    """
+
+    def __init__(self, corpus: Dataset, views: DocSplitTransform, folder: Path) -> None:
+        self.corpus = corpus.with_format(None).select_columns(["id", "paragraphs"])
+        self.views, self.folder = views, folder
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TokenViews:
+        return self  # data sets are copied to change their format
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "corpus": self.corpus,
+            "views": self.views,
+            "folder": self.folder,
+        }  # files are opened where they are read
+
+    @cached_property
+    def _ids(self) -> NDArray[np.int32]:
+        return np.memmap(self.folder / "ids", dtype=np.int32, mode="r")
+
+    @cached_property
+    def _bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First sentence of each document, and first token of each sentence; behind the last of each, their number."""
+        documents, sentences = (np.fromfile(self.folder / name, dtype=np.int64) for name in ("documents", "sentences"))
+        return np.concatenate([[0], np.cumsum(documents)]), np.concatenate([[0], np.cumsum(sentences)])
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The number of tokens of each document."""
+        documents, sentences = self._bounds
+        return np.diff(sentences[documents])
+
+    def rows(self) -> Dataset:
+        """Return the data set, whose rows read as ``{"anchor": ids, "positive": ids}``, int32."""
+        return Dataset.from_dict({"row": np.arange(len(self.corpus))}).with_transform(self)
+
+    def __call__(self, batch: Mapping[str, Sequence[int]]) -> dict[str, list[_Ids]]:
+        """Draw the views of rows in the current epoch."""
+        rows, (documents, sentences) = [int(row) for row in batch["row"]], self._bounds
+        columns = self.corpus[rows]
+        made: dict[str, list[_Ids]] = {"anchor": [], "positive": []}
+        for row, name, paragraphs in zip(rows, columns["id"], columns["paragraphs"], strict=True):
+            starts = sentences[documents[row] : documents[row + 1] + 1]
+            document = TokenizedDocument(name, (), tuple(paragraphs), tuple(np.diff(starts).tolist()))
+            views = draw_spans(document, self.views.view, seed=self.views.seed, epoch=self.views.callback.epoch)
+            for column, spans in zip(made.values(), views or ((), ()), strict=True):
+                pieces = [
+                    self._ids[starts[number] + start : starts[number + 1] if stop is None else starts[number] + stop]
+                    for number, start, stop in spans
+                ]
+                # A document that has words, and less than two tokens, has the same views.
+                column.append(np.concatenate(pieces) if pieces else self._ids[starts[0] : starts[-1]])
+        return made
+
+    def counts(self, tokenizer: Tokenizer) -> csr_array:
+        """Return the number of each token in each document, without special tokens, ``[documents, V]``, float32."""
+        (documents, sentences), size = self._bounds, tokenizer.get_vocab_size()
+        bounds, special, parts = sentences[documents], special_ids(tokenizer), []
+        for first in range(0, len(self.corpus), _COUNTED):
+            own = bounds[first : first + _COUNTED + 1]
+            ids = np.asarray(self._ids[own[0] : own[-1]])
+            values = (~np.isin(ids, special)).astype(np.float32)
+            part = csr_array((values, ids, own - own[0]), shape=(len(own) - 1, size))
+            part.sum_duplicates()
+            part.eliminate_zeros()
+            parts.append(part)
+        return csr_array(vstack(parts, format="csr"))
+
+
+def write_tokens(corpus: Dataset, tokenizer: Tokenizer, folder: Path, *, progress: bool) -> None:
+    """Write the ids of the tokens of a corpus, and the numbers of tokens and of sentences, unless they are there."""
+    if folder.exists():
+        return
+    space = space_before(tokenizer)
+    with atomic_path(folder) as path:
+        path.mkdir()
+        with (
+            open(path / "ids", "wb") as ids, open(path / "sentences", "wb") as sentences,
+            open(path / "documents", "wb") as documents,
+            progress_bar("Tokenizing", len(corpus), shown=progress) as bar,
+        ):  # fmt: skip
+            for batch in corpus.with_format(None).select_columns("sentences").iter(batch_size=_BATCH):
+                found, lengths = flat_ids(tokenizer, [space + each for own in batch["sentences"] for each in own])
+                found.astype(np.int32).tofile(ids)
+                lengths.tofile(sentences)
+                np.array([len(own) for own in batch["sentences"]], dtype=np.int64).tofile(documents)
+                bar.update(len(batch["sentences"]))
+
+
+def space_before(tokenizer: Tokenizer) -> str:
+    """Return a space if words have other tokens after one than at the beginning of a text, else nothing."""
+    once, twice = (flat_ids(tokenizer, [text])[0].tolist() for text in ("a", "a a"))
+    return "" if twice == once * 2 else " "
+
+
+def reader_of(model: SentenceTransformer) -> Callable[..., dict[str, Tensor]]:
+    """Return what makes features of the views of a static model, texts or ids, for the Trainer."""
+
+    def preprocess(views: Sequence[Any], prompt: str | None = None, **options: Any) -> dict[str, Tensor]:
+        if isinstance(views[0], str):
+            ids, lengths = flat_ids(model.tokenizer, [f"{prompt or ''}{view}" for view in views])
+        else:
+            before = flat_ids(model.tokenizer, [prompt or ""])[0]
+            pieces = [piece for view in views for piece in (before, view)] if prompt else list(views)
+            ids = np.concatenate(pieces, dtype=np.int64)
+            lengths = np.array([len(before) + len(view) for view in views])
+        return {"input_ids": torch.from_numpy(ids), "offsets": torch.from_numpy(np.cumsum(lengths) - lengths)}
+
+    return preprocess

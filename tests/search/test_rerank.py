@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sentence_transformers import CrossEncoder, SentenceTransformer
+from support import make_document
+from transformers import BertConfig, BertForSequenceClassification
+
+from simlte_st.data import Document
+from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.files import hold
+from simlte_st.search import Index, SearchConfig, kept, rerank, searcher
+from simlte_st.search.store import connect
+
+
+@pytest.fixture
+def fast(static_model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> Index:
+    """An index of static vectors."""
+    made = Index.create(tmp_path / "fast", static_model)
+    made.add(corpus)
+    return made
+
+
+def rows(index: Index) -> int:
+    """Count what an index has kept."""
+    return int(connect(index.folder).open_table(kept.TABLE).count_rows())
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense", "text"])
+def test_hits_are_ranked_by_what_the_encoder_has_read_and_by_bm25(
+    fast: Index, corpus: list[Document], model: SentenceTransformer, mode: Any
+) -> None:
+    query = "Ba bun bis."
+    hits = fast.search(query, top_k=10, mode=mode, rerank=model)
+    vector = model.encode(query, normalize_embeddings=True)
+    for hit in hits:
+        text = {one.id: one.text for one in corpus}[hit.id]
+        assert hit.passage is not None
+        assert hit.passage in text
+        assert len(hit.passage) < len(text), "read at once"
+        cosine = model.encode(hit.passage, normalize_embeddings=True) @ vector
+        assert hit.reranked == pytest.approx(float(cosine), abs=2e-3), "kept in 16 bits"
+    by_encoder = sorted(hits, key=lambda hit: -(hit.reranked or 0))
+    by_words = sorted((hit for hit in hits if hit.bm25 is not None), key=lambda hit: -(hit.bm25 or 0))
+    assert bool(by_words) == (mode != "dense")
+    for hit in hits:
+        ranks = [ranked.index(hit) + 1 for ranked in (by_encoder, by_words) if hit in ranked]
+        assert hit.score % 1 == pytest.approx(sum(1 / (10 + rank) for rank in ranks))
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    plain = {hit.id: hit for hit in fast.search(query, top_k=10, mode=mode)}
+    assert {hit.id: (hit.cosine, hit.bm25) for hit in hits} == {n: (hit.cosine, hit.bm25) for n, hit in plain.items()}
+    assert all(hit.reranked is None for hit in plain.values())
+
+
+def test_the_first_passage_and_that_with_the_querys_rare_words_are_read(
+    fast: Index, model: SentenceTransformer, encoded: list[str]
+) -> None:
+    beginning, end = (" ".join(make_document(number) for number in numbers) for numbers in ((20, 21), (22, 23)))
+    fast.add([Document("long", f"{beginning} The quagga grazes. {end}"), Document("short", "Two quaggas graze.")])
+    encoded.clear()
+    hits = {hit.id: hit for hit in fast.search("ba bun quaggas", rerank=model)}
+    first, best = (each for each in encoded if each in f"{beginning} The quagga grazes. {end}")
+    assert beginning.startswith(first)
+    assert "quagga grazes" in best
+    vectors = model.encode([first, best, "ba bun quaggas"], normalize_embeddings=True)
+    assert hits["long"].passage == (first, best)[int(np.argmax(vectors[:2] @ vectors[2]))]
+    assert hits["short"].passage is None, "the whole document"
+    assert hits["short"].reranked is not None
+
+
+def test_what_was_read_is_kept_until_its_document_goes(
+    fast: Index, corpus: list[Document], model: SentenceTransformer, encoder_path: Path, encoded: list[str]
+) -> None:
+    query = corpus[3].text[:60]
+    first = fast.search(query, rerank=model)
+    assert len(first) == 10 <= len(encoded) == rows(fast) <= 20, "the first passage of each, and its best by words"
+    read = len(encoded)
+    encoded.clear()
+    again = Index.open(fast.folder, fast.encoder.model)
+    assert list(again.search(query, rerank=str(encoder_path))) == list(first), "by its weights, not by its name"
+    assert fast.search(query, rerank=model, explain=True, top_k=1)[0].sentences
+    assert len(encoded) > 0, "sentences, by the index's own model"
+    encoded.clear()
+    model[0].auto_model.embeddings.word_embeddings.weight.data *= 2
+    other = Index.open(fast.folder, fast.encoder.model).search(query, rerank=model)
+    assert len(encoded) == read, "another model"
+    assert [hit.reranked for hit in other] != [hit.reranked for hit in first]
+    fast.delete([one.id for one in corpus[1:]])
+    assert 0 < rows(fast) < read
+    fast.delete(["d0"])
+    assert rows(fast) == 0
+
+
+def test_hits_that_are_not_read_come_behind(
+    fast: Index, corpus: list[Document], model: SentenceTransformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (rerank, searcher):
+        monkeypatch.setattr(module, "READ_HITS", 4)
+    query = "Ba bun bis."
+    plain = [hit.id for hit in fast.search(query, mode="dense")]
+    hits = fast.search(query, mode="dense", rerank=model)
+    assert [hit.reranked is not None for hit in hits] == [True] * 4 + [False] * 6
+    assert {hit.id for hit in hits[:4]} == set(plain[:4])
+    assert [hit.id for hit in hits[4:]] == plain[4:]
+    assert [hit.score for hit in hits] == sorted({hit.score for hit in hits}, reverse=True)
+    cosines = {hit.id: hit.reranked for hit in hits[:4]}
+    best = fast.search(query, mode="dense", rerank=model, top_k=1)
+    assert [hit.id for hit in best] == [max(cosines, key=lambda name: cosines[name] or 0)], "four are read all the same"
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense"])
+def test_a_threshold_stays_a_cosine_of_the_index(fast: Index, model: SentenceTransformer, mode: Any) -> None:
+    cosines = [hit.cosine for hit in fast.search("Ba bun bis.", mode="dense")]
+    config = SearchConfig(threshold=cosines[5], mode=mode)
+    hits = fast.search("Ba bun bis.", config, rerank=model)
+    assert {hit.id for hit in hits} == {hit.id for hit in fast.search("Ba bun bis.", config)}
+    assert (len(hits), hits.threshold) == (6, cosines[5])
+    assert len(fast.search("Ba bun bis.", config, rerank=model, top_k=2)) == 2
+    assert len(fast.search("ba", rerank=model, where="year = 1")) == 0
+
+
+def test_linked_documents_are_read_too(fast: Index, corpus: list[Document], model: SentenceTransformer) -> None:
+    alone = [fast.link([one.id], rerank=model, top_k=5) for one in corpus[:3]]
+    together = list(fast.link_each(corpus[:3], rerank=model, top_k=5))
+    assert [name for name, _ in together] == ["d0", "d1", "d2"]
+    for one, (name, hits) in zip(alone, together, strict=True):
+        assert name not in {hit.id for hit in one}
+        assert [(hit.id, hit.passage) for hit in one] == [(hit.id, hit.passage) for hit in hits]
+        assert [hit.reranked for hit in one] == pytest.approx([hit.reranked for hit in hits], abs=1e-5)
+    vectors = model.encode([one.text for one in corpus[:2]], normalize_embeddings=True)
+    mean = vectors.mean(axis=0) / np.linalg.norm(vectors.mean(axis=0))
+    hit = fast.link(["d0", "d1"], rerank=model)[0]
+    text = {one.id: one.text for one in corpus}[hit.id]
+    assert hit.passage is not None
+    assert text.startswith(hit.passage), "beginnings with beginnings"
+    cosine = model.encode(text, normalize_embeddings=True) @ mean
+    assert hit.reranked == pytest.approx(float(cosine), abs=0.05)
+
+
+def test_the_prompts_of_the_model_are_used(fast: Index, model: SentenceTransformer, encoder_path: Path) -> None:
+    prompted = SentenceTransformer(str(encoder_path), device="cpu", prompts={"query": "Bun: ", "document": "Dib: "})
+    hit = fast.search("Ba bun bis.", rerank=prompted)[0]
+    vectors = model.encode(["Bun: Ba bun bis.", f"Dib: {hit.passage}"], normalize_embeddings=True)
+    assert hit.reranked == pytest.approx(float(vectors[0] @ vectors[1]), abs=2e-3)
+    assert hit.reranked != pytest.approx(fast.search("Ba bun bis.", rerank=model)[0].reranked, abs=2e-3)
+
+
+def test_models_that_cannot_read_are_refused_before_work(
+    fast: Index, bert_path: Path, tmp_path: Path, encoded: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def searched(*arguments: object) -> None:
+        raise AssertionError("searched")
+
+    monkeypatch.setattr(searcher, "find_matches", searched)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 16}
+    vocabulary = BertConfig.from_pretrained(bert_path).vocab_size
+    raw = BertForSequenceClassification(BertConfig(vocab_size=vocabulary, num_labels=1, **sizes))
+    raw.save_pretrained(tmp_path / "raw")
+    for file in bert_path.glob("*token*"):
+        (tmp_path / "raw" / file.name).write_bytes(file.read_bytes())
+    CrossEncoder(str(tmp_path / "raw")).save_pretrained(str(tmp_path / "cross"))
+    for name in ("cross", "nowhere"):
+        for ask in (fast.search, fast.link, lambda *given, **named: list(fast.link_each(*given, **named))):
+            with pytest.raises(ModelError, match=name):
+                ask("Ba bun bis.", rerank=str(tmp_path / name))  # type: ignore[operator]
+    for value in (5, True, ["model"]):
+        with pytest.raises(ConfigurationError, match="rerank="):
+            fast.search("Ba bun bis.", rerank=value)
+    assert encoded == []
+
+
+def test_others_write_meanwhile(fast: Index, model: SentenceTransformer, corpus: list[Document]) -> None:
+    lock = hold(fast.folder)
+    try:
+        fast.search("Ba bun bis.", rerank=model)
+    finally:
+        lock.release()
+    assert (before := rows(fast)) >= 10
+    other = Index.open(fast.folder, fast.encoder.model)
+    other.delete(["d9"])
+    other.add([Document("new", "Ba bun bis dib.")])
+    hits = fast.search("Ba bun bis.", rerank=model)
+    assert {hit.id for hit in hits} == {"new", *(one.id for one in corpus[:9])}
+    assert 0 < rows(fast) <= before + 1, "without those of d9"
+
+
+def test_an_index_that_cannot_be_written_is_reranked(
+    fast: Index, model: SentenceTransformer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(folder: Path) -> object:
+        raise OSError("Read-only file system")
+
+    monkeypatch.setattr(kept, "connect", fail)
+    with caplog.at_level(logging.INFO):
+        assert fast.search("Ba bun bis.", rerank=model, top_k=3)[0].reranked is not None
+    assert "are not kept: " in caplog.text
+
+
+def test_many_small_writes_are_joined(fast: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "_VERSIONS", 4)
+    vectors = kept.KeptVectors(fast.folder, lambda texts: np.ones((len(texts), 2), dtype=np.float32), "other")
+    for number in range(12):
+        vectors.of([("text", [str(number)])])
+    table = connect(fast.folder).open_table(kept.TABLE)
+    assert table.count_rows() == 12
+    assert table.stats()["fragment_stats"]["num_fragments"] < 6
