@@ -36,11 +36,8 @@ PAGES = {
     "speed": "benchmarks.speed",
     "star_transformer": "benchmarks.star_transformer",
     "starvation": "benchmarks.starvation",
-<<<<<<< HEAD
     "static_speed": "benchmarks.static_speed",
-=======
     "static_start": "benchmarks.static_start",
->>>>>>> main
     "ta_sbert": "benchmarks.nli.page",
     "topics": "benchmarks.topics",
     "training": "benchmarks.training",
