@@ -37,6 +37,7 @@ PAGES = {
     "star_transformer": "benchmarks.star_transformer",
     "starvation": "benchmarks.starvation",
     "static_speed": "benchmarks.static_speed",
+    "static": "benchmarks.static_page",
     "static_start": "benchmarks.static_start",
     "ta_sbert": "benchmarks.nli.page",
     "topics": "benchmarks.topics",
