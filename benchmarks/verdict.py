@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         earlier = read_json(arguments.earlier)
         judged = with_earlier(judged, earlier["judged"])
         words = read_json(arguments.earlier.with_name("recipe.json"))["words"] | words
-        settings["sets"] = earlier["sets"] | settings["sets"]
+        settings |= {"sets": earlier["sets"] | settings["sets"], "environment": earlier["environment"]}
     write_page(judged, words, settings, arguments.results)
 
 

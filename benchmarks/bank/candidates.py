@@ -23,7 +23,13 @@ from benchmarks.bank.make import Vectors
 from benchmarks.bank.spectrum import alpha_req
 from simlte_st.evaluation import alignment, split_half_retrieval, structure_agreement, uniformity
 from simlte_st.evaluation.scores import fit_tfidf
-from simlte_st.evaluation.structure import NEIGHBOURS, Neighbours, neighbours_by_words, words_agreement
+from simlte_st.evaluation.structure import (
+    NEIGHBOURS,
+    Neighbours,
+    neighbours_by_words,
+    similarity_agreement,
+    words_agreement,
+)
 
 CLUSTERS = 20
 SEEDS = 5
@@ -188,6 +194,15 @@ CANDIDATES: dict[str, Callable[[Vectors, Texts], np.ndarray | float]] = {
     "cohesion ratio": cohesion,
 }
 """Every candidate by name: its value, or one a document."""
+
+SIMILARITIES = "same similarities"
+"""Name of a candidate that encoders of earlier pages lack: of static models alone."""
+
+
+def similarities(vectors: Vectors) -> np.ndarray:
+    """Correlation of the similarities of both halves of a document: the package's verdict on static models."""
+    return similarity_agreement(vectors.first, vectors.second).scores
+
 
 CLUSTERED = ("same clusters", "clusters by words", "probe of topics")
 """Those that stand on k-means, which another machine's rounding leads to other clusters."""

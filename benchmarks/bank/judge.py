@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.bank.candidates import CANDIDATES, CLUSTERED, Texts
+from benchmarks.bank.candidates import CANDIDATES, CLUSTERED, SIMILARITIES, Texts, similarities
 from benchmarks.bank.make import BASE, ORDER, Bank, file_name
 from benchmarks.bank.outcomes import outcomes, outcomes_of_words
 from benchmarks.bank.sets import SAMPLES
@@ -32,6 +32,8 @@ def judge(bank: Bank, name: str) -> list[dict[str, Any]]:
                     key: np.asarray(measure(vectors, texts)).tolist() for key, measure in CANDIDATES.items()
                 },
             }
+            if bank.is_static(name):
+                values["candidates"][SIMILARITIES] = similarities(vectors).tolist()
             write_json(path, values)
         if recipe == BASE:
             base = values

@@ -14,7 +14,7 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.bank.recipes import RECIPES, Corpus, Rival, embed, load_base, prepare, train, train_by_rival
 from benchmarks.bank.sets import BankSet
-from benchmarks.bank.static import StaticRecipe, train_static
+from benchmarks.bank.static import STATIC_RECIPES, StaticRecipe, train_static
 from benchmarks.grid.work import Work
 from simlte_st.evaluation import split_half_views
 from simlte_st.evaluation.comparison import HALF_LENGTH
@@ -161,6 +161,10 @@ class Bank:
     def find(self, name: str, entry: str, seed: int) -> dict[str, Any] | None:
         """Return the cell of an entry; None where it is not made."""
         return self.work.find(self._cell(name, entry, seed), self._settings(name, entry, seed))
+
+    def is_static(self, name: str) -> bool:
+        """Return whether the models of a set are static."""
+        return any(path.stem.rsplit("-", 1)[0] in STATIC_RECIPES for path, _ in self.work.cells(f"{name}/*"))
 
     def entries(self, name: str) -> Iterator[tuple[str, int, str, Vectors]]:
         """Return all encoders of a set: recipe, seed, stage ("" is the end of training), vectors; the base first."""

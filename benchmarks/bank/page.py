@@ -21,6 +21,7 @@ from benchmarks.bank.candidates import CANDIDATES
 from benchmarks.bank.make import BASE, Bank
 from benchmarks.bank.outcomes import CITES, FEW, FULL
 from benchmarks.bank.recipe_page import OUTCOMES, Words, gains, recipe_page
+from benchmarks.bank.static_page import calibration_table, counts, share, static_section
 from benchmarks.bank.trust import (
     MEASURES,
     Chances,
@@ -34,6 +35,7 @@ from benchmarks.bank.trust import (
     happened,
     left_out,
     longer,
+    of_kind,
     of_set,
     probabilities,
     rank_correlation,
@@ -56,15 +58,19 @@ WORDS = {-1: "hurt", 0: "unclear", 1: "helped"}
 
 def write_page(judged: Judged, words: Words, settings: Mapping[str, Any], folder: Path) -> None:
     """Write ``verdict.md``, ``verdict.json`` and ``verdict.svg``, and ``recipe.md`` and ``recipe.json``."""
-    trust = {name: trust_of(judged, name) for name in CANDIDATES}
-    judgements = left_out(judged, of_set)
+    encoders, static = (of_kind(judged, kind) for kind in (False, True))
+    trust = {name: trust_of(encoders, name) for name in CANDIDATES}
+    judgements = left_out(encoders, of_set)
     chances = probabilities(judgements)
+    lines = verdict_page(encoders, trust, settings, judgements) if encoders else ["# Which verdict can be trusted", ""]
+    lines += [*static_section(static, encoders), *_set_tables(static, probabilities(left_out(static, of_set)))]
     write_json(folder / "verdict.json", rounded({**settings, "trust": trust, "judged": judged}))
-    pages.write_page("verdict", "\n".join(verdict_page(judged, trust, settings, judgements)), folder)
-    write_json(folder / "recipe.json", {**settings, "words": words, "gains": gains(judged, chances)})
-    pages.write_page("recipe", "\n".join(recipe_page(judged, words, settings, chances)), folder)
-    draw(judged, folder / "verdict.svg")
-    draw_calibration(judgements, folder / "verdict_calibration.svg")
+    pages.write_page("verdict", "\n".join(lines), folder)
+    write_json(folder / "recipe.json", {**settings, "words": words, "gains": gains(encoders, chances)})
+    if encoders:
+        pages.write_page("recipe", "\n".join(recipe_page(encoders, words, settings, chances)), folder)
+        draw(encoders, folder / "verdict.svg")
+        draw_calibration(judgements, folder / "verdict_calibration.svg")
 
 
 def settings_of(bank: Bank, shown: Mapping[str, str]) -> dict[str, Any]:
@@ -76,15 +82,25 @@ def settings_of(bank: Bank, shown: Mapping[str, str]) -> dict[str, Any]:
 
 def record(judged: Judged) -> dict[str, Any]:
     """Return the regression that the package's verdict is, and how it did on sets that it had not seen."""
-    every, judgements = [entry for _, entry in runs(judged)], left_out(judged, of_set)
+    encoders, static = (of_kind(judged, kind) for kind in (False, True))
     return {
         "command": "python -m benchmarks.bank.page",
+        **_of_kind(encoders, "structure", "words", "split_half"),
+        "longer": longer(left_out(encoders, of_set)),
+        "static": _of_kind(static, "similarities"),
+    }
+
+
+def _of_kind(judged: Judged, *measures: str) -> dict[str, Any]:
+    every = [entry for _, entry in runs(judged)]
+    if not every:
+        return {}
+    return {
         "sets": len({of_set(name, entry) for name, entry in runs(judged)}),
         "encoders": len(every),
-        "measures": ["structure", "words", "split_half"],
+        "measures": list(measures),
         "regression": coefficients(every),
-        "calibration": calibration(judgements),
-        "longer": longer(judgements),
+        "calibration": calibration(left_out(judged, of_set)),
     }
 
 
@@ -159,10 +175,11 @@ def verdict_page(
         markdown_table(header, rows), "", *best_of_others(judged), "", *rule_section(judged, judgements),
         "![structure against labels](verdict.svg)", "",
     ]  # fmt: skip
-    chances = probabilities(judgements)
-    for name, entries in judged.items():
-        lines += ["", f"## {name}", "", set_table(entries, chances)]
-    return lines
+    return lines + _set_tables(judged, probabilities(judgements))
+
+
+def _set_tables(judged: Judged, chances: Chances) -> list[str]:
+    return [line for name, entries in judged.items() for line in ("", f"## {name}", "", set_table(entries, chances))]
 
 
 def best_of_others(judged: Judged) -> list[str]:
@@ -223,15 +240,7 @@ def rule_section(judged: Judged, judgements: Sequence[Judgement]) -> list[str]:
     lines += [
         "Calibration, each data set left out: encoders by the probability that they were given, and what labels say.",
         "",
-        markdown_table(
-            ["probability", "mean", "better", "unclear", "worse", "share better"],
-            [
-                [f"{each['from']} to {each['to']}", f"{100 * each['mean']:.0f}%"]
-                + [str(each[word]) for word in ("better", "unclear", "worse")]
-                + [_share(each["better"], each["better"] + each["unclear"] + each["worse"])]
-                for each in calibration(judgements)
-            ],
-        ),
+        calibration_table(judgements),
         "",
         "![calibration](verdict_calibration.svg)",
         "",
@@ -249,17 +258,9 @@ def _left_out(judgements: Sequence[Judgement]) -> list[list[str]]:
         wide = Counter(happened(each.entry, wider) for each in here if each.helped)
         alone = Counter(happened(each.entry) for each in here if said(each.entry, STRUCTURE) > 0)
         every = Counter(happened(each.entry) for each in here)
-        counts = [_counts(count) for count in (helped, wide, alone)]
-        rows.append([left or "all", str(len(here)), *counts, _share(every[1], len(here))])
+        told = [counts(count) for count in (helped, wide, alone)]
+        rows.append([left or "all", str(len(here)), *told, share(every[1], len(here))])
     return rows
-
-
-def _counts(count: Mapping[int, int]) -> str:
-    return " / ".join(str(count[sign]) for sign in (1, 0, -1))
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.0f}%" if whole else ""
 
 
 def set_table(entries: Sequence[Mapping[str, Any]], chances: Chances) -> str:

@@ -42,8 +42,8 @@ STATIC_RECIPES = {
     "static docsplit, temperature 1, 2e-2, 14 passes": replace(STATIC, temperature=1.0, learning_rate=2e-2, passes=14),
     "static docsplit, 3e-3": replace(STATIC, learning_rate=3e-3),
     "static docsplit, 6e-2": replace(STATIC, learning_rate=6e-2),
+    "static docsplit, 0.3": replace(STATIC, learning_rate=0.3),
     "static docsplit, 20 steps": replace(STATIC, steps=20),
-    "static docsplit, 300 steps": replace(STATIC, steps=300),
     "static docsplit, temperature 0.05": replace(STATIC, temperature=0.05),
     "static docsplit, temperature 0.1, 3e-3, 300 steps": replace(
         STATIC, temperature=0.1, learning_rate=3e-3, steps=300

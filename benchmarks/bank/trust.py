@@ -15,8 +15,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.bank.candidates import SIMILARITIES
 from benchmarks.bank.make import BASE
 from benchmarks.bank.sets import SAMPLES
+from benchmarks.bank.static import STATIC_RECIPES
 from simlte_st.evaluation.verdict import LIKELY, in_errors, is_between
 from simlte_st.models.names import PACKAGED_BASE
 
@@ -36,6 +38,12 @@ Judged = Mapping[str, Sequence[Mapping[str, Any]]]
 
 Chances = Mapping[int, float]
 """What :func:`probabilities` gives, each data set left out in turn."""
+
+
+def of_kind(judged: Judged, static: bool) -> dict[str, Sequence[Mapping[str, Any]]]:
+    """Return the sets whose base is a static model, or the others."""
+    kinds = {name: any(entry["recipe"] in STATIC_RECIPES for entry in entries) for name, entries in judged.items()}
+    return {name: entries for name, entries in judged.items() if kinds[name] is static}
 
 
 def rank_correlation(judged: Judged, candidate: str, outcome: str) -> dict[str, float]:
@@ -70,6 +78,11 @@ def family(name: str, entry: Mapping[str, Any]) -> str:
     return re.split(r"[-,+]", entry["recipe"])[0].strip()
 
 
+def recipe_of(name: str, entry: Mapping[str, Any]) -> str:
+    """Name the recipe of an encoder."""
+    return str(entry["recipe"])
+
+
 def training_of(name: str, entry: Mapping[str, Any]) -> str:
     """Name how long an encoder was trained, and on how long views, where it is not the common 30 steps of 64 tokens."""
     named = re.search(r"(\d+) steps, (\d+) tokens", entry["recipe"])
@@ -94,16 +107,29 @@ def of_set(name: str, entry: Mapping[str, Any]) -> str:
 
 
 def regression(every: Sequence[Mapping[str, Any]]) -> Pipeline:
-    """Fit the package's verdict: a logistic regression of the measures, each in its standard errors, on "better"."""
+    """Fit the package's verdict: a logistic regression of the measures, each in its standard errors, on "better".
+
+    Of static models it is one of their similarities in points, without an intercept: most trainings help them, and one
+    that changes nothing shall not be called better for that.
+    """
     says = np.array([happened(entry) == 1 for entry in every])
+    if is_static(every):
+        return make_pipeline(LogisticRegression(fit_intercept=False)).fit(_points(every), says)
     return make_pipeline(StandardScaler(), LogisticRegression()).fit(_errors(every), says)
 
 
+def is_static(every: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether all are static models."""
+    return all(SIMILARITIES in entry["candidates"] for entry in every)
+
+
 def coefficients(every: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return that regression as an intercept and weights of the measures in their standard errors."""
-    scaler, model = (step for _, step in regression(every).steps)
-    weights = model.coef_[0] / scaler.scale_
-    intercept = model.intercept_[0] - float(weights @ scaler.mean_)
+    """Return that regression as an intercept and weights: of errors, or of points of static models."""
+    steps = [step for _, step in regression(every).steps]
+    weights, intercept = steps[-1].coef_[0], float(steps[-1].intercept_[0])
+    if len(steps) > 1:
+        weights = weights / steps[0].scale_
+        intercept -= float(weights @ steps[0].mean_)
     return {"intercept": round(intercept, 4), "weights": [round(weight, 4) for weight in weights.tolist()]}
 
 
@@ -135,9 +161,19 @@ def left_out(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> l
         others = [entry for name, entry in every if name != left]
         here = [entry for name, entry in every if name == left]
         if 2 * len(others) >= len(here) and len({happened(entry) == 1 for entry in others}) == 2:
-            chances = regression(others).predict_proba(_errors(here))[:, 1]
+            rows = _points(here) if is_static(others) else _errors(here)
+            chances = regression(others).predict_proba(rows)[:, 1]
             made += [Judgement(left, entry, float(chance)) for entry, chance in zip(here, chances, strict=True)]
     return made
+
+
+def unseen(part: str, seen: Judged, judged: Judged) -> list[Judgement]:
+    """Judge the encoders of some sets with the package's regression, fitted on those of other sets."""
+    here, others = ([entry for _, entry in runs(each)] for each in (judged, seen))
+    if not here or len({happened(entry) == 1 for entry in others}) < 2:
+        return []
+    chances = regression(others).predict_proba(_errors(here))[:, 1]
+    return [Judgement(part, entry, float(chance)) for entry, chance in zip(here, chances, strict=True)]
 
 
 def probabilities(judgements: Iterable[Judgement]) -> Chances:
@@ -161,6 +197,10 @@ def calibration(judgements: Sequence[Judgement]) -> list[dict[str, Any]]:
 def _errors(every: Sequence[Mapping[str, Any]]) -> np.ndarray:
     values = [[entry["candidates"][name] for name in MEASURES] for entry in every]
     return np.array([[in_errors(each["difference"], each["low"], each["high"]) for each in row] for row in values])
+
+
+def _points(every: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    return np.array([[100 * entry["candidates"][SIMILARITIES]["difference"]] for entry in every])
 
 
 def _sign(value: Mapping[str, float], wider: float = 1.0) -> int:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from simlte_st.data.document import LONG
 from simlte_st.evaluation.few_shot import FewShotResult
 from simlte_st.evaluation.probe import ProbeResult
 from simlte_st.evaluation.table import named_table
 from simlte_st.evaluation.verdict import Verdict
-from simlte_st.models.static import LONG
 
 SHOTS, DRAWS = 5, 20
 """Labelled documents a class of a probe, and how often they are drawn."""

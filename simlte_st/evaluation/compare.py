@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from simlte_st.config import configured
 from simlte_st.data.config import ReadConfig
+from simlte_st.data.document import LONG, median_words
 from simlte_st.data.documents import read_documents
 from simlte_st.data.sources import is_place
 from simlte_st.errors import ModelError
@@ -20,7 +21,7 @@ from simlte_st.evaluation.splits import sample_documents, sample_rows
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import check_symmetric
 from simlte_st.models.names import OWN_MODELS, OWN_STATIC, PACKAGED_BASE
-from simlte_st.models.static import are_long, is_static
+from simlte_st.models.static import is_static
 from simlte_st.models.truncation import text_lengths
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def compare(
         (bench.add_static if is_static(model) else bench.add_encoder)(name, model)
     bench.add_words()
     labelled = 0 if bench.labels is None else len(bench.labels.rows)
-    best = recommend(bench.candidates, are_long(bench.texts), made.seed).name
+    best = recommend(bench.candidates, median_words(bench.texts) >= LONG, made.seed).name
     return Comparison(tuple(bench.candidates), best, len(drawn), sum(lengths), labelled, made.seed)
 
 

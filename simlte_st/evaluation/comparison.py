@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simlte_st.compat import view_budget
+from simlte_st.compat import readable_length, view_budget
 from simlte_st.config import configured
 from simlte_st.data.documents import list_documents
 from simlte_st.data.segmenters import Segmenter
@@ -30,10 +30,12 @@ from simlte_st.evaluation.structure import (
     StructureResult,
     agreement_of_scores,
     neighbours_by_words,
+    similarity_agreement,
     structure_agreement,
     words_agreement,
 )
 from simlte_st.evaluation.table import named_table
+from simlte_st.models.static import is_static
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -57,18 +59,19 @@ class HalvesComparison:
         split_half: Whether one half finds the other, which is what contrastive training optimises.
         words: Whether the neighbours of one half are those of the other half by words; None for TF-IDF.
         reads: Tokens that the model reads of a text; None where there is no limit.
+        similarities: Whether both halves have the same similarities to other documents; of static models only.
     """
 
     structure: StructureResult
     split_half: SplitHalfResult
     words: StructureResult | None = None
     reads: int | None = None
+    similarities: StructureResult | None = None
 
     def metrics(self) -> dict[str, float]:
-        """Return the numbers by name; those of ``words`` of models only."""
-        numbers = {"structure": self.structure.metrics(), "split_half": self.split_half.metrics()}
-        if self.words is not None:
-            numbers["words"] = self.words.metrics()
+        """Return the numbers by name; those of ``words`` of models only, of ``similarities`` of static ones."""
+        parts = {name: getattr(self, name) for name in ("structure", "split_half", "words", "similarities")}
+        numbers = {name: part.metrics() for name, part in parts.items() if part is not None}
         return {f"{part}_{name}": value for part, values in numbers.items() for name, value in values.items()}
 
 
@@ -117,7 +120,8 @@ def compare_halves(
             structure_agreement(first, second, seed=seed),
             split_half_retrieval(first, second, seed=seed),
             words_agreement(first, second, near, seed=seed),
-            model.max_seq_length,
+            readable_length(model),
+            similarity_agreement(first, second, seed=seed) if is_static(model) else None,
         )
     return results
 

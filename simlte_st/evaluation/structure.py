@@ -13,7 +13,7 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation.scores import PairScores, TfidfScores
 from simlte_st.evaluation.split_half import HalvesEvaluator, check_documents, cosines_of_halves
 from simlte_st.evaluation.statistics import bootstrap_interval
-from simlte_st.models.vectors import row_blocks
+from simlte_st.models.vectors import row_blocks, unit_rows
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -104,6 +104,37 @@ def words_agreement(first: ArrayLike, second: ArrayLike, words: Neighbours, *, s
         _shared(_near(scores, seconds, count), words[0]),
     ]
     return summarise(np.mean(shares, axis=0), seed)
+
+
+def similarity_agreement(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> StructureResult:
+    """Correlate the similarities of the first half of a document to others with those of its second half.
+
+    Similarities are cosines among halves of the same side, after the mean of the side was subtracted: what all
+    documents have in common would agree in any embedding. All documents, and not the nearest alone, show whether groups
+    of them stay together.
+
+    Args:
+        first: Embeddings of the first halves, shape ``[N, dim]``, N >= 3, any float dtype.
+        second: Of the second halves, in the same order.
+        seed: Seed of the bootstrap.
+
+    Returns:
+        ``scores`` and ``agreement`` are Pearson correlations, -1 to 1.
+
+    Raises:
+        DataError: Fewer than three documents, shapes that differ, or a value that is not finite.
+    """
+    _sides(cosines_of_halves(first, second).size // 2, 1)  # checks both
+    sides = [np.asarray(rows, dtype=np.float64) for rows in (first, second)]
+    sides = [unit_rows(rows - rows.mean(axis=0)) for rows in sides]
+    places, agreement = np.arange(len(sides[0])), np.empty(len(sides[0]))
+    for rows in row_blocks(len(places), len(places)):
+        others = places[rows, None] != places
+        tables = [(side[rows] @ side.T)[others].reshape(len(others), -1) for side in sides]
+        tables = [table - table.mean(axis=1, keepdims=True) for table in tables]
+        sizes = np.prod([np.linalg.norm(table, axis=1) for table in tables], axis=0)
+        agreement[rows] = (tables[0] * tables[1]).sum(axis=1) / np.maximum(sizes, 1e-12)
+    return summarise(agreement, seed)
 
 
 def agreement_of_scores(scores: PairScores, *, neighbours: int = NEIGHBOURS, seed: int = 0) -> StructureResult:

@@ -99,6 +99,9 @@ class Verdict:
         probe: Macro-F1 with few labelled documents a class, mean of the draws, with an interval over documents and
             draws; None without labels.
         scored: Labelled documents that the probe was scored on.
+        similarities: Agreement of the halves on their similarities to other documents
+            (:func:`~simlte_st.evaluation.structure.similarity_agreement`), of static models: their trainings have a
+            regression and a record of their own. None for encoders.
     """
 
     structure: Difference
@@ -107,14 +110,18 @@ class Verdict:
     documents: int
     probe: Difference | None = None
     scored: int = 0
+    similarities: Difference | None = None
 
     @property
     def probability(self) -> float:
         """The probability that labels would call the model better, from documents alone.
 
         By a logistic regression on the three differences in standard errors, fitted to the labels of our benchmark
-        (``benchmarks/results/verdict.md``).
+        (``benchmarks/results/verdict.md``); of static models on that of their similarities alone, in points, as all
+        others rise by almost any training.
         """
+        if self.similarities is not None:
+            return probability_of([100 * self.similarities.mean], static=True)
         return probability_of([each.in_errors for each in (self.structure, self.words, self.split_half)])
 
     @property
@@ -122,18 +129,18 @@ class Verdict:
         """The verdict of documents and of the probe; ``"no clear difference"`` where the two contradict.
 
         Documents say "helped" where :attr:`probability` is at least :data:`LIKELY`, and "hurt" where both halves of a
-        document clearly agree on fewer neighbours.
+        document clearly agree on fewer neighbours, or less on similarities if the models are static.
         """
         if self.documents < FEWEST:
             return "too few documents"
-        documents = 1 if self.probability >= LIKELY else min(self.structure.sign, 0)
+        documents = 1 if self.probability >= LIKELY else min((self.similarities or self.structure).sign, 0)
         signs = {documents, 0 if self.probe is None or self.scored < FEWEST else self.probe.sign}
         if signs >= {1, -1} or signs == {0}:
             return "no clear difference"
         return "helped" if 1 in signs else "hurt"
 
     def summary(self, longer: bool = False) -> str:
-        """Return a few sentences; ``longer`` adds one on trainings longer than those that the verdict was fitted to."""
+        """Return a few sentences; ``longer`` adds one on trainings of encoders longer than the benchmark's."""
         lines = [
             {
                 "helped": "Training helped.",
@@ -146,14 +153,16 @@ class Verdict:
             f"{self.structure.in_points()}; nearest documents of one half that share most words with the other half: "
             f"{self.words.in_points()}; halves that find each other: {self.split_half.in_points()}.",
         ]
+        if self.similarities is not None:
+            lines.append(f"Correlation of the similarities of both halves: {self.similarities.in_points()}.")
         if self.probe is not None:
             few = f"too few labelled documents to tell: {self.scored}, and {FEWEST} are needed"
             shown = self.probe.in_points() if self.scored >= FEWEST else few
             lines.append(f"A probe with few labels (macro-F1): {shown}.")
         elif self.word != "too few documents":
             lines += [
-                record_in_words(self.probability),
-                *([longer_in_words()] if longer else []),
+                record_in_words(self.probability, static=self.similarities is not None),
+                *([longer_in_words()] if longer and self.similarities is None else []),
                 "What you will use the vectors for it cannot know: a few labels can tell.",
             ]
         return " ".join(lines)
@@ -167,20 +176,21 @@ class Verdict:
             "structure": asdict(self.structure),
             "words": asdict(self.words),
             "split_half": asdict(self.split_half),
+            **({} if self.similarities is None else {"similarities": asdict(self.similarities)}),
             "probe": None if self.probe is None else {**asdict(self.probe), "documents": self.scored},
         }
 
 
 @cache
-def _record() -> dict[str, Any]:
+def _record(static: bool = False) -> dict[str, Any]:
     record: dict[str, Any] = read_json(RECORD_FILE)
-    return record
+    return record["static"] if static else record
 
 
-def probability_of(errors: Sequence[float]) -> float:
-    """Return :attr:`Verdict.probability` from the three differences in standard errors."""
-    fitted = _record()["regression"]
-    return float(1 / (1 + np.exp(-fitted["intercept"] - np.dot(fitted["weights"], errors))))
+def probability_of(values: Sequence[float], static: bool = False) -> float:
+    """Return :attr:`Verdict.probability` from three differences in standard errors, or from one in points if static."""
+    fitted = _record(static)["regression"]
+    return float(1 / (1 + np.exp(-fitted["intercept"] - np.dot(fitted["weights"], values))))
 
 
 def is_between(probability: float, low: float, high: float) -> bool:
@@ -188,13 +198,15 @@ def is_between(probability: float, low: float, high: float) -> bool:
     return low <= probability < high or probability == high == 1
 
 
-def record_in_words(probability: float) -> str:
+def record_in_words(probability: float, static: bool = False) -> str:
     """Return a sentence on what labels said of runs of our benchmark with a similar probability."""
-    [bin_] = [each for each in _record()["calibration"] if is_between(probability, each["from"], each["to"])]
-    runs = bin_["better"] + bin_["unclear"] + bin_["worse"]
+    [bin_] = [each for each in _record(static)["calibration"] if is_between(probability, each["from"], each["to"])]
+    runs, kind = bin_["better"] + bin_["unclear"] + bin_["worse"], "runs with static models" if static else "runs"
+    if not runs:
+        return f"None of the {kind} of our benchmark looked like this one."
     return (
-        f"Of {runs} runs of our benchmark that looked like this one, labels called {bin_['better']} better and "
-        f"{bin_['worse'] or 'none'} worse."
+        f"Of {runs} {kind} of our benchmark that looked like this one, labels called {bin_['better'] or 'none'} better "
+        f"and {bin_['worse'] or 'none'} worse."
     )
 
 
@@ -230,8 +242,8 @@ def give_verdict(
         seed: Seed of the intervals.
 
     Raises:
-        DataError: They are of different documents, or draws; one is of TF-IDF; or they read different numbers of
-            tokens.
+        DataError: They are of different documents, or draws; one is of TF-IDF; only one is static; or they read
+            different numbers of tokens.
     """
     if base.words is None or model.words is None:
         raise DataError("A verdict compares two models, not TF-IDF.")
@@ -250,11 +262,19 @@ def give_verdict(
         base.structure.documents,
         probe,
         0 if probes is None else len(probes[0].draws[0].test),
+        None
+        if base.similarities is None or model.similarities is None
+        else Difference.of(base.similarities.scores, model.similarities.scores, seed=seed),
     )
 
 
 def why_not_compared(base: HalvesComparison, model: HalvesComparison) -> str | None:
-    """Return why models that read different numbers of tokens get no verdict, else None."""
+    """Return why models that read different numbers of tokens, or of which one is static, get no verdict, else None."""
+    if (base.similarities is None) != (model.similarities is None):
+        return (
+            "One of the two is a static model and the other an encoder. Documents alone cannot tell which reads them "
+            "better: a probe with labels can."
+        )
     if base.reads == model.reads:
         return None
     lengths = ["all" if each.reads is None else f"{each.reads:,}" for each in (base, model)]

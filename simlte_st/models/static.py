@@ -7,7 +7,6 @@ them to keep its threads busy, and one very long text does not make the passes o
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
@@ -19,7 +18,6 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Static
 from torch import nn
 
 from simlte_st.compat import static_loader
-from simlte_st.data.document import count_words
 from simlte_st.data.sentences import TOKENIZED_CHARACTERS, in_batches
 from simlte_st.data.tokens import count_in_texts, flat_ids, unknown_id
 from simlte_st.files import MODEL_FILE, read_json
@@ -29,14 +27,6 @@ if TYPE_CHECKING:
 
 TEXTS = 4096
 """Texts that sentence-transformers gets at once: it sorts and counts them, and they go through in passes."""
-
-LONG = 280
-"""Words of a document, in the median, from which a static model with an analysis is as good as an adapted encoder."""
-
-
-def are_long(texts: Sequence[str]) -> bool:
-    """Return whether texts are so long that a static model is the one to train."""
-    return median(map(count_words, texts)) >= LONG
 
 
 def is_static(model: SentenceTransformer) -> bool:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-import statistics
 from typing import TYPE_CHECKING
 
-from simlte_st.data.document import count_words
+from simlte_st.data.document import LONG, median_words
 from simlte_st.data.document_stream import shard_order
 from simlte_st.data.shards import Shards
 from simlte_st.files import SETTINGS_FILE, read_json
@@ -18,10 +17,6 @@ if TYPE_CHECKING:
     from simlte_st.training.run import TrainingRun
 
 logger = logging.getLogger(__name__)
-
-LONG = 280
-"""Words of the median document from which a static model is as good as an adapted encoder: 360 tokens, between the sets
-on which it was ahead (428 tokens and more) and those on which it was behind (298 and fewer)."""
 
 
 def choose_base(run: TrainingRun) -> str:
@@ -36,7 +31,7 @@ def choose_base(run: TrainingRun) -> str:
         return str(read_json(saved)["base"])
     static = wants_static(config)
     if leaves_open(config):
-        words = median_words(run)
+        words = words_of(run)
         static = words >= LONG
         logger.info("%s", in_words(words, static))
     name = OWN_STATIC if static else PACKAGED_BASE
@@ -55,13 +50,13 @@ def leaves_open(config: TrainConfig) -> bool:
     return config.base is None and config.static is None and config.preset == "auto" and not encoder
 
 
-def median_words(run: TrainingRun) -> float:
+def words_of(run: TrainingRun) -> float:
     """Return the median number of words of the first documents."""
     reader = run.documents
     if isinstance(reader, Shards):
         reader = reader.first(200, shard_order(len(reader.names), run.config.seed, epoch=0))
     assert reader is not None
-    return statistics.median(count_words(document.text) for document in reader.peek())
+    return median_words(document.text for document in reader.peek())
 
 
 def in_words(words: float, static: bool) -> str:

@@ -160,11 +160,11 @@ PRESETS: dict[str, Preset] = {
     ),
     # For static models, whose views are all of a document, since they read it a hundred times as fast as an encoder.
     # At a lower temperature, or after more passes over few documents, most sets are worse; the rate is that of a table
-    # whose numbers are as large as static.TABLE_SIZE.
+    # whose numbers are as large as static.TABLE_SIZE. On 6,300 posts 500 steps do as well as 700 (67.0, 67.4).
     STATIC_PRESET: Preset(
         batch_size=128,
         learning_rate=2e-2,
-        steps=1000,
+        steps=500,
         most_passes=14,
         scale=1.0,
         symmetric=True,

@@ -167,7 +167,6 @@ def set_up(run: TrainingRun) -> tuple[Batches, InterruptCallback, SentenceTransf
         # Several processes: else a warning sets it, and our samplers leave nothing to drop. Static models: a step on a
         # few documents would change them as much as one on all.
         dataloader_drop_last=world() > 1 or run.static,
-        max_grad_norm=0.0 if run.static else 1.0,  # it would never be reached, and takes a fifth of a step to compute
         save_strategy="steps",
         # A checkpoint of a static model takes as long as ten steps.
         save_steps=config.save_steps or min(500, max(10, steps // (4 if run.static else 10))),

@@ -60,7 +60,9 @@ class TokenViews:
 
     @cached_property
     def _ids(self) -> NDArray[np.int32]:
-        return np.memmap(self.folder / "ids", dtype=np.int32, mode="r")
+        return np.asarray(
+            np.memmap(self.folder / "ids", dtype=np.int32, mode="r")
+        )  # a memmap's slices are slow to make
 
     @cached_property
     def _bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

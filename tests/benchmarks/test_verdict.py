@@ -12,14 +12,15 @@ from support import make_document
 
 from benchmarks import verdict
 from benchmarks.bank import documents, make, recipes
-from benchmarks.bank.candidates import CANDIDATES, Texts
+from benchmarks.bank.candidates import CANDIDATES, SIMILARITIES, Texts
 from benchmarks.bank.choice import CHOICES, PRESET, choices_section, chosen
-from benchmarks.bank.judge import with_earlier
+from benchmarks.bank.judge import judge, with_earlier
 from benchmarks.bank.make import Vectors
 from benchmarks.bank.outcomes import CITES, FEW, FULL, Probe, outcomes
 from benchmarks.bank.page import record, rule_section
 from benchmarks.bank.recipe_page import KEPT, gains, lengths_section
 from benchmarks.bank.sets import FILES, SAMPLES, BankSet, Sample, load_set, shown_name
+from benchmarks.bank.static import StaticRecipe
 from benchmarks.bank.trust import (
     MEASURES,
     Chances,
@@ -29,6 +30,7 @@ from benchmarks.bank.trust import (
     family,
     happened,
     left_out,
+    of_kind,
     of_set,
     probabilities,
     rank_correlation,
@@ -276,6 +278,38 @@ def test_a_recipe_has_steps_of_its_own(
         assert (cell["settings"]["steps"], cell["settings"]["base"]) == (steps, encoder_path.name)
     with pytest.raises(SystemExit, match="base"):
         replace(bank, base="another").find("brown", "crop", 0)
+
+
+def test_a_static_base_is_trained_by_static_recipes(
+    shared: Path, static_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = recipes.RECIPES["static docsplit"]
+    assert isinstance(recipe, StaticRecipe)
+    short = {"static docsplit": replace(recipe, batch=8, passes=1), "crop": recipes.RECIPES["crop"]}
+    monkeypatch.setattr(make, "RECIPES", short)
+    data = load_set("brown", shared / "brown_genres.parquet", train=30, held=24)
+    bank = make.Bank(Work(tmp_path / "work"), {"brown": data}, 1, False, str(static_path))
+    bank.make("brown", list(short), [0])
+    made = {(recipe, stage): vectors for recipe, _, stage, vectors in bank.entries("brown")}
+    assert {recipe for recipe, _ in made} == {"base", "static docsplit"}
+    assert bank.is_static("brown")
+    before, after = (made[key].whole for key in (("base", ""), ("static docsplit", "")))
+    assert np.abs(before - after).max() > 1e-3
+    judged = {shown_name("brown", "static"): judge(bank, "brown")}
+    assert of_kind(judged, True) == judged
+    assert of_kind(judged, False) == {}
+    assert SIMILARITIES in judged["brown, static"][0]["candidates"]
+
+
+def test_static_models_have_a_regression_through_zero() -> None:
+    values = [(number % 5 - 2) / 100 for number in range(40)]
+    every = [entry("static docsplit", 0.1, value, **{SIMILARITIES: value}) for value in values]
+    fitted = coefficients(every)
+    assert fitted["intercept"] == 0
+    [weight] = fitted["weights"]
+    assert weight > 0
+    judgements = left_out({"20news, s": every[:20], "bbc, s": every[20:]}, of_set)
+    assert all((each.probability > 0.5) == (happened(each.entry) == 1) for each in judgements if happened(each.entry))
 
 
 def test_a_bank_is_made_once_and_reported(

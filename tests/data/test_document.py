@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from odd_texts import letters, texts
 
-from simlte_st.data.document import LONGEST_WORD, count_words, text_key, word_spans
+from simlte_st.data.document import LONGEST_WORD, count_words, median_words, text_key, word_spans
 
 
 @settings(max_examples=200)
@@ -29,3 +29,7 @@ def test_keys_are_of_the_text() -> None:
     assert text_key("a") == text_key("a") != text_key("b")
     assert text_key("é") == -3811523526868657873  # the same everywhere
     assert -(2**63) <= text_key("a") < 2**63
+
+
+def test_lengths_are_judged_by_their_median() -> None:
+    assert [median_words(["word " * count for count in counts]) for counts in ([9, 9, 500], [1, 300, 400])] == [9, 300]

@@ -10,7 +10,12 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation import StructureEvaluator, structure_agreement
 from simlte_st.evaluation.comparison import compare_halves
 from simlte_st.evaluation.scores import TfidfScores
-from simlte_st.evaluation.structure import agreement_of_scores, neighbours_by_words, words_agreement
+from simlte_st.evaluation.structure import (
+    agreement_of_scores,
+    neighbours_by_words,
+    similarity_agreement,
+    words_agreement,
+)
 
 
 def halves(noise: float, size: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -121,3 +126,22 @@ def test_halves_without_common_words_have_no_neighbours_by_words() -> None:
         words_agreement(vectors[:5], vectors[:5], near)
     with pytest.raises(DataError, match="3 documents"):
         neighbours_by_words(["a", "b"], ["a", "b"])
+
+
+def test_similarities_agree_where_groups_stay_together_whatever_all_have_in_common() -> None:
+    generator = np.random.default_rng(0)
+    groups = np.eye(4)[np.arange(40) % 4]
+    first, second = (
+        np.hstack([groups + 0.15 * generator.normal(size=groups.shape), np.full((40, 1), 5.0)]) for _ in "ab"
+    )
+    noise = np.hstack([generator.normal(size=(40, 4)), np.full((40, 1), 5.0)])
+    found, chance = similarity_agreement(first, second), similarity_agreement(first, noise)
+    assert found.agreement > 0.6 > 0.2 > abs(chance.agreement)
+    assert found.scores.shape == (40,)
+    by_hand = [
+        (rows - rows.mean(0)) / np.linalg.norm(rows - rows.mean(0), axis=1, keepdims=True) for rows in (first, second)
+    ]
+    pair = [np.delete((rows @ rows.T)[7], 7) for rows in by_hand]
+    assert found.scores[7] == pytest.approx(np.corrcoef(*pair)[0, 1])
+    with pytest.raises(DataError):
+        similarity_agreement(first[:2], second[:2])

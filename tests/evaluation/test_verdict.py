@@ -38,6 +38,30 @@ def halves(
     return HalvesComparison(structure, result_from_ranks(ranks), None if words is None else agreement, reads)
 
 
+def static_halves(shift: float = 0.0, similar: float = 0.0) -> HalvesComparison:
+    return replace(halves(shift), reads=None, similarities=summarise(NOISE + similar * (1 + NOISE)))
+
+
+@pytest.mark.parametrize(
+    ("shift", "similar", "word"), [(0.1, 0.0, "no clear difference"), (0.0, 0.1, "helped"), (0.1, -0.1, "hurt")]
+)
+def test_static_models_are_judged_by_their_similarities(shift: float, similar: float, word: str) -> None:
+    verdict = give_verdict(static_halves(), static_halves(shift, similar))
+    assert verdict.similarities is not None
+    assert verdict.word == word
+    assert verdict.probability == probability_of([100 * verdict.similarities.mean], static=True)
+    assert record_in_words(verdict.probability, static=True) in verdict.summary(longer=True)
+    assert verdict.summary(longer=True) == verdict.summary(), "steps and tokens of encoders"
+    assert json.loads(json.dumps(verdict.to_dict()))["similarities"]["mean"] == verdict.similarities.mean
+    assert probability_of([0.0], static=True) == 0.5
+
+
+def test_a_static_model_is_not_compared_with_an_encoder() -> None:
+    assert why_not_compared(replace(halves(), reads=None), static_halves()) is not None
+    with pytest.raises(DataError, match="static"):
+        give_verdict(replace(halves(), reads=None), static_halves())
+
+
 def probe(errors: int, texts: int = 90) -> FewShotResult:
     """Draws that take the first texts, so many of 90, for texts of another class."""
     test = np.arange(texts) % 3

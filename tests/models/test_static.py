@@ -18,7 +18,7 @@ from simlte_st.models.conversion import convert_base
 from simlte_st.models.encode import encode_documents
 from simlte_st.models.export import export_onnx
 from simlte_st.models.parts import weights_digest
-from simlte_st.models.static import LONG, are_long, is_static
+from simlte_st.models.static import is_static
 from simlte_st.models.truncation import Truncation, text_lengths
 
 UNKNOWN = "\u16a0\u16a1 \u16a2"
@@ -140,8 +140,3 @@ def test_several_devices_count_and_encode_the_same(static_model: Stock, texts: l
     assert one.truncation.unknown_texts == 1
     first, second = (np.stack(pq.read_table(tmp_path / f"{n}.parquet")["vector"].to_pylist()) for n in ("one", "two"))
     np.testing.assert_allclose(first, second, atol=1e-6)
-
-
-def test_texts_are_long_by_their_median() -> None:
-    short, long = "word " * (LONG - 1), "word " * LONG
-    assert [are_long(texts) for texts in ([short, short, long], [short, long, long])] == [False, True]

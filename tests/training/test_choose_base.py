@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from support import make_document
 
+from simlte_st.data.document import LONG
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE
 from simlte_st.training import TrainConfig
-from simlte_st.training.choose_base import LONG, choose_base, leaves_open, median_words
+from simlte_st.training.choose_base import choose_base, leaves_open, words_of
 from simlte_st.training.run import TrainingRun, open_documents
 
 SHORT = [make_document(number, sentences=4) for number in range(9)]
@@ -61,7 +62,7 @@ def test_what_was_measured_is_read_once(tmp_path: Path) -> None:
             yield make_document(number, sentences=60)
 
     run = open_documents(TrainingRun(documents(), tmp_path / "m", TrainConfig()))
-    assert median_words(run) == 480 > LONG
+    assert words_of(run) == 480 > LONG
     assert run.documents is not None
     assert len(list(run.documents)) == 20
     assert taken == list(range(20))

@@ -66,7 +66,7 @@ def test_a_static_base_is_trained_by_its_preset_and_reads_whole_documents(
 def test_few_documents_are_passed_a_number_of_times(static_path: Path, documents: list[str], tmp_path: Path) -> None:
     options = {name: value for name, value in OPTIONS.items() if name != "max_steps"}
     result = train(documents, tmp_path / "m", base=static_path, lsa=0, held_out=0.0, **options)
-    assert result.steps == 14 * (48 // 16), "and not the thousand steps that are the most"
+    assert result.steps == 14 * (48 // 16), "and not the steps that are the most"
     most = train(documents[:20], tmp_path / "few", base=static_path, lsa=0, held_out=0.0, **options)
     assert most.steps == 14, "a step on the four that are left would count as one on sixteen"
     by_epochs = train(documents, tmp_path / "epochs", base=static_path, lsa=0, held_out=0.0, epochs=2, **options)
