@@ -113,7 +113,12 @@ def through_index(
     index = Index.open(folder, model)
     found = {number: ask(index, collection, number, reader) for number in numbers}
     again = [timed(lambda number=number: ask(index, collection, number, reader)) for number in numbers[:TIMED]]  # type: ignore[misc]
-    return {**record, "milliseconds": median(again), **quality(found, collection), "environment": environment()}
+    return {
+        **record,
+        "milliseconds": median(again),
+        **quality(found, collection),
+        "environment": environment(dtype_of(options.bf16)),
+    }
 
 
 def milliseconds(
