@@ -4,7 +4,8 @@
 
 The papers of AAN and PolitiFact's articles are in indices, as in ``benchmarks.index_links``: a paper is asked for
 those that it cites, a tweet for its articles. One index has static vectors, and is asked with ``rerank=`` too; the
-others have the encoder's vectors of the first tokens, and of chunks. All are asked in the mode ``"hybrid"``.
+others have the encoder's vectors of the first tokens, and of chunks (``--tokens``). All are asked in the mode
+``"hybrid"``.
 
 Seconds are those of one core, processor time, and milliseconds are medians of a query: in an index that has kept
 nothing of what the encoder has read, and in one that has all that the query needs.
@@ -48,7 +49,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = make_parser(__doc__, "--shared", "--output", "--bf16")
     parser.add_argument("--static", default="simlte-static", help="static model (default: %(default)s)")
     parser.add_argument("--base", default=PACKAGED_BASE, help="encoder (default: %(default)s)")
-    parser.add_argument("--tokens", type=int, default=1024, metavar="N", help="that it reads in chunks of a text")
+    parser.add_argument("--tokens", type=int, metavar="N", help="that it reads in chunks of a text, in one more index")
     parser.add_argument("--queries", type=int, metavar="N", help="of each collection, drawn (default: all)")
     parser.add_argument("--work", type=Path, default=Path("index_rerank.work"), help="folder of indices and results")
     options = parser.parse_args(argv)
@@ -76,7 +77,8 @@ def systems(collection: Collection, options: argparse.Namespace) -> Iterator[tup
     yield static, lambda: through_index(collection, folder / static, fast(), options)
     reader = load_model(options.base, dtype=dtype).model
     yield f"{static}, rerank", lambda: through_index(collection, folder / static, fast(), options, reader)
-    for name, make in readers(options.base, [], options.tokens, dtype).items():
+    truncated, chunks = readers(options.base, [], options.tokens or 1, dtype).items()
+    for name, make in (truncated, chunks) if options.tokens else (truncated,):
         yield name, lambda name=name, make=make: through_index(collection, folder / name, make(), options)  # type: ignore[misc]
 
 
@@ -111,7 +113,12 @@ def through_index(
     index = Index.open(folder, model)
     found = {number: ask(index, collection, number, reader) for number in numbers}
     again = [timed(lambda number=number: ask(index, collection, number, reader)) for number in numbers[:TIMED]]  # type: ignore[misc]
-    return {**record, "milliseconds": median(again), **quality(found, collection), "environment": environment()}
+    return {
+        **record,
+        "milliseconds": median(again),
+        **quality(found, collection),
+        "environment": environment(dtype_of(options.bf16)),
+    }
 
 
 def milliseconds(
@@ -179,7 +186,8 @@ def page(record: dict[str, Any]) -> str:
                 ["index", "R@10", "MRR", "R@10, difference", "seconds", "times as fast", "ms, first", "ms, kept"], rows
             ),
         ]
-    command = f"python -m benchmarks.index_rerank --shared SHARED_DATA --tokens {settings['tokens']}"
+    command = "python -m benchmarks.index_rerank --shared SHARED_DATA"
+    command += f" --tokens {settings['tokens']}" if settings["tokens"] else ""
     command += f" --queries {settings['queries']}" if settings["queries"] else ""
     command += f" --static {settings['static']}" if settings["static"] != "simlte-static" else ""
     command += " --bf16" * settings["bf16"]

@@ -36,6 +36,7 @@ PAGES = {
     "speed": "benchmarks.speed",
     "star_transformer": "benchmarks.star_transformer",
     "starvation": "benchmarks.starvation",
+    "static_speed": "benchmarks.static_speed",
     "static": "benchmarks.static_page",
     "static_start": "benchmarks.static_start",
     "ta_sbert": "benchmarks.nli.page",

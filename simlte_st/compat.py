@@ -110,6 +110,8 @@ def readable_tokens(model: SentenceTransformer) -> int | None:
 
 def readable_length(model: SentenceTransformer, wanted: int | None = None) -> int | None:
     """Return how many tokens of an input the model reads, special tokens included; None for no limit."""
+    if getattr(model[0], "max_seq_length", None) == float("inf"):  # of a StaticEmbedding, to which none can be set
+        return None
     lengths = (wanted or model.max_seq_length, readable_tokens(model))
     return min((length for length in lengths if length is not None and length < NO_LIMIT), default=None)
 
@@ -220,6 +222,8 @@ def load_stock(source: str, classes: Sequence[type[torch.nn.Module]], **options:
 
     options.setdefault("local_files_only", os.path.isdir(source))  # else the Hub is asked for the name of the folder
     model = SentenceTransformer._load_with_module_classes(source, _by_reference(classes), **options)
+    own = {name: each for name, each in model._module_classes.items() if name not in _STATIC_NAMES}
+    model._module_classes = own  # the class that loads a static embedding cannot be sent to another process
     return cast("SentenceTransformer", model)
 
 

@@ -83,12 +83,11 @@ def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[
 @contextmanager
 def _threads_divided(processes: int) -> Iterator[None]:
     """Divide the cores among processes that start inside the block; each would use all of them otherwise."""
-    name = "OMP_NUM_THREADS"
-    if name in os.environ or not processes:
-        yield
-        return
-    os.environ[name] = str(max(1, torch.get_num_threads() // processes))
+    names = [name for name in ("OMP_NUM_THREADS", "RAYON_NUM_THREADS") if name not in os.environ and processes]
+    for name in names:  # of torch and of tokenizers
+        os.environ[name] = str(max(1, torch.get_num_threads() // processes))
     try:
         yield
     finally:
-        del os.environ[name]
+        for name in names:
+            del os.environ[name]

@@ -167,6 +167,8 @@ class _Actor:
     def __init__(self, reference: Any, device: str, run: str) -> None:
         self._reference, self._device, self._run = reference, device, run
         self._encoder: PartEncoder | None = None
+        # Ray gives torch the threads of an actor's CPUs; a tokenizer would start one for each of the machine's.
+        os.environ.setdefault("RAYON_NUM_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))
 
     def __call__(self, rows: pa.Table) -> pa.Table:
         (row,) = rows.to_pylist()

@@ -29,6 +29,7 @@ def test_it_compares_the_indices(
     monkeypatch.setattr(index_rerank, "ENGLISH", {})
     monkeypatch.setattr(index_rerank, "TIMED", 2)
     command = ["--shared", str(tmp_path), "--static", str(static_path), "--base", str(encoder_path), "--queries", "5"]
+    command += ["--tokens", "64"]
     index_rerank.main([*command, "--work", str(tmp_path / "work"), "--output", str(tmp_path)])
     found = read_json(tmp_path / "index_rerank.json")["collections"]["Toys, one to two others"]
     assert set(found) == {

@@ -13,6 +13,7 @@ import simlte_st
 from simlte_st.data import tokens
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.evaluation.evaluator import reading_at_most
 from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.encode import encode_documents
@@ -102,6 +103,10 @@ def test_there_is_no_length(static_path: Path, documents: list[str]) -> None:
     read = Truncation.of(ours).add(text_lengths(ours, [text, "ba bo."]))
     assert (read.max_seq_length, read.budget, read.cut_texts, read.advice) == (None, None, 0, "")
     assert text_lengths(ours, ["ba bo.", "ba"], "bo ") == [3, 1]
+    stock = load_model(static_path, device="cpu").model
+    assert [Truncation.of(one, max_seq_length=8).max_seq_length for one in (stock, ours)] == [None, None]
+    with reading_at_most(stock, 8):
+        np.testing.assert_allclose(stock.encode([text]), stock_vectors([text]), atol=1e-6)
     assert weights_digest(ours) == weights_digest(load_model(static_path).model)
     assert DocSplitTransform(model=ours).budget is None
 
@@ -109,7 +114,7 @@ def test_there_is_no_length(static_path: Path, documents: list[str]) -> None:
 def test_what_makes_no_sense_is_refused(static_path: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no Pooling"):
         load_model(static_path, pooling="mean")
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError, match="to their end"):
         convert_base(static_path, tmp_path / "converted")
     pytest.importorskip("onnx", reason="needs the extra onnx")
     pytest.importorskip("onnxruntime", reason="needs the extra onnx")
@@ -134,6 +139,8 @@ def test_documents_without_known_tokens_are_counted(static_model: Stock, texts: 
 
 def test_several_devices_count_and_encode_the_same(static_model: Stock, texts: list[str], tmp_path: Path) -> None:
     rows = [text for text in texts if text]
+    static_model.save_pretrained(str(tmp_path / "static"))
+    static_model = load_model(tmp_path / "static").model  # as the command has it
     one = encode_documents(static_model, rows, tmp_path / "one.parquet", progress=False)
     two = encode_documents(static_model, rows, tmp_path / "two.parquet", device=["cpu", "cpu"], progress=False)
     assert one.to_dict() == two.to_dict()
