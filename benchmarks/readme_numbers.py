@@ -280,8 +280,8 @@ def static_gain() -> str:
     return (
         f"Against the encoder adapted to the same documents, macro-F1 with five labels a class is {few[0]} points on "
         f"five sets of documents of more than 280 words, and {few[1]} on three of shorter ones; with the labels of "
-        f"half of them {full[0]} and {full[1]}. Encoding whole documents is {ratio:.0f} times as fast as reading 256 tokens "
-        "of them with all-MiniLM-L6-v2 (one core)."
+        f"half of them {full[0]} and {full[1]}. Encoding whole documents is {ratio:.0f} times as fast as reading 256 "
+        "tokens of them with all-MiniLM-L6-v2 (one core)."
     )
 
 
