@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer, normalizers, pre_tokenizers
 
 MOST = 1 << 18
-"""Words kept, in about 40 MB."""
+"""Words kept, in about 40 MB; as many that came before them are kept too."""
 
 LONGEST = 32  # characters of a word that is kept: longer ones are hardly ever seen again
 
@@ -36,10 +36,7 @@ def word_tokens(tokenizer: Tokenizer) -> WordTokens | None:
     if any(len(token.content.split()) != 1 for token in added.values()):
         return None
     state = tokenizer.get_vocab_size(), len(added), tokenizer.encode_special_tokens
-    try:
-        kept = _TOKENIZERS.get(tokenizer)
-    except TypeError:  # tokenizers before 0.23 allow no weak references: nothing is kept
-        return None
+    kept = _TOKENIZERS.get(tokenizer)
     if kept is None or kept.state != state:  # tokens were added
         kept = _TOKENIZERS[tokenizer] = WordTokens(state)
     return kept
@@ -51,16 +48,19 @@ class WordTokens:
     def __init__(self, state: tuple[int, int, bool]) -> None:
         self.state = state
         self._ids: dict[str, bytes] = {}
+        self._before: dict[str, bytes] = {}  # words from which those that come again are taken over
         self._lock = Lock()
 
     def cut(self, tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Return the token ids of all texts, one after the other, and the number of each text's."""
         words = [text.replace("\n", " ").split(" ") for text in texts]  # other white space is left to the tokenizer
         with self._lock:
-            new = [*{*itertools.chain.from_iterable(words)}.difference(self._ids)]
-            if len(self._ids) + len(new) > MOST:
-                self._ids.clear()
-                new = [*{*itertools.chain.from_iterable(words)}]
+            found = {*itertools.chain.from_iterable(words)}
+            if len(self._ids) + len(found.difference(self._ids)) > MOST:
+                self._before, self._ids = self._ids, {}
+            found.difference_update(self._ids)
+            self._ids.update((word, self._before[word]) for word in found.intersection(self._before))
+            new = [*found.difference(self._ids)]
             for word, encoding in zip(new, tokenizer.encode_batch_fast(new, add_special_tokens=False), strict=True):
                 self._ids[word] = np.array(encoding.ids, dtype=np.int32).tobytes()
             joined = [b"".join(map(self._ids.__getitem__, each)) for each in words]

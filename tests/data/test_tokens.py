@@ -70,6 +70,7 @@ def test_what_is_kept_is_bounded_and_follows_the_vocabulary(monkeypatch: pytest.
     kept = word_tokens.word_tokens(tokenizer)
     assert kept is not None
     assert 0 < len(kept._ids) <= 100
+    assert kept._before
     assert cut(tokenizer, ["y" * 33]) == cut_whole(tokenizer, ["y" * 33])
     assert "y" * 33 not in kept._ids
     before = cut(tokenizer, ["zebra"])
