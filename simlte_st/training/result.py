@@ -129,9 +129,9 @@ class TrainingResult:
         stream = "" if self.passes is None else " of a stream"
         lines = [
             f"Trained on {self.corpus.documents:,} documents{stream}: {steps} in {self.seconds:,.0f} s "
-            f"({self.documents_per_second:.2g} documents a second, in {self.dtype}). "
+            f"({_rate(self.documents_per_second)} documents a second, in {self.dtype}). "
             f"Left out: {', '.join(f'{count:,} {reason}' for reason, count in left_out.items()) or 'none'}.",
-            f"Seen and cut: {self.coverage.summary()}.",
+            *([] if self.static else [f"Seen and cut: {self.coverage.summary()}."]),
             STATIC if self.static else f"{self.truncation.summary()} {self.truncation.advice}".rstrip(),
             self.gain["summary"] if self.gain else "No documents, or too few, were held out to measure the gain.",
         ]
@@ -176,3 +176,7 @@ def trained_path(output: Path) -> Path:
 def report_path(output: Path) -> Path:
     """Return the page of the run: beside the model's folder, which may be published, because it shows documents."""
     return output.with_name(f"{output.name}.report.html")
+
+
+def _rate(number: float) -> str:
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
