@@ -1,4 +1,4 @@
-"""The main job, offline: adapt a sentence encoder to documents without labels, and say what that gained.
+"""The main job, offline: train a model on documents without labels, and say what that gained.
 
     python examples/demo.py --output simlte-demo
 
@@ -24,7 +24,7 @@ from simlte_st.evaluation import (
     split_by_label,
 )
 from simlte_st.models.base import load_model
-from simlte_st.models.names import PACKAGED_BASE, usage_example
+from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE, usage_example
 from simlte_st.training.result import trained_path
 
 
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("simlte-demo"))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--documents", type=int, metavar="N", help="use no more articles than these, for a quick look")
-    parser.add_argument("--max-steps", type=int, default=30, metavar="N", help="steps of training (default: 30)")
+    parser.add_argument("--max-steps", type=int, metavar="N", help="steps of training (default: the preset's)")
     arguments = parser.parse_args()
     disable_progress_bar()  # of reading and writing weights; training has a bar of its own
     began = time.perf_counter()
@@ -45,19 +45,14 @@ def main() -> None:
     sizes = f"{len(train_part):,} articles to train on, without their classes; {len(test_part):,} to test on"
     print(f"BBC News: {sizes}.")
     result = train(
-        train_part,
-        arguments.output,
-        base=PACKAGED_BASE,
-        max_view_length=64,
-        max_steps=arguments.max_steps,
-        seed=arguments.seed,
-        overwrite=True,
-    )
+        train_part, arguments.output, max_steps=arguments.max_steps, seed=arguments.seed, overwrite=True
+    )  # no base: which kind of model depends on the length of the documents
     print(f"\n{result.summary()}\n")
 
-    print("Now with the classes, on articles that were kept from all of this. Measuring both models ...", flush=True)
+    print("Now with the classes, on articles that were kept from all of this. Measuring three models ...", flush=True)
     trained = trained_path(arguments.output) if result.kept == "base" else arguments.output
-    models = {"untrained base": load_model(PACKAGED_BASE).model, "trained": load_model(trained).model}
+    names = {"an encoder, untrained": PACKAGED_BASE, "simlte-static, untrained": OWN_STATIC, "trained": trained}
+    models = {name: load_model(source).model for name, source in names.items()}
     halves = compare_halves(models, sample_documents(test_part, 300, arguments.seed), seed=arguments.seed)
     probes = compare_probes(models, train_part, test_part, max_seq_length=128, seed=arguments.seed)
     print()
@@ -66,7 +61,7 @@ def main() -> None:
         "\nSame neighbours: on how many of the 10 nearest articles, of "
         f"{halves['trained'].structure.documents}, do both halves of an article agree? "
         "Split-half: does one half find the other? Probes: 5 labelled articles a class (10 draws, mean ± deviation), "
-        "and all of them, on the first 128 tokens (TF-IDF reads all words). Percent."
+        "and all of them; the encoder reads the first 128 tokens, all others read everything. Percent."
     )
     kept = "The base, as training did not clearly help," if result.kept == "base" else "The trained model"
     print(f"\n{kept} is in {arguments.output}. To use it:\n")

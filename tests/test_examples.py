@@ -119,13 +119,14 @@ def test_the_demo(example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     out = example("demo.py", "--documents", "60", "--max-steps", "2")
     assert re.search("42 articles .* 18 to test", out)
     assert "2 steps in" in out
-    for name in ("TF-IDF", "untrained base", "trained"):
+    for name in ("TF-IDF", "an encoder, untrained", "simlte-static, untrained", "trained"):
         assert any(line.startswith(f"| {name} ") for line in out.splitlines())
     assert (tmp_path / "simlte-demo" / "modules.json").exists()
     assert re.search("10 nearest .* 18", out)
     kept_base = (tmp_path / "simlte-demo.trained").exists()
     rows = [
-        next(line for line in out.splitlines() if line.startswith(f"| {name} ")) for name in ("untrained", "trained")
+        next(line for line in out.splitlines() if line.startswith(f"| {name} "))
+        for name in ("simlte-static, untrained", "trained")
     ]
     assert [row.split("|")[2:] for row in rows] != [rows[0].split("|")[2:]] * 2, "the trained model is measured, too"
     assert bool(re.search("The base, .*simlte-demo", out)) == kept_base
