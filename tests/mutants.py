@@ -144,7 +144,8 @@ MUTANTS = [
     ("simlte_st/models/parts.py", "models/test_device.py", "ordered[order] = vectors", "ordered[:] = vectors"),
     (
         "simlte_st/search/add.py", "search/test_add.py",
-        "in enumerate(_batches(self.reader), start=1)", "in enumerate(_batches(self.reader))",
+        "in enumerate(_batches(self.reader, self._encoder), start=1)",
+        "in enumerate(_batches(self.reader, self._encoder))",
     ),
     ("simlte_st/files.py", "test_files.py", "os.replace(before, target)", "pass"),
     ("simlte_st/files.py", "test_files.py", "place.is_relative_to(written)", "place == output.resolve()"),

@@ -27,7 +27,6 @@ def add_parser(subparsers: Any) -> None:
         "SIGTERM leaves a checkpoint to continue from with --resume.",
         examples=(
             "simlte train my_documents --output my-model",
-            "simlte train my_documents --output my-model --resume",
             "simlte train my_documents --encoder --output my-encoder",
             "simlte train papers.parquet --probe topic --name papers",
             "simlte train papers.parquet --preset docsplit-longformer --output long-model",

@@ -89,7 +89,7 @@ class Bench:
         """Add a static model as it is, and with a latent semantic analysis, as a training makes it."""
         made = self._encode(name, model, self._encoding(name))
         if _takes_analysis(model):
-            self._add_analysis(made, self._training("--static", base=None if name == OWN_STATIC else name))
+            self._add_analysis(made, self._training(None if name == OWN_STATIC else name, static=True))
 
     def add_encoder(self, name: str, model: SentenceTransformer) -> None:
         """Add an encoder as it is and, where it truncates much, reading whole documents."""
@@ -121,11 +121,14 @@ class Bench:
     def _encoding(self, name: str) -> str:
         return f"simlte encode {shlex.quote(name)} {self.source} --output vectors.parquet"
 
-    def _training(self, *flags: str, base: str | None, lsa: int | None = None) -> str:
+    def _training(self, base: str | None, lsa: int | None = None, static: bool = False) -> str:
         """Return the command that trains a base on the documents."""
-        values = {"base": base, "probe": self.config.probe, "lsa": lsa}
-        options = [f"--{name} {shlex.quote(str(value))}" for name, value in values.items() if value is not None]
-        return f"simlte train {' '.join([self.source, *flags, *options])} --output my-model"
+        values = {"static": static or None, "base": base, "probe": self.config.probe, "lsa": lsa}
+        given = {
+            name: "" if value is True else f" {shlex.quote(str(value))}" for name, value in values.items() if value
+        }
+        options = [f"--{name}{value}" for name, value in given.items()]
+        return f"simlte train {' '.join([self.source, *options])} --output my-model"
 
     def _encode(self, name: str, model: SentenceTransformer, command: str, verdict: Verdict | None = None) -> Candidate:
         read = Truncation.of(model).add(text_lengths(model, self.texts))

@@ -59,8 +59,10 @@ def test_a_killed_actor_repeats_one_part(
     tried = tmp_path / "tried"
 
     def die_in_the_second_part(module: Any, inputs: Any, output: Any) -> None:
+        if (texts := len(output["sentence_embedding"])) == 1:  # the digest asks which weights are used
+            return
         with tried.open("a") as file:
-            file.write(f"{len(output['sentence_embedding'])} ")
+            file.write(f"{texts} ")
         if tried.read_text() == "10 10 ":
             os.kill(os.getpid(), signal.SIGKILL)
 
