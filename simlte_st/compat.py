@@ -110,7 +110,7 @@ def readable_tokens(model: SentenceTransformer) -> int | None:
 
 def readable_length(model: SentenceTransformer, wanted: int | None = None) -> int | None:
     """Return how many tokens of an input the model reads, special tokens included; None for no limit."""
-    if model.max_seq_length == float("inf"):  # of a StaticEmbedding, to which none can be set
+    if getattr(model[0], "max_seq_length", None) == float("inf"):  # of a StaticEmbedding, to which none can be set
         return None
     lengths = (wanted or model.max_seq_length, readable_tokens(model))
     return min((length for length in lengths if length is not None and length < NO_LIMIT), default=None)

@@ -231,7 +231,15 @@ def test_the_budget_is_within_the_positions_and_never_less_than_one_token(
 
 def stub(transformer: Any, max_seq_length: int | None = None) -> SentenceTransformer:
     """What the limits look at, without a tokenizer that each architecture would need."""
-    return SimpleNamespace(transformers_model=transformer, max_seq_length=max_seq_length)  # type: ignore[return-value]
+    return Stub([transformer], transformer, max_seq_length)  # type: ignore[return-value]
+
+
+class Stub(list[Any]):
+    """Modules, with what else of a model the limits look at."""
+
+    def __init__(self, modules: list[Any], transformers_model: Any, max_seq_length: int | None) -> None:
+        super().__init__(modules)
+        self.transformers_model, self.max_seq_length = transformers_model, max_seq_length
 
 
 SMALL = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 20}

@@ -36,7 +36,10 @@ def word_tokens(tokenizer: Tokenizer) -> WordTokens | None:
     if any(len(token.content.split()) != 1 for token in added.values()):
         return None
     state = tokenizer.get_vocab_size(), len(added), tokenizer.encode_special_tokens
-    kept = _TOKENIZERS.get(tokenizer)
+    try:
+        kept = _TOKENIZERS.get(tokenizer)
+    except TypeError:  # tokenizers before 0.23 allow no weak references: nothing is kept
+        return None
     if kept is None or kept.state != state:  # tokens were added
         kept = _TOKENIZERS[tokenizer] = WordTokens(state)
     return kept

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 from support import make_document, make_static_model, make_tokenizer
@@ -36,6 +37,8 @@ def cut(tokenizer: Tokenizer, texts: list[str]) -> list[list[int]]:
 
 
 TOKENIZER = bare("word_piece")
+KEEPS = word_tokens.word_tokens(TOKENIZER) is not None or tokenizers.__version__ >= "0.23"
+"""Before tokenizers 0.23 nothing can be kept for as long as a tokenizer lives."""
 
 
 @given(st.lists(st.tuples(st.sampled_from(PIECES) | st.text(max_size=4), st.sampled_from(SPACES)), max_size=20))
@@ -43,14 +46,14 @@ def test_words_have_the_tokens_that_they_have_in_a_text(drawn: list[tuple[str, s
     text = "".join(piece + space for piece, space in drawn).encode("utf-8", "ignore").decode()
     for special in (False, True):
         TOKENIZER.encode_special_tokens = special
-        assert word_tokens.word_tokens(TOKENIZER) is not None
+        assert (word_tokens.word_tokens(TOKENIZER) is not None) == KEEPS
         assert cut(TOKENIZER, [text, text, ""]) == cut_whole(TOKENIZER, [text, text, ""])
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_texts_are_cut_as_the_tokenizer_cuts_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = bare(name)
-    assert (word_tokens.word_tokens(tokenizer) is not None) == (name in BY_WORD)
+    assert (word_tokens.word_tokens(tokenizer) is not None) == (name in BY_WORD and KEEPS)
     texts = [*map(make_document, range(8)), "", "It's  na\u00efve:\t1,234.5%", " ".join(map(make_document, range(30)))]
     expected = cut_whole(tokenizer, texts)
     tokenizer.enable_truncation(8)  # as model2vec leaves one
@@ -62,6 +65,7 @@ def test_texts_are_cut_as_the_tokenizer_cuts_them(name: str, monkeypatch: pytest
         assert cut(tokenizer, texts) == expected
 
 
+@pytest.mark.skipif(not KEEPS, reason="needs tokenizers 0.23")
 def test_what_is_kept_is_bounded_and_follows_the_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer, texts = bare("word_piece"), [make_document(number) for number in range(12)]
     monkeypatch.setattr(word_tokens, "MOST", 50)
