@@ -159,7 +159,7 @@ def test_the_texts_of_figures_are_whole(tmp_path: Path) -> None:
 
 def test_the_run_in_the_readme_says_what_the_package_says_now() -> None:
     readme = " ".join((CHECKOUT / "README.md").read_text(encoding="utf-8").split())
-    assert record_in_words(0.99) in readme
+    assert record_in_words(0.94, static=True) in readme
 
 
 def test_numbers_that_have_changed_are_noticed() -> None:
