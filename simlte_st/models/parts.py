@@ -199,24 +199,36 @@ def unused_parts(model: SentenceTransformer) -> tuple[str, ...]:
     encoder, training = model[0].auto_model, model.training
     parts = {name: list(part.parameters()) for name, part in encoder.named_children()}
     parts = {name: own for name, own in parts.items() if own and all(each.is_floating_point() for each in own)}
-    every = [each for own in parts.values() for each in own]
-    before = [each.requires_grad for each in every]
+    before = {each: each.requires_grad for own in parts.values() for each in own}
     model.eval()
     try:
-        for each in every:
+        for each in before:
             each.requires_grad_(True)
         with torch.enable_grad():
             features = batch_to_device(model.preprocess(["text"]), model.device)
-            vector = model(features)["sentence_embedding"].sum()
-        gradients = torch.autograd.grad(vector, every, allow_unused=True) if vector.requires_grad else [0] * len(every)
+            vector: torch.Tensor = model(features)["sentence_embedding"]
     finally:
-        for each, needed in zip(every, before, strict=True):
+        for each, needed in before.items():
             each.requires_grad_(needed)
         model.train(training)
-    enters = iter([each is not None for each in gradients])
-    used = {name: sum(next(enters) for _ in own) > 0 for name, own in parts.items()}  # reads each of them
+    if vector.grad_fn is None:  # an encoder that keeps no graph
+        return ()
+    entering = _leaves(vector.grad_fn)
     prefix = next(name for name, module in model.named_modules() if module is encoder)
-    return tuple(f"{prefix}.{name}." for name, is_used in used.items() if not is_used)
+    return tuple(f"{prefix}.{name}." for name, own in parts.items() if entering.isdisjoint(own))
+
+
+def _leaves(end: Any) -> set[torch.Tensor]:
+    """Return the tensors that a graph of autograd begins with. Gradients would take as much memory as the weights."""
+    found, seen, waiting = set(), {end}, [end]
+    while waiting:
+        node = waiting.pop()
+        if (leaf := getattr(node, "variable", None)) is not None:
+            found.add(leaf)
+        before = {each for each, _ in node.next_functions if each is not None} - seen
+        seen |= before
+        waiting += before
+    return found
 
 
 def digest_of(pieces: Iterable[Any]) -> str:
