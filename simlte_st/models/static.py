@@ -57,8 +57,12 @@ def static_passes(
     for batch in in_batches(texts, len, TOKENIZED_CHARACTERS):
         ids, lengths = flat_ids(embedding.tokenizer, [prompt + text for text in batch] if prompt else batch)
         lacking = count_in_texts(ids == (-1 if unknown is None else unknown), lengths)
-        offsets = torch.from_numpy(np.cumsum(lengths) - lengths)
-        yield batch, {"input_ids": torch.from_numpy(ids), "offsets": offsets}, lengths, lacking
+        yield batch, flat_features(ids, lengths), lengths, lacking
+
+
+def flat_features(ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> dict[str, torch.Tensor]:
+    """Return token ids that follow one another as a static embedding takes them."""
+    return {"input_ids": torch.from_numpy(ids), "offsets": torch.from_numpy(np.cumsum(lengths) - lengths)}
 
 
 _UNKNOWN: WeakKeyDictionary[nn.Module, int | None] = WeakKeyDictionary()

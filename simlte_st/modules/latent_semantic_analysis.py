@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+from collections.abc import Sequence
 from operator import length_hint
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.util.tensor import repad_flattened_features
 from sklearn.decomposition import TruncatedSVD
@@ -238,18 +240,23 @@ def scaling(sizes: NDArray[np.floating[Any]], documents: int) -> NDArray[np.floa
 def _counts(model: SentenceTransformer, documents: Any, size: int, progress: bool) -> csr_array:
     """Return the number of each token that a model reads of each document, ``[documents, V]``, float32."""
     budget, reader, special = view_budget(model), read_documents(documents), special_ids(model.tokenizer)
-    rows, columns, values, count = [], [], [], 0
+    parts = [csr_array((0, size), dtype=np.float32)]
     with progress_bar("Counting tokens", length_hint(reader, 0) or None, shown=progress) as bar:
         for texts in in_batches((document.text for document in reader), len, TOKENIZED_CHARACTERS):
-            for ids in token_ids(model.tokenizer, texts_as_read(model, texts), budget):
-                own = np.asarray(ids, dtype=np.int64)
-                tokens, times = np.unique(own[~np.isin(own, special)], return_counts=True)
-                rows.append(np.full(len(tokens), count))
-                columns.append(tokens)
-                values.append(times)
-                count += 1
+            read = token_ids(model.tokenizer, texts_as_read(model, texts), budget)
+            lengths = np.array([len(ids) for ids in read])
+            ids = np.fromiter(itertools.chain.from_iterable(read), dtype=np.int64, count=int(lengths.sum()))
+            parts.append(count_matrix(ids, lengths, size, special))
             bar.update(len(texts))
-    if not rows:
-        return csr_array((0, size), dtype=np.float32)
-    entries = np.concatenate(values).astype(np.float32), (np.concatenate(rows), np.concatenate(columns))
-    return csr_array(entries, shape=(count, size))
+    return csr_array(vstack(parts, format="csr"))
+
+
+def count_matrix(
+    ids: NDArray[np.integer[Any]], lengths: NDArray[np.int64], size: int, without: Sequence[int]
+) -> csr_array:
+    """Return the number of each token but some in each text, ``[texts, V]``, float32; ``ids`` follow one another."""
+    bounds = np.concatenate([[0], np.cumsum(lengths)])
+    made = csr_array(((~np.isin(ids, without)).astype(np.float32), ids, bounds), shape=(len(lengths), size))
+    made.sum_duplicates()
+    made.eliminate_zeros()
+    return made

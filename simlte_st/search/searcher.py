@@ -105,7 +105,7 @@ class Searcher:
         depth = None if config.top_k is None else max(config.top_k, READ_HITS)
         found = []
         for query, each in zip(queries, find_matches(self.store, queries, replace(config, top_k=depth)), strict=True):
-            documents = self.store.documents([match.id for match in each[:READ_HITS]])
-            texts = {one.id: one.text for one in documents}
+            rows = self.store.table(["text"], [match.id for match in each[:READ_HITS]])
+            texts = dict(zip(rows["id"].to_pylist(), rows["text"].to_pylist(), strict=True))
             found.append(reranker(query, each, texts, self.words.rareness)[: config.top_k])
         return found

@@ -240,12 +240,10 @@ class Store:
 
     def documents(self, ids: Sequence[str]) -> list[Document]:
         """Return documents with their metadata, in the order of the ids."""
-        names = self.metadata().names
-        rows = self.table(
-            ["text", *names], list(dict.fromkeys(each for name in ids for each in (name, composed(name))))
-        ).to_pylist()
+        names, either = self.metadata().names, {name: composed(name) for name in ids}
+        rows = self.table(["text", *names], list({**either, **dict.fromkeys(either.values())})).to_pylist()
         documents = {row["id"]: Document(row["id"], row["text"], metadata={n: row[n] for n in names}) for row in rows}
-        found = [documents.get(name, documents.get(composed(name))) for name in ids]
+        found = [documents.get(name, documents.get(either[name])) for name in ids]
         for name, document in zip(ids, found, strict=True):
             if document is None:
                 raise DataError(f"{self.folder} has no document with the id {name!r}.")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from datasets import Dataset
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
@@ -21,6 +20,8 @@ from simlte_st.data.drawing import draw_spans
 from simlte_st.data.tokens import flat_ids, special_ids
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.files import atomic_path
+from simlte_st.models.static import flat_features
+from simlte_st.modules.latent_semantic_analysis import count_matrix
 from simlte_st.progress import progress_bar
 
 _BATCH = 256  # documents that are tokenized at once
@@ -52,17 +53,12 @@ class TokenViews:
         return self  # data sets are copied to change their format
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            "corpus": self.corpus,
-            "views": self.views,
-            "folder": self.folder,
-        }  # files are opened where they are read
+        # Files are opened where they are read.
+        return {name: getattr(self, name) for name in ("corpus", "views", "folder")}
 
     @cached_property
     def _ids(self) -> NDArray[np.int32]:
-        return np.asarray(
-            np.memmap(self.folder / "ids", dtype=np.int32, mode="r")
-        )  # a memmap's slices are slow to make
+        return np.asarray(np.memmap(self.folder / "ids", dtype=np.int32, mode="r"))  # its own slices are slow to make
 
     @cached_property
     def _bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -104,12 +100,7 @@ class TokenViews:
         bounds, special, parts = sentences[documents], special_ids(tokenizer), []
         for first in range(0, len(self.corpus), _COUNTED):
             own = bounds[first : first + _COUNTED + 1]
-            ids = np.asarray(self._ids[own[0] : own[-1]])
-            values = (~np.isin(ids, special)).astype(np.float32)
-            part = csr_array((values, ids, own - own[0]), shape=(len(own) - 1, size))
-            part.sum_duplicates()
-            part.eliminate_zeros()
-            parts.append(part)
+            parts.append(count_matrix(self._ids[own[0] : own[-1]], np.diff(own), size, special))
         return csr_array(vstack(parts, format="csr"))
 
 
@@ -150,6 +141,6 @@ def reader_of(model: SentenceTransformer) -> Callable[..., dict[str, Tensor]]:
             pieces = [piece for view in views for piece in (before, view)] if prompt else list(views)
             ids = np.concatenate(pieces, dtype=np.int64)
             lengths = np.array([len(before) + len(view) for view in views])
-        return {"input_ids": torch.from_numpy(ids), "offsets": torch.from_numpy(np.cumsum(lengths) - lengths)}
+        return flat_features(ids, lengths)
 
     return preprocess

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from support import make_document
+from toy_sets_support import PAPERS, write_set, write_toy_sets
 
 from benchmarks import models, models_cards, models_page
 from benchmarks.bank.outcomes import FEW, FULL, HALVES, INVERSE_L2, outcomes, shares_right
@@ -48,25 +47,10 @@ from simlte_st.models.vectors import unit_rows
 def shared(tmp_path: Path) -> Path:
     """Two genres, of which documents are longer than the tiny encoder reads; papers; judged texts and sentences."""
     folder = tmp_path / "shared"
-    folder.mkdir()
-
-    def write(name: str, **columns: list[Any]) -> None:
-        pq.write_table(pa.table(columns), folder / f"{name}.parquet")
-
-    rows = [f"{make_document(number % 2, sentences=1)} {make_document(number)}" for number in range(80)]
-    write("brown_genres", text=rows, label=["ab"[number % 2] for number in range(80)])
-    texts = [make_document(number % 8, sentences=4) + " " + make_document(number, sentences=6) for number in range(24)]
-    write("aan_papers", id=[f"P{row}" for row in range(24)], text=texts)
-    links = [(row, (row + step) % 24) for row in range(24) for step in (8, 11)]
-    write("aan_citations", citing=[f"P{a}" for a, _ in links], cited=[f"P{b}" for _, b in links])
-    write("lee_documents", text=texts[:12])
+    write_toy_sets(folder, sentences=1)
+    write_set(folder, "lee_documents", text=PAPERS[:12])
     people = np.triu(np.random.default_rng(0).random((12, 12)))
     (folder / "lee_similarities_50x50.json").write_text(json.dumps(people.tolist()), encoding="utf-8")
-    first = [make_document(number, sentences=1) for number in range(20)]
-    second = [make_document(number + number % 3, sentences=1) for number in range(20)]
-    write(
-        "stsb", sentence1=first, sentence2=second, score=[float(2 - row % 3) for row in range(20)], split=["test"] * 20
-    )
     return folder
 
 

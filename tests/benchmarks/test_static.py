@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
-from support import make_document
+from toy_sets_support import write_toy_sets
 
 from benchmarks import static, static_page
 from benchmarks.bank.outcomes import FEW, FULL
@@ -34,22 +32,7 @@ from simlte_st.models.base import load_model
 def shared(tmp_path: Path) -> Path:
     """Documents of two kinds, papers, and sentences."""
     folder = tmp_path / "shared"
-    folder.mkdir()
-
-    def write(name: str, **columns: list[Any]) -> None:
-        pq.write_table(pa.table(columns), folder / f"{name}.parquet")
-
-    rows = [f"{make_document(number % 2, sentences=2)} {make_document(number)}" for number in range(80)]
-    write("brown_genres", text=rows, label=["ab"[number % 2] for number in range(80)])
-    texts = [make_document(number % 8, sentences=4) + " " + make_document(number, sentences=6) for number in range(24)]
-    write("aan_papers", id=[f"P{row}" for row in range(24)], text=texts)
-    links = [(row, (row + step) % 24) for row in range(24) for step in (8, 11)]
-    write("aan_citations", citing=[f"P{a}" for a, _ in links], cited=[f"P{b}" for _, b in links])
-    first = [make_document(number, sentences=1) for number in range(20)]
-    second = [make_document(number + number % 3, sentences=1) for number in range(20)]
-    write(
-        "stsb", sentence1=first, sentence2=second, score=[float(2 - row % 3) for row in range(20)], split=["test"] * 20
-    )
+    write_toy_sets(folder, sentences=2)
     return folder
 
 
