@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -69,12 +70,14 @@ def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[
     try:
         yield pool
     except RuntimeError as error:
-        if all(process.is_alive() for process in pool["processes"]):
+        codes = [process.exitcode for process in pool["processes"] if not process.is_alive()]
+        if not codes:
             raise
-        raise ModelError(
-            "A process that encodes died, most likely because memory ran out. Finished parts are kept: use less memory "
-            "(a smaller batch_size= or fewer devices) and resume."
-        ) from error
+        if -signal.SIGKILL in codes:
+            why = "was killed, most likely because memory ran out: use less (a smaller batch_size= or fewer devices)"
+        else:
+            why = f"died (exit code {codes[0]}): what it wrote to standard error says why"
+        raise ModelError(f"A process that encodes {why}. Finished parts are kept for a resumed run.") from error
     finally:
         model.stop_multi_process_pool(pool)
         model.to(before)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -114,12 +115,15 @@ def test_several_devices_share_the_work(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one.parquet", "texts.jsonl", "two.parquet"]
 
 
-def test_a_model_is_where_it_was_after_it_was_on_several(model: SentenceTransformer) -> None:
+@pytest.mark.parametrize(("number", "told"), [(signal.SIGKILL, "memory.*batch_size="), (signal.SIGSEGV, "code -11")])
+def test_a_model_is_where_it_was_after_it_was_on_several(
+    model: SentenceTransformer, number: signal.Signals, told: str
+) -> None:
     def lose_a_process() -> None:
         with device_pool(model, ["cpu"]) as pool:
-            pool["processes"][0].kill()
+            os.kill(pool["processes"][0].pid, number)
             encode_counted(model, ["ba bun"], 8, pool=pool)
 
-    with pytest.raises(ModelError, match="batch_size="):
+    with pytest.raises(ModelError, match=told):
         lose_a_process()
     assert model.device == torch.device("cpu")

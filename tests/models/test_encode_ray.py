@@ -126,7 +126,6 @@ def test_what_a_killed_driver_made_is_not_made_again(
 def test_an_index_is_encoded_by_ray_and_written_here(
     cluster: str, encoder_path: Path, model: SentenceTransformer, documents: list[str], tmp_path: Path
 ) -> None:
-    pytest.importorskip("lancedb")
     source, folder = tmp_path / "texts.jsonl", tmp_path / "made"
     source.write_text("".join(f'{{"id": "d{number}", "text": "{text}"}}\n' for number, text in enumerate(documents)))
     local = Index.create(tmp_path / "local", model, parts=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from sentence_transformers import SentenceTransformer
 from support import make_document, make_static_model
 
 from simlte_st.data import Document
+from simlte_st.models import encode
 from simlte_st.models.truncation import text_lengths
 from simlte_st.search import Index, add
 
@@ -67,6 +69,8 @@ def test_several_devices_index_the_same(
 ) -> None:
     monkeypatch.setattr(add, "STATIC_BATCHES", 1)
     monkeypatch.setattr(add, "BATCH", 4)
+    # Processes of static embeddings are started in tests/models/test_static.py; all else is the same here.
+    monkeypatch.setattr(encode, "device_pool", lambda model, devices: nullcontext())
     one, two = (Index.create(tmp_path / name, static_model) for name in ("one", "two"))
     first, second = one.add(CORPUS), two.add(CORPUS, device=["cpu", "cpu"])
     assert first.to_dict() == second.to_dict()
