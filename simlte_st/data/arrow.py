@@ -8,7 +8,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from simlte_st.data.tables import LOOK_AHEAD_ROWS, RawRow, Skip, Table
+from simlte_st.data.tables import DEPTH, LOOK_AHEAD_ROWS, RawRow, Rows, Skip, Table, paths_of, value_at
 from simlte_st.data.text_files import WRONG_ENCODING
 
 _INDEX = re.compile(r"__index_level_\d+__")  # how pandas writes an index without a name
@@ -29,27 +29,27 @@ def is_frame(source: object) -> bool:
 def frame_table(frame: Any, name: str) -> Table:
     """Return the table of a data frame of pandas or polars or of a ``pyarrow.Table``."""
     if is_instance(frame, "pyarrow", "Table"):
-        return _arrow_table(frame, name)
+
+        def selected(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow | Skip]:
+            return batch_rows(frame.select(list(wanted)).to_batches(), wanted, schema_label_names(frame.schema, labels))
+
+        return schema_table(name, frame.schema, selected)
     kind_of = _pandas_kind if is_instance(frame, "pandas", "DataFrame") else _polars_kind
     names = [str(column) for column in frame.columns if not _is_index(str(column))]
     columns = {str(column): column for column in frame.columns if str(column) in names}
     kinds = {name: kind for name, column in columns.items() if len(frame) and (kind := kind_of(frame[column]))}
+    paths, strings = dict[str, str](), [name for name in columns if name not in kinds]
+    for column in kinds:
+        first = frame[columns[column]][:LOOK_AHEAD_ROWS]
+        for path, value in (each for one in first for each in paths_of(column, one)):
+            paths[path] = column
+            strings += [path] if isinstance(value, str) else []
 
     def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow]:
         for number, row in enumerate(zip(*(frame[columns[column]] for column in wanted), strict=True)):
             yield numbered_row(number, dict(zip(wanted, row, strict=True)), {})
 
-    return Table(name, names, [column for column in columns if column not in kinds], rows, kinds)
-
-
-def _arrow_table(table: Any, name: str) -> Table:
-    columns, kinds = column_kinds(table.schema)
-
-    def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow | Skip]:
-        names = schema_label_names(table.schema, labels)
-        return batch_rows(table.select(list(wanted)).to_batches(), wanted, names)
-
-    return Table(name, columns, [column for column in columns if column not in kinds], rows, kinds)
+    return Table(name, names, strings, rows, kinds, paths=paths)
 
 
 def _pandas_kind(column: Any) -> str | None:
@@ -85,11 +85,33 @@ def _object_kind(values: Any) -> str | None:
     return f"{kinds[0]} values" if kinds else "nothing"
 
 
-def column_kinds(schema: Any) -> tuple[list[str], dict[str, str]]:
-    """Return the columns of a schema, without an index of pandas, and the types of those that are not text."""
+def schema_table(name: str, schema: Any, rows: Rows) -> Table:
+    """Return the table of a source with a schema, without an index of pandas."""
     fields = [field for field in schema if not _is_index(field.name)]
-    kinds = {field.name: str(field.type) for field in fields if not _is_text(field.type)}
-    return [field.name for field in fields], kinds
+    inner = {path: (field.name, kind) for field in fields for path, kind in _inner_types(field.name, field.type)}
+    types = {path: kind for path, (_, kind) in inner.items()} | {field.name: field.type for field in fields}
+    return Table(
+        name,
+        [field.name for field in fields],
+        [each for each, kind in types.items() if _is_text(kind)],
+        rows,
+        {each: str(kind) for each, kind in types.items() if not _is_text(kind)},
+        paths={path: column for path, (column, _) in inner.items()},
+    )
+
+
+def _inner_types(column: str, kind: Any, depth: int = DEPTH) -> Iterator[tuple[str, Any]]:
+    """Yield the paths into a type that is a struct, and their types; nothing for other types."""
+    import pyarrow as pa
+
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    for field in kind if pa.types.is_struct(kind) else ():
+        path = f"{column}.{field.name}"
+        if pa.types.is_struct(field.type) and depth:
+            yield from _inner_types(path, field.type, depth - 1)
+        else:
+            yield path, field.type
 
 
 def _is_index(name: str) -> bool:
@@ -118,13 +140,13 @@ def schema_label_names(schema: Any, labels: Collection[str]) -> dict[str, Sequen
 
 def label_names(features: Any, labels: Collection[str]) -> dict[str, Sequence[str]]:
     """Return the names of the classes of each label that is a ``datasets.ClassLabel``."""
-    return {label: names for label in labels if (names := getattr(features.get(label), "names", None)) is not None}
+    return {label: names for label in labels if (names := getattr(value_at(features, label), "names", None))}
 
 
 def numbered_row(number: int, values: Mapping[str, Any], labels: Mapping[str, Sequence[str]]) -> RawRow:
     """Return a row with the names of classes for their numbers; -1 means no label in many test splits."""
     for label, names in labels.items():
-        value = values[label]
+        value = value_at(values, label)
         values = {**values, label: names[value] if isinstance(value, int) and 0 <= value < len(names) else None}
     return RawRow(f"row {number:,}", str(number), values)
 

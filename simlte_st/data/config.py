@@ -14,7 +14,12 @@ class ReadConfig(Config):
 
     heading: ClassVar[str] = "reading"
 
-    text_column: str | None = setting(None, "column of the text", metavar="NAME", default_help="the usual names")
+    text_column: str | None = setting(
+        None,
+        "column of the text, or its path in a struct, such as article.body",
+        metavar="NAME",
+        default_help="the usual names",
+    )
     id_column: str | None = setting(
         None, "column of the ids", metavar="NAME", default_help="the usual names, else ids are made"
     )

@@ -66,11 +66,12 @@ def read_documents(
             Without ``text_column``, the text is in a column called text; else in the first of content, body, document,
             article, abstract, full_text, raw and message; else in the only one with strings. Without ``id_column``, the
             ids are in one called id, doc_id, document_id or _id; else the id is the row's number from 0, or the text's
-            hash for an iterable of strings. A second document with the same id gets ``#2`` after it. Of several
-            sources, the ids that are made name the source: ``b.csv:17``, ``folder/a.txt``, with more of the path if
-            two sources have the same name; and so do those that an earlier source has too. ``encoding`` is for text,
-            JSON, CSV and HTML files that are not valid UTF-8; a byte order mark, and what an HTML file declares itself,
-            go before it.
+            hash for an iterable of strings. What is in a struct (of parquet or Arrow; an object in an object of JSON; a
+            dict) is named by its path: ``text_column="article.body"``. A second document with the same id gets ``#2``
+            after it. Of several sources, the ids that are made name the source: ``b.csv:17``, ``folder/a.txt``, with
+            more of the path if two sources have the same name; and so do those that an earlier source has too.
+            ``encoding`` is for text, JSON, CSV and HTML files that are not valid UTF-8; a byte order mark, and what an
+            HTML file declares itself, go before it.
 
     Returns:
         The reader: iterate it for the documents, as often as wanted; see its ``report`` afterwards.

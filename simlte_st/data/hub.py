@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from simlte_st.data.arrow import column_kinds, label_names, numbered_row
+from simlte_st.data.arrow import label_names, numbered_row, schema_table
 from simlte_st.data.tables import RawRow, Table, mappings_table
 from simlte_st.errors import DataError
 
@@ -92,5 +92,4 @@ def dataset_table(dataset: Any, name: str, first: int = 0, batch_size: int = 1) 
                 yield numbered_row(number, dict(zip(batch, values, strict=True)), names)
                 number += 1
 
-    columns, kinds = column_kinds(features.arrow_schema)
-    return Table(name, columns, [column for column in columns if column not in kinds], rows, kinds)
+    return schema_table(name, features.arrow_schema, rows)

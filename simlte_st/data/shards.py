@@ -132,7 +132,8 @@ def _of_parquet(places: list[str], config: SourceConfig) -> Shards:
             raise DataError(f"There is no parquet file at {name}.")
         config = _chosen(config, dataset, files[0])
         # Once more, to read no other columns: they may be most of the bytes.
-        columns = list(config.named_columns().values())
+        table = hub.dataset_table(dataset, files[0])
+        columns = list(dict.fromkeys(table.column_of(each) for each in config.named_columns().values()))
         dataset = datasets.load_dataset_builder("parquet", columns=columns, **options).as_streaming_dataset("train")
     except DataError:
         raise

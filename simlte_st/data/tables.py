@@ -31,6 +31,14 @@ LOOK_AHEAD_ROWS = 100
 LOOK_AHEAD_CHARACTERS = 4_000_000
 LOOK_AHEAD_SKIPS = 10_000
 
+MISSING = object()
+"""What there is at a path where there is nothing."""
+
+DEPTH = 16
+"""Structs in structs that paths lead into."""
+
+_SHOWN_PATHS = 10
+
 
 class UntypedText(str):
     """A value of a source without types: it may spell a number or a date."""
@@ -89,16 +97,59 @@ class Skip:
 Event = Columns | Row | Skip
 
 
+Rows = Callable[[Sequence[str], Collection[str]], Iterator[RawRow | Row | Skip]]
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """An open table, to be read once; ``rows`` takes the columns to read, and those of them that are labels."""
 
     name: str
     columns: Sequence[str]
-    strings: Collection[str] | None  # columns of strings; None if there was not one row to infer them from
-    rows: Callable[[Sequence[str], Collection[str]], Iterator[RawRow | Row | Skip]]
-    kinds: Mapping[str, str] = field(default_factory=dict)  # what other columns hold, if the source says
+    strings: Collection[str] | None  # columns and paths of strings; None if there was no row to infer them from
+    rows: Rows
+    kinds: Mapping[str, str] = field(default_factory=dict)  # what others hold, if the source says
     typed: bool = True  # if not, numbers and dates are text
+    paths: Mapping[str, str] = field(default_factory=dict)  # into columns of structs ("article.body"): their columns
+
+    def column_of(self, name: str) -> str:
+        """Return the column that a name is read from: itself, or that of the struct which it is a path into."""
+        return name if name in self.columns else self.paths.get(name, name)
+
+
+def paths_of(column: str, value: object, depth: int = DEPTH) -> Iterator[tuple[str, object]]:
+    """Yield the paths into a value that is a struct, a mapping, and what is there; nothing for other values."""
+    for name, inner in value.items() if isinstance(value, Mapping) else ():
+        path = f"{column}.{name}"
+        if isinstance(inner, Mapping) and depth:
+            yield from paths_of(path, inner, depth - 1)
+        else:
+            yield path, inner
+
+
+def value_at(values: Mapping[str, Any], path: str) -> Any:
+    """Return the value of a column, or that at a path into its structs; :data:`MISSING` if there is none."""
+    if path in values:
+        return values[path]
+    for name, rest in _cuts(path):
+        inner = values.get(name)
+        if isinstance(inner, Mapping) and (value := value_at(inner, rest)) is not MISSING:
+            return value
+    return MISSING
+
+
+def _without(values: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Return values without that of a column or at a path, nor a struct that held nothing else."""
+    kept = {str(name): value for name, value in values.items() if name != path}
+    for name, rest in _cuts(path) if len(kept) == len(values) else ():
+        if isinstance(inner := kept.get(name), Mapping) and value_at(inner, rest) is not MISSING:
+            kept[name] = _without(inner, rest)
+            return kept if kept[name] else _without(kept, name)
+    return kept
+
+
+def _cuts(path: str) -> Iterator[tuple[str, str]]:
+    return ((path[:place], path[place + 1 :]) for place, sign in enumerate(path) if sign == ".")
 
 
 def refuse_columns(config: SourceConfig, what: str) -> None:
@@ -112,36 +163,58 @@ def choose_columns(config: SourceConfig, table: Table) -> Columns:
     columns = table.columns
     there = ", ".join(columns) or "none"
     for setting, name in config.named_columns().items():
-        if name not in columns:
+        if name not in columns and name not in table.paths:
             raise DataError(
-                f"{table.name} has no column {name!r}.{did_you_mean(name, columns)} Its columns are: {there}. Name one "
-                f"of them with {setting}=."
+                f"{table.name} has no column {name!r}.{did_you_mean(name, [*columns, *table.paths])} Its columns are: "
+                f"{there}. Name one of them with {setting}=."
             )
     named, label = config.text_column, config.label_column
     id_column = config.id_column or _first_of(ID_COLUMNS, [column for column in columns if column != named])
     strings = [column for column in columns if column in (table.strings or ())]
+    paths = [path for path in table.paths if path in (table.strings or ())]
     # A column called "text" is chosen whatever it holds; of the other names, the first one with strings.
     text = named or _first_of(("text",), columns) or _first_of(TEXT_COLUMNS, strings)
     text = text or _first_of(TEXT_COLUMNS, columns)
-    if text is not None and (text in table.kinds or not (named or text.lower() == "text" or text in strings)):
+    is_struct = text is not None and text not in strings and text in table.paths.values()
+    if text is not None and (
+        text in table.kinds or is_struct or not (named or text.lower() == "text" or text in strings + paths)
+    ):
+        within = sorted((path for path in paths if table.paths[path] == text), key=_text_first)
+        advice = "Name the column of the text with text_column=, or convert its values to strings."
+        if within:
+            others = f"; it also has {_listed(within[1:])}" if within[1:] else ""
+            advice = f"Name the text in it by its path: text_column={within[0]!r}{others}."
+        kind = table.kinds.get(text, "a struct" if is_struct else "no strings")
         raise DataError(
-            f"The column {text!r} of {table.name} holds {table.kinds.get(text, 'no strings')}, not text. Its columns "
-            f"are: {there}; those that hold strings: {', '.join(strings) or 'none'}. Name the column of the text with "
-            "text_column=, or convert its values to strings."
+            f"The column {text!r} of {table.name} holds {kind:.200}, not text. Its columns are: {there}; those that "
+            f"hold strings: {', '.join(strings) or 'none'}. {advice}"
         )
     if text is None:
         candidates = [name for name in strings if name not in (id_column, label)]
-        if len(candidates) != 1:
+        likely = [path for path in paths if _text_first(path) < len(TEXT_COLUMNS)]
+        if len(candidates) != 1 or likely:
+            names = candidates + sorted(likely or paths, key=_text_first)
             raise DataError(
                 f"Cannot tell which column of {table.name} holds the text. Its columns are: {there}; "
-                f"those that hold strings: {', '.join(candidates) or 'none'}. Name it with text_column=."
+                f"those that hold strings: {_listed(names) or 'none'}. Name it with text_column=."
             )
         text = candidates[0]
-    if repeated := [name for name in (text, id_column, label) if name is not None and list(columns).count(name) > 1]:
+    chosen = [table.column_of(name) for name in (text, id_column, label) if name is not None]
+    if repeated := [name for name in chosen if list(columns).count(name) > 1]:
         raise DataError(
             f"{table.name} has more than one column called {repeated[0]!r}; rename one. Its columns are: {there}."
         )
     return Columns(text, id_column, label)
+
+
+def _text_first(path: str) -> int:
+    """Return the place of a path's last part among the usual names of texts, to sort by."""
+    name = path.rpartition(".")[2].lower()
+    return TEXT_COLUMNS.index(name) if name in TEXT_COLUMNS else len(TEXT_COLUMNS)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join([*names[:_SHOWN_PATHS], *["..."] * (len(names) > _SHOWN_PATHS)])
 
 
 def _first_of(names: Sequence[str], columns: Collection[str]) -> str | None:
@@ -160,10 +233,10 @@ def read_table(table: Table, config: SourceConfig) -> Iterator[Event]:
     labels = [config.label_column] if config.label_column else []
     if chosen is not None:
         yield chosen
-        wanted = list(dict.fromkeys(name for name in chosen if name is not None))
+        wanted = list(dict.fromkeys(table.column_of(name) for name in chosen if name is not None))
         if config.metadata:  # of columns with the same name none can be chosen
-            wanted += [name for name, times in Counter(table.columns).items() if times == 1 and name not in wanted]
-            labels = wanted
+            wanted = [name for name, times in Counter(table.columns).items() if times == 1]
+            labels = list(dict.fromkeys([*wanted, *labels]))
     for row in table.rows(wanted, labels):
         if not isinstance(row, RawRow):
             yield row
@@ -172,18 +245,19 @@ def read_table(table: Table, config: SourceConfig) -> Iterator[Event]:
             chosen = choose_columns(config, table)
             yield chosen
         values = row.values
-        own = [values.get(name) if name else None for name in (chosen.id, chosen.label)]
+        own = [value_at(values, name) if name else None for name in (chosen.id, chosen.label)]
+        own = [None if value is MISSING else value for value in own]
         if not table.typed:
             own = [UntypedText(value) if isinstance(value, str) else value for value in own]
         id_value, label = own
-        if chosen.text not in values:
+        if (text := value_at(values, chosen.text)) is MISSING:
             known = row.made_id if id_value is None else str(id_value)
             yield Skip(row.where, MISSING_COLUMN, f"no {chosen.text!r}", id=known)
             continue
         yield Row(
             row.where,
             row.made_id,
-            values[chosen.text],
+            text,
             id_value,
             label,
             has_id=chosen.id is not None,
@@ -192,7 +266,8 @@ def read_table(table: Table, config: SourceConfig) -> Iterator[Event]:
 
 
 def _others(values: Mapping[str, Any], chosen: Columns, typed: bool) -> dict[str, Any]:
-    others = {str(name): value for name, value in values.items() if name not in (chosen.text, chosen.id)}
+    others = _without(values, chosen.text)
+    others = _without(others, chosen.id) if chosen.id else others
     return others if typed else {name: UntypedText(value) for name, value in others.items()}
 
 
@@ -211,6 +286,8 @@ def mappings_table(
     more: Counter[Skip] = Counter()
     broken: list[Exception] = []
     columns: dict[str, bool] = {}
+    paths: dict[str, str] = {}
+    texts: set[str] = set()  # at these paths
     count = characters = 0
     try:
         for row in rows:
@@ -220,6 +297,9 @@ def mappings_table(
             held.append(row)
             for column, value in row.values.items() if isinstance(row, RawRow) else ():
                 columns[str(column)] = columns.get(str(column), False) or is_text(value)
+                for path, inner in paths_of(str(column), value):
+                    paths[path] = str(column)
+                    texts.update([path] if is_text(inner) else ())
                 characters += len(value) if isinstance(value, str) else 0
             characters += len(row.text) if isinstance(row, Row) and isinstance(row.text, str) else 0
             count += isinstance(row, RawRow)
@@ -237,8 +317,8 @@ def mappings_table(
             raise broken[0]
         yield from rows
 
-    strings = [column for column, text in columns.items() if text] if count else None
-    return Table(name, header or list(columns), strings, everything)
+    strings = [*(column for column, text in columns.items() if text), *texts] if count else None
+    return Table(name, header or list(columns), strings, everything, paths=paths)
 
 
 def item_rows(items: Iterable[Any], name: str, config: SourceConfig) -> Iterator[RawRow | Row | Skip]:

@@ -18,7 +18,7 @@ import regex
 
 from simlte_st.data.document import Document
 from simlte_st.data.names import composed
-from simlte_st.data.tables import UntypedText
+from simlte_st.data.tables import MISSING, UntypedText, value_at
 from simlte_st.errors import DataError, did_you_mean
 from simlte_st.search.moments import Moment, as_moment, fit_moment, moment_type, read_moment
 
@@ -74,7 +74,8 @@ class Metadata:
 
     Args:
         schema: The columns that there are.
-        wanted: The source's columns to keep; None for all, of more than :data:`MOST_COLUMNS` the most frequent ones.
+        wanted: The source's columns to keep, or paths into its structs; None for all columns, of more than
+            :data:`MOST_COLUMNS` the most frequent ones.
         dates: Columns of text that holds dates, moments or times (ISO 8601).
 
     Attributes:
@@ -89,14 +90,15 @@ class Metadata:
         self.misfits: dict[str, tuple[int, str]] = {}
         self.renamed: dict[str, str] = {}
         self.left_out: Counter[str] = Counter()
-        self._wanted = None if wanted is None else set(wanted)
+        self._wanted = None if wanted is None else list(wanted)
         self._dates = set(dates)
 
     def check_names(self, documents: Iterable[Document]) -> None:
         """Raise :class:`DataError` if the first documents lack a column that was named, or an index has it as text."""
-        there = {source: None for document in documents for source in document.metadata or {}}
+        all_values = [document.metadata or {} for document in documents]
+        there = {source: None for values in all_values for source in values}
         for name in [*(self._wanted or ()), *self._dates]:
-            if name not in there:
+            if all(value_at(values, name) is MISSING for values in all_values):
                 raise DataError(
                     f"The documents have no column {name!r}.{did_you_mean(name, there)} There are: "
                     f"{', '.join(there) or 'none'}."
@@ -136,7 +138,8 @@ class Metadata:
 
     def _own(self, document: Document) -> dict[str, Any]:
         own = document.metadata or {}
-        return {name: value for name, value in own.items() if self._wanted is None or name in self._wanted}
+        names = [*own, *self._dates] if self._wanted is None else self._wanted
+        return {name: value for name in names if (value := value_at(own, name)) is not MISSING}
 
     def _plain(self, source: str, value: Any) -> Any:
         plain = _plain(value)

@@ -79,6 +79,19 @@ def test_a_broken_shard_is_named_and_those_before_it_are_read(folder: Path) -> N
     assert len(read) == ROWS
 
 
+def test_a_text_in_a_struct(tmp_path: Path) -> None:
+    rows = [{"article": {"body": f"Text {number}.", "size": number}, "other": "x"} for number in range(70)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    shards = open_shards(tmp_path / "a.parquet", text_column="article.body", id_column="article.size")
+    assert set(shards.dataset.features) == {"article"}, "no other columns are fetched"
+    documents = list(Reading(shards, [0], 0, 2))
+    assert [(document.id, document.text) for document in documents[:: len(documents) - 1]] == [
+        ("2", "Text 2."), ("69", "Text 69.")
+    ]  # fmt: skip
+    with pytest.raises(DataError, match=r"text_column='article\.body'"):
+        open_shards(tmp_path / "a.parquet", text_column="article")
+
+
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [

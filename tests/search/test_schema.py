@@ -128,6 +128,20 @@ def test_columns_can_be_named() -> None:
         Metadata(pa.schema([]), ["e"]).check_names(documents)
 
 
+def test_columns_in_structs_can_be_named() -> None:
+    documents = [Document("x", "ba", metadata={"a": 1, "at": {"day": "2020-01-02", "place": {"name": "Bonn"}}})]
+    metadata = Metadata(pa.schema([]), ["at.place.name", "at.day"], ["at.day"])
+    metadata.check_names(documents)
+    assert [(item.name, str(item.type)) for item in metadata.learn(documents)] == [
+        ("at_place_name", "string"), ("at_day", "date32[day]")
+    ]  # fmt: skip
+    assert metadata.values(documents[0]) == {"at_place_name": "Bonn", "at_day": datetime.date(2020, 1, 2)}
+    whole = Metadata(pa.schema([]), dates=["at.day"])
+    assert [item.name for item in whole.learn(documents)] == ["a", "at", "at_day"]
+    with pytest.raises(DataError, match=r"'at\.place\.nam'"):
+        Metadata(pa.schema([]), ["at.place.nam"]).check_names(documents)
+
+
 @pytest.mark.parametrize("name", ["वर्ष", "ปีที่", "März", "ஆண்டு"])
 def test_names_of_other_scripts_stay(name: str) -> None:
     assert column_name(name) == name

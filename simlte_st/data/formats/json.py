@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from simlte_st.data.config import SourceConfig
-from simlte_st.data.tables import BLANK_LINE, TEXT_COLUMNS, RawRow, Skip, Table, item_rows, mappings_table
+from simlte_st.data.tables import BLANK_LINE, TEXT_COLUMNS, RawRow, Skip, Table, item_rows, mappings_table, value_at
 from simlte_st.data.text_files import TOO_LONG, BadTextError, read_lines, read_whole
 from simlte_st.errors import DataError
 
@@ -58,7 +58,7 @@ def _array(path: Path, config: SourceConfig) -> Sequence[Any] | None:
     texts = (line.text for line in lines if line.text.strip())
     first, more = _object(next(texts, "")), next(texts, None)
     text_columns = (config.text_column,) if config.text_column else TEXT_COLUMNS
-    if first is not None and (more is not None or any(isinstance(first.get(name), str) for name in text_columns)):
+    if first is not None and (more is not None or any(isinstance(value_at(first, name), str) for name in text_columns)):
         return None
     try:
         text = read_whole(path, config.encoding, config.max_characters)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from simlte_st.data.arrow import batch_rows, column_kinds, schema_label_names
+from simlte_st.data.arrow import batch_rows, schema_label_names, schema_table
 from simlte_st.data.config import SourceConfig
 from simlte_st.data.tables import RawRow, Skip, Table
 from simlte_st.data.text_files import BrokenSourceError
@@ -40,8 +40,6 @@ def open_table(path: Path, config: SourceConfig) -> Table:
             schema = pyarrow.parquet.read_schema(stream)
     except (OSError, pyarrow.ArrowException) as error:
         raise broken(error) from error
-    columns, kinds = column_kinds(schema)
-    strings = [name for name in columns if name not in kinds]
 
     def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow | Skip]:
         try:
@@ -53,7 +51,9 @@ def open_table(path: Path, config: SourceConfig) -> Table:
         except (OSError, pyarrow.ArrowException) as error:
             raise broken(error) from error
 
-    return Table(str(path), columns, strings, rows, kinds)
+    table = schema_table(str(path), schema, rows)
+    strings = [name for name in table.columns if name not in table.kinds]
+    return table
 
 
 def _check_sizes(metadata: Any, wanted: Sequence[str]) -> None:
@@ -61,9 +61,10 @@ def _check_sizes(metadata: Any, wanted: Sequence[str]) -> None:
     for group in range(metadata.num_row_groups):
         for number in range(metadata.num_columns):
             column = metadata.row_group(group).column(number)
-            size = column.total_uncompressed_size
-            if column.path_in_schema in wanted and size > max(_LARGE, _MOST_PACKED * column.total_compressed_size):
+            size, most = column.total_uncompressed_size, _MOST_PACKED * column.total_compressed_size
+            name = column.path_in_schema  # of a struct or list with what is in it
+            if size > max(_LARGE, most) and any(f"{name}.".startswith(f"{each}.") for each in wanted):
                 raise BrokenSourceError(
-                    f"the column {column.path_in_schema!r} would unpack to {size:,} bytes from "
+                    f"the column {name!r} would unpack to {size:,} bytes from "
                     f"{column.total_compressed_size:,}, which no text does"
                 )
