@@ -10,7 +10,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
-from transformers import PreTrainedModel
+from transformers import MODEL_MAPPING, PreTrainedModel
 
 from simlte_st.chunk_mean.backbone import WHOLE_DOCUMENTS, ChunkMean, ChunkWeights
 from simlte_st.chunk_mean.configuration import SimlteChunkMeanConfig
@@ -169,6 +169,13 @@ def _parts(model: SentenceTransformer) -> tuple[Transformer, Pooling, bool]:
         raise ModelError(f"{name} it does so already.")
     if encoder.config.is_encoder_decoder:
         raise ModelError(f"{name} its architecture, {kind!r}, has a decoder.")
+    made = MODEL_MAPPING.get(type(encoder.config), type(encoder))
+    known = made if isinstance(made, tuple) else (made,)
+    if type(encoder) not in known:  # such as the encoder of a T5
+        raise ModelError(
+            f"{name} its encoder, {type(encoder).__name__}, is not the {known[0].__name__} that AutoModel makes of its "
+            "configuration."
+        )
     if transformer.module_output_name != "token_embeddings" or "text" not in transformer.modality_config:
         raise ModelError(f"{name} its architecture, {kind!r}, returns no states of the tokens of a text.")
     tokenizer = transformer.tokenizer
@@ -190,12 +197,11 @@ def _around(encoder: PreTrainedModel, config: SimlteChunkMeanConfig) -> SimlteCh
     except (ValueError, ImportError) as error:
         raise ModelError(f"This model cannot read in chunks: AutoModel cannot make its {kind!r} ({error}).") from error
     expected, actual = _shapes(reader.encoder), _shapes(encoder)
-    if type(reader.encoder) is not type(encoder) or expected != actual:
+    if expected != actual:
         differing = sorted(name for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name))
-        detail = f"; they differ in {differing[0]}" if differing else ""
         raise ModelError(
             f"This model cannot read in chunks: its encoder, {type(encoder).__name__}, is not the "
-            f"{type(reader.encoder).__name__} that AutoModel makes of its configuration{detail}."
+            f"{type(reader.encoder).__name__} that AutoModel makes of its configuration; they differ in {differing[0]}."
         )
     reader.encoder = encoder
     reader.train(encoder.training)

@@ -113,8 +113,9 @@ def not_loaded(name: str | os.PathLike[str], problem: str) -> ModelError:
     if not os.path.lexists(text):
         known = [*named_models(), *OWN_MODELS, PACKAGED_BASE]
         meant = did_you_mean(text, known) or nearest_place(text, is_model)
-    hint = f" Without a network, {PACKAGED_BASE} works." if packaged_base_installed() else ""
-    return ModelError(f"The model {text!r} could not be loaded: {problem}{meant or hint}")
+        if not meant and packaged_base_installed():
+            meant = f" Without a network, {PACKAGED_BASE} works."
+    return ModelError(f"The model {text!r} could not be loaded: {problem}{meant}")
 
 
 def hub_repositories(name: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.chunk_mean.convert import can_read_in_chunks
-from simlte_st.compat import checkpoint_name, default_prompt, readable_length, taken_tokens
+from simlte_st.compat import checkpoint_name, default_prompt, readable_length, readable_tokens, taken_tokens
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.models.names import OWN_ENCODERS, name_of
 from simlte_st.models.static import is_static
@@ -39,6 +39,7 @@ class Truncation:
         longest: Tokens of the longest text.
         model: Name or folder by which the model can be loaded, or empty.
         convertible: Whether ``simlte convert --backbone chunk-mean`` takes the model.
+        positions: Tokens that the model has positions for, special tokens included; None for any number.
         empty_texts: Number of texts without a token, which a static embedding gives a zero vector; else 0.
         unknown_texts: Number of texts of which a static embedding knows no token; else 0.
         unknown_tokens: Tokens that a static embedding does not know; else 0.
@@ -55,6 +56,7 @@ class Truncation:
     longest: int = 0
     model: str = ""
     convertible: bool = True
+    positions: int | None = None
     empty_texts: int = 0
     unknown_texts: int = 0
     unknown_tokens: int = 0
@@ -67,7 +69,13 @@ class Truncation:
         """Return the counts of a model before any texts."""
         encoder, length = model.transformers_model, readable_length(model, max_seq_length)
         name = "" if encoder is None else name_of(checkpoint_name(encoder))
-        made = cls(length, model=name, convertible=can_read_in_chunks(model), static=is_static(model))
+        made = cls(
+            length,
+            model=name,
+            convertible=can_read_in_chunks(model),
+            positions=readable_tokens(model),
+            static=is_static(model),
+        )
         if length is not None:
             before = prompt_as_read(model, prompt)
             made.taken = taken_tokens(model, before)
@@ -124,18 +132,22 @@ class Truncation:
 
     @property
     def advice(self) -> str:
-        """How to read truncated texts whole; empty if there are none.
-
-        For a model that cannot be converted this names simlte-bert, the best of ``benchmarks/results/models.md`` in
-        chunks.
-        """
+        """How to read truncated texts whole with this model, or to find them by passages; empty if there are none."""
         if not self.cut_texts:
             return ""
-        other = "simlte-longformer"
-        also = f"{other} reads {OWN_ENCODERS[other]:,} tokens of a text. " if self.model == "simlte-bert" else ""
-        name = (self.model or "MODEL") if self.convertible else "simlte-bert"
-        command = f"simlte convert {shlex.quote(name)} --backbone chunk-mean --max-length {self.longest + self.taken}"
-        return f"{also}To read them whole:\n    {command} --output LONGER"
+        name, needed = self.model or "MODEL", self.longest + self.taken
+        if self.convertible:
+            other = "simlte-longformer"
+            also = f"{other} reads {OWN_ENCODERS[other]:,} tokens of a text. " if name == "simlte-bert" else ""
+            command = f"simlte convert {shlex.quote(name)} --backbone chunk-mean --max-length {needed} --output LONGER"
+            return f"{also}To read them whole:\n    {command}"
+        if self.positions is None or needed <= self.positions:
+            return (
+                f"To read them whole, in Python:\n    model = simlte_st.SentenceTransformer({name!r})\n"
+                f"    model.max_seq_length = {needed}\n    model.save('LONGER')"
+            )
+        command = f"simlte index {shlex.quote(name)} DOCUMENTS --output INDEX --parts"
+        return f"It cannot be made to read more; an index finds longer texts by their passages:\n    {command}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts and the sentences as JSON values."""

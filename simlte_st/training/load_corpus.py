@@ -163,7 +163,7 @@ def plan_whole(run: TrainingRun) -> WholeDocuments | None:
         return None
     cut = read.cut_tokens / read.tokens
     if not can_read_in_chunks(run.model):
-        logger.warning("The base cuts %.1f%% of the tokens, and cannot be made to read in chunks.", 100 * cut)
+        logger.warning("%s cuts %.1f%% of the tokens, and cannot be made to read in chunks.", run.base.name, 100 * cut)
         return None
     logger.info(
         "The base would cut %.1f%% of the tokens: the finished model will read documents whole, up to %s tokens, in "

@@ -13,9 +13,10 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, StaticEmbedding
 from support import make_document, make_tokenizer
 from tokenizers import processors
-from transformers import AutoModel, BertModel
+from transformers import AutoModel, BertModel, T5Config, T5EncoderModel
 
 from simlte_st.chunk_mean import SimlteChunkMeanModel, to_chunk_mean
+from simlte_st.chunk_mean.convert import can_read_in_chunks
 from simlte_st.compat import readable_length, readable_tokens, view_budget
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.models.base import load_model
@@ -190,6 +191,16 @@ def test_an_encoder_with_a_decoder(tmp_path: Path) -> None:
     model = make_model(tmp_path / "base")
     model[0].auto_model.config.is_encoder_decoder = True
     refused(model, "'bert', has a decoder")
+
+
+def test_half_of_an_architecture(tmp_path: Path) -> None:
+    """sentence-transformers loads the encoder of a T5, AutoModel all of it: it is not advised what cannot be done."""
+    config = T5Config(vocab_size=140, d_model=32, d_kv=8, d_ff=32, num_layers=1, num_heads=4)
+    T5EncoderModel(config).save_pretrained(tmp_path)
+    make_tokenizer().save_pretrained(tmp_path)
+    model = SentenceTransformer(modules=[Transformer(str(tmp_path)), Pooling(32)], device="cpu")
+    refused(model, "T5EncoderModel, is not the T5Model")
+    assert not can_read_in_chunks(model)
 
 
 def test_a_plain_transformers_user_gets_the_embeddings_too(tmp_path: Path) -> None:

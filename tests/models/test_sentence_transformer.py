@@ -109,7 +109,7 @@ def test_what_is_cut_is_told(longformer_path: Path, caplog: pytest.LogCaptureFix
     model[1] = PositionPooling(32)
     with caplog.at_level(logging.WARNING, "simlte_st"):
         model.encode([words(101)], show_progress_bar=show)
-    assert "\n    simlte convert simlte-bert --backbone chunk-mean" in caplog.text
+    assert f"\n    simlte index {longformer_path} DOCUMENTS --output INDEX --parts" in caplog.text
 
 
 def test_prompts_count(longformer_path: Path, caplog: pytest.LogCaptureFixture) -> None:

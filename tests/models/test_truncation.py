@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
+from support import make_tokenizer
+from transformers import T5Config, T5EncoderModel
 
+import simlte_st
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.errors import ModelError
 from simlte_st.models.base import load_model
@@ -92,4 +97,22 @@ def test_what_is_advised_names_the_model_and_the_length(encoder_path: Path, tmp_
     model[1] = PositionPooling(32)
     with pytest.raises(ModelError, match="in chunks"):
         to_chunk_mean(model, 200)
-    assert advised(model) == command.format("simlte-bert")
+    assert advised(model).endswith(f":\n    simlte index {encoder_path} DOCUMENTS --output INDEX --parts")
+
+
+def test_a_model_with_more_positions_is_told_how_to_use_them(tmp_path: Path) -> None:
+    """T5 has any number of positions, and a decoder in its configuration, so that it does not read in chunks."""
+    config = T5Config(vocab_size=140, d_model=32, d_kv=8, d_ff=32, num_layers=1, num_heads=4)
+    T5EncoderModel(config).save_pretrained(tmp_path / "t5")
+    make_tokenizer().save_pretrained(tmp_path / "t5")
+    text = "ba bun " * 60
+    read = Truncation.of(load_model(tmp_path / "t5").model).add([120])
+    assert "simlte-" not in read.advice
+    heading, *code = read.advice.splitlines()
+    assert heading == "To read them whole, in Python:"
+    done: dict[str, Any] = {"simlte_st": simlte_st}
+    exec("\n".join(code).replace("    ", "").replace("LONGER", f"{tmp_path}/longer"), done)
+    assert Truncation.of(load_model(tmp_path / "longer").model).add([120]).advice == ""
+    whole = SentenceTransformer(str(tmp_path / "longer"), device="cpu").encode(text)
+    np.testing.assert_allclose(done["model"].encode(text), whole, atol=1e-6)
+    assert not np.allclose(load_model(tmp_path / "t5").model.encode(text), whole, atol=1e-6)
