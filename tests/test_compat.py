@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
-from sentence_transformers.base.modules import Transformer
+from sentence_transformers.base.modules import Router, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import Tensor
 from transformers import (
@@ -36,6 +36,7 @@ from simlte_st.compat import (
     load_masked_lm,
     merge_feature_batches,
     mini_batch_ranges,
+    modules_of_route,
     onednn_linear,
     readable_length,
     readable_tokens,
@@ -147,6 +148,16 @@ class _Curious(BertModel):
     ) -> BaseModelOutput:
         self.seen = {"prompt_length": prompt_length, **kwargs}
         return BaseModelOutput(last_hidden_state=torch.zeros(*input_ids.shape, 8))
+
+
+def test_the_modules_of_a_route() -> None:
+    one, other = torch.nn.Identity(), torch.nn.Identity()
+    router = Router({"a": [one], "document": [other, one]}, route_mappings={("query", "text"): "a"})
+    assert modules_of_route(router, "query") == [one]
+    assert modules_of_route(router, "document") == [other, one]
+    assert modules_of_route(router, None) == [one]
+    with pytest.raises(ValueError, match="No route found for task type 'other'"):
+        modules_of_route(router, "other")
 
 
 def test_another_encoder_gets_the_features_that_it_asks_for(bert_path: Path) -> None:

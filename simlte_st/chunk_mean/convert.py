@@ -169,7 +169,7 @@ def _parts(model: SentenceTransformer) -> tuple[Transformer, Pooling, bool]:
         raise ModelError(f"{name} it does so already.")
     if encoder.config.is_encoder_decoder:
         raise ModelError(f"{name} its architecture, {kind!r}, has a decoder.")
-    made = MODEL_MAPPING.get(type(encoder.config), type(encoder))
+    made: Any = MODEL_MAPPING.get(type(encoder.config), type(encoder))
     known = made if isinstance(made, tuple) else (made,)
     if type(encoder) not in known:  # such as the encoder of a T5
         raise ModelError(

@@ -19,7 +19,6 @@ from simlte_st.evaluation.candidates import Comparison, recommend
 from simlte_st.evaluation.config import CompareConfig
 from simlte_st.evaluation.splits import sample_documents, sample_rows
 from simlte_st.models.base import load_model
-from simlte_st.models.loading import check_symmetric
 from simlte_st.models.names import OWN_MODELS, OWN_STATIC, PACKAGED_BASE
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import text_lengths
@@ -84,7 +83,6 @@ def _load(models: Sequence[str | os.PathLike[str]], device: str | None) -> dict[
     for name in dict.fromkeys([OWN_STATIC, *(named or [PACKAGED_BASE, *OWN_MODELS])]):
         try:
             loaded[name] = load_model(name, device=device).model
-            check_symmetric(loaded[name], name)
         except ModelError as error:
             if name in named:
                 raise

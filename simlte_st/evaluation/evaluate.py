@@ -25,8 +25,8 @@ from simlte_st.evaluation.splits import sample_documents, split_by_label
 from simlte_st.evaluation.structure import NEIGHBOURS
 from simlte_st.evaluation.verdict import Verdict, give_verdict, why_not_compared
 from simlte_st.models.base import load_model
-from simlte_st.models.loading import check_symmetric
 from simlte_st.models.names import local_folder, trained_from
+from simlte_st.models.routes import side_of
 from simlte_st.models.truncation import Truncation, text_lengths
 
 if TYPE_CHECKING:
@@ -202,8 +202,7 @@ def evaluate_models(
         ConfigurationError: A setting is out of its range.
     """
     made = EvaluateConfig.make(config, overrides)
-    for name, model in models.items():
-        check_symmetric(model, name)
+    models = {name: side_of(model, "document") for name, model in models.items()}
     common: dict[str, Any] = {name: getattr(made, name) for name in ("segmenter", "batch_size", "seed", "progress")}
     halves = compare_halves(models, documents.halved, **common)
     probes: dict[str, ProbeComparison] = {}

@@ -12,7 +12,7 @@ from simlte_st.errors import ModelError
 from simlte_st.files import atomic_path, check_free
 from simlte_st.models.base import load_model
 from simlte_st.models.config import ConvertConfig
-from simlte_st.models.loading import LoadedModel
+from simlte_st.models.loading import LoadedModel, without_queries
 from simlte_st.models.static import is_static
 
 
@@ -34,6 +34,7 @@ def convert_base(
     target = Path(output)
     check_free(target, config.overwrite)
     loaded = base.copy(config.pooling) if isinstance(base, LoadedModel) else load_model(base, config.pooling)
+    loaded = without_queries(loaded, "converted")
     if is_static(loaded.model):
         raise ModelError(f"{loaded.name!r} is a static embedding, which reads texts to their end as it is.")
     if config.backbone is None and not given and replacement_of(encoder_of(loaded.model)) is None:

@@ -33,7 +33,7 @@ from simlte_st.files import atomic_path, check_apart, check_free
 from simlte_st.models.base import load_model
 from simlte_st.models.cards import write_model_card
 from simlte_st.models.config import StaticConfig
-from simlte_st.models.loading import LoadedModel
+from simlte_st.models.loading import LoadedModel, without_queries
 from simlte_st.models.model2vec import write_for_model2vec
 from simlte_st.models.names import shown_base
 from simlte_st.models.passes import fast_products
@@ -125,7 +125,7 @@ def to_static(
         check_apart(documents, target)
     check_free(target, config.overwrite)
     reader = None if documents is None else read_documents(documents, **config.values(ReadConfig))
-    loaded = load_model(base, dtype=torch.float32, device=config.device)
+    loaded = without_queries(load_model(base, dtype=torch.float32, device=config.device), "distilled")
     model, words = _distil(loaded, config, reader)
     tokens, dimension = cast(StaticEmbedding, model[0]).embedding.weight.shape
     with atomic_path(target) as path:

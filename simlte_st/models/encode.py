@@ -37,6 +37,7 @@ from simlte_st.models.device import check_devices, device_pool
 from simlte_st.models.encode_ray import encode_with_ray
 from simlte_st.models.loading import check_encodes
 from simlte_st.models.parts import DocumentParts, PartEncoder, Parts, part_files, token_counts, weights_digest
+from simlte_st.models.routes import side_of
 from simlte_st.models.truncation import Truncation
 from simlte_st.progress import complete, counting_texts, progress_bar
 
@@ -115,6 +116,7 @@ def encode_documents(
     if not isinstance(model, SentenceTransformer):
         raise ConfigurationError(f"model={model!r}: load it first, with simlte_st.SentenceTransformer(...).")
     config = EncodeConfig.make(config, overrides)
+    model = side_of(model, "document")
     check_encodes(model, Truncation.of(model).model or "in memory")
     check_devices(config)
     reader, output = read_documents(documents), Path(output)

@@ -30,6 +30,7 @@ from simlte_st.longformer.padded import PaddedLongformer
 from simlte_st.models.base import load_model
 from simlte_st.models.cards import export_card
 from simlte_st.models.config import ExportConfig
+from simlte_st.models.loading import without_queries
 from simlte_st.models.names import shown_base
 from simlte_st.models.onnx_encoder import EXPORT_FILE, GRAPH_FILE, HEAD_FILE, OnnxEncoder, prompt_tokens
 from simlte_st.models.static import is_static
@@ -101,7 +102,7 @@ def export_onnx(
         require(library, "onnx", "exporting to ONNX")
     target, name = Path(output), os.fspath(model)
     check_free(target, config.overwrite, EXPORT_FILE)
-    loaded = load_model(name, dtype=torch.float32, device="cpu").model.eval()
+    loaded = without_queries(load_model(name, dtype=torch.float32, device="cpu"), "exported").model.eval()
     with atomic_path(target) as path:
         path.mkdir()
         graphs = _graphs(loaded, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, cast
@@ -14,7 +14,7 @@ import torch
 from huggingface_hub import constants
 from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Router, Transformer
+from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util import is_sentence_transformer_model
 
@@ -24,6 +24,7 @@ from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
 from simlte_st.files import MODEL_FILE, is_model, valid_unicode
 from simlte_st.models.kinds import check_kind
 from simlte_st.models.names import hub_repositories, not_loaded
+from simlte_st.models.routes import side_of
 from simlte_st.models.static import is_static, model2vec_modules
 from simlte_st.modules import OWN_MODULES
 
@@ -42,12 +43,15 @@ class LoadedModel:
         name: What the user called it.
         source: Its folder, or its name on the Hub.
         tuned: Whether it is a sentence encoder with a ``modules.json``, as opposed to a bare language model.
+        other: What reads queries, where the model has modules of their own for them (``Router``) and ``model`` is what
+            reads documents; None where it reads both.
     """
 
     model: SentenceTransformer
     name: str
     source: str
     tuned: bool
+    other: SentenceTransformer | None = None
 
     def copy(self, pooling: str = "keep", max_seq_length: int | None = None) -> LoadedModel:
         """Return a copy with another pooling or length."""
@@ -90,31 +94,34 @@ def load_from(
         raise not_loaded(name, _problem(error)) from (None if isinstance(error, _FORESEEN) else error)
     finally:
         torch.set_rng_state(random_state)
+    whole, model = model, side_of(model, "document", name)
+    other = None if model is whole else side_of(whole, "query", name)
+    for side in (model,) if other is None else (model, other):
+        _check_side(side, name)
+    tuned = is_static(model) or any(
+        is_sentence_transformer_model(place, cache_folder=cache, local_files_only=True) for place in places
+    )
+    if pooling != "keep":  # a plain folder keeps what sentence-transformers chooses: last token for decoders, else mean
+        _set_pooling(model, name, pooling)
+    if max_seq_length is not None:
+        _set_length(model, name, max_seq_length)
+    return LoadedModel(model, name, source, tuned, other)
+
+
+def _check_side(model: SentenceTransformer, name: str) -> None:
     _check_weights(model, name)
     check_encodes(model, name)
     if not isinstance(model[0], Transformer) and not is_static(model):
         raise ModelError(
             f"The model {name!r} begins with {type(model[0]).__name__}, not with a Transformer or a StaticEmbedding."
         )
-    tuned = is_static(model) or any(
-        is_sentence_transformer_model(place, cache_folder=cache, local_files_only=True) for place in places
-    )
     if not is_static(model):
         _read_special_words_as_text(model)
-    if pooling != "keep":  # a plain folder keeps what sentence-transformers chooses: last token for decoders, else mean
-        _set_pooling(model, name, pooling)
-    _set_length(model, name, max_seq_length or readable_length(model))  # a tokenizer may state no limit
-    return LoadedModel(model, name, source, tuned)
+    _set_length(model, name, readable_length(model))  # a tokenizer may state no limit
 
 
 def check_encodes(model: SentenceTransformer, name: str) -> None:
     """Check that a model can encode batches of documents, before any work."""
-    if isinstance(model[0], Router):
-        raise ModelError(
-            f"The model {name!r} begins with separate encoders ({', '.join(model[0].sub_modules)}). Save the one for "
-            "documents as a model of its own: SentenceTransformer(modules=list(model[0].sub_modules['document'])), "
-            "followed by the model's other modules."
-        )
     if not isinstance(model[0], Transformer):
         return
     if model.tokenizer.pad_token_id is None:
@@ -137,13 +144,12 @@ def check_room(model: SentenceTransformer, length: int, said: str) -> None:
         )
 
 
-def check_symmetric(model: SentenceTransformer, name: str) -> None:
-    """Check that a model has no separate modules for queries and documents."""
-    if any(isinstance(module, Router) for module in model.modules()):
-        raise ModelError(
-            f"The model {name!r} has separate modules for queries and documents (Router), which is not supported here. "
-            "Replace the Router by its modules for documents, and save that as a model."
-        )
+def without_queries(loaded: LoadedModel, done: str) -> LoadedModel:
+    """Return a model for something that reads documents only, and say so where it has other modules for queries."""
+    if loaded.other is not None:
+        said = "%s has modules of their own for queries (Router): those for documents are %s, and read queries too."
+        logger.warning(said, loaded.name, done)
+    return replace(loaded, other=None)
 
 
 def lengthen(loaded: LoadedModel, max_length: int) -> bool:

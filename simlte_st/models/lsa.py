@@ -21,6 +21,7 @@ from simlte_st.files import atomic_path, check_apart, check_free
 from simlte_st.models.base import load_model
 from simlte_st.models.cards import write_model_card
 from simlte_st.models.config import LsaConfig
+from simlte_st.models.loading import without_queries
 from simlte_st.models.names import shown_base
 from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
 
@@ -77,7 +78,7 @@ def append_lsa(
     check_apart(documents, target)
     check_free(target, config.overwrite)
     reader = read_documents(documents, **config.values(ReadConfig))
-    model = load_model(base, device=config.device).model
+    model = without_queries(load_model(base, device=config.device), "written").model
     analysis = end_with_lsa([model], reader, config.dimension, config.seed, config.progress)
     dimension = int(model.get_embedding_dimension() or 0)
     with atomic_path(target) as path:

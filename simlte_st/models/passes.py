@@ -30,6 +30,7 @@ from simlte_st.config import check_count
 from simlte_st.data.sentences import TOKENIZED_CHARACTERS
 from simlte_st.data.tokens import count_tokens
 from simlte_st.models.device import cpu_capabilities
+from simlte_st.models.routes import side_of
 from simlte_st.models.static import TEXTS, is_static, static_passes
 from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths
 
@@ -58,8 +59,16 @@ class TextReader:
         truncation: How much of the texts so far was read; None before the first.
     """
 
-    def __init__(self, model: SentenceTransformer, batch_size: int, texts: Sequence[Any], embeds: bool = True) -> None:
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        batch_size: int,
+        texts: Sequence[Any],
+        embeds: bool = True,
+        task: str | None = None,
+    ) -> None:
         check_count("batch_size", batch_size)
+        model = side_of(model, task)
         self.model = copy.copy(model)
         vars(self.model).update(vars(model))  # copy leaves out what torch.compile made
         self.batch_size, self._rows = batch_size, batch_size

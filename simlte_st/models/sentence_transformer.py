@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import sentence_transformers
+from sentence_transformers.base.modules import Router
 from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from simlte_st.compat import NO_LIMIT, load_modules_of, readable_length, readable_tokens
@@ -73,9 +74,10 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
             if name is None or os.path.isdir(name):
                 raise
             raise not_loaded(name, f"there is no such folder. {str(error).splitlines()[0]}") from None
-        length = readable_length(self)
-        if length != self.max_seq_length:
-            self.max_seq_length = length
+        if not isinstance(self[0], Router):  # each of whose encoders reads a length of its own
+            length = readable_length(self)
+            if length != self.max_seq_length:
+                self.max_seq_length = length
 
     @property
     def max_seq_length(self) -> int | None:
@@ -129,9 +131,8 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
             given["inputs"] = list(given["inputs"])
         texts = [given["inputs"]] if single else given["inputs"]
         here = given["pool"] is None and not isinstance(given["device"], list)
-        reader = TextReader(
-            self, given["batch_size"], texts, embeds=here and given["output_value"] == "sentence_embedding"
-        )
+        embeds, task = here and given["output_value"] == "sentence_embedding", given["kwargs"].get("task")
+        reader = TextReader(self, given["batch_size"], texts, embeds, task)
         given.update(self=reader.model, batch_size=reader.batch_size)
         vectors = sentence_transformers.SentenceTransformer.encode(*call.args, **call.kwargs)
         if reader.truncation is not None and reader.truncation.cut_texts:

@@ -14,9 +14,11 @@ from simlte_st.compat import document_prompt, query_prompt
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import TokenCounter, segment_document
+from simlte_st.errors import ModelError
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import check_encodes
-from simlte_st.models.parts import Encoded, encode_counted, weights_digest
+from simlte_st.models.parts import Encoded, digest_of, encode_counted, weights_digest
+from simlte_st.models.routes import side_of
 from simlte_st.models.truncation import Truncation, text_lengths
 from simlte_st.models.vectors import unit_rows
 
@@ -35,15 +37,23 @@ class Encoder:
     """
 
     def __init__(self, model: Model, device: str | None = None) -> None:
-        self.model = model if isinstance(model, SentenceTransformer) else load_model(model, device=device).model
         self.name: str | None = None
-        if not isinstance(model, SentenceTransformer):  # a folder is found from anywhere
+        if isinstance(model, SentenceTransformer):
+            self.model, self._queries = side_of(model, "document"), side_of(model, "query")
+            check_encodes(self.model, "the model of this index")
+        else:  # a folder is found from anywhere
             self.name = os.path.abspath(model) if os.path.isdir(model) else os.fspath(model)
-        check_encodes(self.model, self.name or "the model of this index")
+            loaded = load_model(model, device=device)
+            self.model, self._queries = loaded.model, loaded.other or loaded.model
         self._prompt = document_prompt(self.model)
         self.budget = self.truncation().budget
         self.count: TokenCounter = lambda texts: text_lengths(self.model, texts, self._prompt)
         self.dimension = int(self.model.get_embedding_dimension() or 0)
+        if (other := self._queries.get_embedding_dimension()) != self.dimension:
+            raise ModelError(
+                f"The model {self.name or 'given'!r} makes vectors of {self.dimension} dimensions of documents, and of "
+                f"{other} of queries: they cannot be compared."
+            )
 
     def truncation(self) -> Truncation:
         """Return an empty count of what the model reads of documents."""
@@ -52,7 +62,7 @@ class Encoder:
     def identity(self) -> dict[str, Any]:
         """Return everything that decides the vectors."""
         return {
-            "weights": weights_digest(self.model),
+            "weights": self._digest(),
             "prompts": dict(self.model.prompts),
             "default_prompt": self.model.default_prompt_name,
             "dimension": self.dimension,
@@ -61,7 +71,13 @@ class Encoder:
 
     def whole_digest(self) -> str:
         """Return the digest of all weights, those of parts that the vectors do not depend on included."""
-        return weights_digest(self.model, unused=True)
+        return self._digest(unused=True)
+
+    def _digest(self, unused: bool = False) -> str:
+        own = weights_digest(self.model, unused)
+        if self._queries is self.model:
+            return own
+        return digest_of([own.encode(), weights_digest(self._queries, unused).encode()])
 
     def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
         """Return runs of whole sentences, as many as the model reads at once; none where it reads the whole document.
@@ -85,7 +101,7 @@ class Encoder:
 
     def query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a query: shape ``[dimension]``."""
-        rows = self.model.encode_query([text], prompt=query_prompt(self.model), show_progress_bar=False)
+        rows = self._queries.encode_query([text], prompt=query_prompt(self._queries), show_progress_bar=False)
         vectors = unit_rows(rows).astype(np.float32)
         vector: NDArray[np.float32] = vectors[0]
         return vector

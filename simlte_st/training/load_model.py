@@ -21,7 +21,7 @@ from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNega
 from simlte_st.losses.mlm_head import MLMHead, make_mlm_head
 from simlte_st.models import base as models
 from simlte_st.models.conversion import convert_base
-from simlte_st.models.loading import LoadedModel, check_symmetric, lengthen
+from simlte_st.models.loading import LoadedModel, lengthen, without_queries
 from simlte_st.models.static import is_static
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training.config import STATIC_PRESET, Preset, get_preset
@@ -41,8 +41,8 @@ def load_model(run: TrainingRun) -> TrainingRun:
     """Load the base, and make the model to train, its views and its loss as the preset says."""
     config, folder = run.config, run.folder.base
     set_seed(config.seed)
-    base = run.base = models.load_model(run.base_name, dtype=torch.float32, device=config.device)
-    check_symmetric(base.model, base.name)
+    base = models.load_model(run.base_name, dtype=torch.float32, device=config.device)
+    base = run.base = without_queries(base, "trained")
     if (config.lsa == 0 or is_static(base.model)) and isinstance(base.model[-1], LatentSemanticAnalysis):
         del base.model[-1]  # a static model is trained without, and ends with one of its own documents
     base = run.base = distil(run, base)

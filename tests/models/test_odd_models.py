@@ -20,8 +20,10 @@ from transformers import LlamaConfig, LlamaModel, PreTrainedModel, PreTrainedTok
 
 import simlte_st
 from simlte_st.cli.main import main
+from simlte_st.errors import ModelError
 from simlte_st.models.base import load_model
 from simlte_st.models.encode import encode_documents
+from simlte_st.models.routes import side_of
 from simlte_st.search import Index
 
 PROMPT = "ba bei bo un: "  # four tokens and a colon
@@ -101,7 +103,10 @@ def full_prompt(folder: Path, bert_path: Path) -> Path:
 
 
 def router(folder: Path, bert_path: Path) -> Path:
-    return made(folder, [Router.for_query_document(bert(bert_path), bert(bert_path))])
+    sides = bert(bert_path), bert(bert_path)
+    with torch.no_grad():
+        next(sides[0][0].parameters()).mul_(2)
+    return made(folder, [Router.for_query_document(*sides)])
 
 
 def two_ends(folder: Path, bert_path: Path) -> Path:
@@ -109,7 +114,7 @@ def two_ends(folder: Path, bert_path: Path) -> Path:
     return made(folder, [*bert(bert_path), Router(routes)])
 
 
-@pytest.mark.parametrize("make", [t5, llama, prompted, truncated, dense])
+@pytest.mark.parametrize("make", [t5, llama, prompted, truncated, dense, router, two_ends])
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.split()[0])
 def test_it_works(
     make: Callable[[Path, Path], Path], command: str, docs: Path, bert_path: Path, tmp_path: Path,
@@ -121,7 +126,7 @@ def test_it_works(
     assert "000,000,000" not in said
     if command.startswith(("train", "convert")):
         finished = load_model(out).model
-        own = {"truncated": 12, "dense": 12}.get(make.__name__, 32)
+        own = {"truncated": 12, "dense": 12, "two_ends": 20}.get(make.__name__, 32)
         assert len(finished.encode("ba bun")) == own + 4 * command.startswith("convert")
         assert finished.get_embedding_dimension() == own + 4 * command.startswith("convert")
 
@@ -131,9 +136,8 @@ def test_it_works(
     [
         (unpadded, "has no padding token"),
         (full_prompt, "there is no room for a text"),
-        (router, "begins with separate encoders (query, document)"),
     ],
-    ids=["unpadded", "full_prompt", "router"],
+    ids=["unpadded", "full_prompt"],
 )
 def test_what_is_missing_is_said_before_any_work(
     make: Callable[[Path, Path], Path], message: str, docs: Path, bert_path: Path, tmp_path: Path,
@@ -148,27 +152,44 @@ def test_what_is_missing_is_said_before_any_work(
         assert not out.exists()
 
 
-def test_separate_ends_are_for_questions_and_documents(
-    docs: Path, bert_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("make", [router, two_ends])
+@pytest.mark.parametrize("named", [True, False])
+def test_separate_modules_are_for_questions_and_documents(
+    make: Callable[[Path, Path], Path], named: bool, docs: Path, bert_path: Path, tmp_path: Path
 ) -> None:
-    folder = two_ends(tmp_path, bert_path)
-    model = load_model(folder).model
-    encode_documents(model, docs, tmp_path / "v.parquet")
+    folder = make(tmp_path, bert_path)
+    model = SentenceTransformer(str(folder), device="cpu")
+    encode_documents(load_model(folder).model if named else model, docs, tmp_path / "v.parquet")
     vectors = np.array(pq.read_table(tmp_path / "v.parquet")["vector"].to_pylist())
     texts = [json.loads(line)["text"] for line in docs.read_text().splitlines()]
     np.testing.assert_allclose(vectors, model.encode_document(texts), atol=1e-6)
-    assert not np.allclose(vectors, model.encode(texts), atol=1e-3), "which would be those of questions"
-    [hit] = Index.create(tmp_path / "ix", model).add(docs) and Index.open(tmp_path / "ix", model).search(
+    assert not np.allclose(vectors, model.encode_query(texts), atol=1e-3)
+    given = folder if named else model
+    [hit] = Index.create(tmp_path / "ix", given).add(docs) and Index.open(tmp_path / "ix", given).search(
         texts[0], mode="dense", top_k=1
     )
     assert hit.cosine == pytest.approx(
         float(np.max([a @ b for a in [unit(model.encode_query(texts[0]))] for b in map(unit, vectors)])), abs=1e-5
     )
-    for command in COMMANDS[2::2]:
-        out = tmp_path / "out"
-        assert main(shlex.split(command.format(model=folder, docs=docs, out=out) + " --quiet")) == 1
-        assert "separate modules" in " ".join(capsys.readouterr().err.split())
-        assert not out.exists()
+    with torch.no_grad():  # another model for questions is another model
+        next(side_of(model, "query").parameters()).add_(1)
+    with pytest.raises(ModelError, match="another model"):
+        Index.open(tmp_path / "ix", model).load()
+
+
+@pytest.mark.parametrize("command", [*COMMANDS[2:4], "convert {model} --backbone chunk-mean --output {out}"])
+def test_what_reads_documents_is_trained_and_the_result(
+    command: str, docs: Path, bert_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder, out = router(tmp_path, bert_path), tmp_path / "out"
+    assert main(shlex.split(command.format(model=folder, docs=docs, out=out) + " --quiet")) == 0
+    assert "has modules of their own for queries (Router)" in caplog.text
+    finished, before = load_model(out), load_model(folder)
+    assert finished.other is None
+    assert isinstance(finished.model[0], Transformer)
+    if not command.startswith("train"):
+        vectors = [unit(each.model.encode("ba bun bis")[:32]) for each in (finished, before)]
+        np.testing.assert_allclose(*vectors, atol=1e-6)
 
 
 def unit(vector: Any) -> np.ndarray:
