@@ -5,14 +5,16 @@ tables and literal blocks, as those of sentence-transformers are, and Sphinx ren
 from another host.
 """
 
+import html
 import os
 import re
 import shutil
 from pathlib import Path
 
 from sphinx.application import Sphinx
+from sphinx.errors import SphinxError
 
-os.environ["COLUMNS"] = "100"  # of the help that is quoted
+os.environ["COLUMNS"] = "88"  # of the help that is quoted
 
 import simlte_st
 from simlte_st.cli.main import COMMANDS, build_parser
@@ -53,12 +55,27 @@ def write_pages(app: Sphinx) -> None:
     (HERE / "commands.md").write_text("# Commands\n\n" + "\n".join(helps), encoding="utf-8")
 
 
-def link_results(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Lead links to ``benchmarks/results``, as they are in a checkout, to the copies on the site."""
+def change_source(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Lead links to ``benchmarks/results``, as they are in a checkout, to the copies on the site; leave tests out."""
     source[0] = re.sub(r"\]\((?:\.\./)+benchmarks/results/", "](/results/", source[0])
+    if docname == "reliability":  # names of tests, which lead to files of the checkout, would take half of the width
+        source[0] = re.sub(r"^(\|.*)\|[^|\n]*\|$", r"\1|", source[0], flags=re.MULTILINE)
+
+
+def check_pages(app: Sphinx, error: Exception | None) -> None:
+    """Check that each page has the words of its source: Sphinx writes its own search.html over one."""
+    if error or app.builder.name != "html":
+        return
+    for name in sorted(app.env.found_docs):
+        page = html.unescape(Path(app.builder.get_outfilename(name)).read_text("utf-8"))
+        texts = app.env.get_doctree(name).astext(), page + re.sub(r"<[^>]*>", "", page)  # some stand in attributes
+        words, shown = (set(re.findall(r"\w{3,}", text)) for text in texts)
+        if missing := sorted(words - shown):
+            raise SphinxError(f"{name}: {len(missing)} of {len(words)} words are not on the page: {missing[:10]}")
 
 
 def setup(app: Sphinx) -> None:
-    """Connect the two; Sphinx calls this."""
+    """Connect them; Sphinx calls this."""
     app.connect("builder-inited", write_pages)
-    app.connect("source-read", link_results)
+    app.connect("source-read", change_source)
+    app.connect("build-finished", check_pages)

@@ -225,11 +225,14 @@ def test_adapters_are_trained_saved_and_merged(
     assert not np.allclose(merged, before, atol=1e-5)
 
 
-def test_own_documents_as_a_task_of_mteb(model: SentenceTransformer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_own_documents_as_a_task_of_mteb(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("mteb")
+    monkeypatch.chdir(place)
     from benchmarks.tasks import kept_generators
 
     [(_, _, block)] = blocks(DOCS / "mteb.md", "python")
     with kept_generators():
-        exec(compile(block, "mteb.md", "exec"), {"__name__": "mteb_page", "model": model})
+        exec(compile(block, "mteb.md", "exec"), {"__name__": "mteb_page"})
     assert 0 < float(capsys.readouterr().out) <= 1
