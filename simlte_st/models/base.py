@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Literal
 
 import torch
 
@@ -19,13 +20,16 @@ def load_model(
     name: str | os.PathLike[str],
     pooling: str = "keep",
     max_seq_length: int | None = None,
-    dtype: torch.dtype | None = None,
+    dtype: torch.dtype | Literal["auto"] | None = None,
     device: str | None = None,
 ) -> LoadedModel:
     """Load a model by name or folder; see :func:`find_model`.
 
     Words of special tokens in texts, such as ``[MASK]``, are read as ordinary text, unless the model's own prompts use
     them. The setting is saved with the model.
+
+    ``dtype`` is what the model computes in: None for float32 on a CPU and the checkpoint's own on a GPU, ``"auto"`` for
+    the checkpoint's own.
     """
     check_device(device)
     return load_from(find_model(name), os.fspath(name), pooling, max_seq_length, dtype, device)

@@ -78,8 +78,12 @@ class EngineConfig(Config):
 
     @property
     def loading_device(self) -> str | None:
-        """Where to load the model: on the CPU, where copies of it go to other processes."""
-        return "cpu" if self.elsewhere else self.device  # type: ignore[return-value]
+        """Where to load the model, which decides its dtype; copies of it go to other processes by the CPU."""
+        if self.engine == "ray":  # which may have GPUs where this process has none
+            return "cpu" if self.device == "cpu" else None
+        if not self.several:
+            return self.device  # type: ignore[return-value]
+        return next((each for each in self.several if each.split(":")[0] == "cpu"), self.several[0])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,10 @@ def convert_base(
     backbone = make_backbone(config.backbone or "longformer", **settings)
     target = Path(output)
     check_free(target, config.overwrite)
-    loaded = base.copy(config.pooling) if isinstance(base, LoadedModel) else load_model(base, config.pooling)
+    if not isinstance(base, LoadedModel):
+        loaded = load_model(base, config.pooling, dtype="auto")  # what is written is stored as the base is
+    else:
+        loaded = base.copy(config.pooling)
     loaded = without_queries(loaded, "converted")
     if is_static(loaded.model):
         raise ModelError(f"{loaded.name!r} is a static embedding, which reads texts to their end as it is.")

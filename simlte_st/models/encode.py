@@ -125,7 +125,7 @@ def encode_documents(
     if output.suffix.lower() != ".parquet":
         raise ConfigurationError(f"{output}: the vectors are a parquet file: choose a name that ends in .parquet.")
     folder = output.with_name(f"{output.name}.parts")
-    wanted = {**config.decisive(), "weights": weights_digest(model), **(settings or {})}
+    wanted = {**config.decisive(), "weights": weights_digest(model), "dtype": str(model.dtype), **(settings or {})}
     lock = _open_parts(output, folder, wanted, resume=config.resume, overwrite=config.overwrite)
     try:
         parts = DocumentParts(reader, folder.absolute(), config.part_size)

@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 from huggingface_hub import constants
@@ -22,6 +22,7 @@ from simlte_st.backbones.registry import backbone_of
 from simlte_st.compat import NO_LIMIT, document_prompt, load_stock, readable_length, readable_tokens, taken_tokens
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
 from simlte_st.files import MODEL_FILE, is_model, valid_unicode
+from simlte_st.models.device import dtype_unasked
 from simlte_st.models.kinds import check_kind
 from simlte_st.models.names import hub_repositories, not_loaded
 from simlte_st.models.routes import side_of
@@ -68,10 +69,11 @@ def load_from(
     name: str,
     pooling: str = "keep",
     max_seq_length: int | None = None,
-    dtype: torch.dtype | None = None,
+    dtype: torch.dtype | Literal["auto"] | None = None,
     device: str | None = None,
 ) -> LoadedModel:
     """Load a model from its folder, or by its full name on the Hub."""
+    dtype = dtype or dtype_unasked(device)
     if valid_unicode(source) != source:
         raise not_loaded(name, "the name of its folder is not UTF-8, which the libraries need. Rename it.")
     if Path(source, "config_sentence_transformers.json").is_file() and not is_model(Path(source)):

@@ -78,7 +78,8 @@ def append_lsa(
     check_apart(documents, target)
     check_free(target, config.overwrite)
     reader = read_documents(documents, **config.values(ReadConfig))
-    model = without_queries(load_model(base, device=config.device), "written").model
+    loaded = load_model(base, dtype="auto", device=config.device)  # it is saved as it is stored
+    model = without_queries(loaded, "written").model
     analysis = end_with_lsa([model], reader, config.dimension, config.seed, config.progress)
     dimension = int(model.get_embedding_dimension() or 0)
     with atomic_path(target) as path:

@@ -179,17 +179,25 @@ def token_counts(part: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return tokens, part["unknown"].to_numpy() if known else np.zeros_like(tokens)
 
 
-def weights_digest(model: SentenceTransformer, unused: bool = False) -> str:
+def weights_digest(model: SentenceTransformer, unused: bool = False, narrow: torch.dtype | None = None) -> str:
     """Return a digest of the names and values of a model's weights, and of its ``max_seq_length``.
 
     Weights of parts that its vectors do not depend on, such as a pooler that is not asked, count only with ``unused``:
-    a checkpoint may lack them, and other versions of the libraries draw others in their place.
+    a checkpoint may lack them, and other versions of the libraries draw others in their place. Values of 16 bits count
+    as the same ones in 32: a checkpoint is loaded as either. With ``narrow`` all count as of that dtype.
     """
     without = () if unused else unused_parts(model)
     state = sorted(item for item in model.state_dict().items() if not item[0].startswith(without))
-    values = (tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy() for _, tensor in state)
+    values = (_counted(tensor, narrow).contiguous().view(-1).view(torch.uint8).numpy() for _, tensor in state)
     names = f"{[name for name, _ in state]} {None if is_static(model) else model.max_seq_length}".encode()
     return digest_of(itertools.chain([names], values))
+
+
+def _counted(tensor: torch.Tensor, narrow: torch.dtype | None) -> torch.Tensor:
+    kept = tensor.detach().cpu()
+    if narrow is not None and kept.is_floating_point():
+        return kept.to(narrow)
+    return kept.float() if kept.dtype in (torch.bfloat16, torch.float16) else kept
 
 
 def unused_parts(model: SentenceTransformer) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from simlte_st.compat import NO_LIMIT, load_modules_of, readable_length, readabl
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.base import find_model
 from simlte_st.models.cards import complete_model_card
+from simlte_st.models.device import dtype_unasked
 from simlte_st.models.names import OWN_MODELS, local_folder, not_loaded
 from simlte_st.models.passes import TextReader, is_read
 from simlte_st.models.static import is_static, model2vec_modules
@@ -27,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class SentenceTransformer(sentence_transformers.SentenceTransformer):
-    """``sentence_transformers.SentenceTransformer`` with four additions.
+    """``sentence_transformers.SentenceTransformer`` with five additions.
 
     1. A name is looked up among folders, the models of ``simlte train --name`` (in ``SIMLTE_ST_HOME``, by default in
        the platform's cache folder), the packaged base model, and the Hub, in this order. The models of this package are
@@ -37,7 +38,9 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
        computed by oneDNN, twice as fast; vectors differ by about 1e-7.
     3. A warning tells how many texts were truncated, and the share of tokens that was not read. ``max_seq_length``
        never exceeds the model's positions.
-    4. Models with modules of this package (:mod:`simlte_st.modules`) load without ``trust_remote_code=True``.
+    4. On a CPU, checkpoints of 16 bits compute in float32, unless ``model_kwargs={"dtype": ...}`` asks for another
+       dtype.
+    5. Models with modules of this package (:mod:`simlte_st.modules`) load without ``trust_remote_code=True``.
 
     Saved models are stock models except for such modules; their cards say how to load them.
 
@@ -66,6 +69,8 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
             name = local_folder(name) or name
         if name is not None and not options.get("trust_remote_code"):  # else the Hub is asked for a folder's name
             options.setdefault("local_files_only", os.path.isdir(name))
+        if name is not None and options.get("backend", "torch") == "torch":
+            options["model_kwargs"] = _with_dtype(options)
         if name is not None and (modules := model2vec_modules(name)) is not None:
             options, name = {**options, "modules": modules}, None
         try:
@@ -138,6 +143,14 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
         if reader.truncation is not None and reader.truncation.cut_texts:
             logger.warning("%s %s", reader.truncation.summary(), reader.truncation.advice)
         return vectors
+
+
+def _with_dtype(options: dict[str, Any]) -> dict[str, Any]:
+    """Return keyword arguments for the encoder, with a dtype unless one is asked for."""
+    given: dict[str, Any] = options.get("model_kwargs") or {}
+    asked = {"dtype", "torch_dtype", "device_map"} & (given.keys() | (options.get("config_kwargs") or {}).keys())
+    dtype = None if asked else dtype_unasked(options.get("device"))
+    return given if dtype is None else {**given, "dtype": dtype}
 
 
 load_modules_of(SentenceTransformer, OWN_MODULES)

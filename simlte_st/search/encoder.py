@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
@@ -69,15 +70,27 @@ class Encoder:
             "normalized": True,
         }
 
-    def whole_digest(self) -> str:
-        """Return the digest of all weights, those of parts that the vectors do not depend on included."""
-        return self._digest(unused=True)
+    @property
+    def dtype(self) -> str:
+        """What the model computes in, such as ``"float32"``."""
+        return str(self.model.dtype).removeprefix("torch.")
 
-    def _digest(self, unused: bool = False) -> str:
-        own = weights_digest(self.model, unused)
+    def former_digests(self) -> Iterator[str]:
+        """Yield what earlier versions may have written for these weights.
+
+        They counted parts that no vector depends on, too, and weights of 16 bits as those of a checkpoint.
+        """
+        yield self._digest(unused=True)
+        sample = next(self.model.parameters())
+        for narrow in (torch.bfloat16, torch.float16):
+            if torch.equal(sample.to(narrow).to(sample.dtype), sample):
+                yield from (self._digest(unused, narrow) for unused in (False, True))
+
+    def _digest(self, unused: bool = False, narrow: torch.dtype | None = None) -> str:
+        own = weights_digest(self.model, unused, narrow)
         if self._queries is self.model:
             return own
-        return digest_of([own.encode(), weights_digest(self._queries, unused).encode()])
+        return digest_of([own.encode(), weights_digest(self._queries, unused, narrow).encode()])
 
     def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
         """Return runs of whole sentences, as many as the model reads at once; none where it reads the whole document.

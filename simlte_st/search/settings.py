@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from simlte_st.search.words import WORDS_FILE
 
 if TYPE_CHECKING:
     from simlte_st.search.encoder import Encoder
+
+logger = logging.getLogger(__name__)
 
 FORMAT = 2
 """Version of what is on disk."""
@@ -35,6 +38,7 @@ def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, 
             raise ConfigurationError(f"{folder} has just been made by another process.")
         store = Store.create(folder, encoder.dimension)
         settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts, "calibration": None}
+        settings["dtype"] = encoder.dtype
         settings["names"] = 1  # version of data/names.py
         write_json(folder / SETTINGS_FILE, settings)  # last: without it, a folder is not an index
     finally:
@@ -82,8 +86,9 @@ def load_encoder(folder: Path, settings: dict[str, Any], model: Any, device: str
             raise
         raise ModelError(f"{error} It is the model of {folder}: if it was moved, name it with model=.") from None
     identity = encoder.identity()
-    if settings.get("weights") != identity["weights"] and settings.get("weights") == encoder.whole_digest():
-        identity["weights"] = settings["weights"]  # earlier versions counted parts that no vector depends on, too
+    weights = str(settings.get("weights"))
+    if weights != identity["weights"] and weights in encoder.former_digests():
+        identity["weights"] = weights
     different = changes({name: settings.get(name) for name in identity}, identity)
     if different:
         raise ModelError(
@@ -91,4 +96,7 @@ def load_encoder(folder: Path, settings: dict[str, Any], model: Any, device: str
             f"({'; '.join(different.values())}): their vectors cannot be compared. Name the right one with model=, or "
             "make another index."
         )
+    if (made := settings.get("dtype", encoder.dtype)) != encoder.dtype:
+        said = "%s was made in %s, and its model computes in %s here: cosines differ by about 0.003."
+        logger.info(said, folder, made, encoder.dtype)
     return encoder

@@ -1,0 +1,218 @@
+"""Checkpoints of 16 bits compute in float32 on a CPU, wherever a model is named, unless something else is asked."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sentence_transformers
+import torch
+from sentence_transformers.base.modules import Dense, Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+from support import make_document, make_tokenizer
+from torch import nn
+from transformers import (
+    BertConfig,
+    BertModel,
+    Gemma3TextConfig,
+    Gemma3TextModel,
+    LlamaConfig,
+    LlamaModel,
+    PreTrainedModel,
+    T5Config,
+    T5EncoderModel,
+)
+
+from simlte_st.cli.main import main
+from simlte_st.errors import ResumeError
+from simlte_st.models import device
+from simlte_st.models.base import load_model
+from simlte_st.models.config import EncodeConfig
+from simlte_st.models.conversion import convert_base
+from simlte_st.models.device import dtype_unasked
+from simlte_st.models.encode import _open_parts, encode_documents
+from simlte_st.models.parts import weights_digest
+from simlte_st.models.sentence_transformer import SentenceTransformer
+from simlte_st.search import Index
+
+TEXTS = [make_document(number, sentences=1 + number) for number in range(8)]
+SIZES = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "vocab_size": 140,
+}
+ENCODERS: dict[str, Callable[[], PreTrainedModel]] = {
+    "bert": lambda: BertModel(BertConfig(**SIZES, max_position_embeddings=64)),
+    "llama": lambda: LlamaModel(LlamaConfig(**SIZES, max_position_embeddings=64)),
+    # Its scale is a buffer, which has fewer digits where the model is made in 16 bits.
+    "gemma": lambda: Gemma3TextModel(Gemma3TextConfig(**SIZES, head_dim=8, num_key_value_heads=2)),
+    "t5": lambda: T5EncoderModel(T5Config(vocab_size=140, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4)),
+}
+
+
+def write(folder: Path, name: str, dtype: torch.dtype = torch.bfloat16) -> tuple[Path, Path]:
+    """Write an encoder in 16 bits, and the same weights in 32."""
+    torch.manual_seed(1)
+    ENCODERS[name]().to(dtype).save_pretrained(folder / "raw")
+    make_tokenizer().save_pretrained(folder / "raw")
+    modules = [Transformer(str(folder / "raw"), model_kwargs={"dtype": dtype}), Pooling(32, "mean"), Dense(32, 20)]
+    modules = modules[: 2 if name == "bert" else 3]
+    model = sentence_transformers.SentenceTransformer(modules=modules, device="cpu").to(dtype)
+    for place, kind in (("narrow", dtype), ("wide", torch.float32)):
+        model.to(kind).save_pretrained(str(folder / place))
+    return folder / "narrow", folder / "wide"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return write(tmp_path_factory.mktemp("llama"), "llama")
+
+
+@pytest.fixture(scope="module")
+def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("docs") / "docs.jsonl"
+    rows = ({"id": f"d{n}", "text": make_document(n, sentences=9), "label": "ab"[n % 2]} for n in range(24))
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+@contextmanager
+def computed_dtypes() -> Iterator[set[torch.dtype]]:
+    """Note the dtypes that linear layers and embeddings of any model return inside the block."""
+    seen = set[torch.dtype]()
+
+    def note(module: nn.Module, inputs: Any, output: Any) -> None:
+        if isinstance(module, (nn.Linear, nn.Embedding)):
+            seen.add(output.dtype)
+
+    hook = nn.modules.module.register_module_forward_hook(note)
+    try:
+        yield seen
+    finally:
+        hook.remove()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("name", ENCODERS)
+def test_the_vectors_are_those_of_the_same_weights_in_32_bits(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
+    narrow, wide = write(tmp_path, name, dtype)
+    stock = sentence_transformers.SentenceTransformer(str(wide), device="cpu")
+    own, loaded = SentenceTransformer(str(narrow), device="cpu"), load_model(narrow, device="cpu").model
+    for model in (own, loaded):
+        assert {each.dtype for each in model.parameters()} == {torch.float32}
+        np.testing.assert_allclose(model.encode(TEXTS), stock.encode(TEXTS), rtol=0, atol=1e-5)
+    assert weights_digest(own) == weights_digest(loaded) == weights_digest(load_model(wide, device="cpu").model)
+
+
+@pytest.mark.parametrize("backbone", ["longformer", "chunk-mean"])
+def test_a_conversion_stores_what_the_base_does(backbone: str, tmp_path: Path) -> None:
+    narrow, wide = write(tmp_path, "bert")
+    for place in (narrow, wide):
+        convert_base(place, tmp_path / f"{place.name}-long", backbone=backbone, max_length=120)
+    kept = load_model(tmp_path / "narrow-long", dtype="auto", device="cpu").model
+    assert {each.dtype for each in kept.parameters()} == {torch.bfloat16}
+    longer = [load_model(tmp_path / f"{kind}-long", device="cpu").model for kind in ("narrow", "wide")]
+    assert {each.dtype for each in longer[0].parameters()} == {torch.float32}
+    np.testing.assert_allclose(*(model.encode(TEXTS) for model in longer), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "encode {model} {docs} --output {out}.parquet",
+        "index {model} {docs} --output {out}",
+        "evaluate {model} --data {docs} --label label --draws 2 --head logistic",
+        "compare {docs} {model}",
+        "train {docs} --base {model} --output {out} --max-steps 1 --held-out 0 --batch-size 8 --no-bf16",
+        "convert {model} --static --dimension 4 --output {out}",
+        "explore {model} {docs} --output {out}.html",
+    ],
+    ids=lambda line: line.split()[0],
+)
+def test_commands(
+    line: str, folders: tuple[Path, Path], docs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with computed_dtypes() as seen:
+        command = line.format(model=folders[0], docs=docs, out=tmp_path / "out")
+        assert main(shlex.split(f"{command} --device cpu --quiet")) == 0, capsys.readouterr().err
+    assert seen == {torch.float32}
+
+
+def test_what_is_asked_for_is_done(folders: tuple[Path, Path]) -> None:
+    name = str(folders[0])
+    for options in (
+        {"model_kwargs": {"dtype": torch.bfloat16}},
+        {"model_kwargs": {"torch_dtype": torch.bfloat16}},
+        {"model_kwargs": {"dtype": "auto"}},
+        {"config_kwargs": {"dtype": torch.bfloat16}, "model_kwargs": {"dtype": "auto"}},
+    ):
+        assert SentenceTransformer(name, device="cpu", **options).dtype is torch.bfloat16
+    other = SentenceTransformer(name, device="cpu", model_kwargs={"attn_implementation": "eager"})
+    assert (other.dtype, other[0].auto_model.config._attn_implementation) == (torch.float32, "eager")
+    for dtype in (torch.bfloat16, "auto"):
+        assert load_model(name, dtype=dtype, device="cpu").model.dtype is torch.bfloat16
+
+
+def test_a_gpu_computes_in_what_a_checkpoint_is_stored_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [dtype_unasked(each) for each in ("cpu", "cuda", "cuda:1", "mps")] == [torch.float32, None, None, None]
+    for found, expected in (("cpu", torch.float32), ("cuda", None)):
+        monkeypatch.setattr(device, "get_device_name", lambda name=found: name)
+        assert dtype_unasked(None) is expected
+    for several, expected in ((["cuda:0", "cuda:1"], "cuda:0"), (["cpu", "cpu"], "cpu"), (["cuda:0", "cpu"], "cpu")):
+        assert EncodeConfig(device=several).loading_device == expected
+
+
+def test_an_index_says_which_and_opens_with_the_other(
+    folders: tuple[Path, Path], docs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    narrow = load_model(folders[0], dtype="auto", device="cpu").model
+    indices = {"float32": folders[0], "bfloat16": narrow}  # the second as a GPU would make it
+    for dtype, model in indices.items():
+        Index.create(tmp_path / dtype, model, device="cpu").add(docs, progress=False)
+        assert json.loads((tmp_path / dtype / "settings.json").read_text())["dtype"] == dtype
+    queries = TEXTS[:4]
+    for dtype in indices:
+        with caplog.at_level("INFO", "simlte_st"), computed_dtypes() as seen:
+            index = Index.open(tmp_path / dtype, folders[0], device="cpu").load()
+            index.search(TEXTS[0], rerank=folders[0])
+            index.link(TEXTS[0])
+        assert index.encoder.dtype == "float32"
+        assert seen == {torch.float32}
+        assert ("made in bfloat16" in caplog.text) is (dtype == "bfloat16")
+        found = [[(hit.id, hit.cosine) for hit in index.search(text, mode="dense", top_k=3)] for text in queries]
+        if dtype == "float32":
+            expected = found
+    for mine, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose([cosine for _, cosine in mine], [cosine for _, cosine in theirs], atol=0.02)
+
+
+@pytest.mark.parametrize("unused", [False, True])
+def test_an_index_of_an_earlier_version_opens(
+    unused: bool, folders: tuple[Path, Path], docs: Path, tmp_path: Path
+) -> None:
+    """It counted the weights in the 16 bits in which they are stored."""
+    Index.create(tmp_path / "ix", folders[0], device="cpu").add(docs, progress=False)
+    path = tmp_path / "ix" / "settings.json"
+    settings = json.loads(path.read_text())
+    del settings["dtype"]
+    former = weights_digest(load_model(folders[0], device="cpu").model, unused, torch.bfloat16)
+    assert former != settings["weights"]
+    path.write_text(json.dumps({**settings, "weights": former}))
+    assert len(Index.open(tmp_path / "ix", device="cpu").search(TEXTS[0])) > 0
+
+
+def test_vectors_of_two_dtypes_are_not_joined(folders: tuple[Path, Path], docs: Path, tmp_path: Path) -> None:
+    output = tmp_path / "v.parquet"
+    narrow, wide = (load_model(folders[0], dtype=dtype, device="cpu").model for dtype in ("auto", None))
+    settings = {"normalize": False, "weights": weights_digest(narrow), "dtype": "torch.bfloat16"}
+    _open_parts(output, tmp_path / "v.parquet.parts", settings, resume=False, overwrite=False).release()
+    with pytest.raises(ResumeError, match=r"dtype: was 'torch\.bfloat16', is 'torch\.float32'"):
+        encode_documents(wide, docs, output, resume=True, progress=False)
