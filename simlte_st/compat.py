@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import inspect
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
@@ -133,25 +133,23 @@ def encodes_here(model: SentenceTransformer) -> bool:
     return model._compiled_call_impl is None and model._distributed_inference is None
 
 
-def default_prompt(model: SentenceTransformer) -> str:
-    """Return the prompt that ``encode`` uses by default, or an empty string."""
-    return model.prompts.get(model.default_prompt_name or "") or ""
-
-
-def document_prompt(model: SentenceTransformer) -> str:
-    """Return the model's prompt for documents, or its default prompt.
+def document_prompt_name(prompts: Mapping[str, str | None], default: str | None) -> str | None:
+    """Return the name of the prompt for documents among a model's prompts, or that of its default prompt.
 
     ``encode_document`` would use the prompt "document" even if that is empty and the prompt "passage" is not.
     """
-    named = (model.prompts.get(name) for name in DOCUMENT_PROMPTS)
-    return next((prompt for prompt in named if prompt), default_prompt(model))
+    return next((name for name in DOCUMENT_PROMPTS if prompts.get(name)), default)
+
+
+def document_prompt(model: SentenceTransformer) -> str:
+    """Return the prompt that stands before every document of this package, encoded or trained on; may be empty."""
+    return model.prompts.get(document_prompt_name(model.prompts, model.default_prompt_name) or "") or ""
 
 
 def query_prompt(model: SentenceTransformer) -> str:
     """Return the model's prompt for queries, or its default prompt unless that one is for documents."""
-    if model.default_prompt_name in DOCUMENT_PROMPTS:
-        return model.prompts.get("query") or ""
-    return model.prompts.get("query") or default_prompt(model)
+    default = None if model.default_prompt_name in DOCUMENT_PROMPTS else model.default_prompt_name
+    return model.prompts.get("query") or model.prompts.get(default or "") or ""
 
 
 def taken_tokens(model: SentenceTransformer, prompt: str) -> int:
@@ -164,11 +162,14 @@ def taken_tokens(model: SentenceTransformer, prompt: str) -> int:
 
 
 def view_budget(model: SentenceTransformer, prompt: str | None = None) -> int | None:
-    """Return how many tokens of a text itself the model reads, without special tokens and prompt; None for no limit."""
+    """Return how many tokens of a text itself the model reads, without special tokens and prompt; None for no limit.
+
+    The prompt is by default the one for documents.
+    """
     length = readable_length(model)
     if length is None:
         return None
-    return max(1, length - taken_tokens(model, default_prompt(model) if prompt is None else prompt))
+    return max(1, length - taken_tokens(model, document_prompt(model) if prompt is None else prompt))
 
 
 @contextmanager

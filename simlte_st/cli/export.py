@@ -8,7 +8,9 @@ from typing import Any
 
 from simlte_st.cli.arguments import add_arguments, print_result
 from simlte_st.cli.options import add_options, config_from
+from simlte_st.files import read_json
 from simlte_st.models.config import ExportConfig
+from simlte_st.models.names import encode_call
 
 
 def add_parser(subparsers: Any) -> None:
@@ -35,8 +37,10 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Export."""
     from simlte_st.models.export import export_onnx
+    from simlte_st.models.onnx_encoder import EXPORT_FILE
 
     made = export_onnx(arguments.model, arguments.output, config_from(arguments, ExportConfig))
+    call = encode_call(read_json(made.output / EXPORT_FILE))
     close = f"differ from the model's by at most {made.error:.1e} of their length"
     if made.int8_cosine is not None:
         close = f"have a cosine of at least {made.int8_cosine:.3f} with the model's"
@@ -44,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments,
         f"{arguments.model} was exported to {made.output}: {made.bytes / 2**20:,.0f} MiB. On made-up texts its vectors "
         f"{close}.\nUse it:\n\n    import simlte_st\n"
-        f'    vectors = simlte_st.load_onnx("{made.output}").encode(["A long document ...", "Another one ..."])\n\n'
+        f'    vectors = simlte_st.load_onnx("{made.output}").{call}\n\n'
         f"{made.output}/README.md shows how to use it without torch.",
         {"model": arguments.model, **asdict(made), "output": str(made.output)},
     )

@@ -17,12 +17,12 @@ from sentence_transformers.sentence_transformer.readers import InputExample
 from torch import nn
 from torch.utils.data import DataLoader
 
-from simlte_st.compat import view_budget
+from simlte_st.compat import document_prompt, view_budget
 from simlte_st.config import check_count
 from simlte_st.data.corpus import too_few_documents
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.documents import read_documents
-from simlte_st.data.drawing import View, draw_views
+from simlte_st.data.drawing import View, ViewPair, draw_views
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import estimate_tokens, segment_stream, tokenizer_counter
 from simlte_st.data.views import DocSplit
@@ -47,8 +47,9 @@ def docsplit_examples(
         view: How to draw; ``DocSplit()`` by default.
         seed: The run's seed.
         epoch: Another epoch gives other views of the same documents.
-        model: The model to train, which decides how many tokens fit a view. Without it no window of long documents is
-            chosen, and the tokenizer truncates the views.
+        model: The model to train, which decides how many tokens fit a view, and whose prompt for documents stands
+            before each: ``fit`` knows no prompts, so that an MLM loss masks its tokens too, and any pooling includes
+            them. Without a model no window of long documents is chosen, and the tokenizer truncates the views.
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
 
     Yields:
@@ -60,7 +61,7 @@ def docsplit_examples(
         EmptyCorpusError: There are no usable documents.
     """
     view = DocSplit() if view is None else view
-    budget = None if model is None else view_budget(model)
+    budget, prompt = (None, "") if model is None else (view_budget(model), document_prompt(model))
     left_out = made = 0
     for document in _segmented(documents, model, segmenter):
         pair = draw_views(document, view, seed=seed, epoch=epoch, budget=budget)
@@ -68,7 +69,7 @@ def docsplit_examples(
             left_out += 1
         else:
             made += 1
-            yield InputExample(guid=pair.id, texts=[pair.anchor, pair.positive])
+            yield _example(pair, prompt)
     if left_out:
         logger.warning("%d documents are too short for %r and were left out.", left_out, view)
     if not made:
@@ -98,7 +99,7 @@ def docsplit_objectives(
         batch_size: Documents in a batch.
         view: How to draw.
         seed: The run's seed.
-        model: The model to train.
+        model: The model to train, as there.
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
 
     Returns:
@@ -110,16 +111,20 @@ def docsplit_objectives(
     """
     check_count("epochs", epochs)
     view = DocSplit() if view is None else view
-    budget = None if model is None else view_budget(model)
+    budget, prompt = (None, "") if model is None else (view_budget(model), document_prompt(model))
     segmented = [document for document in _segmented(documents, model, segmenter) if view.accepts(document)]
     if len(segmented) < 2:
         raise EmptyCorpusError(too_few_documents(len(segmented)))
     objectives: list[tuple[DataLoader[InputExample], nn.Module]] = []
     for epoch in range(epochs):
         pairs = [draw_views(document, view, seed=seed, epoch=epoch, budget=budget) for document in segmented]
-        examples = [InputExample(guid=pair.id, texts=[pair.anchor, pair.positive]) for pair in pairs if pair]
+        examples = [_example(pair, prompt) for pair in pairs if pair]
         objectives.append((DataLoader(examples, batch_size=batch_size), loss))  # type: ignore[arg-type]
     return objectives
+
+
+def _example(pair: ViewPair, prompt: str) -> InputExample:
+    return InputExample(guid=pair.id, texts=[prompt + pair.anchor, prompt + pair.positive])
 
 
 def _segmented(

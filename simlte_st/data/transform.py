@@ -74,8 +74,9 @@ class DocSplitTransform:
 
     Args:
         view: How to draw the two views; ``DocSplit()`` by default.
-        model: The model to train, which decides how many tokens fit a view. Without it no window of long documents is
-            chosen, and the tokenizer truncates the views.
+        model: The model to train, which decides how many tokens fit a view, beside its prompt for documents: that one
+            is for ``prompts=`` of the training arguments. Without a model no window of long documents is chosen, and
+            the tokenizer truncates the views.
         seed: The run's seed.
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
 

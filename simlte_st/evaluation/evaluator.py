@@ -15,7 +15,7 @@ import sentence_transformers
 from numpy.typing import NDArray
 from sentence_transformers.sentence_transformer.evaluation import BaseEvaluator
 
-from simlte_st.compat import readable_tokens
+from simlte_st.compat import document_prompt, readable_tokens
 from simlte_st.config import check_count
 from simlte_st.models.loading import check_room
 from simlte_st.models.passes import TextReader
@@ -57,7 +57,10 @@ def encode_texts(
     batch_size: int = 32,
     **options: Any,
 ) -> NDArray[np.float32]:
-    """Encode with the frozen model, each text once, as fast as ``simlte encode`` does, whatever class the model has."""
+    """Encode with the frozen model, each text once, to the vectors that ``simlte encode`` makes, and as fast.
+
+    Unless ``prompt`` or ``prompt_name`` says otherwise, the model's prompt for documents stands before each text.
+    """
     with (
         reading_at_most(model, max_seq_length),
         progress_bar(bar_name, len(texts), unit="text", shown=show_progress_bar) as bar,
@@ -66,6 +69,8 @@ def encode_texts(
         if type(model) is sentence_transformers.SentenceTransformer:  # others have an encode of their own
             reader = TextReader(model, batch_size, texts)
             model, batch_size = reader.model, reader.batch_size
+        if options.get("prompt") is None and options.get("prompt_name") is None:
+            options["prompt"] = document_prompt(model)
         options |= {"batch_size": batch_size, "show_progress_bar": False, "convert_to_numpy": True}
         embeddings = model.encode(list(texts), **options)
     return np.asarray(embeddings, dtype=np.float32)
@@ -79,7 +84,7 @@ class EvaluatorSettings(TypedDict, total=False):
         batch_size: Texts encoded at once; 32 by default.
         max_seq_length: Tokens read of each text, special tokens included, or as many as the model can read where that
             is less; the model's own setting is put back afterwards. None, the default, keeps the model's own setting.
-        prompt_name: Name of the model's prompt that is put before each text; by default the model's own choice.
+        prompt_name: Name of the model's prompt that is put before each text; by default the one for documents.
         prompt: The prompt itself, instead of a name.
         truncate_dim: Leading dimensions of the embedding to use; None, the default, for the model's own setting.
         seed: Seed of all that the evaluator draws (bootstrap, few-shot examples, first weights); 0 by default.

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from simlte_st.models.names import HUB_BASE, PACKAGED_BASE, shown_base
+from simlte_st.models.names import HUB_BASE, PACKAGED_BASE, encode_call, settings_of, shown_base
 from simlte_st.models.registration import has_own_modules, is_own_architecture
 
 MODEL_ID = "sentence_transformers_model_id"
@@ -67,7 +67,7 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
         f"---\n{matter}---\n\n# {name}\n",
         f"{summary}\n\n- **Base model:** {link}\n",
         f'## Usage\n\n```bash\n{install}\n```\n\n```python\n{own}\nmodel = SentenceTransformer("{MODEL_ID}")\n'
-        'vectors = model.encode(["A long document ...", "Another one ..."])\n```\n',
+        f"vectors = model.{encode_call(settings_of(folder))}\n```\n",
         about.strip() + "\n",
         *([details] if details else []),
     ]
@@ -133,9 +133,9 @@ vectors = np.array([encode(text) for text in ["A long document ...", "Another on
 
 
 def export_card(
-    name: str, base: str, settings: dict[str, Any], of_prompt: int, error: float, int8_cosine: float | None
+    name: str, base: str, settings: dict[str, Any], prompt: str, of_prompt: int, error: float, int8_cosine: float | None
 ) -> str:
-    """Return the card of an exported model, with a script that uses it without torch and without this package."""
+    """Return the card of an exported model, with a script that encodes documents without torch and this package."""
     reads = "any number of" if settings["max_length"] is None else f"{settings['max_length']:,}"
     precision = (
         f"its weights are float32, and its vectors differ from the model's by at most {error:.1e} of their length"
@@ -155,18 +155,18 @@ With simlte_st, which encodes texts of similar length together:
 ```python
 import simlte_st  # pip install "simlte-st[onnx]"
 
-vectors = simlte_st.load_onnx("{name}").encode(["A long document ...", "Another one ..."])
+vectors = simlte_st.load_onnx("{name}").{encode_call(settings)}
 ```
 
 Anywhere else, without torch, in this folder:
 
 ```python
-{_script(settings, of_prompt)}```
+{_script(settings, prompt, of_prompt)}```
 """
 
 
-def _script(settings: dict[str, Any], of_prompt: int) -> str:
-    prompt, (graph, *heads) = settings["prompts"].get(settings["default_prompt_name"], ""), settings["graphs"]
+def _script(settings: dict[str, Any], prompt: str, of_prompt: int) -> str:
+    graph, *heads = settings["graphs"]
     start = _START.format(graph=graph) + (_SPECIAL_WORDS if settings["split_special_tokens"] else "")
     start += f'head = InferenceSession("{heads[0]}")\n' if heads else ""
     chunks = settings["chunks"]

@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 from filelock import FileLock
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.compat import document_prompt
 from simlte_st.config import configured
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
@@ -135,8 +134,7 @@ def encode_documents(
             if not part_files(folder):  # nothing to resume
                 shutil.rmtree(folder)
             raise
-        truncation = Truncation.of(model, prompt=document_prompt(model))
-        report = EncodingReport(0, int(model.get_embedding_dimension() or 0), truncation)
+        report = EncodingReport(0, int(model.get_embedding_dimension() or 0), Truncation.of(model))
         _join_parts(folder, output, report)
         return report
     finally:

@@ -20,6 +20,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
+from simlte_st.compat import document_prompt
 from simlte_st.config import configured
 from simlte_st.errors import ModelError
 from simlte_st.extras import require
@@ -125,8 +126,9 @@ def export_onnx(
             vectors, expected = _compare(path, loaded, texts)
             sizes = np.linalg.norm(vectors, axis=1) * np.linalg.norm(expected, axis=1)
             cosine = float(((vectors * expected).sum(1) / sizes).min())
-        prompt = settings["prompts"].get(settings["default_prompt_name"], "")
-        card = export_card(target.name, shown_base(name), settings, prompt_tokens(tokenizer, prompt), error, cosine)
+        prompt = document_prompt(loaded)
+        before = prompt_tokens(tokenizer, prompt)
+        card = export_card(target.name, shown_base(name), settings, prompt, before, error, cosine)
         (path / "README.md").write_text(card, encoding="utf-8")
         size = sum((path / file).stat().st_size for file in graphs)
     return Exported(target, settings["dimension"], size, error, cosine)

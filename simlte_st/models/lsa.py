@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
+from simlte_st.compat import document_prompt
 from simlte_st.config import configured
 from simlte_st.data.config import ReadConfig
 from simlte_st.data.documents import read_documents
@@ -123,9 +124,10 @@ def lengthened(
     model: SentenceTransformer, analysis: LatentSemanticAnalysis, texts: Sequence[str], vectors: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """Append an analysis to vectors that a model made before, without encoding again."""
-    parts = []
+    parts, prompt = [], document_prompt(model)
     for start in range(0, len(texts), 32):
         rows = slice(start, start + 32)
-        read = {**model.preprocess(list(texts[rows])), "sentence_embedding": torch.from_numpy(vectors[rows])}
+        read = model.preprocess(list(texts[rows]), prompt=prompt)
+        read = {**read, "sentence_embedding": torch.from_numpy(vectors[rows])}
         parts.append(analysis(read)["sentence_embedding"].numpy())
     return np.concatenate(parts)

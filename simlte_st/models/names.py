@@ -6,7 +6,9 @@ import hashlib
 import importlib.util
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from simlte_st.errors import ConfigurationError, ModelError, did_you_mean
 from simlte_st.extras import require
@@ -225,6 +227,22 @@ def usage_example(path: str | os.PathLike[str]) -> str:
         *first,
         f"from {package} import SentenceTransformer",
         f'model = SentenceTransformer("{shown}")',
-        'vectors = model.encode(["A long document ...", "Another one ..."])',
+        f"vectors = model.{encode_call(settings_of(folder))}",
     ]
     return "\n".join(f"    {line}" for line in lines)
+
+
+def encode_call(settings: Mapping[str, Any]) -> str:
+    """Return the call that encodes documents by a model's settings, naming the prompt for them if it is not default."""
+    from simlte_st.compat import document_prompt_name  # with torch, which help need not wait for
+
+    default = settings.get("default_prompt_name")
+    name = document_prompt_name(settings.get("prompts") or {}, default)
+    named = "" if name == default else f', prompt_name="{name}"'
+    return f'encode(["A long document ...", "Another one ..."]{named})'
+
+
+def settings_of(folder: Path) -> dict[str, Any]:
+    """Return what sentence-transformers saved about a model in its folder; empty without such a file."""
+    path = folder / "config_sentence_transformers.json"
+    return read_json(path) if path.is_file() else {}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.chunk_mean.convert import can_read_in_chunks
-from simlte_st.compat import checkpoint_name, default_prompt, readable_length, readable_tokens, taken_tokens
+from simlte_st.compat import checkpoint_name, document_prompt, readable_length, readable_tokens, taken_tokens
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.models.names import OWN_ENCODERS, name_of
 from simlte_st.models.static import is_static
@@ -167,5 +167,5 @@ def text_lengths(model: SentenceTransformer, texts: Sequence[str], prompt: str |
 
 
 def prompt_as_read(model: SentenceTransformer, prompt: str | None = None) -> str:
-    """Return a prompt, by default the model's default prompt, as its tokenizer sees it."""
-    return texts_as_read(model, [default_prompt(model) if prompt is None else prompt])[0]
+    """Return a prompt, by default the model's prompt for documents, as its tokenizer sees it."""
+    return texts_as_read(model, [document_prompt(model) if prompt is None else prompt])[0]

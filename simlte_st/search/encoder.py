@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.compat import document_prompt, query_prompt
+from simlte_st.compat import query_prompt
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import TokenCounter, segment_document
@@ -46,9 +46,8 @@ class Encoder:
             self.name = os.path.abspath(model) if os.path.isdir(model) else os.fspath(model)
             loaded = load_model(model, device=device)
             self.model, self._queries = loaded.model, loaded.other or loaded.model
-        self._prompt = document_prompt(self.model)
         self.budget = self.truncation().budget
-        self.count: TokenCounter = lambda texts: text_lengths(self.model, texts, self._prompt)
+        self.count: TokenCounter = lambda texts: text_lengths(self.model, texts)
         self.dimension = int(self.model.get_embedding_dimension() or 0)
         if (other := self._queries.get_embedding_dimension()) != self.dimension:
             raise ModelError(
@@ -58,7 +57,7 @@ class Encoder:
 
     def truncation(self) -> Truncation:
         """Return an empty count of what the model reads of documents."""
-        return Truncation.of(self.model, prompt=self._prompt)
+        return Truncation.of(self.model)
 
     def identity(self) -> dict[str, Any]:
         """Return everything that decides the vectors."""

@@ -11,6 +11,7 @@ from torch import nn
 from torch.nn import functional
 from transformers import TrainerCallback, TrainerState
 
+from simlte_st.compat import document_prompt
 from simlte_st.errors import TrainingDiverged
 
 REMEDY = "Use a lower learning rate (learning_rate=), a longer warm-up (warmup=), or float32 (bf16=False)."
@@ -55,7 +56,8 @@ class DivergenceCallback(TrainerCallback):
 
 def check_embeddings(model: SentenceTransformer, texts: Sequence[str]) -> None:
     """Check that the embeddings of a trained model are finite and not all the same."""
-    rows = model.encode(list(texts), show_progress_bar=False, convert_to_tensor=True).float()
+    prompt = document_prompt(model)
+    rows = model.encode(list(texts), prompt=prompt, show_progress_bar=False, convert_to_tensor=True).float()
     unit = functional.normalize(rows, dim=1)
     if not torch.isfinite(rows).all():
         what = "numbers in its embeddings are not finite"

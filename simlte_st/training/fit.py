@@ -26,7 +26,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from simlte_st.backbones.base import Backbone
 from simlte_st.backbones.registry import backbone_of
 from simlte_st.compat import (
-    default_prompt,
+    document_prompt,
     eager_attention,
     encoder_of,
     is_fused,
@@ -171,7 +171,7 @@ def set_up(run: TrainingRun) -> tuple[Batches, InterruptCallback, SentenceTransf
         # A checkpoint of a static model takes as long as ten steps.
         save_steps=config.save_steps or min(500, max(10, steps // (4 if run.static else 10))),
         save_total_limit=2,
-        prompts=default_prompt(model) or None,  # as encode puts before each text
+        prompts=document_prompt(model) or None,  # which encode and index put before each document
     )
     trainer = make_trainer(model, arguments, dataset, run.loss, callbacks)
     if run.static:
@@ -190,7 +190,7 @@ def make_batches(run: TrainingRun, dataset: Dataset) -> Batches:
     size = min(preset.batch_size, used)
     sampler: Callable[..., Any] = SeededBatchSampler if run.stream is None else OrderedBatchSampler
     if preset.batch_tokens is not None:
-        special = taken_tokens(run.model, default_prompt(run.model))
+        special = taken_tokens(run.model, document_prompt(run.model))
         sampler = ConfiguredBatchSampler(
             TokenBudgetBatchSampler,
             lengths=ViewLengths(dataset, run.views, special),

@@ -59,6 +59,20 @@ def test_the_texts_are_the_views_of_the_document(model: SentenceTransformer, doc
     assert examples_of(rows, view=view, seed=3, epoch=2, model=model) == expected
 
 
+def test_the_prompt_for_documents_stands_before_the_views_and_takes_its_room(
+    model: SentenceTransformer, documents: list[str]
+) -> None:
+    texts = [text * 3 for text in documents[:6]]
+    plain = examples_of(texts, model=model, seed=3)
+    model.prompts = {"query": "cis: ", "document": "", "passage": "ba bei bo: "}
+    made = examples_of(texts, model=model, seed=3)
+    [(loader, _)] = docsplit_objectives(texts, torch.nn.Identity(), model=model, seed=3, segmenter=PUNKT)
+    assert texts_by_id(loader.dataset) == made
+    assert all(view.startswith("ba bei bo: ") for own in made.values() for view in own)
+    words = [sum(len(view.split()) for own in each.values() for view in own) for each in (plain, made)]
+    assert words[1] - 3 * 2 * len(texts) < words[0], "views are drawn for what is left"
+
+
 def test_the_order_of_documents_changes_nothing_but_the_order(documents: list[str]) -> None:
     straight = examples_of(documents, seed=1, epoch=1)
     backwards = examples_of(documents[::-1], seed=1, epoch=1)

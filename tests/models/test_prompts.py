@@ -1,0 +1,193 @@
+"""A document is the same to every verb: all that measure, compare or train read it behind the prompt of encode."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+from support import make_document
+
+import simlte_st
+from simlte_st.cli.main import main
+from simlte_st.compat import view_budget
+from simlte_st.evaluation import bench, compare
+from simlte_st.evaluation.evaluator import encode_texts
+from simlte_st.losses.masking import TokenMasker
+from simlte_st.models.base import load_model
+from simlte_st.models.encode import encode_documents
+from simlte_st.models.lsa import lengthened
+from simlte_st.models.names import usage_example
+from simlte_st.models.truncation import Truncation
+from simlte_st.modules import LatentSemanticAnalysis
+from simlte_st.search import Index
+
+PROMPT = "ba bei bo bun: "  # four tokens and a colon
+
+
+@pytest.fixture(scope="module")
+def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("docs") / "docs.jsonl"
+    rows = ({"id": f"d{n}", "text": make_document(n), "label": "ab"[n % 2]} for n in range(60))
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def prompted(bert_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A base with E5's names of prompts: none is the default, and "document" is there and empty."""
+    return saved(bert_path, tmp_path_factory.mktemp("models") / "prompted")
+
+
+def saved(bert_path: Path, folder: Path, include_prompt: bool = True, **options: Any) -> Path:
+    options = {"prompts": {"query": "cis: ", "passage": PROMPT}, **options}
+    modules = [Transformer(str(bert_path)), Pooling(32, "mean", include_prompt=include_prompt)]
+    SentenceTransformer(modules=modules, device="cpu", **options).save_pretrained(str(folder))
+    return folder
+
+
+def texts_of(docs: Path) -> list[str]:
+    return [json.loads(line)["text"] for line in docs.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "encode {model} {docs} --output {out}.parquet",
+        "index {model} {docs} --output {out} --parts",
+        "compare {docs} {model}",
+        "evaluate {model} --data {docs} --base {model} --label label --draws 2 --head logistic",
+        "train {docs} --base {model} --output {out} --max-steps 2 --batch-size 8 --lsa 4",
+        "train {docs} --base {model} --output {out} --max-steps 2 --batch-size 8 --max-length base --held-out 0",
+    ],
+    ids=lambda command: " ".join(command.split()[:1] + command.split()[-1:]),
+)
+def test_every_verb_reads_documents_behind_the_prompt(
+    command: str, docs: Path, prompted: Path, static_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    tokenizer, seen = load_model(prompted).model.tokenizer, []
+    forward = SentenceTransformer.forward
+
+    def watched(self: SentenceTransformer, features: dict[str, Any], **options: Any) -> Any:
+        if "offsets" not in features:
+            ids = features["input_ids"]
+            # The others are texts of sentence-transformers' model card, and one that shows which weights are used.
+            seen.extend(ids[(ids != tokenizer.unk_token_id).all(1), 1:6].tolist())
+        return forward(self, features, **options)
+
+    monkeypatch.setattr(SentenceTransformer, "forward", watched)
+    for module in (compare, bench):
+        monkeypatch.setattr(module, "OWN_STATIC", str(static_path))
+    words = shlex.split(command.format(model=prompted, docs=docs, out=tmp_path / "out"))
+    assert main([*words, "--quiet"]) == 0, capsys.readouterr().err
+    assert len(seen) >= 16
+    prompt = tokenizer(PROMPT)["input_ids"][1:-1]
+    assert all(each == prompt for each in seen)
+
+
+@pytest.mark.parametrize("include_prompt", [True, False], ids=["pooled", "not pooled"])
+def test_what_is_measured_is_what_the_index_holds(
+    include_prompt: bool, docs: Path, bert_path: Path, tmp_path: Path
+) -> None:
+    model = load_model(saved(bert_path, tmp_path / "model", include_prompt)).model
+    texts = texts_of(docs)
+    encode_documents(model, docs, tmp_path / "v.parquet")
+    vectors = np.array(pq.read_table(tmp_path / "v.parquet")["vector"].to_pylist())
+    index = Index.create(tmp_path / "ix", model)
+    index.add(docs)
+    table = index.table().sort_by("id").to_pydict()
+    held = dict(zip(table["id"], table["vector"], strict=True))
+    measured = encode_texts(model, texts)
+    np.testing.assert_allclose(measured, vectors, atol=1e-5)
+    unit = measured / np.linalg.norm(measured, axis=1, keepdims=True)
+    np.testing.assert_allclose(unit, np.array([held[f"d{row}"] for row in range(len(texts))]), atol=1e-5)
+    assert not np.allclose(measured, model.encode(texts), atol=1e-3), "which have no prompt"
+    ours = simlte_st.SentenceTransformer(str(tmp_path / "model"), device="cpu")  # whose class has an encode of its own
+    np.testing.assert_allclose(encode_texts(ours, texts), vectors, atol=1e-5)
+
+
+def test_an_analysis_is_appended_to_the_vectors_that_encode_makes(docs: Path, prompted: Path) -> None:
+    model, texts = load_model(prompted).model, texts_of(docs)
+    analysis = LatentSemanticAnalysis.fit(model, texts, dimension=4)
+    found = lengthened(model, analysis, texts, encode_texts(model, texts))
+    model.append(analysis)
+    np.testing.assert_allclose(found, encode_texts(model, texts), atol=1e-5)
+
+
+def test_training_masks_no_prompt_and_keeps_it(
+    docs: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = saved(bert_path, tmp_path / "model", include_prompt=False)
+    prompt = load_model(model).model.tokenizer(PROMPT)["input_ids"][1:-1]
+    lengths, labels = [], []
+    call = TokenMasker.__call__
+
+    def watched(self: TokenMasker, features: dict[str, Any], draw: tuple[int, ...]) -> Any:
+        masked, targets = call(self, features, draw)
+        assert features["input_ids"][:, 1:6].tolist() == [prompt] * len(masked)
+        assert masked[:, 1:6].tolist() == [prompt] * len(masked)
+        lengths.append(int(features["attention_mask"].sum(1).max()))
+        labels.append(targets)
+        return masked, targets
+
+    monkeypatch.setattr(TokenMasker, "__call__", watched)
+    options: dict[str, Any] = {"mlm_weight": 0.5, "mlm_probability": 0.9, "max_length": "base", "batch_size": 8}
+    simlte_st.train(
+        docs,
+        tmp_path / "out",
+        base=model,
+        max_steps=3,
+        held_out=0.0,
+        progress=False,
+        preset="docsplit-tuned",
+        **options,
+    )
+    assert len(labels) >= 3
+    assert all((each[:, :6] == -100).all() and (each[:, 6:] != -100).any() for each in labels)
+    assert 50 < max(lengths) <= 64, "views fill what the prompt leaves of the model"
+    trained = load_model(tmp_path / "out").model
+    assert (trained.prompts["passage"], trained.default_prompt_name) == (PROMPT, None)
+    assert trained[1].include_prompt is False
+
+
+@pytest.mark.parametrize(
+    ("prompts", "default", "named"),
+    [
+        ({"passage": PROMPT}, None, "passage"),
+        ({"document": "title: none | text: ", "query": "q: "}, None, "document"),
+        ({"passage": PROMPT}, "passage", None),
+        ({"query": "q: "}, None, None),
+        ({"Clustering": "c: "}, "Clustering", None),
+        ({}, None, None),
+    ],
+)
+def test_what_is_said_of_a_models_use_makes_the_same_vectors(
+    prompts: dict[str, str], default: str | None, named: str | None, bert_path: Path, tmp_path: Path
+) -> None:
+    folder = saved(bert_path, tmp_path / "model", prompts=prompts, default_prompt_name=default)
+    lines = usage_example(folder).splitlines()
+    assert lines[-1].endswith("])" if named is None else f'], prompt_name="{named}")')
+    values: dict[str, Any] = {}
+    exec("\n".join(line.strip() for line in lines), values)
+    model = load_model(folder).model
+    np.testing.assert_allclose(
+        values["vectors"], encode_texts(model, ["A long document ...", "Another one ..."]), atol=1e-5
+    )
+
+
+def test_a_prompt_leaves_the_same_room_everywhere(prompted: Path) -> None:
+    model = load_model(prompted).model
+    assert view_budget(model) == Truncation.of(model).budget == 64 - 2 - 5
+    assert torch.equal(
+        model.preprocess(["bo " * 57], prompt=PROMPT)["input_ids"],
+        model.preprocess(["bo " * 99], prompt=PROMPT)["input_ids"],
+    )
