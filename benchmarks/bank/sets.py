@@ -107,6 +107,11 @@ def load_set(name: str, path: Path | None, train: int, held: int, sample: Sample
     documents = [document for document in documents if len(document.text.split()) >= 20]
     if sample is not None and sample.skewed:
         documents = _skewed(documents)
+    return divide(name, documents, train, held)
+
+
+def divide(name: str, documents: list[Document], train: int, held: int) -> BankSet:
+    """Divide labelled documents into halves, copies on one side, and draw a sample of each."""
     _, classes, counts = np.unique([document.label for document in documents], return_inverse=True, return_counts=True)
     usable = np.where(counts[classes] >= FEWEST, classes, -1).astype(np.int32)
     sides = stratified_split(usable, np.array([text_key(document.text) for document in documents]), 0.5, seed=0)

@@ -1,0 +1,147 @@
+"""Labelled documents in other languages, as public repositories carry them: read from clones, never kept here.
+
+A clone of each repository stands in one folder, under its own name; where it does not, the message has the command.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from simlte_st.data.document import Document
+from simlte_st.errors import DataError
+from simlte_st.files import home
+
+Labelled = Iterator[tuple[str, str]]
+"""Texts with their classes."""
+
+
+@dataclass(frozen=True)
+class LanguageSet:
+    """Labelled documents of one language.
+
+    Attributes:
+        language: Its ISO 639-1 code.
+        title: What the set is called.
+        repository: Where it is: ``OWNER/NAME`` on GitHub.
+        commit: The version that results are of.
+        licence: Under which terms.
+        read: Reads the clone.
+        digest: SHA-256 of texts and classes, its first 12 digits.
+        classes: How many of the largest classes are used; None for all.
+    """
+
+    language: str
+    title: str
+    repository: str
+    commit: str
+    licence: str
+    read: Callable[[Path], Labelled]
+    digest: str
+    classes: int | None = None
+
+    @property
+    def folder(self) -> str:
+        """The clone's name."""
+        return self.repository.split("/")[1]
+
+
+def load_language(name: str, clones: Path | None = None) -> list[Document]:
+    """Return the labelled documents of a set from the clone of its repository.
+
+    Raises:
+        DataError: There is no clone, or what it holds is another version.
+    """
+    known, root = LANGUAGES[name], clones or default_clones()
+    folder = root / known.folder
+    if not folder.is_dir():
+        raise DataError(
+            f"There is no {folder}. Get {known.title} (licence: {known.licence}) by: "
+            f"git clone https://github.com/{known.repository} {folder} && git -C {folder} checkout {known.commit}"
+        )
+    pairs = [(text, label) for text, label in known.read(folder) if text.strip()]
+    digest = hashlib.sha256("\0".join(part for pair in pairs for part in pair).encode()).hexdigest()[:12]
+    if digest != known.digest:
+        raise DataError(
+            f"{folder} holds {len(pairs):,} documents of digest {digest}, not {known.digest}: check out the commit "
+            f"{known.commit}."
+        )
+    if known.classes is not None:
+        counts = Counter(label for _, label in pairs)
+        largest = sorted(counts, key=lambda label: (-counts[label], label))[: known.classes]
+        pairs = [pair for pair in pairs if pair[1] in largest]
+    return [Document(f"{name} {number}", text, label=label) for number, (text, label) in enumerate(pairs)]
+
+
+def default_clones() -> Path:
+    """Return where clones are looked for: in the user's cache."""
+    return home() / "benchmarks" / "clones"
+
+
+def _german(folder: Path) -> Labelled:
+    with (folder / "test.csv").open(encoding="utf-8", newline="") as file:
+        for label, text in csv.reader(file, delimiter=";", quotechar="'"):
+            yield text, label
+
+
+def _masakhane(language: str) -> Callable[[Path], Labelled]:
+    def read(folder: Path) -> Labelled:
+        for part in ("test", "dev"):
+            with (folder / "data" / language / f"{part}.tsv").open(encoding="utf-8", newline="") as file:
+                for row in csv.DictReader(file, delimiter="\t"):
+                    yield f"{row['headline']}\n\n{row['text']}", row["category"]
+
+    return read
+
+
+def _japanese(folder: Path) -> Labelled:
+    """Read a file an article, behind two lines with its address and its date; the title is the next."""
+    for path in sorted((folder / "experiments" / "text").glob("*/*-*.txt")):
+        yield path.read_text(encoding="utf-8").split("\n", 2)[2], path.parent.name
+
+
+def _chinese(folder: Path) -> Labelled:
+    for part in ("train_few_all", "dev_few_all", "test_public"):
+        with (folder / "datasets" / "csldcp" / f"{part}.json").open(encoding="utf-8") as file:
+            for line in file:
+                row = json.loads(line)
+                yield row["content"], row["label"]
+
+
+def _arabic(folder: Path) -> Labelled:
+    """Read the seven classes of SANAD; the repository has two of its own besides."""
+    for label in ("Culture", "Finance", "Medical", "Politics", "Religion", "Sports", "Tech"):
+        for path in sorted((folder / "dataset" / label).glob("0*.txt")):
+            yield path.read_text(encoding="utf-8"), label
+
+
+_MASAKHANE = ("masakhane-io/masakhane-news", "819be052e79e0a600e0ed4a7356594681cb5c4f3", "AFL-3.0")
+
+LANGUAGES = {
+    "German": LanguageSet(
+        "de", "10kGNAD, its test articles of Der Standard", "tblock/10kGNAD",
+        "da845fe4a16f02a8de10903ffbc636d1c8d21862", "CC BY-NC-SA 4.0", _german, "8840c8d26d67",
+    ),
+    "French": LanguageSet("fr", "MasakhaNEWS, French (BBC Afrique)", *_MASAKHANE, _masakhane("fra"), "7f46169b9407"),
+    "Swahili": LanguageSet("sw", "MasakhaNEWS, Swahili (BBC Swahili)", *_MASAKHANE, _masakhane("swa"), "2b18ce5795ca"),
+    "Amharic": LanguageSet("am", "MasakhaNEWS, Amharic (BBC Amharic)", *_MASAKHANE, _masakhane("amh"), "a2c24d47fb6d"),
+    "English": LanguageSet("en", "MasakhaNEWS, English (BBC)", *_MASAKHANE, _masakhane("eng"), "7efcdc524d35"),
+    "Japanese": LanguageSet(
+        "ja", "livedoor news corpus", "jkatsuta/18_4q_doc2vec", "2bd5f73aa53b7ff81e1e08429eb91d080a09f3cd",
+        "CC BY-ND 2.1 JP", _japanese, "9ea55672aa2a",
+    ),
+    "Chinese": LanguageSet(
+        "zh", "CSLDCP of FewCLUE, abstracts by discipline", "CLUEbenchmark/FewCLUE",
+        "62a02c6f31cf32814cfe522f78ef088228840f8d", "none stated; for research", _chinese, "6d1d59a6c67e", 12,
+    ),
+    "Arabic": LanguageSet(
+        "ar", "SANAD (Al-Khaleej), without punctuation", "aizen991/arabic-Text-classification",
+        "0953f302f1992c417a2446ffaf9928487ac6a802", "CC BY 4.0 (SANAD)", _arabic, "6ec33d7e71f6",
+    ),
+}  # fmt: skip
+"""Every set by the name of its language."""
