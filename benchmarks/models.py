@@ -289,7 +289,11 @@ def tfidf_rows(texts: Sequence[str]) -> np.ndarray:
 
     A classifier with an L2 penalty sees inner products only, which that does not change, and is done sooner.
     """
-    rows = fit_tfidf(texts).transform(texts).toarray()
+    return rotated(fit_tfidf(texts).transform(texts).toarray())
+
+
+def rotated(rows: np.ndarray) -> np.ndarray:
+    """Return rows in as few dimensions as there are of them, float32, with the same inner products."""
     left, sizes, _ = np.linalg.svd(rows, full_matrices=False)
     return np.asarray(left * sizes, dtype=np.float32)
 

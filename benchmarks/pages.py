@@ -27,6 +27,7 @@ PAGES = {
     "index_links": "benchmarks.index_links",
     "index_rerank": "benchmarks.index_rerank",
     "index_scale": "benchmarks.index_scale",
+    "languages": "benchmarks.languages_page",
     "longformer": "benchmarks.longformer",
     "longformer_lengths": "benchmarks.longformer_lengths",
     "lsa": "benchmarks.lsa",
