@@ -14,6 +14,7 @@ class AddOverrides(TypedDict, total=False):
     engine: typing.Literal["local", "ray"]
     actors: int | None
     address: str | None
+    language: str | None
     batch_size: int
     columns: collections.abc.Sequence[str] | None
     dates: collections.abc.Sequence[str] | None
@@ -88,6 +89,9 @@ class ExploreOverrides(TypedDict, total=False):
 class ExportOverrides(TypedDict, total=False):
     overwrite: bool
     int8: bool
+
+class LanguageOverrides(TypedDict, total=False):
+    language: str | None
 
 class LinkOverrides(TypedDict, total=False):
     top_k: int | None

@@ -46,12 +46,12 @@ MUTANTS = [
         "if kind in backbone.replaces", "if kind == backbone.model_type",
     ),
     (
-        "simlte_st/search/query.py", "search/test_analyzer.py",
+        "simlte_st/search/query.py", "search/test_analysis.py",
         "for name in exact_matches(by_text):", "for name in []:",
     ),
     (
-        "simlte_st/data/analyzer.py", "search/test_analyzer.py",
-        "return content or terms", "return content",
+        "simlte_st/data/analyzer.py", "data/test_analyzer.py",
+        "for piece in content or pieces", "for piece in content",
     ),
     (
         "simlte_st/search/add.py", "search/test_add.py",

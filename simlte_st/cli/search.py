@@ -143,7 +143,9 @@ def _table(hits: Hits, arguments: argparse.Namespace, index: Index, query: str) 
     for hit, document in zip(hits, documents, strict=True):
         values = [f"{name}: {hit.metadata[name]}" for name in arguments.show or () if hit.metadata[name] is not None]
         heads.append(title_of(hit.metadata.get(column or ""), document.text))
-        below.append([" · ".join(values)] * bool(values) + [snippet(hit.passage or document.text, query)])
+        below.append(
+            [" · ".join(values)] * bool(values) + [snippet(hit.passage or document.text, query, index.languages)]
+        )
     yield from table_lines(hits, heads, below, terminal_width())
 
 

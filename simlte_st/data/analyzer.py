@@ -1,54 +1,59 @@
-"""The analyzer of the full-text search: texts to terms, by the same rules in documents, queries and explanations."""
+"""The analyzer: texts to words, and words to the terms that they are compared by.
+
+By its rules documents are searched, explained, compared by TF-IDF and BM25, named, and told from their duplicates.
+"""
 
 from __future__ import annotations
 
 import functools
 import unicodedata
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import regex
-from nltk.stem.snowball import SnowballStemmer
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+import Stemmer
 
-_CHARACTER = r"[\p{L}\p{M}\p{N}\p{Pc}\u00ad\u200b-\u200d\u2060]"
+from simlte_st.data.languages import UNSPACED, is_latin, most_stop_words, stemmer, stop_words
+
+ANALYZER: dict[str, Any] = {"version": 2, "snowball": Stemmer.version()}
+"""What the terms of an index were made by."""
+
+_CHARACTER = r"[\p{L}\p{M}\p{N}\p{Pc}\p{Default_Ignorable_Code_Point}]"
+_NUMBER = r"(?<=\p{N})[,:\u066b\u066c](?=\p{N})"
+_PICTURE = r"\p{RI}\p{RI}|[\p{Extended_Pictographic}--[\u0000-\u21ff\u3030\u303d\u3297\u3299]]"
 WORD = regex.compile(
     # Letters, digits and their marks; what stands between two of them may join them: node.js, 10.17.3.9, 12,500.75,
-    # don't, INV-2024-17, 10:30, name@example.com.
-    rf"{_CHARACTER}+(?:(?:[.@'\u2019\u00b7]|[-/](?=\S{{0,40}}\p{{N}})|(?<=\p{{N}})[,:](?=\p{{N}})){_CHARACTER}+)*"
+    # don't, INV-2024-17, 10:30, name@example.com. Signs that make another word of it: .NET, C++, C#. Emoji.
+    rf"(?V1)(?:(?<![^\s(\[{{/\"'\u201c\u2018])\.(?=\p{{L}}{{2}}))?"
+    rf"{_CHARACTER}+(?:(?:[.@'\u2019\u00b7]|[-/](?=\S{{0,40}}\p{{N}})|{_NUMBER}){_CHARACTER}+)*"
+    rf"(?:(?<=\p{{L}})(?:\+\+(?![\p{{L}}+])|[+#](?![\p{{L}}\p{{N}}+#])))?|{_PICTURE}"
 )
 """A word of a text, or several that are joined."""
 
 PLAIN = regex.compile(r"[\p{L}\p{M}]+")
 """A term of letters and their marks alone."""
 
-_PART = regex.compile(rf"{_CHARACTER}+")
-_INVISIBLE = regex.compile(r"[\u00ad\u200b-\u200d\u2060]+")
-_UNSPACED = regex.compile(
-    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tai_Tham}\p{Javanese}\p{Balinese}"
-    r"\u30fc\u3005]+"
+_PART = regex.compile(  # a zero-width non-joiner stands between the parts of Persian words
+    rf"(?V1)(?P<unspaced>[{UNSPACED}]+)|(?P<hangul>\p{{Hangul}}+)"
+    rf"|(?:[{_CHARACTER}--[\u200c{UNSPACED}\p{{Hangul}}]]|(?<!\p{{Arabic}})\u200c)+"
 )
-"""Runs of scripts that do not write spaces between words."""
-
+_UNIT = regex.compile(rf"[{UNSPACED}]\p{{M}}*")
 _ENDINGS = frozenset(("d", "ll", "m", "re", "s", "t", "ve"))  # after an apostrophe: no words
 
 _REMEMBERED = 64  # characters of words whose terms are kept in memory
 _LONGEST_RUN = 12  # characters of a script without spaces: longer runs are sentences, and no terms
 
+_CHANGED = regex.compile(  # what is not seen, vowel signs that are mostly not written, kashida, digits of other scripts
+    r"\p{Default_Ignorable_Code_Point}|[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640"
+    r"\u064b-\u0652\u0656-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0730-\u074a\u08ca-\u08ff]"
+    r"|\u20e3|(?![0-9])\p{Nd}"
+)
+_SIGNS = str.maketrans({"\u2019": "'", "\u02bc": "'", "\u066b": ".", "\u066c": ","})
 _ACCENTS = regex.compile(r"[\u0300-\u036f]+")
 _LETTERS = str.maketrans({"đ": "d", "ð": "d", "ø": "o", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ħ": "h"})
-_stemmer = SnowballStemmer("english")
-
-CONTENT_WORDS = frozenset((
-    "amount", "bill", "bottom", "call", "cry", "describe", "detail", "eight", "eleven", "empty", "fifteen",
-    "fifty", "fill", "fire", "five", "forty", "four", "front", "full", "hundred", "interest", "mill", "mine",
-    "name", "nine", "part", "serious", "show", "side", "sincere", "six", "sixty", "system", "ten", "thick",
-    "thin", "third", "three", "top", "twelve", "twenty", "two",
-))  # fmt: skip
-"""Words on scikit-learn's list of English stop words that people search for."""
-
-STOP_WORDS = ENGLISH_STOP_WORDS - CONTENT_WORDS
-"""Words that are left out of a query that has other words."""
+_DEVANAGARI = regex.compile(r"[\u0900-\u097f]")
+_NASAL = regex.compile("[\u0919\u091e\u0923\u0928\u092e]\u094d(?=[\u0915-\u0939])|\u0901")  # each written as \u0902
 
 
 class Term(NamedTuple):
@@ -58,58 +63,149 @@ class Term(NamedTuple):
     word: str
 
 
-def terms_of(text: str) -> Iterator[Term]:
-    """Cut a text into terms, in order.
+def normal(text: str) -> str:
+    """Return a text in lower case and without what makes no other word.
+
+    That is its width, invisible characters, vowel signs and kashida where they are mostly not written, and the script
+    of its digits. Accents stay.
+    """
+    if text.isascii():
+        return text.lower()
+    lower = unicodedata.normalize("NFKC", text).casefold()
+    plain = _CHANGED.sub(lambda sign: str(unicodedata.decimal(sign[0], "")), lower)
+    return unicodedata.normalize("NFKC", plain).translate(_SIGNS)
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in their normal form, in order.
+
+    Joined words are cut at what joins them. In scripts without spaces each character with its marks is a word, as word
+    boundaries depend on the context.
+    """
+    return [word for chunk in text.split() for word in _words_of_chunk(chunk)]
+
+
+def terms_of(text: str, language: str) -> Iterator[Term]:
+    """Return the terms of a text in a language, in order.
 
     A joined word is a term, and so is each of its parts: "node.js" is found by itself, by "node" and by "js". In
-    scripts without spaces each character is a term and so is each pair of neighbours, as word boundaries depend on
-    the context.
+    scripts without spaces each character is a term and so is each pair of neighbours; of Korean words, which take their
+    particles with them, each pair of syllables is.
     """
+    for chunk in text.split():
+        yield from _remembered(chunk, language) if len(chunk) <= _REMEMBERED else _terms_of_chunk(chunk, language)
+
+
+def terms_at(text: str, languages: Sequence[str]) -> Iterator[tuple[int, int, set[str]]]:
+    """Return where each word of a text begins and ends, and its terms in some languages."""
     for match in WORD.finditer(text):
-        word = match[0]
-        yield from _remembered(word) if len(word) <= _REMEMBERED else _terms_of_word(word)
+        yield *match.span(), {each.term for language in languages for each in terms_of(match[0], language)}
 
 
-def _terms_of_word(word: str) -> tuple[Term, ...]:
-    return tuple(Term(term, piece) for piece in _pieces(word) if (term := _folded(piece)))
+def _terms_of_chunk(chunk: str, language: str) -> tuple[Term, ...]:
+    pieces = (piece for word in WORD.findall(_composed(chunk)) for piece in _pieces(word))
+    return tuple(Term(term, piece) for piece in pieces if (term := term_of(piece, language)))
 
 
-_remembered = functools.lru_cache(1 << 17)(_terms_of_word)
+_remembered = functools.lru_cache(1 << 17)(_terms_of_chunk)
+
+
+@functools.lru_cache(1 << 16)
+def _words_of_chunk(chunk: str) -> tuple[str, ...]:
+    return tuple(
+        plain
+        for word in WORD.findall(_composed(chunk))
+        for piece in (_UNIT.findall(part) if kind == "unspaced" else [part] for kind, part in _parts(word))
+        for each in piece
+        if (plain := normal(each))
+    )
+
+
+def _composed(chunk: str) -> str:
+    return chunk if chunk.isascii() else unicodedata.normalize("NFKC", chunk)
+
+
+def _parts(word: str) -> list[tuple[str | None, str]]:
+    """Return the parts of a word, each with its kind; a word with signs, or an emoji, is one."""
+    parts = [(match.lastgroup, match[0]) for match in _PART.finditer(word)]
+    return [(None, word)] if not parts or word[0] == "." or word[-1] in "+#" else parts
 
 
 def _pieces(word: str) -> Iterator[str]:
-    """Return a word, its parts if it is a joined one, and the characters and pairs of scripts without spaces."""
-    runs = _UNSPACED.findall(unicodedata.normalize("NFKC", _INVISIBLE.sub("", word)))
-    if all(len(run) <= _LONGEST_RUN for run in runs):
-        yield word
+    """Return what a word is found by: itself, its parts, and the characters and pairs of scripts without spaces."""
     parts = list(_PART.finditer(word))
-    if len(parts) > 1:
-        for part in parts:
-            if word[: part.start()][-1:] not in ("'", "\u2019") or part[0] not in _ENDINGS:
-                yield part[0]
-    for run in runs:
-        if run != word or len(run) > 1:
-            yield from run
+    if all(part.lastgroup != "unspaced" or len(part[0]) <= _LONGEST_RUN for part in parts):
+        yield word
+    for part in parts:
+        run = part[0]
+        if part.lastgroup == "unspaced":
+            units = _UNIT.findall(run)
+            if run != word or len(units) > 1:
+                yield from units
+                yield from map("".join, pairwise(units))
+            continue
+        if run == word or (len(run) == 1 and word[-1] in "+#"):
+            pass  # "C" is not what "C++" is about
+        elif word[: part.start()][-1:] not in ("'", "\u2019") or run not in _ENDINGS:
+            yield run
+        if part.lastgroup == "hangul" and len(run) > 2:
             yield from (run[start : start + 2] for start in range(len(run) - 1))
 
 
-def content_terms(text: str) -> list[Term]:
+def content_terms(text: str, languages: Sequence[str]) -> list[Term]:
     """Return the terms of a query without stop words; all of them where it has nothing but stop words.
 
-    A word in capitals, in a query that is not all in capitals, is not a stop word: US, IT, WHO.
+    In an index of several languages a word is stemmed in each, but in a query of some length only in those that most
+    of its stop words are of. A word in capitals, in a query that is not all in capitals, is not a stop word: US, IT,
+    WHO.
+
+    Args:
+        text: The query.
+        languages: The languages of the index.
     """
-    terms = list(terms_of(text))
+    pieces = [each.word for each in terms_of(text, languages[0])]
+    own = most_stop_words([normal(piece) for piece in pieces], languages)
+    shouted = text.isupper()
     content = [
-        each
-        for each in terms
-        if each.word.lower() not in STOP_WORDS or (len(each.word) > 1 and each.word.isupper() and not text.isupper())
+        piece
+        for piece in pieces
+        if (len(piece) > 1 and piece.isupper() and not shouted) or not any(is_stop_word(piece, each) for each in own)
     ]
-    return content or terms
+    stemmed = own if len(pieces) > _SHORT else languages
+    return [
+        Term(term, piece)
+        for piece in content or pieces
+        for term in dict.fromkeys(term_of(piece, each) for each in stemmed)
+    ]
+
+
+_SHORT = 20  # words of a query that may not tell their language
+
+
+def is_stop_word(word: str, language: str) -> bool:
+    """Return whether a word is a stop word of a language."""
+    plain, listed = normal(word), stop_words(language)
+    return plain in listed or (language == "el" and _ACCENTS.sub("", unicodedata.normalize("NFD", plain)) in listed)
+
+
+def term_of(word: str, language: str) -> str:
+    """Return the term of a word: words that differ in case, accents, width or endings share one."""
+    if language == "tr":
+        word = word.replace("I", "ı").replace("İ", "i")
+    plain = normal(word)
+    if not PLAIN.fullmatch(plain):
+        return "_".join(_folded(plain).removesuffix("'s").split())
+    folded = _folded(plain)
+    if folded.isascii() and (language == "en" or not is_latin(language)):
+        return stemmer("en")(folded)
+    return _folded(stemmer(language)(plain))  # stemmed first: accents tell endings apart
 
 
 def _folded(word: str) -> str:
-    """Return the term of a word: words that differ in case, accents, width or English endings share one."""
-    lower = unicodedata.normalize("NFKD", _INVISIBLE.sub("", word).casefold())
-    plain = unicodedata.normalize("NFKC", _ACCENTS.sub("", lower)).casefold().translate(_LETTERS).replace("\u2019", "'")
-    stem: str = _stemmer.stem(plain) if plain.isascii() and plain.isalpha() else plain.removesuffix("'s")
-    return "_".join(stem.split())
+    """Return a word without accents, and with what Hindi spells in two ways in one of them."""
+    if word.isascii():
+        return word
+    plain = unicodedata.normalize("NFKC", _ACCENTS.sub("", unicodedata.normalize("NFKD", word)))
+    if _DEVANAGARI.search(plain):
+        plain = _NASAL.sub("\u0902", unicodedata.normalize("NFD", plain).replace("\u093c", ""))
+    return plain.casefold().translate(_LETTERS)

@@ -44,6 +44,25 @@ class SourceConfig(ReadConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LanguageConfig(Config):
+    """The language that documents are in."""
+
+    language: str | None = setting(
+        None,
+        "ISO 639-1 code of the documents' language, by whose endings and stop words they are compared",
+        metavar="CODE",
+        default_help="found in the documents",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.language is not None:
+            from simlte_st.data.languages import check_language
+
+            check_language(self.language)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SimilarityConfig(Config):
     """Which documents count as near-duplicates."""
 

@@ -79,4 +79,4 @@ def _heaviest(terms: NDArray[np.str_], weights: NDArray[np.float64]) -> list[str
 
 
 def _stems(term: str) -> set[str]:
-    return {each.term for word in term.split() for each in islice(terms_of(word), 1)}
+    return {each.term for word in term.split() for each in islice(terms_of(word, "en"), 1)}

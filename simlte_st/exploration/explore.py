@@ -22,7 +22,6 @@ from simlte_st.exploration.layout import lay_out, nearest_documents
 from simlte_st.exploration.outliers import find_outliers
 from simlte_st.exploration.page import Exploration, page_of
 from simlte_st.exploration.topics import Stability, compare_topics, find_topics
-from simlte_st.extras import require
 from simlte_st.files import atomic_path, check_apart, check_new, check_place
 from simlte_st.search import Index
 from simlte_st.search.encoder import Model
@@ -152,7 +151,6 @@ def _check_output(output: str | os.PathLike[str], documents: Any, overwrite: boo
         check_place(path)
         check_new(path, overwrite and path.is_file())
     bokeh("bokeh")
-    require("py3langid", "explore", "finding documents in another language")
     return page
 
 

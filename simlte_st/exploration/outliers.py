@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simlte_st.data.document import count_words
-from simlte_st.extras import require
+from simlte_st.data.languages import identify_language
 
 SHOWN = 10
 """Documents of a kind that are listed."""
@@ -41,7 +41,7 @@ def find_outliers(texts: Sequence[str], cosines: NDArray[np.float32]) -> list[Ou
     means = cosines.mean(axis=1)
     words = np.array([count_words(text) for text in texts])
     order = np.argsort(words, kind="stable").tolist()
-    languages = find_languages(texts)
+    languages = list(map(identify_language, texts))
     usual = Counter(language for language, _ in languages).most_common(1)[0][0]
     other = [row for row, (language, likely) in enumerate(languages) if language != usual and likely >= _LIKELY]
     other.sort(key=lambda row: -languages[row][1])
@@ -73,18 +73,6 @@ def find_outliers(texts: Sequence[str], cosines: NDArray[np.float32]) -> list[Ou
             len(empty),
         ),
     ]
-
-
-def find_languages(texts: Sequence[str]) -> list[tuple[str, float]]:
-    """Return the ISO 639 code of each text's language and its probability, from the beginning of the text.
-
-    References:
-        Lui and Baldwin, "langid.py: An Off-the-shelf Language Identification Tool", 2012; the package is py3langid.
-    """
-    langid = require("py3langid.langid", "explore", "finding documents in another language")
-    identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
-    found = (identifier.classify(text[:_READ]) for text in texts)
-    return [(language, float(probability)) for language, probability in found]
 
 
 def emptiness(text: str) -> str:

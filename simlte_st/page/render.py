@@ -9,12 +9,12 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import islice
 from typing import Any
 
-from simlte_st.data.analyzer import WORD, terms_of
+from simlte_st.data.analyzer import terms_at, terms_of
 from simlte_st.search import Hit
 from simlte_st.search.hits import shortened
 
@@ -34,14 +34,19 @@ _HARMLESS = re.compile(r"[+\-@][\w.,:/-]*(?:e\+\d+)?", re.ASCII | re.IGNORECASE)
 _ADDRESS = re.compile(r"https?://[^\s<>\"']+")
 
 
-def highlighted(text: str, sentences: Iterable[str] = (), words: Iterable[str] = ()) -> str:
-    """Return a text as HTML, with sentences and words marked."""
-    known = frozenset(each.term for word in words for each in islice(terms_of(word), 1))
+def highlighted(
+    text: str, sentences: Iterable[str] = (), words: Sequence[str] = (), languages: Sequence[str] = ()
+) -> str:
+    """Return a text as HTML, with sentences and words marked; words in the languages of the index."""
+    known = {each.term for language in languages for word in words for each in islice(terms_of(word, language), 1)}
     html, done = [], 0
     for start, end in _spans(text, sentences):
-        html += [*_marked(text[done:start], known), "<mark>", *_marked(text[start:end], known), "</mark>"]
+        html += [
+            _marked(text[done:start], known, languages),
+            f"<mark>{_marked(text[start:end], known, languages)}</mark>",
+        ]
         done = end
-    return "".join([*html, *_marked(text[done:], known)])
+    return "".join([*html, _marked(text[done:], known, languages)])
 
 
 def _spans(text: str, sentences: Iterable[str]) -> list[tuple[int, int]]:
@@ -57,14 +62,13 @@ def _spans(text: str, sentences: Iterable[str]) -> list[tuple[int, int]]:
     return spans
 
 
-def _marked(text: str, terms: frozenset[str]) -> Iterator[str]:
-    done = 0
-    for match in WORD.finditer(text):
-        yield escape(text[done : match.start()])
-        marked = any(each.term in terms for each in terms_of(match[0]))
-        yield f"<b>{escape(match[0])}</b>" if marked else escape(match[0])
-        done = match.end()
-    yield escape(text[done:])
+def _marked(text: str, known: set[str], languages: Sequence[str]) -> str:
+    html, done = "", 0
+    for start, end, terms in terms_at(text, languages) if known else ():
+        if terms & known:
+            html += f"{escape(text[done:start])}<b>{escape(text[start:end])}</b>"
+            done = end
+    return html + escape(text[done:])
 
 
 def described(values: Mapping[str, Any], columns: Iterable[str] | None = None) -> str:
@@ -84,8 +88,18 @@ def as_label(text: str) -> str:
     return _SIGN.sub(r"\\\g<0>", text)
 
 
-def hit_html(hit: Hit, rank: int, weak: float = -1.0, columns: Iterable[str] | None = None, wait: bool = False) -> str:
-    """Return a hit as HTML, but for its title: id, scores, metadata, beginning or best passage, reasons."""
+def hit_html(
+    hit: Hit,
+    rank: int,
+    languages: Sequence[str],
+    weak: float = -1.0,
+    columns: Iterable[str] | None = None,
+    wait: bool = False,
+) -> str:
+    """Return a hit as HTML, but for its title: id, scores, metadata, beginning or best passage, reasons.
+
+    ``languages`` are those of the index.
+    """
     words = [word for word, _ in hit.words]
     is_weak = hit.cosine is not None and hit.cosine < weak and hit.score < 1  # 1: it has what hardly another has
     text = shortened(hit.passage or hit.beginning, SHOWN)
@@ -97,10 +111,10 @@ def hit_html(hit: Hit, rank: int, weak: float = -1.0, columns: Iterable[str] | N
     if is_weak:
         parts.append(f'<span class="tag" title="{WEAK}">weak</span>')
     parts.append(f'</div><div class="about">{described(hit.metadata, columns)}</div>')
-    parts.append(f'<p class="text">{highlighted(text, [each for each, _ in hit.sentences], words)}</p>')
+    parts.append(f'<p class="text">{highlighted(text, [each for each, _ in hit.sentences], words, languages)}</p>')
     if hit.sentences:
         rows = (
-            f'<li><span class="cosine">{cosine:.3f}</span> {highlighted(sentence, (), words)}</li>'
+            f'<li><span class="cosine">{cosine:.3f}</span> {highlighted(sentence, (), words, languages)}</li>'
             for sentence, cosine in hit.sentences
         )
         parts.append(f'<div class="label">nearest sentences</div><ul>{"".join(rows)}</ul>')

@@ -153,7 +153,7 @@ class Page:
         """Show hits at once, and their reasons as they are found."""
         if not hits:
             st.html(f'<div class="simlte about">{otherwise}</div>')
-        places = []
+        places, languages = [], self.index.languages
         for rank, hit in enumerate(hits, start=1):
             with st.container(border=True, gap=None):
                 label = as_label(self.title(hit.metadata, hit.beginning))
@@ -163,13 +163,15 @@ class Page:
                 )  # fmt: skip
                 wait = self.state.why and hit.id not in explained
                 # Into an st.empty, a hit drawn again would vanish for a moment, and the page would lose its place.
-                place = st.html(hit_html(explained.get(hit.id, hit), rank, self.overview.weak, self.show, wait))
+                place = st.html(
+                    hit_html(explained.get(hit.id, hit), rank, languages, self.overview.weak, self.show, wait)
+                )
                 if wait:
                     places.append((place, rank, hit))
         for place, rank, hit in places:
             with self.lock:
                 explained[hit.id] = hits.explain(hit)
-            place.html(hit_html(explained[hit.id], rank, self.overview.weak, self.show))
+            place.html(hit_html(explained[hit.id], rank, languages, self.overview.weak, self.show))
 
     def title(self, metadata: Any, text: str) -> str:
         """Return the title of a document."""
@@ -223,7 +225,7 @@ class Page:
         names = [name for name in document.metadata or {} if name != self.overview.title]
         title = escape(self.title(document.metadata, document.text))
         about = " · ".join(filter(None, (escape(document.id), described(document.metadata or {}, names))))
-        text = f'<p class="document">{highlighted(document.text, sentences, words)}</p>'
+        text = f'<p class="document">{highlighted(document.text, sentences, words, self.index.languages)}</p>'
         return f'<div class="simlte"><h2>{title}</h2><div class="about">{about}</div>{text}</div>'
 
     def read_address(self) -> None:

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from simlte_st.data.analyzer import terms_of
 from simlte_st.data.document import Document, content_id
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.names import former_names
@@ -28,6 +27,7 @@ from simlte_st.models.static import is_static
 from simlte_st.models.truncation import Truncation
 from simlte_st.models.vectors import unit_rows
 from simlte_st.progress import complete, progress_bar
+from simlte_st.search.analysis import Analysis
 from simlte_st.search.config import AddConfig
 from simlte_st.search.encoder import Encoder
 from simlte_st.search.schema import MOST_COLUMNS, Metadata, own_schema
@@ -75,6 +75,8 @@ class IndexReport:
         left_out: By column that was left out because there are too many, the number of documents with a value.
         renamed: New ids by the ids that an earlier version gave: whole numbers had a fraction, ``10.0``, and letters
             with marks could be decomposed.
+        stemmed: Documents that were there and whose words were stemmed anew, for another language or by this version.
+        languages: The languages that words of the index are stemmed in.
     """
 
     added: int = 0
@@ -92,6 +94,8 @@ class IndexReport:
     misfits: dict[str, tuple[int, str]] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)
+    stemmed: int = 0
+    languages: list[str] = field(default_factory=list)
 
     def summary(self) -> str:
         """Return it in a few lines."""
@@ -118,6 +122,8 @@ class IndexReport:
             lines.append(
                 f"{len(self.renamed):,} documents of an earlier version have new ids, such as {new!r} for {old!r}"
             )
+        if self.stemmed:
+            lines.append(f"{self.stemmed:,} documents had their words stemmed anew ({', '.join(self.languages)})")
         if self.left_out:
             shown = ", ".join(list(self.left_out)[:_SHOWN]) + (", ..." if len(self.left_out) > _SHOWN else "")
             lines.append(
@@ -132,20 +138,20 @@ class IndexReport:
 
 
 def add_documents(
-    store: Store, encoder: Encoder, documents: Any, config: AddConfig, *, parts: bool, former: bool = False
+    store: Store, encoder: Encoder, documents: Any, config: AddConfig, settings: dict[str, Any]
 ) -> IndexReport:
-    """Add documents to an index; see :meth:`simlte_st.search.Index.add`.
-
-    ``former`` says that an earlier version made the index, which named some documents in another way.
-    """
-    folder = store.folder
+    """Add documents to an index; see :meth:`simlte_st.search.Index.add`. Its settings are changed in place."""
+    folder, parts = store.folder, settings["parts"]
     reader = documents if isinstance(documents, DocumentReader) else read_documents(documents, metadata=True)
     first, stream = peek(_named(reader), lambda document: len(document.text))
     learned = _segmenter(folder / PUNKT_FILE, first)  # explanations need it, too
     segmenter = learned if parts else None
     metadata = Metadata(store.metadata(), config.columns, config.dates or ())
     metadata.check_names(first)
-    writer = _Writer(store, encoder, segmenter, metadata, config.batch_size, IndexReport(parts=parts), former)
+    analysis = Analysis(folder, settings, [document.text for document in first], config.language)
+    report = IndexReport(parts=parts, stemmed=analysis.renew(store))
+    former = "names" not in settings  # an earlier version named some documents in another way
+    writer = _Writer(store, encoder, segmenter, metadata, analysis, config.batch_size, report, former)
     writer.learn_columns(first)
     if config.elsewhere:
         stream = _named(reader)  # from the beginning again
@@ -219,12 +225,13 @@ class _Writer:
         encoder: Encoder,
         segmenter: Segmenter | None,
         metadata: Metadata,
+        analysis: Analysis,
         batch_size: int,
         report: IndexReport,
         former: bool,
     ) -> None:
         self._store, self._encoder, self._segmenter, self._batch_size = store, encoder, segmenter, batch_size
-        self._metadata, self._former = metadata, former
+        self._metadata, self._analysis, self._former = metadata, analysis, former
         self._unknown = np.zeros(2, dtype=np.int64)  # texts and tokens
         self.report = report
 
@@ -253,11 +260,13 @@ class _Writer:
             self.report.replaced += known
             self.report.added += not known
             passages = self._encoder.passages(document, self._segmenter)
-            terms = " ".join(each.term for each in terms_of(document.text))
-            rows.append({**values, "part": 0, "searched": not passages, "text": document.text, "terms": terms})
+            rows.append({**values, "part": 0, "searched": not passages, "text": document.text})
             for part, passage in enumerate(passages, start=1):
                 own = {"part": part, "hash": text_hash(passage), "searched": True, "passage": passage}
                 rows.append({**values, **own})
+        whole = [row for row in rows if row["part"] == 0]
+        for row, terms in zip(whole, self._analysis.terms([row["text"] for row in whole]), strict=True):
+            row["terms"] = terms
         if rows:
             self._store.merge(self._table(rows, ahead))
         self._store.delete(list(renamed.values()))
@@ -295,6 +304,7 @@ class _Writer:
     def finish(self) -> IndexReport:
         """Return the report, with what the index holds now."""
         tokens = self._store.rows("searched", ["tokens"])["tokens"].to_numpy()
+        self.report.languages = self._analysis.languages
         self.report.documents, self.report.vectors = self._store.count(), len(tokens)
         self.report.truncation = self._encoder.truncation().add(tokens)
         self.report.misfits, self.report.left_out = self._metadata.misfits, dict(self._metadata.left_out)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from simlte_st.config import Config, setting
+from simlte_st.data.config import LanguageConfig
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.config import EngineConfig
 
@@ -18,7 +19,7 @@ READ_HITS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class AddConfig(EngineConfig):
+class AddConfig(LanguageConfig, EngineConfig):
     """How documents are added to an index."""
 
     batch_size: int = setting(32, "texts that are encoded together")

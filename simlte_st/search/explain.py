@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -45,15 +46,15 @@ class Explainer:
             cosines = self._vectors.of([(text, sentences)])[0].astype(np.float32) @ self._query.vector
             best = np.argsort(-cosines, kind="stable")[:SENTENCES]
             nearest = tuple((sentences[i], float(cosines[i])) for i in best)
-        words = sorted(self._shared_words[hit.id], key=lambda item: (-item[1], item[0]))[:WORDS]
+        words = sorted(self._shared_words[hit.id].items(), key=lambda item: (-item[1], item[0]))[:WORDS]
         return replace(hit, sentences=nearest, words=tuple(words))
 
     @cached_property
-    def _shared_words(self) -> dict[str, list[tuple[str, float]]]:
+    def _shared_words(self) -> dict[str, Counter[str]]:
         """The words of the query in each document, with what each adds to the BM25 score: the store's own score."""
-        shared: dict[str, list[tuple[str, float]]] = {name: [] for name in self._texts}
+        shared: dict[str, Counter[str]] = {name: Counter() for name in self._texts}
         where = is_one_of("id", shared)
         for term, word in self._query.words.items():
             for name, score in self._store.matching([term], where, len(shared)).items():
-                shared[name].append((word, score))
+                shared[name][word] += score  # type: ignore[assignment]  # a word may have a term in several languages
         return shared

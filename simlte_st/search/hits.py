@@ -10,7 +10,7 @@ from typing import Any, overload
 
 import pyarrow as pa
 
-from simlte_st.data.analyzer import WORD, content_terms, terms_of
+from simlte_st.data.analyzer import content_terms, terms_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +141,10 @@ def shortened(text: str, length: int) -> str:
     return text if len(text) <= length else _LAST_WORD.sub("", text[: length + 1])[:length] + " …"
 
 
-def snippet(text: str, query: str, length: int = LENGTH) -> str:
-    """Return the piece of a text that has most different words of a query."""
-    wanted = {each.term for each in content_terms(query)}
-    found = [
-        (match.start(), term)
-        for match in WORD.finditer(text)
-        for term in {each.term for each in terms_of(match[0])} & wanted
-    ]
+def snippet(text: str, query: str, languages: Sequence[str], length: int = LENGTH) -> str:
+    """Return the piece of a text that has most different words of a query, in the languages of the index."""
+    wanted = {each.term for each in content_terms(query, languages)}
+    found = [(start, term) for start, _, terms in terms_at(text, languages) for term in terms & wanted]
     best, most = 0, 0
     first = 0
     for last, (place, _) in enumerate(found):

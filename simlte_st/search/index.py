@@ -19,6 +19,7 @@ from simlte_st.data.documents import read_documents
 from simlte_st.data.names import composed
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.files import SETTINGS_FILE, hold, write_json
+from simlte_st.search.analysis import check_analyzer, languages_of
 from simlte_st.search.calibrate import Calibration, fit_threshold, read_labels, score_pairs
 from simlte_st.search.config import AddConfig, LinkConfig, LinkEachConfig, SearchConfig
 from simlte_st.search.hits import Hits
@@ -78,6 +79,11 @@ class Index:
     def __len__(self) -> int:
         """Count the documents."""
         return self._store.count()
+
+    @property
+    def languages(self) -> list[str]:
+        """The languages that words are stemmed in, by their ISO 639-1 codes."""
+        return languages_of(self._settings)
 
     @property
     def columns(self) -> list[str]:
@@ -162,7 +168,8 @@ class Index:
 
     @cached_property
     def _searcher(self) -> Searcher:
-        return Searcher(self._store, lambda: self.encoder, self.parts)
+        check_analyzer(self.folder, self._settings)
+        return Searcher(self._store, lambda: self.encoder, self.parts, self.languages)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -208,8 +215,7 @@ class Index:
         check_devices(config)
         with self._writing():
             self.__dict__.pop("_searcher", None)
-            former = "names" not in self._settings
-            report = add_documents(self._store, self.encoder, documents, config, parts=self.parts, former=former)
+            report = add_documents(self._store, self.encoder, documents, config, self._settings)
             remove_unused(self.folder, self._store)
             return report
 

@@ -59,7 +59,7 @@ def document_queries(searcher: Searcher, groups: Sequence[Sequence[Document]], w
         excluded = {name for digest in own for name in same.get(digest, ())} | {one.id for one in group if one.id}
         vector = _unit_mean(np.stack([*islice(vectors, len(group))])) if with_vectors else None
         texts = [document.text for document in group]
-        words = searcher.words.of_query("\n\n".join(texts))
+        words = searcher.words_of_query("\n\n".join(texts))
         queries.append(Query(words, vector, sorted(excluded), documents=texts))
     return queries
 

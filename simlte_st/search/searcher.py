@@ -35,10 +35,11 @@ class Searcher:
         store: The table of the index.
         encoder: Loads the model.
         parts: Whether documents have passages.
+        languages: The languages that its words are stemmed in.
     """
 
-    def __init__(self, store: Store, encoder: Callable[[], Encoder], parts: bool) -> None:
-        self.store, self.encoder, self.parts = store, encoder, parts
+    def __init__(self, store: Store, encoder: Callable[[], Encoder], parts: bool, languages: Sequence[str]) -> None:
+        self.store, self.encoder, self.parts, self.languages = store, encoder, parts, languages
 
     @cached_property
     def segmenter(self) -> Segmenter:
@@ -47,9 +48,12 @@ class Searcher:
         return PunktSegmenter.from_dict(read_json(path)) if path.exists() else PunktSegmenter()
 
     @cached_property
-    def words(self) -> WordCounts:
-        """What the index knows of words."""
+    def _words(self) -> WordCounts:
         return WordCounts.read(self.store.folder)
+
+    def words_of_query(self, text: str) -> dict[str, str]:
+        """Return the words that BM25 looks for, by their terms."""
+        return self._words.of_query(text, self.languages)
 
     @cached_property
     def _sentences(self) -> KeptVectors:
@@ -57,7 +61,7 @@ class Searcher:
 
     def text_query(self, text: str, with_vector: bool) -> Query:
         """Return a text as a query."""
-        return Query(self.words.of_query(text), self.encoder().query(text) if with_vector else None, text=text)
+        return Query(self.words_of_query(text), self.encoder().query(text) if with_vector else None, text=text)
 
     def search(
         self,
@@ -107,5 +111,5 @@ class Searcher:
         for query, each in zip(queries, find_matches(self.store, queries, replace(config, top_k=depth)), strict=True):
             rows = self.store.table(["text"], [match.id for match in each[:READ_HITS]])
             texts = dict(zip(rows["id"].to_pylist(), rows["text"].to_pylist(), strict=True))
-            found.append(reranker(query, each, texts, self.words.rareness)[: config.top_k])
+            found.append(reranker(query, each, texts, self._words.rareness)[: config.top_k])
         return found

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simlte_st.data.analyzer import ANALYZER
 from simlte_st.errors import ConfigurationError, ModelError, StoreError
 from simlte_st.files import SETTINGS_FILE, changes, check_place, hold, is_model, nearest_place, read_json, write_json
 from simlte_st.search.store import TABLE, Store
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 2
-"""Version of what is on disk."""
+FORMAT = 3
+"""Version of what is on disk. In the one before, all words have English stems; it can be searched and added to."""
 
 PUNKT_FILE = "punkt.json"
 """Parameters of the sentence segmenter, learned from the first documents."""
@@ -39,7 +40,7 @@ def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, 
         store = Store.create(folder, encoder.dimension)
         settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts, "calibration": None}
         settings["dtype"] = encoder.dtype
-        settings["names"] = 1  # version of data/names.py
+        settings |= {"names": 1, "analyzer": ANALYZER, "language": None, "languages": []}  # names: of data/names.py
         write_json(folder / SETTINGS_FILE, settings)  # last: without it, a folder is not an index
     finally:
         lock.release()
@@ -67,7 +68,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
             f"{folder} was made by a newer version of simlte-st (format {settings['format']}; this one reads "
             f"{FORMAT}): update it with: pip install --upgrade simlte-st"
         )
-    if settings["format"] < FORMAT:
+    if settings["format"] < FORMAT - 1:
         raise StoreError(f"{folder} was made by an older version of simlte-st: make it again with: simlte index")
     return settings
 

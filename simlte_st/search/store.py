@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import regex
 from numpy.typing import NDArray
 
 from simlte_st.config import check_text
@@ -48,7 +49,7 @@ _FEW = 100  # rows
 _MOST_SEGMENTS = 8  # of an index that is left as it is; with eight a query takes up to twice as long as with one
 
 _QUOTED = re.compile(r"'(?:[^']|'')*'")
-_NAMES = re.compile(r'"[^"]*"|`[^`]*`|\w+')
+_NAMES = regex.compile(r'"[^"]*"|`[^`]*`|[\p{L}\p{M}\p{N}_]+')
 
 
 def text_hash(text: str) -> str:
@@ -111,6 +112,12 @@ class Store:
             self._merges += 1
             if self._merges % _MERGES == 0:
                 self._table.optimize(cleanup_older_than=KEPT)
+
+    def replace_terms(self, rows: pa.Table) -> None:
+        """Write the terms of documents, with their ``id`` and ``part``, in one commit."""
+        with store_errors(self.folder, "written"):
+            self._table.merge_insert(["id", "part"]).when_matched_update_all().execute(rows)
+            self._table.optimize(cleanup_older_than=KEPT)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete all rows of documents."""

@@ -194,12 +194,12 @@ def test_values_out_of_range(index: Index) -> None:
 
 def test_a_whole_book_can_be_asked(index: Index) -> None:
     book = " ".join(f"word{number} zebra" for number in range(30_000))
-    assert next(iter(WordCounts().of_query(book))) == "zebra"
+    assert next(iter(WordCounts().of_query(book, ["en"]))) == "zebra"
     index.add([Document("a", "A zebra and word7.")])
     start = time.perf_counter()
     assert index.search(book, mode="text")[0].id == "a"
     assert time.perf_counter() - start < 5  # a second of each word's many occurrences, if they were all asked
-    assert len(WordCounts().of_query(book)) == MOST_WORDS
+    assert len(WordCounts().of_query(book, ["en"])) == MOST_WORDS
 
 
 @pytest.mark.parametrize("text", ['zebra" OR 1', "zebra:ba^2~ (", "AND zebra NOT ba", "zebra\\", "Zébra"])

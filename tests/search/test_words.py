@@ -15,20 +15,20 @@ from simlte_st.search.words import MOST_WORDS, WORDS_FILE, WordCounts
 
 def test_the_words_that_say_most() -> None:
     known = WordCounts(documents=100, indexed=100, counts={"ba": 99, "bei": 20, "bo": 2})
-    assert list(known.of_query("The ba ba ba. Bei bei bo, cun and not the bei!")) == ["cun", "bo", "bei", "ba"]
+    assert list(known.of_query("The ba ba ba. Bei bei bo, cun and not the bei!", ["en"])) == ["cun", "bo", "bei", "ba"]
     # what is often asked for counts more than what is rarer
-    assert list(known.of_query("bei " * 9 + "cun")) == ["bei", "cun"]
+    assert list(known.of_query("bei " * 9 + "cun", ["en"])) == ["bei", "cun"]
     weight = (1 + math.log(9)) * math.log1p((100 - 20 + 0.5) / (20 + 0.5))
     assert weight > math.log1p((100 - 1 + 0.5) / (1 + 0.5)) > weight / (1 + math.log(9))
     many = " ".join(f"w{number} " * (1 + number % 3) for number in range(3 * MOST_WORDS))
-    assert list(known.of_query(many)) == sorted(f"w{number}" for number in range(2, 3 * MOST_WORDS, 3))
+    assert list(known.of_query(many, ["en"])) == sorted(f"w{number}" for number in range(2, 3 * MOST_WORDS, 3))
     mixed = " ".join(f"{number}.5 {chr(0x4E00 + number)} x{number}" for number in range(MOST_WORDS))
-    assert set(known.of_query(mixed)) == {chr(0x4E00 + number) for number in range(MOST_WORDS)}
-    assert "वर्षा" in known.of_query(mixed.replace(chr(0x4E00), "वर्षा"))
-    assert list(known.of_query("3.5 bo")) == ["3", "3.5", "5", "bo"]
-    assert WordCounts().of_query("Floods and flooding flood the zebra") == {"flood": "floods", "zebra": "zebra"}
-    assert WordCounts().of_query("") == {}
-    assert list(WordCounts().of_query("the and of")) == ["and", "of", "the"]
+    assert set(known.of_query(mixed, ["en"])) == {chr(0x4E00 + number) for number in range(MOST_WORDS)}
+    assert "वर्षा" in known.of_query(mixed.replace(chr(0x4E00), "वर्षा"), ["en"])
+    assert list(known.of_query("3.5 bo", ["en"])) == ["3", "3.5", "5", "bo"]
+    assert WordCounts().of_query("Floods and flooding flood the zebra", ["en"]) == {"flood": "floods", "zebra": "zebra"}
+    assert WordCounts().of_query("", ["en"]) == {}
+    assert list(WordCounts().of_query("the and of", ["en"])) == ["and", "of", "the"]
 
 
 def test_words_are_counted_when_an_index_has_doubled(
@@ -44,6 +44,6 @@ def test_words_are_counted_when_an_index_has_doubled(
     assert add(3, 4)["indexed"] == 3
     found = add(5)
     assert found == {"documents": 6, "indexed": 6, "counts": {"the": 6, "w0x": 3, "w1x": 3, "zebra": 6}}
-    assert list(index._searcher.words.of_query("zebra w0x w5")) == ["w5", "w0x", "zebra"]
+    assert list(index._searcher.words_of_query("zebra w0x w5")) == ["w5", "w0x", "zebra"]
     monkeypatch.setattr(words, "_SAMPLE", 4)
     assert add(*range(6, 20))["documents"] == 4

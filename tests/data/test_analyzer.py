@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import time
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simlte_st.data.analyzer import content_terms, is_stop_word, normal, term_of, terms_of, words_of
+
+LETTERS = st.characters(categories=["Ll", "Lu", "Lt", "Lm", "Lo", "Nd", "Nl", "No"])
+MARKS = st.characters(categories=["Mn", "Mc"])
+WORDS = st.text(st.one_of(LETTERS, LETTERS, LETTERS, MARKS), min_size=1, max_size=12)
+JOINED = st.lists(WORDS, min_size=1, max_size=4).flatmap(
+    lambda parts: st.sampled_from(".,:-/'’@_").map(lambda mark: mark.join(parts))
+)
+
+
+def terms(text: str, language: str = "en") -> list[str]:
+    return [each.term for each in terms_of(text, language)]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.one_of(WORDS, JOINED), min_size=1, max_size=12), st.sampled_from(["en", "de", "ar", "hi", "zh"]))
+def test_any_word_of_any_text_is_a_term_of_it(words: list[str], language: str) -> None:
+    """Whatever stands between spaces in a text has, by itself, terms that the text has too: all of them."""
+    for separator in (" ", "\n", ", ", " (", "; "):
+        have = set(terms(separator.join(words), language))
+        for word in words:
+            own = set(terms(word, language))
+            assert own <= have, (word, own - have)
+            if any(unicodedata.category(sign)[0] in "LN" for sign in normal(word)):
+                assert own
+                assert words_of(word)
+        assert not any(set(term) & set(" \t\n\r\x0b\x0c") or not term for term in have)
+
+
+def test_stop_words_are_left_out_where_there_are_others() -> None:
+    def words(text: str, *languages: str) -> list[str]:
+        return [each.word for each in content_terms(text, languages or ["en"])]
+
+    assert words("who is the winner of the match?") == ["winner", "match"]
+    assert words("who is it?") == ["who", "is", "it"]
+    assert words("the US economy") == ["US", "economy"]
+    assert words("THE US ECONOMY") == ["ECONOMY"]
+    assert words("the fire system") == ["fire", "system"]
+    assert words("die Regierung und der Minister", "de") == ["Regierung", "Minister"]
+    assert words("что такое река Волга", "ru") == ["река", "Волга"]
+    assert words("l'université de la région", "fr") == ["l'université", "université", "région"]
+    assert words("die Regierung", "en", "de")[0] == "Regierung"
+    assert "die" in words("to die for", "en", "de")
+    assert is_stop_word("είναι", "el"), "the list has no accents"
+
+
+def test_a_word_is_stemmed_in_each_language_of_an_index() -> None:
+    found = content_terms("universities", ["en", "de"])
+    assert {each.term for each in found} == {term_of("universities", "en"), term_of("universities", "de")}
+    counts = [each.term for each in content_terms("flood flood", ["en", "de"])]
+    assert counts == ["flood", "flood"]
+    german = "und die Regierung hat sich mit den Universitäten darüber geeinigt, dass es so nicht weitergehen kann " * 2
+    assert [each.term for each in content_terms(german, ["en", "de"])] == [
+        each.term for each in content_terms(german, ["de"])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "other"),
+    [
+        ("de", "Häuser", "Haus"), ("de", "Ueberraschung", "Überraschungen"), ("de", "Straße", "STRASSEN"),
+        ("fr", "élevés", "élevée"), ("es", "naciones", "nación"), ("ru", "книгами", "книга"), ("ru", "Ёлки", "елка"),
+        ("hi", "लड़कियों", "लड़की"), ("hi", "हिंदी", "हिन्दी"), ("hi", "पाँच", "पांच"), ("hi", "काफ़ी", "काफी"),
+        ("ar", "المكتبات", "مكتبة"), ("ar", "كِتَابٌ", "كتاب"), ("ar", "كتـــاب", "كتاب"), ("he", "שָׁלוֹם", "שלום"),
+        ("fa", "كتاب", "کتاب"), ("tr", "ÇAĞRI", "çağrı"), ("en", "cafés", "cafe"), ("zh", "databases", "database"),
+        ("en", "co\u00adoperation", "cooperation"), ("en", "word\u200bbreak", "wordbreak"), ("hi", "क्\u200dष", "क्ष"),
+        ("en", "١٩٨٤", "1984"), ("hi", "१९८४", "1984"), ("th", "๑๙๘๔", "1984"), ("en", "ｆｕｌｌ", "full"),
+        ("el", "ΣΊΣΥΦΟΣ", "σισυφος"), ("sv", "flickorna", "flicka"), ("tr", "kitaplar", "kitap"),
+        ("pl", "książki", "książka"), ("cs", "knihami", "kniha"), ("it", "università", "universita"),
+    ],
+)  # fmt: skip
+def test_forms_of_a_word_have_one_term(language: str, one: str, other: str) -> None:
+    assert term_of(one, language) == term_of(other, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "other"),
+    [("en", "C", "C++"), ("en", "C++", "C#"), ("en", "C#", "F#"), ("en", "🌊", "🔥"), ("hi", "काम", "कम"),
+     ("bn", "ড়", "ঢ়"),
+     ("dv", "ދިވެހި", "ދވހ"), ("th", "เสือ", "เสื่อ"), ("en", "12", "13")],
+)  # fmt: skip
+def test_other_words_have_other_terms(language: str, one: str, other: str) -> None:
+    assert terms(one, language)
+    assert not set(terms(one, language)) & set(terms(other, language)) - set("เสอ")
+
+
+def test_terms_of_joined_words_signs_and_scripts() -> None:
+    assert terms("node.js (C++, C# and .NET)") == ["node.js", "node", "js", "c++", "c#", "and", ".net", "net"]
+    assert terms("C++17, a+b, x+1, issue #12.") == ["c++", "17", "a", "b", "x", "1", "issu", "12"]
+    assert terms("👩‍💻❤️🇩🇪 1️⃣") == ["👩", "💻", "❤", "🇩🇪", "1"]
+    assert terms("下雨了", "zh") == ["下雨了", "下", "雨", "了", "下雨", "雨了"]
+    assert terms("น้ำ", "th") == ["น้ํา", "น้ํ", "า", "น้ํา"]
+    assert terms("강물이", "ko") == ["강물이", "강물", "물이"]
+    assert terms("Windows下载", "zh") == ["windows下载", "window", "下", "载", "下载"]
+    assert terms("می‌خواهم", "fa")[0] == term_of("میخواهم", "fa")
+    assert term_of("کتاب", "fa") in terms("کتاب‌ها", "fa")
+
+
+def test_words_are_in_their_normal_form() -> None:
+    assert words_of("Don't stop: node.js, C++ & ÉTÉ!") == ["don", "t", "stop", "node", "js", "c++", "été"]
+    assert words_of("天气 ข่าว") == ["天", "气", "ข่", "า", "ว"]
+    assert words_of("क्रिकेट में") == ["क्रिकेट", "में"]
+    assert words_of("Er\u00adde كِتَابٌ 🌊") == ["erde", "كتاب", "🌊"]
+    assert words_of("— … ?") == []
+
+
+def test_time_grows_with_the_length() -> None:
+    for text in ("a.-" * 300_000, "漢" * 300_000, "a" * 900_000, "x-" * 450_000 + "1", "'" * 900_000, "é́" * 300_000,
+                 "+" * 900_000, "a+" * 450_000, "🇩" * 300_000, "\u200c" * 900_000):  # fmt: skip
+        start = time.process_time()
+        assert sum(1 for _ in terms_of(text, "en")) >= 0
+        assert len(words_of(text)) >= 0
+        assert time.process_time() - start < 10
