@@ -124,22 +124,43 @@ def test_texts_that_share_less_than_stated_are_no_duplicates() -> None:
     assert groups_of(texts, threshold=0.58) == [0] * 5
 
 
-@pytest.mark.parametrize("own", [1, 4, 9])
-def test_documents_of_one_template_cost_as_much_as_others(own: int) -> None:
-    draw = random.Random(0)
+def own_words(own: int, draw: random.Random) -> list[str]:
     template = [f"t{number}" for number in range(60)]
+    return [" ".join([*template[:30], *unlike(own, draw), *template[30:]]) for _ in range(1500)]
 
+
+def chosen_paragraphs(chosen: int, draw: random.Random) -> list[str]:
+    paragraphs = [" ".join(unlike(12, draw)) for _ in range(20)]
+    return [" ".join(paragraphs[place] for place in sorted(draw.sample(range(20), chosen))) for _ in range(1500)]
+
+
+def fields_of_few_values(fields: int, draw: random.Random) -> list[str]:
+    template = unlike(60, draw)
+    for field in range(fields):
+        template[7 * field] = f"{{{field}}}"
+    text = " ".join(template)
+    return [text.format(*(f"f{draw.randrange(30)}" for _ in range(fields))) for _ in range(1500)]
+
+
+def unlike(words: int, draw: random.Random) -> list[str]:
+    return [f"w{draw.randrange(5000)}" for _ in range(words)]
+
+
+@pytest.mark.parametrize(
+    ("template", "own"), [(own_words, 1), (own_words, 4), (own_words, 9), (chosen_paragraphs, 6), (chosen_paragraphs, 10),
+                          (fields_of_few_values, 3), (fields_of_few_values, 6)]
+)  # fmt: skip
+def test_documents_of_one_template_cost_as_much_as_others(template: Any, own: int) -> None:
     def seconds(texts: list[str]) -> float:
         begin = time.process_time()
         find_duplicates(texts)
         return time.process_time() - begin
 
-    def others(count: int) -> list[str]:
-        return [" ".join(f"w{draw.randrange(5000)}" for _ in range(60 + own)) for _ in range(count)]
-
-    alike = [" ".join([*template[:30], *text.split()[:own], *template[30:]]) for text in others(1500)]
-    seconds(others(50))  # tables that are made once
-    assert seconds(alike) < 5 * seconds(others(1500))
+    draw = random.Random(0)
+    alike = template(own, draw)
+    others = [" ".join(unlike(len(text.split()), draw)) for text in alike]
+    seconds(others[:50])  # tables that are made once
+    assert seconds(alike) < 5 * seconds(others)
 
 
 def test_shuffled_words_are_no_copies() -> None:
