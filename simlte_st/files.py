@@ -36,15 +36,19 @@ def home() -> Path:
 _HOLDER = ".tmp"
 _LOCK = ".lock"
 _OWNER = "process"
+_WHOLE = ".whole"
 
 
 @contextmanager
-def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_path(target: str | os.PathLike[str], *others: Path) -> Iterator[Path]:
     """Yield a temporary path beside ``target`` and rename it to ``target`` when the block ends without an error.
 
     Works for files and for folders, which replace an existing one. If the block raises, ``target`` stays as it was. The
     old version is deleted only once the new one, flushed to the disk, is in its place. Leftovers of killed processes
     are logged, and removed at the end.
+
+    ``others`` are files beside a file that belong to it: written beside the temporary path, they are renamed with it.
+    If the process is killed between the renames, :func:`restore` finishes them.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +58,12 @@ def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
     with FileLock(holder / _LOCK):
         try:
             yield temporary
-            _flush(temporary)
+            _flush(holder)
+            if others:
+                (holder / _WHOLE).touch()
+                _flush(holder)
+                for other in others:
+                    os.replace(holder / other.name, other)
             if temporary.is_dir() and target.is_dir():
                 # A directory cannot be renamed over a full one: move the old one aside, and only then drop it.
                 os.replace(target, before)
@@ -76,7 +85,8 @@ def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
         finally:
             if before.exists() and not target.exists():  # interrupted between the two renames
                 os.replace(before, target)
-            shutil.rmtree(holder, ignore_errors=True)
+            if not (holder / _WHOLE).exists() or not temporary.exists():  # else interrupted among several renames
+                shutil.rmtree(holder, ignore_errors=True)
     _remove(abandoned)
 
 
@@ -98,10 +108,20 @@ def _before(target: Path) -> str:
 
 
 def restore(target: Path) -> list[Path]:
-    """Put the old version back if a process was killed while replacing it; return the leftovers of killed processes."""
+    """Put the old version back if a process was killed while replacing it; return the leftovers of killed processes.
+
+    Of several files that it was replacing, the new versions are put in their places.
+    """
     abandoned = []
     for holder in sorted(target.parent.glob(f".{glob.escape(target.name)}.{'?' * 8}{_HOLDER}")):
         if not is_abandoned(holder):
+            continue
+        if (holder / _WHOLE).exists():
+            for path in holder.iterdir():
+                if path.name not in (_WHOLE, _LOCK):
+                    os.replace(path, target.with_name(path.name))
+                    logger.warning("%s was finished when its process was killed: it is in its place now.", path.name)
+            shutil.rmtree(holder, ignore_errors=True)
             continue
         if not target.exists() and (holder / _before(target)).exists():
             os.replace(holder / _before(target), target)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from safetensors.numpy import save_file
 from sentence_transformers import SentenceTransformer
@@ -43,6 +46,21 @@ def make_document(number: int, sentences: int = 12, words: int = 8) -> str:
 def write_jsonl(path: Path, rows: Iterable[Any]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
+
+
+@contextmanager
+def broken_off_at(rename: int) -> Iterator[None]:
+    """Break off what is run in the block, as Ctrl-C does, before it renames a file for this time, from 0."""
+    replace, renamed = os.replace, []
+
+    def replace_or_break(*paths: Any) -> None:
+        if len(renamed) == rename:
+            raise KeyboardInterrupt
+        renamed.append(replace(*paths))
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):  # noqa: PT012
+        patch.setattr(os, "replace", replace_or_break)
+        yield
 
 
 def make_tokenizer(words: list[str] = WORDS, max_length: int = 64) -> PreTrainedTokenizerFast:

@@ -132,6 +132,40 @@ with atomic_path({str(target)!r}) as path:
     assert os.listdir(tmp_path) == ["model"]
 
 
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "interrupted"])
+@pytest.mark.parametrize("moment", [0, 1, 2])
+def test_files_that_belong_together_are_all_old_or_all_new(tmp_path: Path, moment: int, killed: bool) -> None:
+    first, second = targets = [tmp_path / "page.html", tmp_path / "page.parquet"]
+    for path in targets:
+        path.write_text("old")
+    stop = "os.kill(os.getpid(), signal.SIGKILL)" if killed else "raise KeyboardInterrupt"
+    code = f"""
+import os, signal
+from pathlib import Path
+from simlte_st import files
+rename, renamed = os.replace, []
+def broken_off(*paths):
+    if len(renamed) == {moment}:
+        {stop}
+    renamed.append(rename(*paths))
+os.replace = broken_off
+first, second = Path({str(first)!r}), Path({str(second)!r})
+with files.atomic_path(first, second) as path:
+    path.write_text("new")
+    path.with_name(second.name).write_text("new")
+    if {moment} == 2:
+        {stop}
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False, stderr=subprocess.DEVNULL).returncode != 0
+    files.restore(first)
+    assert {path.read_text() for path in targets} == {"old" if moment == 2 else "new"}
+    with atomic_path(first, second) as path:
+        for each in targets:
+            path.with_name(each.name).write_text("newest")
+    assert {path.read_text() for path in targets} == {"newest"}
+    assert sorted(os.listdir(tmp_path)) == ["page.html", "page.parquet"]
+
+
 def test_what_another_process_is_writing_is_not_touched(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with atomic_path(tmp_path / "a.txt") as first:
         first.write_text("first")

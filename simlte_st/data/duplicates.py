@@ -26,7 +26,7 @@ from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.near_duplicates import hash_runs, similar_earlier
 from simlte_st.data.report import ReadReport
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.files import atomic_path, check_apart, check_new, check_place
+from simlte_st.files import atomic_path, check_apart, check_new, check_place, restore
 from simlte_st.progress import with_progress_bar
 
 if TYPE_CHECKING:
@@ -217,6 +217,7 @@ def dedupe(
             f"{place} is not a file of JSON lines: choose a name that ends in {' or '.join(SUFFIXES)}."
         )
     removed = place.with_name(f"{place.stem}.removed{place.suffix}")
+    restore(place)
     for path in (place, removed):
         check_apart(documents, path)
         check_place(path)
@@ -226,10 +227,9 @@ def dedupe(
     firsts: dict[int, str] = {}
     number = -1
     with (
-        atomic_path(place) as kept_file,
-        atomic_path(removed) as removed_file,
-        kept_file.open("w", encoding="utf-8") as kept,
-        removed_file.open("w", encoding="utf-8") as gone,
+        atomic_path(place, removed) as path,
+        path.open("w", encoding="utf-8") as kept,
+        path.with_name(removed.name).open("w", encoding="utf-8") as gone,
     ):
         for number, document in enumerate(reader):
             group = int(duplicates.groups[number]) if number < len(duplicates.groups) else -1

@@ -22,7 +22,7 @@ from simlte_st.exploration.layout import lay_out, nearest_documents
 from simlte_st.exploration.outliers import find_outliers
 from simlte_st.exploration.page import Exploration, page_of
 from simlte_st.exploration.topics import Stability, compare_topics, find_topics
-from simlte_st.files import atomic_path, check_apart, check_new, check_place
+from simlte_st.files import atomic_path, check_apart, check_new, check_place, restore
 from simlte_st.search import Index
 from simlte_st.search.encoder import Model
 
@@ -116,9 +116,8 @@ def explore(
     corpus, encoder = open_corpus(model, documents, config, index_model)
     found = explore_corpus(corpus, encode_halves(corpus, encoder, HALVED, config), config)
     written, table = page_of(found), page.with_suffix(".parquet")
-    with atomic_path(table) as temporary:
-        pq.write_table(_table(found), temporary)
-    with atomic_path(page) as temporary:
+    with atomic_path(page, table) as temporary:
+        pq.write_table(_table(found), temporary.with_name(table.name))
         temporary.write_text(written, encoding="utf-8")
     topics, duplicates, label = found.topics, found.duplicates.report, found.comparison
     return ExploreReport(
@@ -147,6 +146,7 @@ def _check_output(output: str | os.PathLike[str], documents: Any, overwrite: boo
         raise ConfigurationError(
             f"{page}: the table beside it, {table}, would replace the documents: choose another name for the page."
         ) from error
+    restore(page)
     for path in (page, table):
         check_place(path)
         check_new(path, overwrite and path.is_file())

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from datasets import Dataset
-from support import WORDS, make_document, write_jsonl
+from support import WORDS, broken_off_at, make_document, write_jsonl
 
 from simlte_st.data import Document, dedupe, duplicates, read_documents
 from simlte_st.data.duplicates import find_duplicates
@@ -146,10 +146,11 @@ def unlike(words: int, draw: random.Random) -> list[str]:
     return [f"w{draw.randrange(5000)}" for _ in range(words)]
 
 
-@pytest.mark.parametrize(
-    ("template", "own"), [(own_words, 1), (own_words, 4), (own_words, 9), (chosen_paragraphs, 6), (chosen_paragraphs, 10),
-                          (fields_of_few_values, 3), (fields_of_few_values, 6)]
-)  # fmt: skip
+TEMPLATES = [(own_words, 1), (own_words, 4), (own_words, 9), (chosen_paragraphs, 6), (chosen_paragraphs, 10)]
+TEMPLATES += [(fields_of_few_values, 3), (fields_of_few_values, 6)]
+
+
+@pytest.mark.parametrize(("template", "own"), TEMPLATES)
 def test_documents_of_one_template_cost_as_much_as_others(template: Any, own: int) -> None:
     def seconds(texts: list[str]) -> float:
         begin = time.process_time()
@@ -305,6 +306,21 @@ def test_what_cannot_be_written_is_said_first(tmp_path: Path) -> None:
     (tmp_path / "other.removed.jsonl").write_text("mine")
     with pytest.raises(ConfigurationError, match=r"other\.removed\.jsonl exists"):
         dedupe(source, tmp_path / "other.jsonl")
+
+
+@pytest.mark.parametrize("rename", [0, 1])
+def test_both_files_are_there_or_neither(tmp_path: Path, rename: int, caplog: pytest.LogCaptureFixture) -> None:
+    whole, output = tmp_path / "whole.jsonl", tmp_path / "kept.jsonl"
+    dedupe([*FEW, NEAR], whole)
+    dedupe(FEW, output)
+    with broken_off_at(rename):
+        dedupe([*FEW, NEAR], output, overwrite=True)
+    with pytest.raises(ConfigurationError, match="exists already"):
+        dedupe([*FEW, NEAR], output)
+    assert "kept.jsonl was finished" in caplog.text
+    assert lines(output) == lines(whole)
+    assert lines(tmp_path / "kept.removed.jsonl") == lines(tmp_path / "whole.removed.jsonl") != []
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 class Growing(list[str]):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from support import make_document
+from support import broken_off_at, make_document
 
 import simlte_st
 from simlte_st.data import Document
@@ -47,6 +47,19 @@ def test_the_table_holds_every_document_and_column(explored: ExploreReport, corp
     assert explored.label["name"] == "kind"
     assert f"{len(corpus)} documents in 3 topics" in explored.summary()
     json.dumps(explored.to_dict())
+
+
+def test_page_and_table_are_both_there_or_neither(
+    explored: ExploreReport, source: Path, encoder_path: Path, tmp_path: Path
+) -> None:
+    how: dict[str, Any] = {"output": tmp_path / "corpus.html", "label": "kind", "topics": 3, "seed": 1, "device": "cpu"}
+    with broken_off_at(rename=1):
+        explore(encoder_path, source, **how)
+    with pytest.raises(ConfigurationError, match="exists already"):
+        explore(encoder_path, source, **how)
+    assert (tmp_path / "corpus.parquet").read_bytes() == Path(explored.table).read_bytes()
+    assert data_of(tmp_path / "corpus.html") == data_of(Path(explored.page))  # bokeh counts its figures in a process
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize("label", ["kind", "number", None])

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
+from support import broken_off_at
 
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError, ModelError, ResumeError
@@ -199,6 +200,20 @@ def test_what_is_no_loaded_model_and_no_documents(model: SentenceTransformer, tm
         with pytest.raises(DataError, match=r"not a source|no file"):
             encode_documents(model, source, tmp_path / "v.parquet")  # type: ignore[arg-type]
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("rename", [2, 4, 5])
+def test_broken_off_at_any_moment_it_ends_with_the_same_bytes(
+    rename: int, model: SentenceTransformer, corpus: list[Document], tmp_path: Path
+) -> None:
+    whole, output = tmp_path / "whole.parquet", tmp_path / "v.parquet"
+    encode_documents(model, corpus, whole, part_size=20)
+    with broken_off_at(rename):  # settings, three parts; the vectors; what then is removed
+        encode_documents(model, corpus, output, part_size=20)
+    assert output.exists() == (rename == 5)
+    encode_documents(model, corpus, output, part_size=20, resume=True)
+    assert output.read_bytes() == whole.read_bytes()
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_killed_before_anything_was_written(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
