@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 LOWEST := .venv-lowest
 DIST := .venv-dist
 
-.PHONY: demo test test-avx2 lint docs docs-serve test-lowest overrides sizes mutants audit dist clean
+.PHONY: demo test test-avx2 lint docs docs-serve test-lowest overrides sizes bases mutants audit dist clean
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py --output simlte-demo
@@ -50,6 +50,10 @@ overrides: $(INSTALLED)
 # The table of lines by room in CONTRIBUTING.md.
 sizes: $(INSTALLED)
 	$(BIN)/python tests/write_sizes.py
+
+# The table of docs/bases.md.
+bases: $(INSTALLED)
+	$(BIN)/python tests/write_bases.py
 
 # Wrong changes that the tests must notice; takes minutes.
 mutants: $(INSTALLED)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import copy
 import inspect
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -228,6 +228,20 @@ def load_stock(source: str, classes: Sequence[type[torch.nn.Module]], **options:
     return cast("SentenceTransformer", model)
 
 
+@contextmanager
+def onnx_by(load: Callable[..., torch.nn.Module]) -> Iterator[None]:
+    """Let sentence-transformers load encoders with ``backend="onnx"`` by a function, not by optimum, in the block."""
+    from sentence_transformers.base.modules import transformer
+
+    names, name = vars(transformer), "load_onnx_model"
+    before = names[name]
+    names[name] = load
+    try:
+        yield
+    finally:
+        names[name] = before
+
+
 def _by_reference(classes: Sequence[type[torch.nn.Module]]) -> dict[str, type[torch.nn.Module]]:
     own = {f"{module.__module__}.{module.__qualname__}": module for module in classes}
     return own | dict.fromkeys(_STATIC_NAMES, static_loader())
@@ -311,6 +325,24 @@ def with_encoder(transformer: Transformer, encoder: PreTrainedModel) -> Transfor
 def forget_model_card_text(model: SentenceTransformer) -> None:
     """Let a model generate a new card instead of saving the one it was loaded with."""
     model._model_card_text = None
+
+
+@contextmanager
+def masks_without_vmap() -> Iterator[None]:
+    """Let transformers compute attention masks by broadcasting in the block, since tracing does not know ``vmap``."""
+    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS as KNOWN
+
+    before = {name: KNOWN[name] for name in ("sdpa", "eager")}
+    for name, made in before.items():
+        KNOWN[name] = partial(_broadcast, made)
+    try:
+        yield
+    finally:
+        KNOWN.update(before)
+
+
+def _broadcast(made: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    return made(*args, **{**options, "use_vmap": False})
 
 
 def is_fused(encoder: PreTrainedModel) -> bool:

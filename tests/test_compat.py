@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -7,14 +8,17 @@ from typing import Any
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
-from sentence_transformers.base.modules import Router, Transformer
+from sentence_transformers.base.modules import Router, Transformer, transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import Tensor
 from transformers import (
+    AutoConfig,
     AutoModel,
     BertConfig,
     BertForMaskedLM,
     BertModel,
+    Gemma3TextConfig,
+    Gemma3TextModel,
     MPNetConfig,
     MPNetModel,
     PretrainedConfig,
@@ -24,6 +28,7 @@ from transformers import (
     T5Config,
     T5EncoderModel,
 )
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_outputs import BaseModelOutput
 
 from simlte_st.chunk_mean import SimlteChunkMeanConfig
@@ -34,10 +39,12 @@ from simlte_st.compat import (
     encoder_of,
     forget_model_card_text,
     load_masked_lm,
+    masks_without_vmap,
     merge_feature_batches,
     mini_batch_ranges,
     modules_of_route,
     onednn_linear,
+    onnx_by,
     readable_length,
     readable_tokens,
     slice_rows,
@@ -158,6 +165,36 @@ def test_the_modules_of_a_route() -> None:
     assert modules_of_route(router, None) == [one]
     with pytest.raises(ValueError, match="No route found for task type 'other'"):
         modules_of_route(router, "other")
+
+
+def test_encoders_are_loaded_by_another_function(encoder_path: Path) -> None:
+    class Made(torch.nn.Module):
+        config = AutoConfig.from_pretrained(encoder_path)
+
+        def forward(self, input_ids: Tensor, **options: Any) -> BaseModelOutput:
+            return BaseModelOutput(last_hidden_state=torch.ones(*input_ids.shape, 32))
+
+    before = vars(transformer)["load_onnx_model"]
+    with onnx_by(lambda config, **options: Made()):
+        model = SentenceTransformer(str(encoder_path), device="cpu", backend="onnx")
+    assert model.encode("ba bun").tolist() == [1] * 32
+    assert vars(transformer)["load_onnx_model"] is before
+
+
+def test_masks_are_traced_and_then_as_before() -> None:
+    """A mask that is made of a function of its own, as EmbeddingGemma's, cannot be traced otherwise."""
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+    kind = {"layer_types": ["full_attention"], "use_bidirectional_attention": True}
+    config = Gemma3TextConfig(**sizes, **kind, num_key_value_heads=1, head_dim=8, vocab_size=9)
+    model, ids = Gemma3TextModel(config).requires_grad_(False).eval(), torch.ones(2, 3, dtype=torch.int64)
+    before = {name: ALL_MASK_ATTENTION_FUNCTIONS[name] for name in ("sdpa", "eager")}
+    expected = model(ids, attention_mask=torch.tensor([[1, 1, 1], [1, 1, 0]]))[0]
+    with masks_without_vmap(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert torch.allclose(model(ids, attention_mask=torch.tensor([[1, 1, 1], [1, 1, 0]]))[0], expected)
+        traced = torch.jit.trace(lambda *inputs: model(*inputs)[0], (ids, torch.ones_like(ids)))
+    assert torch.allclose(traced(ids, torch.tensor([[1, 1, 1], [1, 1, 0]])), expected, atol=1e-6)
+    assert {name: ALL_MASK_ATTENTION_FUNCTIONS[name] for name in before} == before
 
 
 def test_another_encoder_gets_the_features_that_it_asks_for(bert_path: Path) -> None:

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     config, reading = config_from(arguments, EncodeConfig), config_from(arguments, ReadConfig)
     check_devices(config)
     reader = read_documents(arguments.source, **reading.values())
-    model = load_model(arguments.model, device=config.loading_device).model
+    model = load_model(arguments.model, device=config.loading_device, graphs=True).model
     settings = {"model": arguments.model, "source": arguments.source, **reading.values()}
     report = encode_documents(model, reader, arguments.output, config, settings=settings)
     note(reader.report.summary(), arguments)

@@ -28,6 +28,7 @@ from simlte_st.evaluation.verdict import FEWEST, Verdict, give_verdict
 from simlte_st.models.base import load_model
 from simlte_st.models.lsa import lengthened
 from simlte_st.models.names import OWN_STATIC, local_folder, trained_from
+from simlte_st.models.onnx_graph import OnnxGraph
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import CUT_SHARE, Truncation, text_lengths
 from simlte_st.models.vectors import unit_rows
@@ -169,7 +170,9 @@ class Bench:
 
 
 def _takes_analysis(model: SentenceTransformer) -> bool:
-    return model.truncate_dim is None and not isinstance(model[-1], LatentSemanticAnalysis)
+    """Return whether a model can be written with an analysis."""
+    written = not isinstance(model.transformers_model, OnnxGraph)
+    return written and model.truncate_dim is None and not isinstance(model[-1], LatentSemanticAnalysis)
 
 
 def _verdict(

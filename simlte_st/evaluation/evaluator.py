@@ -19,6 +19,7 @@ from simlte_st.compat import document_prompt, readable_tokens
 from simlte_st.config import check_count
 from simlte_st.models.loading import check_room
 from simlte_st.models.passes import TextReader
+from simlte_st.models.routes import side_of
 from simlte_st.models.static import is_static
 from simlte_st.progress import counting_texts, progress_bar
 
@@ -61,6 +62,7 @@ def encode_texts(
 
     Unless ``prompt`` or ``prompt_name`` says otherwise, the model's prompt for documents stands before each text.
     """
+    model = side_of(model, "document")
     with (
         reading_at_most(model, max_seq_length),
         progress_bar(bar_name, len(texts), unit="text", shown=show_progress_bar) as bar,

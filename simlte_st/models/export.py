@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
-from simlte_st.compat import document_prompt
+from simlte_st.compat import document_prompt, masks_without_vmap
 from simlte_st.config import configured
 from simlte_st.errors import ModelError
 from simlte_st.extras import require
@@ -201,7 +201,7 @@ def _write(graph: _Graph, name: str, path: Path) -> None:
     """Trace a graph into a file; unused inputs are left out."""
     axes = {each: {0: "batch", 1: "length"} for each in graph.inputs if each != "embedding"}
     try:
-        with warnings.catch_warnings(), torch.no_grad():
+        with warnings.catch_warnings(), torch.no_grad(), masks_without_vmap():
             warnings.simplefilter("ignore")  # of decisions while tracing; the vectors are compared afterwards
             torch.onnx.export(
                 graph.eval(),

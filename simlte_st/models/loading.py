@@ -17,14 +17,24 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util import is_sentence_transformer_model
+from transformers import PreTrainedModel
 
 from simlte_st.backbones.registry import backbone_of
-from simlte_st.compat import NO_LIMIT, document_prompt, load_stock, readable_length, readable_tokens, taken_tokens
+from simlte_st.compat import (
+    NO_LIMIT,
+    document_prompt,
+    load_stock,
+    onnx_by,
+    readable_length,
+    readable_tokens,
+    taken_tokens,
+)
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
 from simlte_st.files import MODEL_FILE, is_model, valid_unicode
 from simlte_st.models.device import dtype_unasked
 from simlte_st.models.kinds import check_kind
 from simlte_st.models.names import hub_repositories, not_loaded
+from simlte_st.models.onnx_graph import OnnxGraph, graph_file
 from simlte_st.models.routes import side_of
 from simlte_st.models.static import is_static, model2vec_modules
 from simlte_st.modules import OWN_MODULES
@@ -32,7 +42,7 @@ from simlte_st.modules import OWN_MODULES
 logger = logging.getLogger(__name__)
 
 _DRAWING = 0
-_FORESEEN = (OSError, ValueError, SafetensorError)  # raised by the libraries with a message for users
+_FORESEEN = (OSError, ValueError, SafetensorError, ModelError)  # raised by the libraries with a message for users
 
 
 @dataclass(frozen=True)
@@ -71,8 +81,9 @@ def load_from(
     max_seq_length: int | None = None,
     dtype: torch.dtype | Literal["auto"] | None = None,
     device: str | None = None,
+    graphs: bool = False,
 ) -> LoadedModel:
-    """Load a model from its folder, or by its full name on the Hub."""
+    """Load a model from its folder, or by its full name on the Hub; also an ONNX graph if asked for ``graphs``."""
     dtype = dtype or dtype_unasked(device)
     if valid_unicode(source) != source:
         raise not_loaded(name, "the name of its folder is not UTF-8, which the libraries need. Rename it.")
@@ -82,11 +93,21 @@ def load_from(
     local = Path(source).exists()
     places = (source,) if local else hub_repositories(source)
     check_kind(name, places, local or constants.HF_HUB_OFFLINE, cache)
+    graph = graph_file(Path(source))
+    if graph is not None and not graphs:
+        raise ModelError(
+            f"The model {name!r} has no weights, only the graph {graph.relative_to(source)}: it encodes, and is "
+            "indexed and compared, but cannot be trained, converted or exported. For that, fetch the model.safetensors "
+            "of the checkpoint that the graph was made of."
+        )
     random_state = torch.get_rng_state()
     torch.default_generator.manual_seed(_DRAWING)  # what the checkpoint lacks, such as a pooler, is the same each time
     try:
         if (modules := model2vec_modules(source)) is not None:
             model = SentenceTransformer(modules=modules, device=device)
+        elif graph is not None:
+            with onnx_by(lambda config, **_: OnnxGraph(graph, config)):
+                model = load_stock(source, OWN_MODULES, device=device, backend="onnx")
         else:
             options = {} if dtype is None else {"dtype": dtype}
             model = load_stock(source, OWN_MODULES, device=device, model_kwargs=options)
@@ -184,6 +205,8 @@ def _problem(error: Exception) -> str:
             "its weights are a pickle that is damaged or holds more than tensors, which could run code. Get the model "
             "as model.safetensors."
         )
+    if "trust_remote_code" in str(error):  # an argument that is not here
+        return "it has custom code of its own, which is not run. Use a model of an architecture that transformers has."
     known = isinstance(error, _FORESEEN)
     return str(error) if known else f"it is incomplete or damaged ({type(error).__name__}: {error})."
 
@@ -196,7 +219,8 @@ def _check_weights(model: SentenceTransformer, name: str) -> None:
             f"The model {name!r} is damaged: {len(bad)} of its tensors hold numbers that are not finite ({bad[0]}, "
             "...). Fetch or make it again."
         )
-    embeddings = model[0].auto_model.get_input_embeddings() if isinstance(model[0], Transformer) else None
+    encoder = model.transformers_model
+    embeddings = encoder.get_input_embeddings() if isinstance(encoder, PreTrainedModel) else None
     if is_static(model):
         embeddings = cast(Any, model[0]).embedding
     if isinstance(embeddings, (torch.nn.Embedding, torch.nn.EmbeddingBag)):

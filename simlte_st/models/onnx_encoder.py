@@ -68,6 +68,14 @@ def prompt_tokens(tokenizer: Tokenizer, prompt: str) -> int:
     return sum(read.attention_mask) - read.special_tokens_mask[sum(read.attention_mask) - 1] if prompt else 0
 
 
+def open_session(file: Path) -> Any:
+    """Open a graph for as many threads as torch uses, and for a GPU if the installed onnxruntime uses one."""
+    runtime: Any = require("onnxruntime", "onnx", "ONNX graphs")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    return runtime.InferenceSession(str(file), options, providers=runtime.get_available_providers())
+
+
 class OnnxEncoder:
     """An exported model; made by :func:`load_onnx`.
 
@@ -81,16 +89,12 @@ class OnnxEncoder:
     """
 
     def __init__(self, folder: Path) -> None:
-        runtime: Any = require("onnxruntime", "onnx", "exported models")
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads = torch.get_num_threads()
+        require("onnxruntime", "onnx", "exported models")
         try:
             self.settings: dict[str, Any] = read_json(folder / EXPORT_FILE)
             self.tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
             self._graph, self._head = (
-                runtime.InferenceSession(str(folder / file), options, providers=runtime.get_available_providers())
-                if file in self.settings["graphs"]
-                else None
+                open_session(folder / file) if file in self.settings["graphs"] else None
                 for file in (GRAPH_FILE, HEAD_FILE)
             )
         except Exception as error:  # each library has its own errors for damaged files

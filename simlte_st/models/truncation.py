@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
+from transformers import PreTrainedModel
 
 from simlte_st.chunk_mean.convert import can_read_in_chunks
 from simlte_st.compat import checkpoint_name, document_prompt, readable_length, readable_tokens, taken_tokens
@@ -73,7 +74,7 @@ class Truncation:
             length,
             model=name,
             convertible=can_read_in_chunks(model),
-            positions=readable_tokens(model),
+            positions=readable_tokens(model) if isinstance(encoder, PreTrainedModel) else length,  # not of a graph
             static=is_static(model),
         )
         if length is not None:

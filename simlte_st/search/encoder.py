@@ -44,7 +44,7 @@ class Encoder:
             check_encodes(self.model, "the model of this index")
         else:  # a folder is found from anywhere
             self.name = os.path.abspath(model) if os.path.isdir(model) else os.fspath(model)
-            loaded = load_model(model, device=device)
+            loaded = load_model(model, device=device, graphs=True)
             self.model, self._queries = loaded.model, loaded.other or loaded.model
         self.budget = self.truncation().budget
         self.count: TokenCounter = lambda texts: text_lengths(self.model, texts)
@@ -80,9 +80,9 @@ class Encoder:
         They counted parts that no vector depends on, too, and weights of 16 bits as those of a checkpoint.
         """
         yield self._digest(unused=True)
-        sample = next(self.model.parameters())
+        sample = next(self.model.parameters(), None)  # an ONNX graph has none
         for narrow in (torch.bfloat16, torch.float16):
-            if torch.equal(sample.to(narrow).to(sample.dtype), sample):
+            if sample is not None and torch.equal(sample.to(narrow).to(sample.dtype), sample):
                 yield from (self._digest(unused, narrow) for unused in (False, True))
 
     def _digest(self, unused: bool = False, narrow: torch.dtype | None = None) -> str:

@@ -278,7 +278,7 @@ def test_foreign_code_is_not_run(
     for place in (tmp_path, folder):
         (place / "foreign.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nCode = Configuration = object\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(ModelError, match="third-party code"):
+    with pytest.raises(ModelError, match="custom code"):
         load_model(set_module(folder, {"type": name}))
     shutil.copy(encoder_path / "modules.json", folder)
     config = json.loads((folder / "config.json").read_text())

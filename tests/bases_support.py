@@ -1,0 +1,416 @@
+"""Every kind of model that is given to this package, built tiny, and what each command makes of it."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import warnings
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import torch
+import transformers
+from sentence_transformers import CrossEncoder, MultiVectorEncoder, SentenceTransformer, SparseEncoder
+from sentence_transformers.base.modules import Dense, Router, Transformer
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
+from sentence_transformers.sparse_encoder.modules import SpladePooling
+from support import WORDS, make_document, make_static_model, make_tokenizer
+from tokenizers import processors
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+import simlte_st
+from simlte_st.cli.main import main
+from simlte_st.search import Index
+
+TOLERANCE = 1e-5
+TEXTS = [make_document(number, sentences=1 + number % 5, words=3 + number % 4) for number in range(24)]
+QUERY = "ba bei bo"
+COMMANDS = {
+    "encode": "encode {model} {docs} --output {out}/vectors.parquet --quiet",
+    "index": "index {model} {docs} --output {out}/index --quiet",
+    "search": f"search {{out}}/index '{QUERY}' --mode dense --format jsonl --top-k 24",
+    "train": "train {docs} --base {model} --output {out}/trained --max-steps 2 --batch-size 8 --held-out 0 "
+    "--warmup 0 --learning-rate 1e-3 --no-bf16 --quiet",
+    "compare": "compare {docs} {model} --json --quiet",
+    "export": "export {model} --output {out}/exported",
+}
+"""What is tried of each base, in this order."""
+
+GROUPS = (("encode", "index", "search"), ("train",), ("compare",), ("export",))
+"""The commands of each column of the table."""
+
+E5 = {"query": "query: ", "passage": "passage: "}
+_PROMPT_WORDS = [
+    "document", "find", "instruct", "none", "passage", "query", "result", "search", "search_document", "search_query",
+    "task", "text", "title",
+]  # fmt: skip
+_SIZES: dict[str, Any] = {
+    "vocab_size": len(make_tokenizer([*WORDS, *_PROMPT_WORDS])), "hidden_size": 32, "num_hidden_layers": 1,
+    "num_attention_heads": 4, "intermediate_size": 32,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Base:
+    """A kind of model.
+
+    Attributes:
+        examples: Names of models of this kind that people use.
+        make: Writes a tiny one into an empty folder and returns where it is. Where the stock class cannot load it, the
+            same model for comparison is in the folder ``reference``.
+        needs: The class of transformers that it needs, which older versions may lack.
+    """
+
+    examples: str
+    make: Callable[[Path], Path]
+    needs: str = ""
+
+    @property
+    def missing(self) -> str:
+        """What the installed version of transformers lacks; empty if there is nothing."""
+        has = not self.needs or hasattr(transformers, self.needs)
+        return "" if has else f"transformers {transformers.__version__} has no {self.needs}"
+
+
+BASES: dict[str, Base] = {}
+"""Every kind by the name that the table has for it."""
+
+
+def base(name: str, examples: str, needs: str = "") -> Callable[[Callable[[Path], Path]], None]:
+    def add(make: Callable[[Path], Path]) -> None:
+        BASES[name] = Base(examples, make, needs)
+
+    return add
+
+
+def tokenizer(template: str = "[CLS] $A [SEP]", side: str = "right") -> PreTrainedTokenizerFast:
+    made = make_tokenizer([*WORDS, *_PROMPT_WORDS])
+    backend = made.backend_tokenizer
+    special = [(token, backend.token_to_id(token)) for token in ("[CLS]", "[SEP]") if token in template]
+    backend.post_processor = processors.TemplateProcessing(single=template, special_tokens=special)
+    made.padding_side = side
+    return made
+
+
+def drawn(encoder: torch.nn.Module) -> Any:
+    """Return an encoder with weights so large that every token and its place count in a vector."""
+    draw = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for weight in encoder.parameters():
+            if weight.dim() > 1:
+                weight.normal_(std=0.3, generator=draw)
+    return encoder
+
+
+def modules_of(
+    folder: Path, encoder: PreTrainedModel, pooling: str = "mean", tokens: PreTrainedTokenizerFast | None = None
+) -> list[torch.nn.Module]:
+    drawn(encoder).save_pretrained(folder)
+    (tokens or tokenizer()).save_pretrained(folder)
+    return [Transformer(str(folder)), Pooling(32, pooling)]
+
+
+def saved(folder: Path, modules: list[torch.nn.Module], **options: Any) -> Path:
+    SentenceTransformer(modules=modules, device="cpu", **options).save_pretrained(str(folder / "model"))
+    return folder / "model"
+
+
+def bert(**sizes: Any) -> Any:
+    return transformers.BertModel(transformers.BertConfig(**_SIZES, max_position_embeddings=64, **sizes))
+
+
+@base("BERT", "all-MiniLM, bge, gte-base, snowflake-arctic-embed")
+def _(folder: Path) -> Path:
+    return saved(folder, [*modules_of(folder / "raw", bert(), "cls"), Normalize()])
+
+
+@base("E5 (prompts)", "e5-base-v2, e5-large")
+def _(folder: Path) -> Path:
+    return saved(folder, [*modules_of(folder / "raw", bert()), Normalize()], prompts=E5)
+
+
+@base("ModernBERT", "gte-modernbert, granite-embedding-english-r2", "ModernBertModel")
+def _(folder: Path) -> Path:
+    special = {"pad_token_id": 0, "cls_token_id": 2, "bos_token_id": 2, "sep_token_id": 3, "eos_token_id": 3}
+    layers = {"num_hidden_layers": 2, "global_attn_every_n_layers": 2, "local_attention": 8}
+    config = transformers.ModernBertConfig(**{**_SIZES, **layers}, max_position_embeddings=256, **special)
+    return saved(folder, modules_of(folder / "raw", transformers.ModernBertModel(config), "cls"))
+
+
+@base("Nomic BERT (prompts)", "nomic-embed-text-v1.5", "NomicBertModel")
+def _(folder: Path) -> Path:
+    config = transformers.NomicBertConfig(**_SIZES, max_position_embeddings=128)
+    prompts = {"query": "search_query: ", "document": "search_document: "}
+    modules = modules_of(folder / "raw", transformers.NomicBertModel(config))
+    return saved(folder, [*modules, Normalize()], prompts=prompts)
+
+
+@base("XLM-R (prompts)", "multilingual-e5, bge-m3, paraphrase-multilingual-mpnet")
+def _(folder: Path) -> Path:
+    config = transformers.XLMRobertaConfig(**_SIZES, max_position_embeddings=65, pad_token_id=0, type_vocab_size=1)
+    return saved(folder, [*modules_of(folder / "raw", transformers.XLMRobertaModel(config)), Normalize()], prompts=E5)
+
+
+@base("MPNet", "all-mpnet-base-v2, multi-qa-mpnet")
+def _(folder: Path) -> Path:
+    config = transformers.MPNetConfig(**_SIZES, max_position_embeddings=66, pad_token_id=0)
+    return saved(folder, [*modules_of(folder / "raw", transformers.MPNetModel(config)), Normalize()])
+
+
+@base("DeBERTa", "deberta-v3, and encoders made of it")
+def _(folder: Path) -> Path:
+    attention = {"relative_attention": True, "position_buckets": 8, "pos_att_type": ["p2c", "c2p"]}
+    config = transformers.DebertaV2Config(
+        **_SIZES, **attention, share_att_key=True, norm_rel_ebd="layer_norm", max_position_embeddings=64, pad_token_id=0
+    )
+    return saved(folder, modules_of(folder / "raw", transformers.DebertaV2Model(config)))
+
+
+@base("T5 encoder", "sentence-t5, gtr-t5")
+def _(folder: Path) -> Path:
+    config = transformers.T5Config(
+        vocab_size=_SIZES["vocab_size"], d_model=32, d_kv=8, d_ff=32, num_layers=1, num_heads=4, pad_token_id=0
+    )
+    modules = modules_of(folder / "raw", transformers.T5EncoderModel(config), tokens=tokenizer("$A [SEP]"))
+    return saved(folder, [*modules, Dense(32, 32, bias=False, activation_function=torch.nn.Identity()), Normalize()])
+
+
+@base("Qwen3 (last token, prompts)", "Qwen3-Embedding", "Qwen3Model")
+def _(folder: Path) -> Path:
+    config = transformers.Qwen3Config(**_SIZES, num_key_value_heads=2, head_dim=8, max_position_embeddings=256)
+    tokens, prompts = tokenizer("$A [SEP]", "left"), {"query": "instruct: find\nquery: ", "document": ""}
+    modules = modules_of(folder / "raw", transformers.Qwen3Model(config), "lasttoken", tokens)
+    return saved(folder, [*modules, Normalize()], prompts=prompts)
+
+
+@base("Qwen3 as a language model", "a folder without modules.json", "Qwen3ForCausalLM")
+def _(folder: Path) -> Path:
+    config = transformers.Qwen3Config(**_SIZES, num_key_value_heads=2, head_dim=8, max_position_embeddings=256)
+    drawn(transformers.Qwen3ForCausalLM(config)).save_pretrained(folder / "model")
+    tokenizer("$A [SEP]").save_pretrained(folder / "model")
+    return folder / "model"
+
+
+@base("Llama (last token)", "e5-mistral and others like it")
+def _(folder: Path) -> Path:
+    special = {"bos_token_id": 2, "eos_token_id": 3}
+    config = transformers.LlamaConfig(**_SIZES, num_key_value_heads=2, max_position_embeddings=256, **special)
+    tokens = tokenizer(side="left")
+    return saved(folder, modules_of(folder / "raw", transformers.LlamaModel(config), "lasttoken", tokens))
+
+
+@base("EmbeddingGemma (prompts, two Dense)", "embeddinggemma-300m", "Gemma3TextModel")
+def _(folder: Path) -> Path:
+    kinds = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 16, "num_hidden_layers": 2}
+    config = transformers.Gemma3TextConfig(
+        **{**_SIZES, **kinds}, num_key_value_heads=1, head_dim=8, max_position_embeddings=128, pad_token_id=0,
+        use_bidirectional_attention=True,
+    )  # fmt: skip
+    linear = {"bias": False, "activation_function": torch.nn.Identity()}
+    after = [Dense(32, 64, **linear), Dense(64, 32, **linear), Normalize()]
+    prompts = {"query": "task: search result | query: ", "document": "title: none | text: "}
+    modules = modules_of(folder / "raw", transformers.Gemma3TextModel(config))
+    return saved(folder, [*modules, *after], prompts=prompts)
+
+
+@base("Longformer", "longformer-base-4096")
+def _(folder: Path) -> Path:
+    config = transformers.LongformerConfig(
+        **_SIZES, attention_window=[16], max_position_embeddings=97, pad_token_id=0, type_vocab_size=1
+    )
+    return saved(folder, modules_of(folder / "raw", transformers.LongformerModel(config)))
+
+
+@base("BigBird", "bigbird-roberta-base")
+def _(folder: Path) -> Path:
+    config = transformers.BigBirdConfig(**_SIZES, max_position_embeddings=256, block_size=8, num_random_blocks=1)
+    return saved(folder, modules_of(folder / "raw", transformers.BigBirdModel(config)))
+
+
+@base("Matryoshka (truncate_dim)", "any of them, cut to its first dimensions")
+def _(folder: Path) -> Path:
+    return saved(folder, modules_of(folder / "raw", bert()), truncate_dim=12)
+
+
+@base("Router, one encoder", "a Dense for queries and one for documents")
+def _(folder: Path) -> Path:
+    ends: Any = {"query": [Dense(32, 16)], "document": [Dense(32, 16)]}
+    return saved(folder, [*modules_of(folder / "raw", bert()), Router(ends)], prompts=E5)
+
+
+@base("Router, an encoder for documents", "static queries, to be fast")
+def _(folder: Path) -> Path:
+    return saved(folder, [Router.for_query_document([make_static_model()[0]], modules_of(folder / "raw", bert()))])
+
+
+@base("Router, two encoders", "one trained for queries, one for documents")
+def _(folder: Path) -> Path:
+    sides = [modules_of(folder / side, bert(type_vocab_size=types)) for types, side in enumerate("qd", 1)]
+    return saved(folder, [Router.for_query_document(*sides), Normalize()])
+
+
+@base("Static", "static-retrieval-mrl-en-v1, potion")
+def _(folder: Path) -> Path:
+    model = make_static_model()
+    model[0].tokenizer.no_truncation()  # this package reads to the end of a text in any case
+    model.save_pretrained(str(folder / "model"))
+    return folder / "model"
+
+
+@base("ONNX graph without weights", "folders with onnx/model.onnx alone")
+def _(folder: Path) -> Path:
+    saved(folder, [*modules_of(folder / "raw", bert()), Normalize()], prompts=E5).rename(folder / "reference")
+    return write_graph(folder / "reference", folder / "model")
+
+
+@base("Code of its own", "gte-base-en-v1.5, others that want trust_remote_code")
+def _(folder: Path) -> Path:
+    path = saved(folder, modules_of(folder / "raw", bert()))
+    config = json.loads((path / "config.json").read_text())
+    auto = {"AutoConfig": "configuration.NewConfig", "AutoModel": "modeling.NewModel"}
+    (path / "config.json").write_text(json.dumps({**config, "model_type": "new", "auto_map": auto}))
+    return path
+
+
+@base("Sparse encoder", "splade")
+def _(folder: Path) -> Path:
+    config = transformers.BertConfig(**_SIZES, max_position_embeddings=64)
+    modules_of(folder / "raw", transformers.BertForMaskedLM(config))
+    encoder = Transformer(str(folder / "raw"), transformer_task="fill-mask")
+    SparseEncoder(modules=[encoder, SpladePooling()], device="cpu").save_pretrained(str(folder / "model"))
+    return folder / "model"
+
+
+@base("Cross-encoder", "ms-marco-MiniLM, bge-reranker")
+def _(folder: Path) -> Path:
+    config = transformers.BertConfig(**_SIZES, max_position_embeddings=64, num_labels=1)
+    modules_of(folder / "raw", transformers.BertForSequenceClassification(config))
+    CrossEncoder(str(folder / "raw"), device="cpu").save_pretrained(str(folder / "model"))
+    return folder / "model"
+
+
+@base("Multi-vector encoder", "ColBERT, GTE-ModernColBERT")
+def _(folder: Path) -> Path:
+    modules_of(folder / "raw", bert())
+    MultiVectorEncoder(str(folder / "raw"), device="cpu").save_pretrained(str(folder / "model"))
+    return folder / "model"
+
+
+def write_graph(model: Path, target: Path, file: str = "onnx/model.onnx") -> Path:
+    """Write a model's folder with a graph as optimum names its parts in place of the weights."""
+    encoder = SentenceTransformer(str(model), device="cpu").requires_grad_(False).eval()[0].auto_model
+
+    class States(torch.nn.Module):
+        def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+            states: torch.Tensor = encoder(**dict(zip(names, inputs, strict=True)))[0]
+            return states
+
+    names = ["input_ids", "attention_mask", "token_type_ids"]
+    for each in model.rglob("*"):
+        if each.is_file() and each != model / "model.safetensors":
+            (target / each.relative_to(model)).parent.mkdir(parents=True, exist_ok=True)
+            (target / each.relative_to(model)).write_bytes(each.read_bytes())
+    (target / file).parent.mkdir(exist_ok=True)
+    ids = torch.ones(2, 8, dtype=torch.int64)
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            States(), (ids, ids, 0 * ids), str(target / file), dynamo=False, opset_version=17, input_names=names,
+            output_names=["last_hidden_state"],
+            dynamic_axes={name: {0: "batch", 1: "length"} for name in (*names, "last_hidden_state")},
+        )  # fmt: skip
+    return target
+
+
+def try_base(one: Base, folder: Path) -> dict[str, str]:
+    """Build a model, run every command with it, and compare its vectors with the stock class.
+
+    Returns:
+        The message of each command that stops with an error, by the command; empty for those that work.
+    """
+    torch.manual_seed(0)
+    path, out, docs = one.make(folder), folder / "out", folder / "docs.jsonl"
+    out.mkdir()
+    docs.write_text("".join(json.dumps({"id": str(number), "text": text}) + "\n" for number, text in enumerate(TEXTS)))
+    said, printed = {}, {}
+    for name, command in COMMANDS.items():
+        before = set(out.iterdir())
+        status, printed[name], error = run(command.format(model=path, docs=docs, out=out))
+        message = " ".join(error.split()).removeprefix("simlte: ").replace(str(path), "MODEL")
+        said[name] = message if status else ""
+        assert status == 0 or (status == 1 and set(out.iterdir()) == before and "not happen" not in message), message
+    if said["index"]:
+        said["search"] = said["index"]  # there is nothing to search
+    if not said["encode"]:
+        reference = folder / "reference"
+        stock = SentenceTransformer(str(reference if reference.exists() else path), device="cpu")
+        compare_with_stock(stock, out, {name: text for name, text in printed.items() if not said[name]})
+    return said
+
+
+def row_of(name: str, said: dict[str, str]) -> str:
+    """Return the line of the table for a kind of model."""
+    works = ["no" if any(said[each] for each in group) else "yes" for group in GROUPS]
+    messages: dict[str, list[str]] = {}
+    for command, message in said.items():
+        if message:
+            messages.setdefault(message, []).append(f"`{command}`")
+    told = [
+        message if len(commands) == len(said) else f"{', '.join(commands)}: {message}"
+        for message, commands in messages.items()
+    ]
+    return f"| {' | '.join([name, BASES[name].examples, *works, '<br>'.join(told)])} |"
+
+
+def run(command: str) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        status = main(shlex.split(command))
+    return status, out.getvalue(), err.getvalue()
+
+
+def compare_with_stock(stock: SentenceTransformer, out: Path, printed: dict[str, str]) -> None:
+    """Compare what the commands made, and what they printed, with what the stock class computes."""
+    prompt = stock.prompts.get("document") or stock.prompts.get("passage") or ""
+    expected = stock.encode_document(TEXTS, prompt=prompt)
+    query = unit(stock.encode_query(QUERY))
+    assert spread(expected) > 0.01, "vectors that are all alike compare nothing"
+    if prompt:
+        assert abs(stock.encode_document(TEXTS, prompt="") - expected).max() > 0.01
+        assert abs(unit(stock.encode_document(QUERY, prompt=prompt)) - query).max() > 0.01
+    found = np.array(pq.read_table(out / "vectors.parquet")["vector"].to_pylist())
+    np.testing.assert_allclose(found, expected, atol=TOLERANCE, rtol=0)
+    rows = Index.open(out / "index").table(["vector"])
+    order = [int(name) for name in rows["id"].to_pylist()]
+    np.testing.assert_allclose(np.array(rows["vector"].to_pylist()), unit(expected)[order], atol=TOLERANCE, rtol=0)
+    hits = {int(hit["id"]): hit["cosine"] for hit in map(json.loads, printed["search"].splitlines())}
+    assert sorted(hits) == sorted(order)
+    np.testing.assert_allclose([*hits.values()], unit(expected)[[*hits]] @ query, atol=TOLERANCE, rtol=0)
+    if "train" in printed:
+        model = simlte_st.SentenceTransformer(str(out / "trained"), device="cpu")
+        trained = model.encode_document(TEXTS, prompt=prompt)
+        assert np.isfinite(trained).all()
+        learned = unit(trained[:, : expected.shape[1]])
+        assert abs(learned - unit(expected)).max() > 1e-4, "nothing was learned"
+    if "compare" in printed:
+        candidates = [each["name"] for each in json.loads(printed["compare"])["candidates"]]
+        assert any(str(out.parent) in name for name in candidates), candidates
+    if "export" in printed:
+        vectors = simlte_st.load_onnx(out / "exported").encode(TEXTS, prompt=prompt)
+        np.testing.assert_allclose(vectors, expected, atol=TOLERANCE, rtol=0)
+
+
+def unit(vectors: Any) -> np.ndarray:
+    return np.asarray(vectors) / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+def spread(vectors: np.ndarray) -> float:
+    """Return how much the cosines of pairs of vectors differ."""
+    cosines = unit(vectors) @ unit(vectors).T
+    return float(cosines[~np.eye(len(cosines), dtype=bool)].std())
