@@ -45,7 +45,7 @@ from simlte_st.models.names import PACKAGED_BASE
 
 WORDS = 250
 # The settings that do best for English papers.
-ENGLISH = {"stop_words": "english", "min_df": 2}
+ENGLISH = {"stop_words": ["en"], "min_df": 2}
 LEXICAL: dict[str, tuple[Callable[[list[str]], PairScores], int | None]] = {
     "TF-IDF": (lambda texts: TfidfScores(texts, **ENGLISH), None),
     f"TF-IDF, first {WORDS} words": (lambda texts: TfidfScores(texts, **ENGLISH), WORDS),
@@ -149,7 +149,7 @@ class KnownScores:
     """Scores of citing against cited papers, made once for all tasks: BM25 takes a minute for whole papers."""
 
     def __init__(self, scores: PairScores, citing: np.ndarray, cited: np.ndarray) -> None:
-        self.size, self.tolerance = scores.size, scores.tolerance
+        self.size, self.tolerance, self.unrelated = scores.size, scores.tolerance, scores.unrelated
         self.citing, self.cited, self.table = citing, cited, scores.rows(citing, cited)
 
     def rows(self, queries: np.ndarray, others: np.ndarray) -> np.ndarray:

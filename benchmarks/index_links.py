@@ -88,7 +88,7 @@ def tweets(shared: Path) -> Collection:
 class Ranks:
     """The order in which an index gives its hits, as scores; what it does not give comes last."""
 
-    tolerance = 0.0
+    tolerance = unrelated = 0.0
 
     def __init__(self, size: int) -> None:
         self.size = size

@@ -81,6 +81,7 @@ class ExploreOverrides(TypedDict, total=False):
     device: str | None
     overwrite: bool
     similarity: float
+    language: str | None
     label: str | None
     title: str | None
     topics: int | None

@@ -51,7 +51,7 @@ class Texts:
     @cached_property
     def words(self) -> tuple[csr_matrix, csr_matrix]:
         """TF-IDF of both, from one vocabulary."""
-        vectorizer = fit_tfidf(self.first + self.second, stop_words="english", min_df=2)
+        vectorizer = fit_tfidf(self.first + self.second, stop_words=["en"], min_df=2)
         return vectorizer.transform(self.first), vectorizer.transform(self.second)
 
     @cached_property

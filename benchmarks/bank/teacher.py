@@ -68,7 +68,7 @@ def nearest(
 def _words(texts: Sequence[str]) -> Any:
     """TF-IDF of all texts; None where they share no words, and the base alone decides."""
     try:
-        return fit_tfidf(texts, stop_words="english", min_df=2).transform(texts)
+        return fit_tfidf(texts, stop_words=["en"], min_df=2).transform(texts)
     except DataError:
         return None
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -82,7 +82,17 @@ def words_of(text: str) -> list[str]:
     Joined words are cut at what joins them. In scripts without spaces each character with its marks is a word, as word
     boundaries depend on the context.
     """
-    return [word for chunk in text.split() for word in _words_of_chunk(chunk)]
+    return [word for chunk in text.split() for word in _once(_words_of_chunk, chunk)]
+
+
+def features_of(text: str, languages: Iterable[str] = ()) -> list[str]:
+    """Return the words by which TF-IDF and BM25 compare texts whole, in order, without stop words of some languages.
+
+    Words of one letter or digit say little, and are left out, as scikit-learn does. In scripts without spaces each pair
+    of neighbouring characters is a word, too.
+    """
+    stops = frozenset[str]().union(*map(stop_words, languages))
+    return [word for chunk in text.split() for word in _once(_features_of_chunk, chunk) if word not in stops]
 
 
 def terms_of(text: str, language: str) -> Iterator[Term]:
@@ -93,7 +103,21 @@ def terms_of(text: str, language: str) -> Iterator[Term]:
     particles with them, each pair of syllables is.
     """
     for chunk in text.split():
-        yield from _remembered(chunk, language) if len(chunk) <= _REMEMBERED else _terms_of_chunk(chunk, language)
+        yield from _once(_terms_of_chunk, chunk, language)
+
+
+def plain_words(text: str) -> list[str]:
+    """Return the words of a text that stand by themselves, as they are written, in order.
+
+    They begin with a letter, and are no remains of numbers or of English contractions. In scripts without spaces each
+    character with its marks is one.
+    """
+    return [word for chunk in text.split() for word in _once(_plain_words_of_chunk, chunk)]
+
+
+def _once(cut: Any, chunk: str, *language: str) -> Any:
+    """Cut what stands between two spaces, and remember it unless it is long."""
+    return (cut if len(chunk) <= _REMEMBERED else cut.__wrapped__)(chunk, *language)
 
 
 def terms_at(text: str, languages: Sequence[str]) -> Iterator[tuple[int, int, set[str]]]:
@@ -102,12 +126,10 @@ def terms_at(text: str, languages: Sequence[str]) -> Iterator[tuple[int, int, se
         yield *match.span(), {each.term for language in languages for each in terms_of(match[0], language)}
 
 
+@functools.lru_cache(1 << 17)
 def _terms_of_chunk(chunk: str, language: str) -> tuple[Term, ...]:
     pieces = (piece for word in WORD.findall(_composed(chunk)) for piece in _pieces(word))
     return tuple(Term(term, piece) for piece in pieces if (term := term_of(piece, language)))
-
-
-_remembered = functools.lru_cache(1 << 17)(_terms_of_chunk)
 
 
 @functools.lru_cache(1 << 16)
@@ -119,6 +141,34 @@ def _words_of_chunk(chunk: str) -> tuple[str, ...]:
         for each in piece
         if (plain := normal(each))
     )
+
+
+@functools.lru_cache(1 << 16)
+def _features_of_chunk(chunk: str) -> tuple[str, ...]:
+    found: list[str] = []
+    before = ""
+    for word in _once(_words_of_chunk, chunk):
+        unspaced = _UNIT.fullmatch(word) is not None
+        if unspaced or len(word) > 1 or not word.isalnum():
+            found += [word, before + word] if unspaced and before else [word]
+        before = word if unspaced else ""
+    return tuple(found)
+
+
+@functools.lru_cache(1 << 16)
+def _plain_words_of_chunk(chunk: str) -> tuple[str, ...]:
+    found: list[str] = []
+    for word in WORD.findall(_composed(chunk)):
+        if word[0] == "." or word[-1] in "+#":
+            found.append(word)
+            continue
+        for part in _PART.finditer(word):
+            plain, left, right = part[0].strip("_"), word[: part.start()], word[part.end() :]
+            if part.lastgroup == "unspaced":
+                found += _UNIT.findall(plain)
+            elif len(plain) > 1 and plain[0].isalpha() and right not in ("'t", "\u2019t"):
+                found += [] if left.endswith(("'", "\u2019")) and plain in _ENDINGS else [plain]
+    return tuple(found)
 
 
 def _composed(chunk: str) -> str:

@@ -2,54 +2,62 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from itertools import islice
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
-from simlte_st.data.analyzer import terms_of
-from simlte_st.data.document import CJK
+from simlte_st.data.analyzer import is_stop_word, normal, plain_words, term_of
+from simlte_st.data.languages import UNSPACED, LanguageFinder
 
 WORDS = 4
 """Terms in a name."""
 
 _READ = 5_000  # characters of a document
 _VOCABULARY = 50_000
-_APOSTROPHES = "'\u2019\u02bc"
-# A word begins with a letter, and is whole: not the end of "1.5bn", nor a part of "didn't", "they've" or "we'll".
-_SIGN = rf"[^\W_{CJK}]"
-_WORD = rf"(?<!{_SIGN})[^\W\d_{CJK}][^\W{CJK}]*{_SIGN}(?![{_APOSTROPHES}]t\b|{_SIGN})"
-_PATTERN = rf"[{CJK}]|(?!(?<=\w[{_APOSTROPHES}])(?:ll|re|ve)\b){_WORD}"
-_ADDRESS = re.compile(r"(?:https?://|www\.)\S+|\S+@\S+\.\S+")
-_CJK_PAIR = re.compile(rf"(?<=[{CJK}]) (?=[{CJK}])")
+_ADDRESS = regex.compile(r"(?:https?://|www\.)\S+|\S+@\S+\.\S+")
+_UNIT = rf"(?!\p{{M}})[{UNSPACED}]\p{{M}}*"
+_PAIR = regex.compile(rf"({_UNIT}) (?={_UNIT})")
+_LONGEST = 8  # characters that a pair of them grows to
+_TOGETHER = 0.8  # share of the documents with a piece that have the same character beside it
 
 
-def topic_terms(texts: Sequence[str], assigned: NDArray[np.int64], number: int) -> list[list[str]]:
+def topic_terms(
+    texts: Sequence[str], assigned: NDArray[np.int64], number: int, language: str | None = None
+) -> list[list[str]]:
     """Return up to :data:`WORDS` words or pairs of words for each topic, by a class-based TF-IDF.
 
     A term weighs the share of the topic's documents that have it, times the logarithm of the ratio of that share to the
     share in all other documents. With BERTopic's sums of counts, words of every topic such as "said" came first on BBC
-    News. English stop words, URLs and mail addresses are ignored.
+    News. Stop words of each document's language, URLs and mail addresses are ignored. In scripts without spaces, pairs
+    of characters grow by those that nearly always stand beside them.
+
+    Args:
+        texts: The documents.
+        assigned: The topic of each, shape ``[N]``; -1 for none.
+        number: Number of topics.
+        language: The language of all documents; None for that of each.
 
     References:
         Grootendorst, "BERTopic: Neural topic modeling with a class-based TF-IDF procedure", 2022.
     """
     if not number:
         return []
+    beginnings = [_ADDRESS.sub(" ", text[:_READ]) for text in texts]
+    find = LanguageFinder(beginnings, language)
+    written: defaultdict[str, Counter[str]] = defaultdict(Counter)
     vectorizer = CountVectorizer(
-        ngram_range=(1, 2),
-        stop_words="english",
-        token_pattern=_PATTERN,
+        analyzer=lambda text: _phrases(text, find(text), written),
         binary=True,
         min_df=1 if len(texts) < 200 else 3,
         max_features=_VOCABULARY,
         dtype=np.float32,
     )
     try:
-        counts = vectorizer.fit_transform(_ADDRESS.sub(" ", text[:_READ]) for text in texts)
+        counts = vectorizer.fit_transform(beginnings)
     except ValueError:  # no text has a word
         return [[] for _ in range(number)]
     terms = vectorizer.get_feature_names_out()
@@ -58,25 +66,74 @@ def topic_terms(texts: Sequence[str], assigned: NDArray[np.int64], number: int) 
     others = np.asarray(counts.sum(axis=0)) - having
     share, elsewhere = having / np.maximum(sizes, 1), (others + 1) / (len(texts) - sizes + 1)
     weights = share * np.log(np.maximum(share / elsewhere, 1))
-    return [_heaviest(terms, row) for row in weights]
+    names = []
+    for topic, row in enumerate(weights):
+        own = [normal(beginnings[place]) for place in np.flatnonzero(assigned == topic).tolist()]
+        name = [_grown(_PAIR.sub(r"\1", term), own) for term in _heaviest(terms, row, find.languages[0])]
+        whole = [term for term in dict.fromkeys(name) if not any(_is_piece(term, other) for other in name)]
+        names.append([_shown(term, written) for term in whole])
+    return names
 
 
-def _heaviest(terms: NDArray[np.str_], weights: NDArray[np.float64]) -> list[str]:
+def _phrases(text: str, language: str, written: defaultdict[str, Counter[str]]) -> Iterator[str]:
+    """Return the words of a text that can name it, and its pairs of them; count how each is written."""
+    before = ""
+    for word in plain_words(text):
+        plain = normal(word)
+        unspaced = regex.fullmatch(_UNIT, plain) is not None
+        if is_stop_word(plain, language):
+            before = "" if unspaced else before  # what stands beside it makes no word together
+            continue
+        written[plain][word.lower()] += 1
+        yield plain
+        if before and not is_stop_word(before + plain, language):
+            yield f"{before} {plain}"
+        before = plain
+
+
+def _heaviest(terms: NDArray[np.str_], weights: NDArray[np.float64], language: str) -> list[str]:
     """Return the terms with the largest weights, no two of which share a stem."""
     chosen: list[str] = []
     for place in np.argsort(-weights, kind="stable")[: 10 * WORDS]:
         term = str(terms[place])
-        words = _stems(term)
+        words = _stems(term, language)
         if weights[place] <= 0 or len(chosen) == WORDS:
             break
-        inside = [each for each in chosen if _stems(each) < words]
+        inside = [each for each in chosen if _stems(each, language) < words]
         if inside:  # a pair takes the place of its single words
             chosen[chosen.index(inside[0])] = term
             chosen = [each for each in chosen if each not in inside]
-        elif not any(words & _stems(each) for each in chosen):
+        elif not any(words & _stems(each, language) for each in chosen):
             chosen.append(term)
-    return [_CJK_PAIR.sub("", term) for term in chosen]
+    return chosen
 
 
-def _stems(term: str) -> set[str]:
-    return {each.term for word in term.split() for each in islice(terms_of(word, "en"), 1)}
+def _stems(term: str, language: str) -> set[str]:
+    return {term_of(word, language) for word in term.split()}
+
+
+def _grown(piece: str, texts: Sequence[str]) -> str:
+    """Return a piece of a script without spaces, with the characters that nearly always stand beside it."""
+    while regex.fullmatch(rf"(?:{_UNIT}){{2,{_LONGEST - 1}}}", piece):
+        same = regex.escape(piece)
+        having = [text for text in texts if piece in text]
+        counts = Counter(
+            longer
+            for text in having
+            for longer in {*regex.findall(f"{_UNIT}{same}", text), *regex.findall(f"{same}{_UNIT}", text)}
+        )
+        longer, count = max(counts.items(), key=lambda item: (item[1], item[0]), default=("", 0))
+        if count < _TOGETHER * len(having):
+            break
+        piece = longer
+    return piece
+
+
+def _is_piece(term: str, other: str) -> bool:
+    return term != other and term in other and regex.fullmatch(rf"(?:{_UNIT})+", term) is not None
+
+
+def _shown(term: str, written: defaultdict[str, Counter[str]]) -> str:
+    """Return a term as its words are mostly written."""
+    words = (written[word].most_common(1)[0][0] if written.get(word) else word for word in term.split())
+    return " ".join(words)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from simlte_st.errors import DataError
 from simlte_st.evaluation.probe import Head, ProbeResult, Rows, fit_probe
-from simlte_st.evaluation.scores import fit_tfidf
+from simlte_st.evaluation.scores import fit_tfidf, warn_of_wordless
 from simlte_st.evaluation.splits import Label, check_lengths, few_shot_rows, warned_once
 
 RESAMPLES = 1000
@@ -198,4 +198,6 @@ def _tfidf(
     check_lengths(train_texts, train_labels, "training")
     check_lengths(test_texts, test_labels, "test")
     vectorizer = fit_tfidf(train_texts)
-    return vectorizer.transform(train_texts), vectorizer.transform(test_texts)
+    rows = vectorizer.transform([*train_texts, *test_texts])
+    warn_of_wordless(rows)
+    return rows[: len(train_texts)], rows[len(train_texts) :]

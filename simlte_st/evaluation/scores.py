@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -10,9 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from simlte_st.data.analyzer import features_of
+from simlte_st.data.languages import check_language
 from simlte_st.errors import DataError
 from simlte_st.extras import require
 from simlte_st.models.vectors import unit_rows
+
+logger = logging.getLogger(__name__)
 
 
 class PairScores(Protocol):
@@ -22,10 +28,12 @@ class PairScores(Protocol):
         size: Number of texts.
         tolerance: Scores that differ by no more than this count as equal: matrix products round the same dot product
             differently at different places.
+        unrelated: A score up to this one says that two texts have nothing in common.
     """
 
     size: int
     tolerance: float
+    unrelated: float
 
     def rows(self, queries: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[Any]:
         """Return the scores of every query ``[q]`` with every other text ``[n]``, shape ``[q, n]``."""
@@ -48,6 +56,7 @@ class CosineScores:
 
     # Far below any difference that float32 embeddings express.
     tolerance = 1e-9
+    unrelated = -np.inf
 
     def __init__(self, embeddings: ArrayLike) -> None:
         self._set_rows(unit_rows(embeddings))
@@ -69,13 +78,31 @@ class CosineScores:
         return np.asarray(products.sum(axis=1), dtype=np.float64).reshape(-1)
 
 
-def fit_tfidf(texts: Sequence[str], **settings: Any) -> TfidfVectorizer:
-    """Return scikit-learn's vectorizer with sublinear term frequencies, fitted on texts; its rows have length 1."""
-    vectorizer = TfidfVectorizer(sublinear_tf=True, **settings)
+def fit_tfidf(texts: Sequence[str], *, stop_words: Sequence[str] = (), **settings: Any) -> TfidfVectorizer:
+    """Return scikit-learn's vectorizer with sublinear term frequencies, fitted on texts; its rows have length 1.
+
+    Words are those of :func:`~simlte_st.data.analyzer.features_of`. A text without any has a row of zeros.
+
+    Args:
+        texts: The texts.
+        stop_words: ISO 639-1 codes of the languages whose stop words are left out.
+        **settings: Further settings of the vectorizer.
+    """
+    words = functools.partial(features_of, languages=tuple(map(check_language, stop_words)))
+    vectorizer = TfidfVectorizer(sublinear_tf=True, analyzer=words, **settings)
     try:
         return vectorizer.fit(texts)
     except ValueError as error:  # scikit-learn's "empty vocabulary"
         raise DataError(f"TF-IDF cannot be fitted on these {len(texts)} texts: {error}") from error
+
+
+def warn_of_wordless(rows: Any) -> None:
+    """Warn of texts without a word, which are rows of zeros in TF-IDF."""
+    wordless = int((rows.getnnz(axis=1) == 0).sum())
+    if wordless:
+        logger.warning(
+            "%d of %d texts have no word that TF-IDF knows: it tells nothing of them.", wordless, rows.shape[0]
+        )
 
 
 class TfidfScores(CosineScores):
@@ -83,15 +110,19 @@ class TfidfScores(CosineScores):
 
     Args:
         texts: The texts; vocabulary and idf are taken from them.
-        **settings: Further settings of scikit-learn's ``TfidfVectorizer``. English papers are retrieved best with
-            ``stop_words="english", min_df=2``.
+        **settings: As for :func:`fit_tfidf`. English papers are retrieved best with
+            ``stop_words=["en"], min_df=2``.
 
     Raises:
         DataError: The texts hold no words.
+        ConfigurationError: There are no stop words of a language.
     """
+
+    unrelated = 0.0
 
     def __init__(self, texts: Sequence[str], **settings: Any) -> None:
         self._set_rows(fit_tfidf(texts, **settings).transform(texts))
+        warn_of_wordless(self._rows)
 
 
 class Bm25Scores:
@@ -105,16 +136,13 @@ class Bm25Scores:
         MissingExtraError: bm25s is not installed.
     """
 
-    tolerance = 0.0
+    tolerance = unrelated = 0.0
 
     def __init__(self, texts: Sequence[str]) -> None:
         bm25s = require("bm25s", "bm25", "the BM25 baseline")
-        # No stop words: bm25s only knows lists by language, and idf already makes frequent words count little.
-        self._words: list[list[str]] = bm25s.tokenize(
-            list(texts), stopwords=None, return_ids=False, show_progress=False
-        )
+        self._words = list(map(features_of, texts))  # with stop words: idf makes frequent words count little
         if not any(self._words):
-            raise DataError(f"None of the {len(texts)} texts to be searched holds a word of two or more letters.")
+            raise DataError(f"None of the {len(texts)} texts to be searched holds a word.")
         self.size = len(self._words)
         self._index = bm25s.BM25()
         self._index.index(self._words, show_progress=False)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from simlte_st.data.languages import LanguageFinder
 from simlte_st.errors import DataError
 from simlte_st.evaluation.scores import PairScores, TfidfScores
 from simlte_st.evaluation.split_half import HalvesEvaluator, check_documents, cosines_of_halves
@@ -78,11 +79,12 @@ Neighbours: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 def neighbours_by_words(first: Sequence[str], second: Sequence[str], *, neighbours: int = NEIGHBOURS) -> Neighbours:
     """Return the documents nearest to each half by words alone, among the first or among the second halves.
 
-    By the cosine of TF-IDF vectors of words that at least two halves have, without English stop words.
+    By the cosine of TF-IDF vectors of words that at least two halves have, without the stop words of their languages.
+    Where fewer share a word with a half, its other neighbours are -1.
     """
     count, firsts, seconds = _sides(len(first), neighbours)
     try:
-        scores = TfidfScores([*first, *second], stop_words="english", min_df=2)
+        scores = TfidfScores([*first, *second], stop_words=LanguageFinder(first).languages, min_df=2)
     except DataError:  # no word is in two halves
         nothing = np.full((len(firsts), count), -1)
         return nothing, nothing
@@ -143,7 +145,7 @@ def agreement_of_scores(scores: PairScores, *, neighbours: int = NEIGHBOURS, see
     agreement = np.empty(len(firsts))
     for rows in row_blocks(len(firsts), len(firsts)):
         near = [
-            _nearest(scores.rows(queries[rows], others), rows.start, count)
+            _nearest(scores.rows(queries[rows], others), rows.start, count, scores.unrelated)
             for queries, others in ((firsts, seconds), (seconds, firsts))
         ]
         agreement[rows] = _shared(*near)
@@ -167,21 +169,27 @@ def _sides(size: int, neighbours: int) -> tuple[int, NDArray[np.int64], NDArray[
 def _near(scores: PairScores, side: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     """Return the nearest documents of each text among those of its own side."""
     blocks = row_blocks(len(side), len(side))
-    return np.concatenate([_nearest(scores.rows(side[rows], side), rows.start, count) for rows in blocks])
+    found = [_nearest(scores.rows(side[rows], side), rows.start, count, scores.unrelated) for rows in blocks]
+    return np.concatenate(found)
 
 
 def _shared(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the share of neighbours that two rows have in common."""
-    shares: NDArray[np.float64] = np.array([len(np.intersect1d(a, b)) for a, b in zip(one, other, strict=True)])
+    """Return the share of neighbours that two rows have in common; -1 is none."""
+    common = [len(np.intersect1d(a[a >= 0], b)) for a, b in zip(one, other, strict=True)]
+    shares: NDArray[np.float64] = np.array(common)
     return shares / float(one.shape[1])
 
 
-def _nearest(scores: NDArray[Any], start: int, count: int) -> NDArray[np.int64]:
-    """Return the best columns of each row, without the row's own document; the first row is document ``start``."""
+def _nearest(scores: NDArray[Any], start: int, count: int, unrelated: float) -> NDArray[np.int64]:
+    """Return the best columns of each row, without the row's own document; the first row is document ``start``.
+
+    Columns whose score says that they have nothing in common are -1.
+    """
     others = np.array(scores, dtype=np.float64)
     rows = np.arange(len(others))
     others[rows, start + rows] = -np.inf
-    return np.argsort(-others, axis=1, kind="stable")[:, :count]
+    best = np.argsort(-others, axis=1, kind="stable")[:, :count]
+    return np.where(np.take_along_axis(others, best, axis=1) > unrelated, best, -1)
 
 
 class StructureEvaluator(HalvesEvaluator):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simlte_st.config import DeviceConfig, OverwriteConfig, ProgressConfig, SeedConfig, setting
-from simlte_st.data.config import SimilarityConfig
+from simlte_st.data.config import LanguageConfig, SimilarityConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExploreConfig(SimilarityConfig, OverwriteConfig, DeviceConfig, SeedConfig, ProgressConfig):
+class ExploreConfig(LanguageConfig, SimilarityConfig, OverwriteConfig, DeviceConfig, SeedConfig, ProgressConfig):
     """What the page of a corpus shows, and how documents are encoded for it."""
 
     label: str | None = setting(

@@ -162,7 +162,7 @@ def explore_corpus(corpus: Corpus, halves: Halves, config: ExploreConfig) -> Exp
     return Exploration(
         corpus=corpus,
         topics=topics,
-        terms=topic_terms(corpus.texts, topics.assigned, len(topics.centres)),
+        terms=topic_terms(corpus.texts, topics.assigned, len(topics.centres), config.language),
         comparison=None if corpus.label is None else compare_topics(corpus.label, topics.assigned, len(topics.centres)),
         near=near,
         cosines=cosines,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from simlte_st.data.topic_terms import WORDS, topic_terms
 
@@ -38,3 +39,41 @@ def test_names_are_of_words() -> None:
     assert words <= {"wait", "sing", "gone", "économie", "mail", "wait économie", "sing économie"}
     assert "économie" in words
     assert {word for term in names[1] for word in term.split()} == {"rates", "rise", "market", "middle", "天"}
+
+
+GERMAN = ["Das ist die Regierung, und sie hat das Parlament {}", "Der Minister und die Regierung sind im Parlament {}"]
+SPORT = ["Das ist der Trainer, und er hat die Mannschaft {}", "Die Mannschaft und der Trainer sind auf dem Platz {}"]
+HINDI = ["क्रिकेट टीम ने मैच में बल्लेबाज {} को देखा", "टीम का बल्लेबाज और क्रिकेट मैच {}"]
+FARMS = ["किसान ने खेत में फसल और ट्रैक्टर {} को देखा", "फसल और किसान का ट्रैक्टर खेत में {}"]
+ARABIC = ["ذَهَبَ الفَرِيقُ إلى المَلْعَبِ في {}", "الفَرِيقُ في المَلْعَبِ من {}"]
+BANKS = ["البَنْكُ في المَدِينَةِ من {}", "هذا البَنْكُ إلى المَدِينَةِ على {}"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "language", "names"),
+    [
+        (GERMAN, SPORT, "de", {"regierung", "parlament", "minister", "trainer", "mannschaft", "platz"}),
+        (HINDI, FARMS, "hi", {"क्रिकेट", "टीम", "मैच", "बल्लेबाज", "किसान", "खेत", "फसल", "ट्रैक्टर"}),
+        (ARABIC, BANKS, "ar", {"الفَرِيقُ", "المَلْعَبِ", "البَنْكُ", "المَدِينَةِ", "ذَهَبَ"}),
+    ],
+)
+def test_names_are_whole_words_and_no_function_words(
+    one: list[str], other: list[str], language: str, names: set[str]
+) -> None:
+    texts = [text.format(number) for pair in (one, other) for number in range(6) for text in pair]
+    for named in (None, language):
+        found = topic_terms(texts, np.repeat([0, 1], 12), 2, named)
+        assert all(found)
+        assert {word for name in found for term in name for word in term.split()} <= names
+
+
+def test_pairs_of_characters_grow_to_words() -> None:
+    texts = [f"明天的天气预报说{sign}雨" for sign in "大小中多少"] + [
+        f"今日股票市场{sign}涨了" for sign in "上又再也都"
+    ]
+    weather, shares = topic_terms(texts, np.repeat([0, 1], 5), 2)
+    assert any("天气预报" in term for term in weather)
+    assert any("股票市场" in term for term in shares)
+    assert "的" not in "".join(weather).replace("的天气预报", "")
+    texts = [f"ข่าวด่วน{sign}" for sign in "กขคง"] + [f"ทีมฟุตบอล{sign}" for sign in "กขคง"]
+    assert topic_terms(texts, np.repeat([0, 1], 4), 2) == [["ข่าวด่วน"], ["ทีมฟุตบอล"]]

@@ -7,7 +7,7 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from support import make_document
 
-from simlte_st.errors import DataError, MissingExtraError
+from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
 from simlte_st.evaluation import (
     Bm25Scores,
     CosineScores,
@@ -61,6 +61,21 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "bm25s", None)
     with pytest.raises(MissingExtraError, match=r"simlte-st\[bm25\]"):
         Bm25Scores(TEXTS)
+
+
+def test_every_script_has_words(caplog: pytest.LogCaptureFixture) -> None:
+    texts = ["天气很好", "今天天气", "ข่าวด่วน", "ข่าวใหม่", "क्रिकेट में", "क्रिकेट और", "C++", "C#", "— ?"]
+    for scores in (TfidfScores(texts), Bm25Scores(texts)):
+        rows = scores.rows(np.arange(9), np.arange(9))
+        assert rows[0, 1] > 0
+        assert rows[2, 3] > 0
+        assert rows[4, 5] > 0
+        assert rows[6, 7] == rows[0, 2] == 0
+    assert "1 of 9 texts have no word" in caplog.text
+    german = TfidfScores(["die Regierung", "die Mannschaft", "die Regierung und"], stop_words=["de"])
+    assert german.rows(np.array([0]), np.arange(3))[0].tolist() == pytest.approx([1, 0, 1])
+    with pytest.raises(ConfigurationError, match="Did you mean 'en'"):
+        TfidfScores(texts, stop_words=["english"])
 
 
 WORDS = [f"word{i}" for i in range(80)]

@@ -83,6 +83,14 @@ def test_words_have_neighbours_too(documents: list[str]) -> None:
     assert agreement_of_scores(TfidfScores([*documents, *documents])).agreement == 1.0
 
 
+def test_texts_without_a_common_word_are_no_neighbours() -> None:
+    nothing = ["?", "!", "...", "-", ";", "a b"] * 2
+    assert agreement_of_scores(TfidfScores(["alpha", *nothing[1:], "alpha", *nothing[1:]])).agreement == 0.0
+    near, _ = neighbours_by_words(["one two", "two one", *"?!;:."], ["one two", "two one", *"?!;:."])
+    assert near[0].tolist() == [1, -1]
+    assert (near[2:] == -1).all()
+
+
 def topical(noise: float) -> tuple[np.ndarray, np.ndarray, list[str], list[str]]:
     """Halves of 60 documents of six topics; vectors tell the topic, more or less clearly, and words always."""
     generator = np.random.default_rng(0)
