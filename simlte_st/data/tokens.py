@@ -97,8 +97,16 @@ def special_ids(tokenizer: AnyTokenizer) -> list[int]:
     return list(tokenizer.all_special_ids)
 
 
-def unknown_id(tokenizer: Tokenizer) -> int | None:
+def space_before(tokenizer: AnyTokenizer) -> str:
+    """Return a space if words have other tokens after one than at the beginning of a text, else nothing."""
+    once, twice = (list(ids) for ids in token_ids(tokenizer, ["a", "a a"]))
+    return "" if twice == once * 2 else " "
+
+
+def unknown_id(tokenizer: AnyTokenizer) -> int | None:
     """Return the id of the token that stands for what the vocabulary lacks; None where there is none."""
+    if not isinstance(tokenizer, Tokenizer):
+        return cast("int | None", tokenizer.unk_token_id)
     if (token := getattr(tokenizer.model, "unk_token", None)) is not None:
         return tokenizer.token_to_id(token)
     number: int | None = json.loads(tokenizer.to_str())["model"].get("unk_id")  # a unigram model does not tell

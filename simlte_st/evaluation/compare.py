@@ -19,6 +19,7 @@ from simlte_st.evaluation.candidates import Comparison, recommend
 from simlte_st.evaluation.config import CompareConfig
 from simlte_st.evaluation.splits import sample_documents, sample_rows
 from simlte_st.models.base import load_model
+from simlte_st.models.language import warn_of_language
 from simlte_st.models.names import OWN_MODELS, OWN_STATIC, PACKAGED_BASE
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import text_lengths
@@ -68,6 +69,7 @@ def compare(
     if sum(lengths) > TOKENS and len(drawn) > LEAST:
         rows = sample_rows(len(drawn), max(LEAST, int(len(drawn) * TOKENS / sum(lengths))), made.seed)
         drawn, lengths = [drawn[row] for row in rows], [lengths[row] for row in rows]
+    warn_of_language(loaded, (document.text for document in drawn))
     bench = Bench(drawn, _in_command(documents, made), made)
     for name, model in loaded.items():
         (bench.add_static if is_static(model) else bench.add_encoder)(name, model)

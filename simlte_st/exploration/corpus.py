@@ -24,6 +24,7 @@ from simlte_st.evaluation.splits import sample_rows
 from simlte_st.exploration.config import ExploreConfig
 from simlte_st.exploration.redundancy import measure_redundancy
 from simlte_st.exploration.tagging import SpacyTagger
+from simlte_st.models.language import warn_of_language
 from simlte_st.models.truncation import Truncation
 from simlte_st.progress import progress_bar, with_progress_bar
 from simlte_st.search import Index
@@ -93,6 +94,7 @@ def read_corpus(encoder: Encoder, source: Any, config: ExploreConfig) -> Corpus:
     name = os.path.basename(os.path.abspath(place)) if os.path.exists(place) else place
     columns = _columns(documents, name, config)
     texts = [document.text for document in documents]
+    warn_of_language({encoder.name or "The model": encoder.model}, texts)
     vectors = _encode(encoder, texts, "Encoding", config)
     tokens = np.array(encoder.count(texts), dtype=np.int64)
     return Corpus(name, documents, *columns, vectors, tokens, encoder.truncation().add(tokens), reader.report)

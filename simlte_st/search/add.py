@@ -22,6 +22,7 @@ from simlte_st.data.sentences import in_batches
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import read_json, write_json
 from simlte_st.models.encode import make_parts
+from simlte_st.models.language import warn_of_language
 from simlte_st.models.parts import Part, PartEncoder, Parts, part_files, part_number, token_counts
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import Truncation
@@ -144,6 +145,8 @@ def add_documents(
     folder, parts = store.folder, settings["parts"]
     reader = documents if isinstance(documents, DocumentReader) else read_documents(documents, metadata=True)
     first, stream = peek(_named(reader), lambda document: len(document.text))
+    if not store.count():  # a message once: not of each addition
+        warn_of_language({encoder.name or "The model": encoder.model}, (document.text for document in first))
     learned = _segmenter(folder / PUNKT_FILE, first)  # explanations need it, too
     segmenter = learned if parts else None
     metadata = Metadata(store.metadata(), config.columns, config.dates or ())

@@ -27,6 +27,7 @@ from simlte_st.distributed import main_first
 from simlte_st.errors import ConfigurationError, EmptyCorpusError, ResumeError
 from simlte_st.evaluation.splits import PROBE_LEAST, probe_rows
 from simlte_st.files import read_json, write_json
+from simlte_st.models.language import DOCUMENTS, warn_of_language
 from simlte_st.models.truncation import CUT_SHARE, Truncation
 from simlte_st.training.result import WholeDocuments
 from simlte_st.training.run import TrainingRun
@@ -67,6 +68,9 @@ def load_corpus(run: TrainingRun) -> TrainingRun:
         lengths = run.token_views.lengths  # which were estimated
         run.corpus = replace(run.corpus, tokens=int(lengths.sum()), longest=int(lengths.max()))
     logger.info("%s.", run.coverage.summary().capitalize())
+    rows = run.dataset.with_format(None).select_columns("sentences")
+    spread = rows.select(range(0, len(rows), -(-len(rows) // DOCUMENTS)))
+    warn_of_language({run.base.name: run.model}, (" ".join(row["sentences"]) for row in spread))
     if shards is not None:
         if saved["shards"] != _digest(shards):
             raise ResumeError(f"{shards.name} has other files, or in another order, than when the run began.")

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.drawing import draw_spans
-from simlte_st.data.tokens import flat_ids, special_ids
+from simlte_st.data.tokens import flat_ids, space_before, special_ids
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.files import atomic_path
 from simlte_st.models.static import flat_features
@@ -122,12 +122,6 @@ def write_tokens(corpus: Dataset, tokenizer: Tokenizer, folder: Path, *, progres
                 lengths.tofile(sentences)
                 np.array([len(own) for own in batch["sentences"]], dtype=np.int64).tofile(documents)
                 bar.update(len(batch["sentences"]))
-
-
-def space_before(tokenizer: Tokenizer) -> str:
-    """Return a space if words have other tokens after one than at the beginning of a text, else nothing."""
-    once, twice = (flat_ids(tokenizer, [text])[0].tolist() for text in ("a", "a a"))
-    return "" if twice == once * 2 else " "
 
 
 def reader_of(model: SentenceTransformer) -> Callable[..., dict[str, Tensor]]:
