@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 from array import array
@@ -113,6 +114,7 @@ class DocumentReader:
 
     Attributes:
         report: What came of the latest iteration, up to date after every document.
+        checksum: Of the texts of the latest iteration, in their order; None before its end, or without ``remember``.
         unread: Ids of the documents that it could not read, and prefixes of ids (up to a slash) of whole folders.
         unnamed: Number of unreadable rows whose ids are not known.
     """
@@ -126,6 +128,7 @@ class DocumentReader:
         remember: bool = True,
     ) -> None:
         self.report = ReadReport(source.name)
+        self.checksum: str | None = None
         self.unread: set[str] = set()
         self.unnamed = 0
         self._source = source
@@ -163,7 +166,7 @@ class DocumentReader:
             )
         self._started = True
         self.report = ReadReport(self._source.name)
-        self.unread, self.unnamed = set(), 0
+        self.checksum, self.unread, self.unnamed = None, set(), 0
         return self._documents(self.report)
 
     def peek(self) -> list[Document]:
@@ -191,16 +194,22 @@ class DocumentReader:
                         texts.append(int(content_id(document.text), 16))
                     if report.documents == self._limit:
                         # Before the yield: a consumer of exactly this many documents never comes back here.
-                        report.stopped_at, report.copies = self._limit, _count_duplicates(texts)
+                        report.stopped_at = self._limit
+                        self._finish(report, texts)
                         yield document
                         return
                     yield document
         except BrokenSourceError as error:
             read = f"; {report.documents:,} document{'' if report.documents == 1 else 's'} had been read before"
-            raise DataError(f"{error}{read if self._remembers else ''}. Download or create it again.") from error
-        report.finished, report.copies = True, _count_duplicates(texts)
+            raise DataError(f"{error}{read if self._remembers else ''}. {error.advice}") from error
+        report.finished = True
+        self._finish(report, texts)
         if not report.documents:
             raise EmptyCorpusError("\n".join([f"{self._source.name} holds no usable document.", *report.troubles()]))
+
+    def _finish(self, report: ReadReport, texts: array[int]) -> None:
+        report.copies = _count_duplicates(texts)
+        self.checksum = hashlib.blake2b(texts, digest_size=16).hexdigest() if self._remembers else None
 
     def _note_unread(self, name: str | None) -> None:
         """Keep the id of an unreadable document; "" is a row that has neither a text nor an id."""

@@ -224,8 +224,7 @@ def dedupe(
         check_new(path, config.overwrite)
     reader = documents if isinstance(documents, DocumentReader) else read_documents(documents, metadata=True)
     duplicates = find_duplicates(reader, near=config.near, threshold=config.similarity, progress=config.progress)
-    firsts: dict[int, str] = {}
-    number = -1
+    checksum, firsts = reader.checksum, dict[int, str]()
     with (
         atomic_path(place, removed) as path,
         path.open("w", encoding="utf-8") as kept,
@@ -238,7 +237,7 @@ def dedupe(
                 kept.write(_line(_row(document, reader.report)))
             elif group in firsts:
                 gone.write(_line({"id": document.id, "copy_of": firsts[group]}))
-        if number + 1 != len(duplicates.groups):
+        if reader.checksum != checksum:
             raise DataError(f"{reader.report.source} changed while it was read: nothing was written. Run it again.")
     return DedupeReport(str(place), str(removed), len(firsts), duplicates.report)
 

@@ -15,7 +15,7 @@ from simlte_st.data.documents import DocumentReader
 from simlte_st.data.report import ReadReport
 from simlte_st.data.sources import Source
 from simlte_st.data.tables import Columns, Event, Row, choose_columns, read_table
-from simlte_st.data.text_files import BrokenSourceError
+from simlte_st.data.text_files import BrokenSourceError, ChangedSourceError, file_version
 from simlte_st.errors import DataError, EmptyCorpusError
 
 _ROWS = 64
@@ -36,6 +36,16 @@ class Shards:
     dataset: Any  # a datasets.IterableDataset
     names: Sequence[str]  # of its shards: their files, if it is made of files
     config: SourceConfig  # the columns to read
+    versions: Sequence[tuple[int, int] | None] = ()  # of files of this machine, when they were opened
+
+    @property
+    def sizes(self) -> list[int | None]:
+        """Bytes of each shard that is a file of this machine."""
+        return [version and version[0] for version in self.versions]
+
+    def _check_unchanged(self, shard: int) -> None:
+        if self.versions and file_version(self.names[shard]) != self.versions[shard]:
+            raise ChangedSourceError(f"{self.names[shard]} changed since the run began")
 
     def first(self, limit: int, order: Sequence[int]) -> DocumentReader:
         """Return the reader of the first documents, with the shards in an order."""
@@ -46,7 +56,10 @@ class Shards:
         name = self.names[shard]
         part = self.dataset.shard(num_shards=len(self.names), index=shard)
         try:
-            yield from read_table(hub.dataset_table(part, name, row, _ROWS), self.config)
+            for event in read_table(hub.dataset_table(part, name, row, _ROWS), self.config):
+                self._check_unchanged(shard)
+                yield event
+            self._check_unchanged(shard)
         except DataError:
             raise
         except Exception as error:  # each library, and each version of it, has its own
@@ -139,7 +152,7 @@ def _of_parquet(places: list[str], config: SourceConfig) -> Shards:
         raise
     except Exception as error:  # no such place, no right to it, no library for it, no network, no parquet file
         raise DataError(f"{name} cannot be opened ({hub.in_short(error)}). A stream is read from {KINDS}.") from error
-    return Shards(name, dataset, files, config)
+    return Shards(name, dataset, files, config, list(map(file_version, files)))
 
 
 def _chosen(config: SourceConfig, dataset: Any, name: str) -> SourceConfig:

@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import gzip
 import io
+import os
 import sys
 import zlib
 from collections.abc import Iterator
@@ -42,7 +43,15 @@ _BROKEN = (OSError, EOFError, zlib.error, zstd.ZstdError)
 
 
 class BrokenSourceError(DataError):
-    """A source that breaks off; the reader adds the number of documents read before."""
+    """A source that breaks off; the reader adds the number of documents read before, and the advice."""
+
+    advice = "Download or create it again."
+
+
+class ChangedSourceError(BrokenSourceError):
+    """A source that was written to while it was read, so that its beginning and its end do not belong together."""
+
+    advice = "Run it again when nothing writes to it, or on a copy."
 
 
 class BadTextError(Exception):
@@ -60,6 +69,29 @@ class Line(NamedTuple):
     text: str
     problem: str | None = None
     what: str = ""
+
+
+def file_version(file: str | Path | int) -> tuple[int, int] | None:
+    """Return the size and the time of the last change of a file or open file; None if it is not a file here."""
+    try:
+        status = os.stat(file)
+    except (OSError, ValueError):
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+@contextlib.contextmanager
+def unchanged(path: Path, stream: BinaryIO) -> Iterator[None]:
+    """Check at the end that nothing was written to an open file. One that another has replaced is read as it was."""
+    before, broken = file_version(stream.fileno()), None
+    try:
+        yield
+    except Exception as error:
+        broken = error
+    if file_version(stream.fileno()) != before:
+        raise ChangedSourceError(f"{path} changed while it was read") from broken
+    if broken is not None:
+        raise broken
 
 
 def check_encoding(encoding: str) -> str:
@@ -158,7 +190,7 @@ def _lines(stream: BinaryIO | io.TextIOWrapper, encoding: str, bound: int) -> It
 def read_whole(path: Path, encoding: str, max_characters: int) -> str:
     """Read a text file that cannot be read line by line."""
     bound = _longest(max_characters)
-    with _naming(path), _open_bytes(path) as stream:
+    with _naming(path), _open_bytes(path) as stream, unchanged(path, stream):
         data = stream.read(bound + 1)
     if len(data) > bound:
         raise BadTextError(TOO_LONG, f"more than {bound:,} bytes")
@@ -200,7 +232,7 @@ def read_lines(path: Path, encoding: str, max_characters: int) -> Iterator[Line]
     """Stream the lines of a file, with their line ends; what is wrong with a line is told by its ``problem``."""
     bound = _longest(max_characters)
     encoding, returns = _looks(path, encoding)
-    with _naming(path), _open_bytes(path) as stream:
+    with _naming(path), _open_bytes(path) as stream, unchanged(path, stream):
         marked = _marked_encoding(stream.peek(4)[:4])  # type: ignore[attr-defined]
         if marked == "utf-8-sig" or (marked is None and _ascii_compatible(encoding) and not returns):
             yield from _lines(stream, "utf-8" if marked else encoding, bound)
@@ -210,5 +242,6 @@ def read_lines(path: Path, encoding: str, max_characters: int) -> Iterator[Line]
         encoding = marked or encoding
         errors = "surrogatepass" if encoding.lower().startswith("utf") else "strict"
         newline = None if returns else "\n"
-        with io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline=newline) as text:
-            yield from _lines(text, encoding, bound)
+        text = io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline=newline)
+        yield from _lines(text, encoding, bound)
+        text.detach()  # the stream is still asked whether it has changed

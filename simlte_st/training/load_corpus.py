@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import length_hint
+from typing import Any
 
 from datasets import Dataset
 
@@ -74,6 +75,9 @@ def load_corpus(run: TrainingRun) -> TrainingRun:
     if shards is not None:
         if saved["shards"] != _digest(shards):
             raise ResumeError(f"{shards.name} has other files, or in another order, than when the run began.")
+        for name, before, size in zip(shards.names, saved["sizes"], shards.sizes, strict=False):
+            if before != size:
+                logger.warning("%s has changed since the run began: other documents may be taken, or some twice.", name)
         number = len(run.held_out)
         logger.info("Lengths are estimated from the first documents of the stream; %d of these are held out.", number)
         run.stream = _stream_views(run, shards)
@@ -103,7 +107,9 @@ def _read_documents(run: TrainingRun, shards: Shards | None) -> Dataset:
         raise EmptyCorpusError(f"{error} {were} held out to measure the gain; held_out=0 holds out none.") from None
     held_out = [{"id": item.id, "text": item.text, "label": item.label} for item in holder.documents]
     read = {**reader.report.to_dict(), "summary": reader.report.summary()}
-    manifest = {"read": read, "held_out": held_out, "shards": None if shards is None else _digest(shards)}
+    manifest: dict[str, Any] = {"read": read, "held_out": held_out}
+    if shards is not None:
+        manifest |= {"shards": _digest(shards), "sizes": shards.sizes}
     write_json(run.folder.path / "documents.json", manifest)
     return dataset
 

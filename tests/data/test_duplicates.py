@@ -331,9 +331,19 @@ class Growing(list[str]):
         return super().__iter__()
 
 
+class Turning(list[str]):
+    """Texts that are as many, and others, each time they are read."""
+
+    def __iter__(self) -> Any:
+        self.insert(0, self.pop())
+        return super().__iter__()
+
+
 def test_a_source_that_changes_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="changed while"):
         dedupe(Growing(FEW), tmp_path / "kept.jsonl")
+    with pytest.raises(DataError, match="changed while"):
+        dedupe(Turning(FEW), tmp_path / "kept.jsonl")
     with pytest.raises(DataError, match="only once"):
         dedupe(iter(FEW), tmp_path / "kept.jsonl")
     assert list(tmp_path.iterdir()) == []

@@ -50,6 +50,23 @@ def test_places(folder: Path) -> None:
     assert [document.text for document in shards.first(2, [1, 0])] == ["Text 1-0.", "Text 1-1."]
 
 
+@pytest.mark.parametrize("after", [1, 70, 100])
+def test_a_file_that_changes_meanwhile_is_named(folder: Path, after: int) -> None:
+    shards = open_shards(folder)
+    reading = Reading(shards, [1, 0])
+    documents = iter(reading)
+    for _ in range(after):
+        next(documents)
+    other = folder / ".other"
+    pq.write_table(pa.table({"name": ["n"] * 200, "text": ["Another text."] * 200}), other)
+    other.replace(folder / "1.parquet")
+    with pytest.raises(DataError, match=r"1\.parquet changed since the run began.*on a copy"):
+        list(documents)
+    with pytest.raises(DataError, match=r"1\.parquet changed"):
+        list(Reading(shards, [1, 0], 0, 50))
+    assert len(texts(Reading(open_shards(folder), [1, 0]))) == 300
+
+
 def test_reading_goes_on_where_another_stopped(folder: Path) -> None:
     shards = open_shards(folder)
     whole = texts(Reading(shards, [1, 2, 0]))

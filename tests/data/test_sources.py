@@ -45,6 +45,30 @@ def test_unreadable_and_huge_files_do_not_end_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_files_that_go_or_change_after_the_folder_was_listed_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abcd":
+        (tmp_path / f"{name}.txt").write_text(f"Text {name}.")
+    reader, read = read_documents(tmp_path), Path.read_bytes
+
+    def read_while_it_grows(path: Path) -> bytes:
+        data = read(path)
+        with path.open("a") as file:
+            file.write(" More.")
+        return data
+
+    documents = iter(reader)
+    assert [next(documents).id, next(documents).id] == ["a.txt", "b.txt"]
+    (tmp_path / "c.txt").unlink()
+    monkeypatch.setattr(Path, "read_bytes", read_while_it_grows)
+    with pytest.raises(StopIteration):
+        next(documents)
+    assert reader.report.skipped == {"unreadable": 1, "changed while it was read": 1}
+    assert "(first: c.txt: No such file" in reader.report.summary()
+    assert reader.unread == {"c.txt", "d.txt"}, "an index that is brought up to date keeps them"
+
+
 def test_a_pipe_called_a_table_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.jsonl")
     with pytest.raises(DataError, match="pipe or a device"):

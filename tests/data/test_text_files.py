@@ -9,8 +9,10 @@ import tracemalloc
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from reading_support import packed, texts, zstd
+from support import write_jsonl
 
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import DataError, EmptyCorpusError
@@ -35,6 +37,41 @@ def test_a_broken_file_is_named_with_the_documents_read_before(tmp_path: Path, s
     assert not isinstance(error.value, EmptyCorpusError)
     assert not reader.report.finished
     assert count > (1000 if how == "truncated" else -1)
+
+
+@pytest.mark.parametrize("how", ["appended", "truncated", "rewritten"])
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".jsonl.gz", ".csv.zst", ".utf-16.csv", ".parquet"])
+def test_a_file_that_is_written_to_while_it_is_read(tmp_path: Path, suffix: str, how: str) -> None:
+    def content(word: str) -> bytes:
+        rows = [f"{word} {number:03}" for number in range(300)]
+        if suffix == ".parquet":
+            pq.write_table(pa.table({"text": rows}), tmp_path / "made.parquet", use_dictionary=False)
+            return (tmp_path / "made.parquet").read_bytes()
+        text = "\n".join(["text", *rows] if "csv" in suffix else [json.dumps({"text": row}) for row in rows])
+        return text.encode("utf-16" if "utf-16" in suffix else "utf-8")
+
+    path = packed(tmp_path / f"c{suffix}", content("old"))
+    os.utime(path, (1, 1))  # else it is rewritten at the time at which it was written, as clocks of files go
+    documents = iter(read_documents(path))
+    assert next(documents).text == "old 000"
+    if how == "rewritten":
+        packed(path, content("new"))
+    else:
+        with path.open("r+b") as file:
+            file.seek(0, os.SEEK_END) if how == "appended" else file.truncate(file.seek(0, os.SEEK_END) // 2)
+            file.write(b"\n" if how == "appended" else b"")
+    with pytest.raises(DataError, match=rf"c{suffix} changed while it was read; .* documents? had .* on a copy\."):
+        list(documents)
+
+
+def test_a_file_that_another_replaces_is_read_as_it_was(tmp_path: Path) -> None:
+    path, other = tmp_path / "c.jsonl", tmp_path / "other.jsonl"
+    write_jsonl(path, [{"text": f"old {number}"} for number in range(20_000)])
+    write_jsonl(other, [{"text": "new"}])
+    documents = iter(read_documents(path))
+    next(documents)
+    other.replace(path)
+    assert [document.text[:3] for document in documents] == ["old"] * 19_999
 
 
 def test_the_rows_looked_ahead_are_given_before_the_break(tmp_path: Path) -> None:

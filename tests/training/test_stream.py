@@ -134,6 +134,20 @@ def test_a_shard_that_breaks_is_named_and_the_run_goes_on_when_it_is_mended(enco
     assert_same_bytes(tmp_path / "whole", tmp_path / "m")
 
 
+def test_a_stream_that_has_changed_is_told_by_a_run_that_goes_on(
+    encoder_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = write(tmp_path / "files")
+    options = {**OPTIONS, "base": encoder_path, "preset": "docsplit-tuned", "max_steps": 6, "save_steps": 2}
+    with broken_off(4):
+        train(source, tmp_path / "m", **options)
+    write(tmp_path / "more", files=1, rows=40)
+    shutil.move(tmp_path / "more" / "0.parquet", source / "0.parquet")
+    train(source, tmp_path / "m", resume=True, **options)
+    assert re.search(r"0\.parquet has changed since the run began", caplog.text)
+    assert "1.parquet has changed" not in caplog.text
+
+
 def test_a_loss_that_is_no_number_names_the_documents(encoder_path: Path, tmp_path: Path) -> None:
     source = write(tmp_path / "files")
     with pytest.raises(TrainingDiverged, match=r"batch: '\d-\d+', .* 3 more") as raised:

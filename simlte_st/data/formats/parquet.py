@@ -10,7 +10,7 @@ from typing import Any
 from simlte_st.data.arrow import batch_rows, schema_label_names, schema_table
 from simlte_st.data.config import SourceConfig
 from simlte_st.data.tables import RawRow, Skip, Table
-from simlte_st.data.text_files import BrokenSourceError
+from simlte_st.data.text_files import BrokenSourceError, unchanged
 
 _BATCH_ROWS = 128
 _LARGE = 100_000_000  # bytes; smaller columns are read whatever their compression
@@ -44,7 +44,11 @@ def open_table(path: Path, config: SourceConfig) -> Table:
     def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow | Skip]:
         try:
             # As a dictionary, a text that is repeated in many rows is held once, as in the file.
-            with path.open("rb") as stream, pyarrow.parquet.ParquetFile(stream, read_dictionary=strings) as file:
+            with (
+                path.open("rb") as stream,
+                unchanged(path, stream),
+                pyarrow.parquet.ParquetFile(stream, read_dictionary=strings) as file,
+            ):
                 _check_sizes(file.metadata, wanted)
                 batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=list(wanted))
                 yield from batch_rows(batches, wanted, schema_label_names(schema, labels))
