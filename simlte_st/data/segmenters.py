@@ -10,7 +10,7 @@ import functools
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from simlte_st.errors import ConfigurationError
@@ -24,7 +24,15 @@ logger = logging.getLogger(__name__)
 SAMPLE_CHARACTERS = 1_000_000
 """Characters of a corpus that Punkt learns its parameters from, in a few seconds; more text changes little."""
 
+LANGUAGES = {
+    "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish", "et": "estonian",
+    "fi": "finnish", "fr": "french", "it": "italian", "ml": "malayalam", "nl": "dutch", "no": "norwegian",
+    "pl": "polish", "pt": "portuguese", "ru": "russian", "sl": "slovene", "sv": "swedish", "tr": "turkish",
+}  # fmt: skip
+"""NLTK's names of the languages that ``punkt_tab`` has parameters of, by their ISO 639-1 codes."""
+
 _LONGEST = 100_000  # characters of one text that Punkt learns from, so that no single document decides
+_TOLD = 1_000  # texts that tell the languages of a corpus
 
 T = TypeVar("T")
 
@@ -66,6 +74,10 @@ class PunktSegmenter:
             # NLTK gives each of its regular expressions a few seconds, which only adversarial text needs.
             logger.warning("Punkt timed out on a text that begins with %r; it is cut by lines and length.", text[:40])
             return [text]
+
+    def of(self, text: str) -> PunktSegmenter:
+        """Return what cuts a document into sentences, by its whole text."""
+        return self
 
     @classmethod
     def installed(cls, language: str = "english") -> PunktSegmenter | None:
@@ -110,6 +122,8 @@ class PunktSegmenter:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> PunktSegmenter:
         """Return the segmenter of :meth:`to_dict`'s values."""
+        if "languages" in values:
+            return PunktOfLanguages({code: cls.from_dict(own) for code, own in values["languages"].items()})
         from nltk.tokenize.punkt import PunktParameters
 
         parameters = PunktParameters()
@@ -118,6 +132,29 @@ class PunktSegmenter:
         parameters.sent_starters = set(values["sentence_starters"])
         parameters.ortho_context.update(Counter(values["orthographic_context"]))
         return cls(parameters)
+
+
+class PunktOfLanguages(PunktSegmenter):
+    """Punkt with the parameters of several languages, of which a document is cut by those of its own.
+
+    Args:
+        segmenters: By the ISO 639-1 code, that of most documents first.
+    """
+
+    def __init__(self, segmenters: Mapping[str, PunktSegmenter]) -> None:
+        from simlte_st.data.languages import LanguageFinder
+
+        super().__init__(next(iter(segmenters.values())).parameters)
+        self._segmenters = dict(segmenters)
+        self._find = LanguageFinder((), known=list(segmenters))
+
+    def of(self, text: str) -> PunktSegmenter:
+        """Return the segmenter of a document's language; that of most documents where it is none of them."""
+        return self._segmenters.get(self._find(text), next(iter(self._segmenters.values())))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters of each language as JSON values, in their order."""
+        return {"languages": {code: own.to_dict() for code, own in self._segmenters.items()}}
 
 
 class NupunktSegmenter:
@@ -133,19 +170,44 @@ class NupunktSegmenter:
         return cut_at(text, self._spans(text))
 
 
-def make_segmenter(segmenter: str | Segmenter, sample: Callable[[], Iterable[str]]) -> Segmenter:
-    """Return the segmenter of a name; Punkt learns from the sample if its parameters are not installed."""
+def make_segmenter(
+    segmenter: str | Segmenter, sample: Callable[[], Iterable[str]], language: str | None = None
+) -> Segmenter:
+    """Return the segmenter of a name; Punkt learns from the sample if its parameters are not installed.
+
+    Installed parameters are those of ``language``, by its ISO 639-1 code, or of the languages that the sample has.
+    """
     if callable(segmenter):
         return segmenter
     if segmenter == "punkt":
         installed = PunktSegmenter.installed()
         if installed is not None:
-            return installed
+            return _of_languages(installed, sample, language)
         _log_learning()
         return PunktSegmenter.learn(sample())
     if segmenter == "nupunkt":
         return NupunktSegmenter()
     raise ConfigurationError(f"Unknown segmenter {segmenter!r}: use 'punkt', 'nupunkt' or a callable.")
+
+
+def _of_languages(english: PunktSegmenter, sample: Callable[[], Iterable[str]], language: str | None) -> PunktSegmenter:
+    """Return the installed segmenter of the languages of a sample; the English one cuts those that NLTK has not."""
+    from simlte_st.data.languages import LanguageFinder
+
+    codes = [language] if language else LanguageFinder([*itertools.islice(sample(), _TOLD)]).languages
+    found: dict[str, PunktSegmenter] = {}
+    for code in codes:
+        own = PunktSegmenter.installed(LANGUAGES[code]) if code in LANGUAGES and code != "en" else None
+        found[code] = english if own is None else own
+    if all(own is english for own in found.values()):
+        return english
+    _log_languages(", ".join(LANGUAGES["en"] if own is english else LANGUAGES[code] for code, own in found.items()))
+    return next(iter(found.values())) if len(found) == 1 else PunktOfLanguages(found)
+
+
+@functools.cache
+def _log_languages(names: str) -> None:
+    logger.info("Sentence ends are those of NLTK's punkt_tab: %s.", names)
 
 
 @functools.cache  # a run makes several segmenters

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from simlte_st.config import check_count
 from simlte_st.data.document import Document, SegmentedDocument, count_words, word_spans
 from simlte_st.data.documents import read_documents
-from simlte_st.data.segmenters import Segmenter, make_segmenter, peek
+from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
 from simlte_st.errors import DataError
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def segment_document(
 
     Args:
         document: The document.
-        segmenter: Cuts each paragraph.
+        segmenter: Cuts each paragraph; Punkt by the language of the document, where it knows several.
         count_tokens: Counts the model's tokens of each sentence.
         max_words: Words of the longest sentence that stays whole.
 
@@ -159,11 +159,12 @@ def segment_document(
         ConfigurationError: ``max_words`` is less than 1.
     """
     check_count("max_words", max_words)
+    cut = segmenter.of(document.text) if isinstance(segmenter, PunktSegmenter) else segmenter
     sentences: list[str] = []
     starts: list[int] = []
     for paragraph in paragraphs_of(document.text):
         starts.append(len(sentences))
-        sentences.extend(cut_sentences(paragraph, segmenter, max_words))
+        sentences.extend(cut_sentences(paragraph, cut, max_words))
     return SegmentedDocument(
         id=document.id,
         sentences=tuple(sentences),

@@ -167,7 +167,7 @@ def encode_halves(corpus: Corpus, encoder: Encoder, drawn: int, config: ExploreC
     """Split the sentences of up to ``drawn`` documents at random into two halves, as DocSplit does, and encode both."""
     rows = sample_rows(len(corpus), drawn, config.seed)
     sample = [replace(corpus.documents[row], id=str(row)) for row in rows]
-    segmenter = make_segmenter("punkt", lambda: (document.text for document in sample))
+    segmenter = make_segmenter("punkt", lambda: (document.text for document in sample), config.language)
     pairs = [
         pair
         for document in segment_documents(sample, segmenter)

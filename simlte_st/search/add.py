@@ -147,7 +147,7 @@ def add_documents(
     first, stream = peek(_named(reader), lambda document: len(document.text))
     if not store.count():  # a message once: not of each addition
         warn_of_language({encoder.name or "The model": encoder.model}, (document.text for document in first))
-    learned = _segmenter(folder / PUNKT_FILE, first)  # explanations need it, too
+    learned = _segmenter(folder / PUNKT_FILE, first, config.language)  # explanations need it, too
     segmenter = learned if parts else None
     metadata = Metadata(store.metadata(), config.columns, config.dates or ())
     metadata.check_names(first)
@@ -193,9 +193,9 @@ def _named(reader: DocumentReader) -> Iterator[Document]:
         yield document
 
 
-def _segmenter(punkt: Path, sample: Iterable[Document]) -> Segmenter:
+def _segmenter(punkt: Path, sample: Iterable[Document], language: str | None) -> Segmenter:
     if not punkt.exists():
-        learned = make_segmenter("punkt", lambda: (document.text for document in sample))
+        learned = make_segmenter("punkt", lambda: (document.text for document in sample), language)
         assert isinstance(learned, PunktSegmenter)
         write_json(punkt, learned.to_dict())
     return PunktSegmenter.from_dict(read_json(punkt))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import logging
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +15,9 @@ import pytest
 from nltk.tabdata import TabEncoder
 
 from simlte_st.data import segmenters
+from simlte_st.data.document import Document
 from simlte_st.data.segmenters import NupunktSegmenter, PunktSegmenter, cut_at, make_segmenter, peek
+from simlte_st.data.sentences import segment_document
 from simlte_st.errors import ConfigurationError, MissingExtraError
 
 SAMPLE = [
@@ -36,9 +39,9 @@ def no_nltk_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return folder
 
 
-def write_punkt_tab(folder: Path, segmenter: PunktSegmenter) -> None:
+def write_punkt_tab(folder: Path, segmenter: PunktSegmenter, language: str = "english") -> None:
     parameters, encoder = segmenter.parameters, TabEncoder()
-    target = folder / "tokenizers" / "punkt_tab" / "english"
+    target = folder / "tokenizers" / "punkt_tab" / language
     target.mkdir(parents=True)
     (target / "collocations.tab").write_text(encoder.tups2tab(parameters.collocations))
     (target / "sent_starters.txt").write_text(encoder.set2txt(parameters.sent_starters))
@@ -115,7 +118,9 @@ def test_an_incomplete_punkt_tab_counts_as_missing(no_nltk_data: Path) -> None:
     assert PunktSegmenter.installed() is None
 
 
-def test_installed_punkt_tab_is_used_and_nothing_is_learned(no_nltk_data: Path) -> None:
+def test_installed_punkt_tab_is_used_and_nothing_is_learned(
+    no_nltk_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     learned = PunktSegmenter.learn(SAMPLE)
     write_punkt_tab(no_nltk_data, learned)
     installed = PunktSegmenter.installed()
@@ -124,12 +129,86 @@ def test_installed_punkt_tab_is_used_and_nothing_is_learned(no_nltk_data: Path) 
     assert installed(TEXT) == CUTS
     assert PunktSegmenter.installed("klingon") is None
 
-    def sample() -> list[str]:
+    def learning(*args: Any) -> None:
         raise AssertionError("learned, though punkt_tab is installed")
 
-    made = make_segmenter("punkt", sample)
+    monkeypatch.setattr(PunktSegmenter, "learn", learning)
+    made = make_segmenter("punkt", lambda: SAMPLE)
     assert isinstance(made, PunktSegmenter)
     assert made.to_dict() == learned.to_dict()
+
+
+GERMAN = (
+    "Die Regierung hat am Montag ein neues Gesetz beschlossen, und das Parlament wird darüber bald abstimmen. Das Haus "
+    "bzw. Gebäude ist alt. Es wurde nicht gebaut, weil die Stadt dafür kein Geld hatte."
+)
+ENGLISH = (
+    "The government has passed a new law on Monday, and the parliament will vote about it soon. The house of "
+    "Dr. Smith is old. It was not built because the town did not have the money for it."
+)
+HINDI = "सरकार ने सोमवार को एक नया कानून पारित किया है और संसद जल्द ही इस पर मतदान करेगी। घर बहुत पुराना है। यह शहर में है।"
+
+
+@pytest.fixture
+def two_languages(no_nltk_data: Path) -> Path:
+    """English and German parameters, of which each knows an abbreviation that the other does not."""
+    for language, abbreviation in (("english", "dr"), ("german", "bzw")):
+        known = PunktSegmenter()
+        known.parameters.abbrev_types.add(abbreviation)
+        write_punkt_tab(no_nltk_data, known, language)
+    return no_nltk_data
+
+
+def sentences_of(segmenter: Any, text: str) -> int:
+    return len(segment_document(Document("", text), segmenter).sentences)
+
+
+@pytest.mark.usefixtures("two_languages")
+def test_sentences_end_as_in_the_language_of_the_document() -> None:
+    mixed = make_segmenter("punkt", lambda: [GERMAN, ENGLISH] * 20)
+    assert (sentences_of(mixed, GERMAN), sentences_of(mixed, ENGLISH)) == (3, 3)
+    swapped = GERMAN.replace("bzw.", "Dr."), ENGLISH.replace("Dr.", "bzw.")
+    assert [sentences_of(mixed, text) for text in swapped] == [4, 4], "the other's abbreviation ends a sentence"
+    again = PunktSegmenter.from_dict(json.loads(json.dumps(mixed.to_dict())))  # type: ignore[union-attr]
+    loaded = pickle.loads(pickle.dumps(mixed))
+    for text in (GERMAN, ENGLISH, *swapped, HINDI):
+        cut = segment_document(Document("", text), mixed)
+        assert cut == segment_document(Document("", text), again) == segment_document(Document("", text), loaded)
+
+
+@pytest.mark.usefixtures("two_languages")
+def test_the_language_of_a_document_does_not_depend_on_the_others() -> None:
+    documents = [GERMAN, ENGLISH, HINDI] * 10
+    segmenter = make_segmenter("punkt", lambda: documents)
+    alone = {text: sentences_of(segmenter, text) for text in documents}
+    assert [sentences_of(segmenter, text) for text in reversed(documents)] == [
+        alone[text] for text in reversed(documents)
+    ]
+
+
+@pytest.mark.usefixtures("two_languages")
+def test_one_language_has_parameters_of_its_own_and_others_the_english_ones() -> None:
+    german = PunktSegmenter.installed("german")
+    english = PunktSegmenter.installed()
+    assert german is not None
+    assert english is not None
+    for texts, language, expected in (
+        ([GERMAN] * 20, None, german),
+        ([ENGLISH] * 20, None, english),
+        ([HINDI] * 20, None, english),
+        ([ENGLISH] * 20, "de", german),
+        ([GERMAN] * 20, "hi", english),
+        ([], None, english),
+    ):
+        made = make_segmenter("punkt", lambda texts=texts: texts, language)  # type: ignore[misc]
+        assert made.to_dict() == expected.to_dict()  # type: ignore[union-attr]
+
+
+def test_without_punkt_tab_the_language_changes_nothing(no_nltk_data: Path) -> None:
+    texts = [*SAMPLE, GERMAN, ENGLISH] * 3
+    expected = PunktSegmenter.learn(texts).to_dict()
+    for language in (None, "de", "en"):
+        assert make_segmenter("punkt", lambda: texts, language).to_dict() == expected  # type: ignore[union-attr]
 
 
 def test_punkt_learns_from_the_sample_where_nothing_is_installed(no_nltk_data: Path) -> None:
