@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import shlex
-import warnings
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from sentence_transformers import CrossEncoder, MultiVectorEncoder, SentenceTran
 from sentence_transformers.base.modules import Dense, Router, Transformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 from sentence_transformers.sparse_encoder.modules import SpladePooling
-from support import WORDS, make_document, make_static_model, make_tokenizer
+from support import WORDS, make_document, make_static_model, make_tokenizer, write_graph
 from tokenizers import processors
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
@@ -300,32 +299,6 @@ def _(folder: Path) -> Path:
     modules_of(folder / "raw", bert())
     MultiVectorEncoder(str(folder / "raw"), device="cpu").save_pretrained(str(folder / "model"))
     return folder / "model"
-
-
-def write_graph(model: Path, target: Path, file: str = "onnx/model.onnx") -> Path:
-    """Write a model's folder with a graph as optimum names its parts in place of the weights."""
-    encoder = SentenceTransformer(str(model), device="cpu").requires_grad_(False).eval()[0].auto_model
-
-    class States(torch.nn.Module):
-        def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-            states: torch.Tensor = encoder(**dict(zip(names, inputs, strict=True)))[0]
-            return states
-
-    names = ["input_ids", "attention_mask", "token_type_ids"]
-    for each in model.rglob("*"):
-        if each.is_file() and each != model / "model.safetensors":
-            (target / each.relative_to(model)).parent.mkdir(parents=True, exist_ok=True)
-            (target / each.relative_to(model)).write_bytes(each.read_bytes())
-    (target / file).parent.mkdir(exist_ok=True)
-    ids = torch.ones(2, 8, dtype=torch.int64)
-    with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            States(), (ids, ids, 0 * ids), str(target / file), dynamo=False, opset_version=17, input_names=names,
-            output_names=["last_hidden_state"],
-            dynamic_axes={name: {0: "batch", 1: "length"} for name in (*names, "last_hidden_state")},
-        )  # fmt: skip
-    return target
 
 
 def try_base(one: Base, folder: Path) -> dict[str, str]:

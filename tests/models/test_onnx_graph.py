@@ -11,12 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bases_support import write_graph
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
-from support import make_document
+from support import make_document, write_graph
 
 from simlte_st.cli.main import main
 from simlte_st.errors import MissingExtraError, ModelError
