@@ -82,7 +82,13 @@ def words_of(text: str) -> list[str]:
     Joined words are cut at what joins them. In scripts without spaces each character with its marks is a word, as word
     boundaries depend on the context.
     """
-    return [word for chunk in text.split() for word in _once(_words_of_chunk, chunk)]
+    found: list[str] = []
+    for chunk in text.split():
+        if chunk.isascii() and chunk.isalnum():
+            found.append(chunk.lower())
+        else:
+            found += _once(_words_of_chunk, chunk)
+    return found
 
 
 def features_of(text: str, languages: Iterable[str] = ()) -> list[str]:
@@ -139,7 +145,7 @@ def _words_of_chunk(chunk: str) -> tuple[str, ...]:
         for word in WORD.findall(_composed(chunk))
         for piece in (_UNIT.findall(part) if kind == "unspaced" else [part] for kind, part in _parts(word))
         for each in piece
-        if (plain := normal(each))
+        if (plain := normal(each).strip("_"))
     )
 
 

@@ -17,10 +17,16 @@ LONG = 280
 """Words of the median document from which a static model is as good as an adapted encoder: 360 tokens, between the sets
 on which it was ahead (428 tokens and more) and those on which it was behind (298 and fewer)."""
 
-# Scripts written without spaces: each character with its marks is a word, in Han and kana as in BERT's pre-tokenizer.
-CJK = "\u2e80-\u2fff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f"
-_UNSPACED = CJK + "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff\u1a20-\u1aaf"  # Thai, Lao, Burmese, Khmer
-_MARKS = "".join(filter(lambda sign: unicodedata.category(sign)[0] == "M", map(chr, range(0x0E00, 0x1AB0))))
+# Scripts without spaces, as in data/languages.py: each character with its marks is a word, in Han and kana as in BERT's
+# pre-tokenizer. They are blocks, as re is four times as fast with them as regex is with scripts.
+_UNSPACED = (
+    "\u2e80-\u2fff\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\uff66-\uff9f\U00016fe2-\U00016ff6\U0001aff0-\U0001b16f\U00020000-\U00033fff"  # Han and kana
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff\u1a20-\u1aaf\ua9e0-\ua9ff\uaa60-\uaa7f\U000116d0-\U000116ff"
+    "\u1b00-\u1b7f\ua980-\ua9df"  # Thai, Lao, Burmese, Khmer; Balinese, Javanese
+)
+_MARKED = [*range(0x0E00, 0x1B80), *range(0x3000, 0x3100), *range(0xA980, 0xAA80)]
+_MARKS = "".join(filter(lambda sign: unicodedata.category(sign)[0] == "M", map(chr, _MARKED)))
 _WORD = re.compile(rf"[{_UNSPACED}][{_MARKS}]*|[^\s{_UNSPACED}]{{1,{LONGEST_WORD}}}")
 
 

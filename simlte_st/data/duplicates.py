@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import logging
 import os
-import sys
-import unicodedata
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -20,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simlte_st.config import check_number, configured
+from simlte_st.data.analyzer import normal, words_of
 from simlte_st.data.config import DedupeConfig
-from simlte_st.data.document import Document, word_spans
+from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.near_duplicates import hash_runs, similar_earlier
 from simlte_st.data.report import ReadReport
@@ -83,7 +81,8 @@ def find_duplicates(
 ) -> Duplicates:
     """Find documents that are duplicates of earlier ones.
 
-    Exact duplicates have the same words: case, punctuation, invisible characters and white space make no difference. A
+    Exact duplicates have the same words: case, punctuation, invisible characters, vowel signs
+    that are mostly not written and white space make no difference. A
     near-duplicate has a Jaccard similarity of ``threshold`` or more with the first document of its group, between their
     sets of five-word runs. That is computed, not estimated. Of a chain of drafts, each like the next one, the first is
     kept, and so is the first that is not similar to it.
@@ -118,7 +117,7 @@ def find_duplicates(
     numbers, runs = array("q"), []  # of the first document with each sequence of words
     used, warn_at = 0, _WARN_AT
     for number, text in enumerate(with_progress_bar(texts, "Reading documents", total or None, shown=progress)):
-        words = _words(text)
+        words = words_of(text) or normal(text).split()  # a text of nothing but symbols is compared as it is
         digest = hashlib.blake2b("\x00".join(words).encode("utf-8", "surrogatepass"), digest_size=16).digest()
         groups.append(seen.setdefault(digest, number))
         if near and groups[-1] == number:
@@ -151,21 +150,6 @@ def find_duplicates(
         largest=int(sizes.max(initial=0)),
     )
     return Duplicates(members, report)
-
-
-@functools.cache
-def _not_words() -> dict[int, str]:
-    """Return a table that drops invisible characters, and makes punctuation, symbols and separators spaces."""
-    kinds = [(code, unicodedata.category(chr(code))) for code in range(sys.maxunicode + 1)]
-    return {code: "" if kind == "Cf" else " " for code, kind in kinds if kind.startswith(("P", "S", "Z", "Cc", "Cf"))}
-
-
-def _words(text: str) -> list[str]:
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    cleaned = folded.translate(_not_words())
-    # A text of nothing but symbols is compared as it is.
-    cleaned = folded if cleaned.isspace() else cleaned
-    return [cleaned[start:stop] for start, stop in word_spans(cleaned)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
+from simlte_st.data.analyzer import features_of
 from simlte_st.data.document import count_words
 from simlte_st.data.languages import identify_language
 
 SHOWN = 10
 """Documents of a kind that are listed."""
 
+_LETTER = regex.compile(r"[\p{L}\p{M}]")
 _READ = 2_000  # characters of a text
 _FEWEST_LETTERS = 20
 _LEAST_SHARE = 0.4  # of letters among the characters that are not white space
@@ -79,12 +82,12 @@ def emptiness(text: str) -> str:
     """Return why a text looks empty, or an empty string."""
     start = text[:_READ]
     solid = sum(not character.isspace() for character in start)
-    letters = sum(map(str.isalpha, start))
+    letters = len(_LETTER.findall(start))
     if letters < _FEWEST_LETTERS and len(text) <= _READ:
         return f"{letters} letters"
     if letters < _LEAST_SHARE * solid:
         return f"{letters / solid:.0%} letters"
-    words = text.casefold().split()
+    words = features_of(text)
     if len(words) >= 100 and len(set(words)) < _LEAST_DISTINCT * min(len(words), 1000):
         return f"{len(set(words)):,} different of {len(words):,} words"
     return ""

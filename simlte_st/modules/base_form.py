@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import regex
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 
@@ -16,17 +17,17 @@ APOSTROPHES = "'\u2019\u2018\u02bc"
 
 STRAIGHT = str.maketrans(dict.fromkeys(APOSTROPHES, "'"))
 
-SIGN = r"[^\W_]"
+SIGN = r"[\p{L}\p{M}\p{N}]"
 """A letter or digit: a word may stand between underscores, as in "_don't_"."""
 
 ENDING = rf"(?:n[{APOSTROPHES}]t|[{APOSTROPHES}](?:d|ll|m|re|s|ve))"
 
-CONTRACTION = re.compile(
+CONTRACTION = regex.compile(
     # A word, and endings that are written to it or stand by themselves, as in texts that are split into tokens.
     rf"(?<!{SIGN})({SIGN}+)((?: {ENDING}+(?!\S)|{ENDING}+(?!{SIGN}))+)"
     # Other endings stay: "d" of "'d've" is not a word.
     rf"|{ENDING}+(?!{SIGN})",
-    re.IGNORECASE,
+    regex.IGNORECASE,
 )
 
 EACH_ENDING = re.compile(f" ?{ENDING}", re.IGNORECASE)

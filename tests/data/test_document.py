@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import unicodedata
+
+import regex
 from hypothesis import given, settings
 from odd_texts import letters, texts
 
 from simlte_st.data.document import LONGEST_WORD, count_words, median_words, text_key, word_spans
+from simlte_st.data.languages import UNSPACED
 
 
 @settings(max_examples=200)
@@ -23,6 +28,16 @@ def test_words_of_scripts_without_spaces() -> None:
     assert count_words("GPU很快 yes") == 4
     assert count_words("x" * (2 * LONGEST_WORD)) == 2
     assert count_words("x" * (2 * LONGEST_WORD + 1)) == 3
+
+
+def test_the_analyzer_knows_the_same_scripts_without_spaces() -> None:
+    everything = "".join(map(chr, [*range(0x20, 0xD800), *range(0xE000, sys.maxunicode + 1)]))
+    unspaced = regex.findall(rf"(?V1)[[{UNSPACED}]&&[\p{{L}}\p{{N}}]]", everything)
+    assert [letter for letter in unspaced if count_words(f"a{letter}a") != 3] == []
+    marks = regex.findall(rf"(?V1)[[{UNSPACED}]&&\p{{M}}]", everything)
+    known = [mark for mark in marks if mark < "\U00010000" and unicodedata.category(mark) != "Cn"]
+    assert [mark for mark in known if count_words(f"ก{mark}ก") != 2] == []
+    assert count_words("ab12 é ünï कखग") == 4
 
 
 def test_keys_are_of_the_text() -> None:

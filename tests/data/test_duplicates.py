@@ -51,6 +51,25 @@ def test_case_punctuation_and_white_space_make_no_difference(near: bool) -> None
     assert found.report.to_dict() == {"documents": 6, "exact": 4, "near": 0, "groups": 1, "largest": 5}
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Do\u00adnau\u00addampfschiff fährt", "Donaudampfschiff fährt"),
+        ("ذَهَبَ الطَّالِبُ", "ذهب الطالب"),
+        ("كتـــاب", "كتاب"),
+        ("im Jahr ١٩٨٤", "im Jahr 1984"),
+        ("Straße", "STRASSE"),
+    ],
+)
+def test_what_nobody_sees_makes_no_difference(one: str, other: str) -> None:
+    assert groups_of([one, other], near=False) == [0, 0]
+
+
+@pytest.mark.parametrize(("one", "other"), [("C++", "C#"), ("año", "ano"), ("ma", "má"), ("🌊", "🔥"), ("काम", "कम")])
+def test_other_words_are_other_documents(one: str, other: str) -> None:
+    assert groups_of([one, other]) == [0, 1]
+
+
 def test_a_changed_word_is_a_near_copy_only() -> None:
     copies = [TEXTS[0], TEXTS[1], with_words_changed(TEXTS[0], 1)]
     assert groups_of(copies, near=False) == [0, 1, 2]

@@ -11,6 +11,8 @@ def test_what_looks_empty() -> None:
     assert emptiness("same words again " * 60) == "3 different of 180 words"
     assert emptiness("A sentence with enough letters to be one.") == ""
     assert emptiness("中文文本" * 10) == ""
+    assert emptiness("हिन्दी में लिखा हुआ पाठ, जिसमें कई मात्राएँ हैं।") == ""
+    assert emptiness("ひらがなだけで かいた ながい ぶんしょうです。" * 3) == ""
 
 
 def test_kinds_of_outliers() -> None:

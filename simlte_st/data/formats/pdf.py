@@ -7,6 +7,9 @@ import re
 import unicodedata
 from pathlib import Path
 
+import regex
+
+from simlte_st.data.analyzer import PLAIN
 from simlte_st.data.config import SourceConfig
 from simlte_st.data.formats.base import ENCRYPTED, FileText
 from simlte_st.data.text_files import BadTextError
@@ -15,8 +18,9 @@ NO_TEXT = "without text (scanned?)"
 EMPTY_PAGES = "pages without text (scans?)"
 
 _LIGATURE = re.compile("[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc]")  # and the presentation forms of Arabic letters
-_TORN = re.compile(r"([^\W_]+)([-\u2010\xad])[ \t]*\n[ \t]*([^\W_]+)")
-_WORD = re.compile(r"[^\W_]+(?:[-\u2010][^\W_]+)*")
+_SIGN = r"[\p{L}\p{M}\p{N}]"
+_TORN = regex.compile(rf"({_SIGN}+)([-\u2010\xad])[ \t]*\n[ \t]*({_SIGN}+)")
+_WORD = regex.compile(rf"{_SIGN}+(?:[-\u2010]{_SIGN}+)*")
 # Words that are more often the first half of a compound than of a hyphenated word.
 _FIRST_OF_TWO = frozenset((
     "all", "back", "both", "child", "cross", "cut", "decision", "double", "down", "drug", "end", "face", "fast",
@@ -74,7 +78,7 @@ def _whole_words(text: str) -> str:
         if text[match.end() : match.end() + 1] not in {"-", "\u2010", "\xad"}
     }
 
-    def whole(match: re.Match[str]) -> str:
+    def whole(match: regex.Match[str]) -> str:
         first, hyphen, second = match.groups()
         one, two = first.lower(), second.lower()
         joined = (
@@ -83,7 +87,7 @@ def _whole_words(text: str) -> str:
             or not (
                 f"{one}-{two}" in words
                 or second[0].isupper()
-                or not (one + two).isalpha()
+                or not PLAIN.fullmatch(one + two)
                 or one in _FIRST_OF_TWO
                 or {one, two} <= words
             )
