@@ -13,10 +13,10 @@ from simlte_st.evaluation.table import markdown_table
 
 TFIDF, LSA, MINILM = "TF-IDF", "LSA", "MiniLM at 256"
 BASE, WHOLE, ADAPTED = "E5 at 512", "E5 whole", "E5 adapted"
-PLAIN, PLAIN_ADAPTED = "E5 at 512, no prompt", "E5 adapted, no prompt"
+PLAIN, UNPROMPTED = "E5 at 512, no prompt", "E5 adapted, no prompt in training"
 DISTILLED, TRAINED = "static, distilled", "static, DocSplit + LSA"
-ROWS = (TFIDF, LSA, MINILM, PLAIN, PLAIN_ADAPTED, BASE, WHOLE, ADAPTED, DISTILLED, TRAINED)
-TRAININGS = (PLAIN_ADAPTED, ADAPTED, TRAINED)
+ROWS = (TFIDF, LSA, MINILM, PLAIN, UNPROMPTED, BASE, WHOLE, ADAPTED, DISTILLED, TRAINED)
+TRAININGS = (UNPROMPTED, ADAPTED, TRAINED)
 
 Result = Mapping[str, Any]
 
@@ -54,7 +54,7 @@ def _row(results: Result, row: str, outcome: str, names: Sequence[str], foreign:
 def _verdicts(results: Result, names: Sequence[str]) -> str:
     """Return a table: what the verdict said of each training, and how its gain over the base."""
     rows = []
-    for row, base in ((PLAIN_ADAPTED, PLAIN), (ADAPTED, BASE), (TRAINED, DISTILLED)):
+    for row, base in ((UNPROMPTED, BASE), (ADAPTED, BASE), (TRAINED, DISTILLED)):
         for name in names:
             kept = results[name].get(base)
             for seed, each in enumerate(results[name].get(row, ())):

@@ -18,11 +18,11 @@ from benchmarks.languages_page import (
     DISTILLED,
     MINILM,
     PLAIN,
-    PLAIN_ADAPTED,
     ROWS,
     TFIDF,
     TRAINED,
     TRAININGS,
+    UNPROMPTED,
 )
 from simlte_st.data.document import Document
 from simlte_st.errors import DataError
@@ -71,7 +71,8 @@ def test_all_rows_of_a_toy_and_what_is_finished_is_not_made_again(
     assert [settings["seed"] for settings in trained] == [0] * 3 + [1] * 3
     assert german[PLAIN][0][FEW] == german[MINILM][0][FEW] != german[BASE][0][FEW], "the prompt is read"
     assert german[ADAPTED][0]["training"] > 0
-    assert {"verdict", "probability"} <= set(german[PLAIN_ADAPTED][0])
+    assert german[ADAPTED][0][FEW] != german[UNPROMPTED][0][FEW], "training reads it, too"
+    assert {"verdict", "probability"} <= set(german[UNPROMPTED][0])
 
     page = re.sub(" +", " ", (out / "languages.md").read_text(encoding="utf-8"))
     assert all(f"| {row} |" in page for row in ROWS)
@@ -133,7 +134,6 @@ def clones(tmp_path: Path) -> Path:
 
 
 def test_a_treebank_by_document_and_what_its_queries_should_find(clones: Path) -> None:
-    pytest.importorskip("snowballstemmer", reason="needs the package snowballstemmer")
     treebank = languages_words.read_treebank("German", clones)
     assert [document.text for document in treebank.documents] == [
         "Die Häuser brannten im Norden. Ein Haus steht.",
@@ -168,7 +168,6 @@ def test_accents_are_taken_from_latin_letters_only() -> None:
 def test_recall_of_a_toy(
     clones: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("snowballstemmer", reason="needs the package snowballstemmer")
     monkeypatch.setattr(torch, "set_num_threads", lambda number: None)
     work = tmp_path / "work"
     command = ["--clones", str(clones), "--base", str(base), "--work", str(work), "--languages", "German", "--sets"]
