@@ -18,6 +18,7 @@ from simlte_st.losses.columns import LABELS, Features, take_rows
 from simlte_st.losses.loss_state import LossStateMixin
 from simlte_st.losses.masking import IGNORE, TokenMasker
 from simlte_st.losses.mlm_head import HeadSource, MLMHead, make_mlm_head
+from simlte_st.models.padding import right_padded
 
 MLMInput = Literal["separate", "shared"]
 
@@ -77,7 +78,7 @@ class MLMLossMixin(LossStateMixin):
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Any) -> dict[str, Tensor] | Tensor:
         """Compute the loss: the terms by name, or the stock loss where ``mlm_weight`` is 0."""
-        columns: list[Features] = list(sentence_features)
+        columns: list[Features] = [right_padded(features) for features in sentence_features]
         if self.mlm_head is None:
             loss: Tensor = super().forward(columns, labels)
             return loss

@@ -35,6 +35,7 @@ from simlte_st.models.device import dtype_unasked
 from simlte_st.models.kinds import check_kind
 from simlte_st.models.names import hub_repositories, not_loaded
 from simlte_st.models.onnx_graph import OnnxGraph, graph_file
+from simlte_st.models.padding import attend_fully
 from simlte_st.models.routes import side_of
 from simlte_st.models.static import is_static, model2vec_modules
 from simlte_st.modules import OWN_MODULES
@@ -133,6 +134,7 @@ def load_from(
 
 def _check_side(model: SentenceTransformer, name: str) -> None:
     _check_weights(model, name)
+    attend_fully(model)
     check_encodes(model, name)
     if not isinstance(model[0], Transformer) and not is_static(model):
         raise ModelError(

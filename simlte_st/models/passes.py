@@ -30,6 +30,7 @@ from simlte_st.config import check_count
 from simlte_st.data.sentences import TOKENIZED_CHARACTERS
 from simlte_st.data.tokens import count_tokens
 from simlte_st.models.device import cpu_capabilities
+from simlte_st.models.padding import PADDING, attend_fully, feels_padding, right_padded, take
 from simlte_st.models.routes import side_of
 from simlte_st.models.static import TEXTS, is_static, static_passes
 from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths
@@ -37,7 +38,7 @@ from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths
 BATCHES = 4
 """How many times ``batch_size`` texts are tokenized together, to find texts of similar length."""
 
-CPU_PASS = (2048, 64)
+CPU_PASS = (2048, PADDING)
 """Tokens of a pass on a CPU, and how many of them may be padding."""
 
 GPU_PADDING = 8
@@ -69,6 +70,7 @@ class TextReader:
     ) -> None:
         check_count("batch_size", batch_size)
         model = side_of(model, task)
+        attend_fully(model)
         self.model = copy.copy(model)
         vars(self.model).update(vars(model))  # copy leaves out what torch.compile made
         self.batch_size, self._rows = batch_size, batch_size
@@ -154,15 +156,18 @@ class TextReader:
 
     def _forward(self, features: dict[str, Any], **options: Any) -> dict[str, Any]:
         """Compute the embeddings of a batch in passes."""
+        features = right_padded(features)
         mask = features.get("attention_mask")
         if isinstance(mask, Tensor) and mask.dim() == 2:
             width = torch.arange(1, mask.shape[1] + 1, device=mask.device)
-            # Padding on the left counts, so that positions stay the same. A text may have no tokens.
+            # A text may have no tokens.
             sizes = ((mask > 0) * width).amax(1).clamp(min=1).cpu()
             slots, padding = pass_bounds(mask.device.type, self._rows, int(sizes.max()))
+            if feels_padding(self._model, features, sizes, **options):
+                padding = 0
             order = sizes.argsort(descending=True, stable=True)
             pieces = split_by_length(order, sizes[order].tolist(), slots, padding)
-            passes = [_take(features, piece.to(mask.device), int(sizes[piece[0]])) for piece in pieces]
+            passes = [take(features, piece.to(mask.device), int(sizes[piece[0]])) for piece in pieces]
             back = order.argsort()
         else:  # flattened, without padding
             ranges = mini_batch_ranges(features, self._rows, None)
@@ -181,16 +186,6 @@ def pass_bounds(device: str, batch_size: int, longest: int) -> tuple[int, int]:
 def is_read(model: SentenceTransformer) -> bool:
     """Return whether a model is the one of a TextReader."""
     return "preprocess" in vars(model)
-
-
-def _take(features: dict[str, Any], rows: Tensor, width: int) -> dict[str, Any]:
-    """Return rows of a padded batch, without the columns behind ``width``."""
-    shape = features["attention_mask"].shape
-    taken = dict(features)
-    for name, value in features.items():
-        if isinstance(value, Tensor) and value.shape[:1] == shape[:1]:
-            taken[name] = value[rows, :width] if value.shape[:2] == shape else value[rows]
-    return taken
 
 
 def _lengths(features: dict[str, Any]) -> list[int] | None:

@@ -18,6 +18,7 @@ from simlte_st.models.base import find_model
 from simlte_st.models.cards import complete_model_card
 from simlte_st.models.device import dtype_unasked
 from simlte_st.models.names import OWN_MODELS, local_folder, not_loaded
+from simlte_st.models.padding import attend_fully
 from simlte_st.models.passes import TextReader, is_read
 from simlte_st.models.static import is_static, model2vec_modules
 from simlte_st.models.truncation import Truncation
@@ -79,6 +80,7 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
             if name is None or os.path.isdir(name):
                 raise
             raise not_loaded(name, f"there is no such folder. {str(error).splitlines()[0]}") from None
+        attend_fully(self)
         if not isinstance(self[0], Router):  # each of whose encoders reads a length of its own
             length = readable_length(self)
             if length != self.max_seq_length:

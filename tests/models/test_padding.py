@@ -1,0 +1,264 @@
+"""The vector of a text depends on the text: not on its neighbours, their padding, or what was encoded before."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sentence_transformers
+import torch
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+from support import make_document, make_tokenizer
+from torch import Tensor
+from transformers import (
+    BertConfig,
+    BertModel,
+    BigBirdConfig,
+    BigBirdModel,
+    ConvBertConfig,
+    ConvBertModel,
+    FNetConfig,
+    FNetModel,
+    Gemma3TextConfig,
+    Gemma3TextModel,
+    GPT2Config,
+    GPT2Model,
+    LlamaConfig,
+    LlamaModel,
+    ModernBertConfig,
+    ModernBertModel,
+    OPTConfig,
+    OPTModel,
+    PreTrainedModel,
+    Qwen3Config,
+    Qwen3Model,
+    YosoConfig,
+    YosoModel,
+)
+
+from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
+from simlte_st.models import passes
+from simlte_st.models.base import load_model
+from simlte_st.models.encode import encode_documents
+from simlte_st.models.padding import right_padded
+from simlte_st.models.passes import TextReader
+from simlte_st.models.sentence_transformer import SentenceTransformer
+
+LENGTHS = [3, 3, 5, 8, 9, 13, 14, 21, 34, 36, 55, 60]
+TEXTS = [" ".join(["ba bun cis"] * length)[: 6 * length] for length in LENGTHS]
+SIZES: dict[str, Any] = {
+    "vocab_size": 140,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": 256,
+}
+HEADS: dict[str, Any] = {**SIZES, "num_key_value_heads": 2, "head_dim": 8}
+DECODERS: dict[str, Callable[[], PreTrainedModel]] = {
+    "llama": lambda: LlamaModel(LlamaConfig(**SIZES)),
+    "qwen3": lambda: Qwen3Model(Qwen3Config(**HEADS)),
+    "gemma": lambda: Gemma3TextModel(Gemma3TextConfig(**HEADS, sliding_window=8)),
+    "embeddinggemma": lambda: Gemma3TextModel(Gemma3TextConfig(**HEADS, use_bidirectional_attention=True)),
+    "opt": lambda: OPTModel(OPTConfig(**SIZES, ffn_dim=48, word_embed_proj_dim=32)),
+}
+FEELING: dict[str, Callable[[], PreTrainedModel]] = {
+    "fnet": lambda: FNetModel(FNetConfig(**SIZES)),
+    "convbert": lambda: ConvBertModel(ConvBertConfig(**SIZES, embedding_size=32, conv_kernel_size=3)),
+    "yoso": lambda: YosoModel(YosoConfig(**SIZES, use_expectation=True)),
+}
+OTHERS: dict[str, Callable[[], PreTrainedModel]] = {
+    "bert": lambda: BertModel(BertConfig(**SIZES)),
+    "modernbert": lambda: ModernBertModel(ModernBertConfig(**SIZES, pad_token_id=0, local_attention=8)),
+    "gpt2": lambda: GPT2Model(GPT2Config(**SIZES)),
+}
+
+
+def write(folder: Path, make: Callable[[], PreTrainedModel], side: str = "right", pooling: Any = "mean") -> Path:
+    torch.manual_seed(1)
+    make().save_pretrained(folder / "raw")
+    tokenizer = make_tokenizer()
+    tokenizer.model_max_length, tokenizer.padding_side = 256, side
+    tokenizer.init_kwargs["padding_side"] = side  # what is saved
+    tokenizer.save_pretrained(folder / "raw")
+    modules = [Transformer(str(folder / "raw")), Pooling(32, pooling)]
+    sentence_transformers.SentenceTransformer(modules=modules, device="cpu").save_pretrained(str(folder / "model"))
+    return folder / "model"
+
+
+def stock_model(folder: Path) -> sentence_transformers.SentenceTransformer:
+    return sentence_transformers.SentenceTransformer(str(folder), device="cpu")
+
+
+def watch(model: Any) -> list[tuple[int, int, int]]:
+    """Note the texts, the width and the tokens of each pass."""
+    notes: list[tuple[int, int, int]] = []
+    model[0].register_forward_pre_hook(
+        lambda module, inputs: notes.append(
+            (*inputs[0]["attention_mask"].shape, int(inputs[0]["attention_mask"].sum()))
+        )
+    )
+    return notes
+
+
+def test_a_batch_is_padded_on_the_right() -> None:
+    mask = torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1], [0, 0, 0, 0], [0, 1, 1, 1]])
+    ids = torch.tensor([[9, 9, 1, 2], [3, 4, 5, 6], [9, 9, 9, 9], [9, 7, 8, 1]])
+    features = {
+        "input_ids": ids,
+        "attention_mask": mask,
+        "token_type_ids": ids + 10,
+        "prompt_length": 1,
+        "modality": "text",
+    }
+    found = right_padded(features)
+    assert found["input_ids"].tolist() == [[1, 2, 9, 9], [3, 4, 5, 6], [9, 9, 9, 9], [7, 8, 1, 9]]
+    assert found["attention_mask"].tolist() == [[1, 1, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0], [1, 1, 1, 0]]
+    assert torch.equal(found["token_type_ids"], found["input_ids"] + 10)
+    assert (found["prompt_length"], found["modality"]) == (1, "text")
+    assert torch.equal(features["input_ids"], ids)
+    for unchanged in (found, {"input_ids": ids, "cu_seq_lens_q": torch.tensor([0, 4])}):
+        assert right_padded(unchanged) is unchanged
+
+
+@pytest.mark.parametrize("pooling", ["lasttoken", "mean"])
+@pytest.mark.parametrize("name", DECODERS)
+def test_decoders_that_are_padded_on_the_left_are_read_with_little_padding(
+    name: str, pooling: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passes, "CPU_PASS", (256, 8))
+    folder = write(tmp_path, DECODERS[name], "left", pooling)
+    model, stock = SentenceTransformer(str(folder), device="cpu"), stock_model(folder)
+    assert stock.preprocess(TEXTS)["attention_mask"][:, 0].tolist() != [1] * len(TEXTS), "padded on the left"
+    model.encode([*TEXTS, ""])  # and see that vectors do not depend on padding
+    notes = watch(model)
+    for options in ({}, {"prompt": "bei bo ", "normalize_embeddings": True}):
+        np.testing.assert_allclose(model.encode(TEXTS, **options), stock.encode(TEXTS, **options), rtol=0, atol=1e-5)
+    assert all(rows * width - tokens <= 8 for rows, width, tokens in notes)
+    monkeypatch.undo()
+    report = encode_documents(stock, TEXTS, tmp_path / "v.parquet", progress=False)
+    assert report.truncation.tokens == sum(
+        len(ids) for ids in stock.tokenizer(TEXTS, add_special_tokens=False)["input_ids"]
+    )
+
+
+def test_prompts_that_are_not_pooled_are_left_out_of_what_is_padded_on_the_left(tmp_path: Path) -> None:
+    folder = write(tmp_path, DECODERS["llama"], "left")
+    model, stock = SentenceTransformer(str(folder), device="cpu"), stock_model(folder)
+    for each in (model, stock):
+        each.set_pooling_include_prompt(False)
+    mine, theirs = (each.encode(TEXTS, prompt="bei bo ") for each in (model, stock))
+    np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", FEELING)
+def test_texts_of_models_that_feel_padding_are_encoded_with_their_like(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = write(tmp_path, FEELING[name])
+    stock = stock_model(folder)
+    expected = stock.encode(TEXTS, batch_size=1)
+    assert not np.allclose(stock.encode(TEXTS), expected, atol=1e-3), "it feels padding"
+    model = SentenceTransformer(str(folder), device="cpu")
+    np.testing.assert_allclose(model.encode(TEXTS), expected, rtol=1e-5, atol=1e-5)
+    notes = watch(model)
+    shuffled = random.Random(1).sample(range(len(TEXTS)), len(TEXTS))
+    np.testing.assert_allclose(model.encode([TEXTS[row] for row in shuffled]), expected[shuffled], rtol=1e-5, atol=1e-5)
+    assert all(rows * width == tokens for rows, width, tokens in notes)
+    assert sum(rows for rows, _, _ in notes) == len(TEXTS), "it is tried once"
+    assert caplog.text.count("another vector beside longer ones") == 1
+    assert type(model[0].auto_model).__name__ in caplog.text
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("name", OTHERS)
+def test_others_are_tried_once_and_nothing_is_said(
+    name: str, dtype: torch.dtype, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = write(tmp_path, OTHERS[name], "left" if name == "gpt2" else "right")
+    stock = stock_model(folder)
+    expected = stock.encode(TEXTS, batch_size=1)
+    model = load_model(folder, dtype=dtype, device="cpu").model
+    notes = watch(model)
+    reader = TextReader(model, 32, TEXTS[:2])
+    reader.model.encode(TEXTS[:2], batch_size=32)
+    assert len(notes) == 1, "texts of one length tell nothing"
+    sizes = []
+    for _ in range(2):
+        notes.clear()
+        reader = TextReader(model, 32, TEXTS)
+        found = reader.model.encode(TEXTS, batch_size=reader.batch_size)
+        sizes.append(sum(rows for rows, _, _ in notes))
+    assert sizes == [len(TEXTS) + 3, len(TEXTS)], "one alone, and two together"
+    tolerance = 1e-5 if dtype is torch.float32 else 0.1
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+    assert "beside longer ones" not in caplog.text
+
+
+# BigBird: 64 tokens and fewer are a short batch here.
+
+
+def big_bird() -> BigBirdModel:
+    return BigBirdModel(BigBirdConfig(**SIZES, block_size=8, num_random_blocks=1))
+
+
+@pytest.mark.parametrize("load", ["own", "named", "given"])
+def test_a_bigbird_gives_a_text_one_vector(load: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = write(tmp_path, big_bird)
+    short, long = "ba bun", " ".join(make_document(number) for number in range(9))
+    flipped = stock_model(folder)
+    after_short = [flipped.encode([short])[0], flipped.encode([long])[0]]
+    stock = stock_model(folder)
+    assert len(stock.tokenizer(long)["input_ids"]) > 100
+    assert not np.allclose(stock.encode([long])[0], after_short[1], atol=1e-3), "it depends on what was encoded before"
+    if load == "own":
+        model: Any = SentenceTransformer(str(folder), device="cpu")
+    else:
+        model = load_model(folder, device="cpu").model if load == "named" else stock_model(folder)
+    np.random.seed(5)
+    state = np.random.get_state()[1].copy()
+    for texts, expected in (
+        ([long], after_short[1:]),
+        ([short, long], after_short),
+        ([short], after_short[:1]),
+        ([long], after_short[1:]),
+    ):
+        reader = TextReader(model, 32, texts)
+        np.testing.assert_allclose(reader.model.encode(texts), expected, rtol=0, atol=1e-5)
+    assert np.array_equal(np.random.get_state()[1], state)
+    assert caplog.text.count("BigBird's sparse attention") == 1
+    model.save_pretrained(str(tmp_path / "saved"))
+    again = stock_model(tmp_path / "saved")
+    assert again[0].auto_model.attention_type == "original_full"
+    np.testing.assert_allclose(again.encode([long]), after_short[1:], rtol=0, atol=1e-5)
+
+
+# Training.
+
+
+@pytest.mark.parametrize("loss_class", [MultipleNegativesRankingMLMLoss, CachedMultipleNegativesRankingMLMLoss])
+def test_a_loss_of_what_is_padded_on_the_left_is_that_of_the_same_on_the_right(loss_class: Any, tmp_path: Path) -> None:
+    """Loss, gradients and passes."""
+    options = {"mini_batch_num_tokens": 128} if loss_class is CachedMultipleNegativesRankingMLMLoss else {}
+    texts = [TEXTS[:6] + TEXTS[-2:], TEXTS[2:8] + TEXTS[-2:]]
+    results: list[tuple[float, Tensor]] = []
+    passes_of: list[list[tuple[int, int, int]]] = []
+    for side in ("left", "right"):
+        model = load_model(write(tmp_path / side, DECODERS["qwen3"], "left", "lasttoken"), device="cpu").model
+        model.tokenizer.padding_side = side
+        loss = loss_class(model, mlm_weight=0, **options)
+        notes = watch(model)
+        value = loss([model.preprocess(column) for column in texts], None)
+        value.backward()
+        gradient = model[0].auto_model.layers[0].mlp.up_proj.weight.grad
+        assert gradient is not None
+        results.append((float(value.detach()), gradient))
+        passes_of.append(notes)
+    assert results[0][0] == pytest.approx(results[1][0], abs=1e-5)
+    torch.testing.assert_close(results[0][1], results[1][1], rtol=1e-4, atol=1e-6)
+    assert passes_of[0] == passes_of[1]
