@@ -72,7 +72,7 @@ class Encoder:
     @property
     def dtype(self) -> str:
         """What the model computes in, such as ``"float32"``."""
-        return str(self.model.dtype).removeprefix("torch.")
+        return str(self.model.dtype or torch.float32).removeprefix("torch.")  # an ONNX graph has none
 
     def former_digests(self) -> Iterator[str]:
         """Yield what earlier versions may have written for these weights.
