@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 from pathlib import Path
@@ -25,6 +26,8 @@ from simlte_st.files import (
 )
 from simlte_st.training.callbacks import last_complete_checkpoint
 from simlte_st.training.result import trained_path
+
+logger = logging.getLogger(__name__)
 
 
 class RunFolder:
@@ -70,6 +73,14 @@ class RunFolder:
             raise ResumeError(f"There is no interrupted run at {self.path}.{done}")
         saved = read_json(self.path / SETTINGS_FILE)
         different = changes(saved, settings)
+        if different.pop("threads", None) and saved.get("threads"):
+            logger.warning(
+                "The interrupted run computed with %d threads, and goes on with %d: on the same batches and views, but "
+                "not to the same bytes. The environment variable OMP_NUM_THREADS=%d leads to those.",
+                saved["threads"],
+                settings["threads"],
+                saved["threads"],
+            )
         if list(different) == ["dtype"]:
             raise ResumeError(
                 f"The interrupted run computes in {saved['dtype']}, but this machine by default in "

@@ -142,10 +142,17 @@ class TrainingRun:
     def decisive(self) -> dict[str, Any]:
         """Return what decides the outcome by name, as JSON values; a run is resumed with the same.
 
-        The number of processes is among them: each has random numbers of its own in the checkpoints.
+        The number of processes is among them: each has random numbers of its own in the checkpoints. That of threads
+        decides in which order sums are added, and so their last digits; it may be another, which is said.
         """
+        from torch import get_num_threads
+
         values = {**self.config.decisive(), "source": self.source, "base": self.base_name, "dtype": self.dtype}
-        return {**{name: described(value) for name, value in values.items()}, "processes": world()}
+        return {
+            **{name: described(value) for name, value in values.items()},
+            "processes": world(),
+            "threads": get_num_threads(),
+        }
 
 
 def open_documents(run: TrainingRun) -> TrainingRun:

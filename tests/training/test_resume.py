@@ -20,9 +20,9 @@ import torch
 from training_support import LONG, OPTIONS, assert_same_bytes, broken_off
 
 from simlte_st import train
-from simlte_st.data import read_documents
+from simlte_st.data import DocSplitTransform, read_documents
 from simlte_st.errors import ConfigurationError, DiskFullError, ResumeError, TrainingInterrupted
-from simlte_st.training import callbacks
+from simlte_st.training import TrainingResult, callbacks
 
 SCRIPT = """
 import json, sys
@@ -76,6 +76,42 @@ def test_a_killed_run_resumes_to_the_same_bytes(
     assert result.preset.mlm_weight == 0.1
     first, second = (folder / "model.safetensors" for folder in (tmp_path / "killed", undisturbed))
     assert first.read_bytes() == second.read_bytes()
+
+
+def losses(result: TrainingResult) -> list[float]:
+    return [line["loss"] for line in result.log if "loss" in line]
+
+
+def test_another_number_of_threads_or_workers_goes_on_with_the_same_views(
+    encoder_path: Path,
+    documents: list[str],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[dict[str, list[str]]] = []
+    draw = DocSplitTransform.__call__
+    monkeypatch.setattr(DocSplitTransform, "__call__", lambda *args: drawn.append(draw(*args)) or drawn[-1])
+    options: dict[str, Any] = {"base": encoder_path, "epochs": 3, "save_steps": 4, **OPTIONS}
+    whole = train(documents, tmp_path / "whole", **options)
+    views, threads = drawn[-3:], torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads + 1)
+        with broken_off(whole.steps - 2):
+            train(documents, tmp_path / "m", **options)
+        torch.set_num_threads(threads)
+        resumed = train(documents, tmp_path / "m", resume=True, **options)
+        assert f"computed with {threads + 1} threads, and goes on with {threads}" in caplog.text
+    finally:
+        torch.set_num_threads(threads)
+    assert drawn[-3:] == views
+    assert losses(resumed) == pytest.approx(losses(whole), rel=1e-3)
+    caplog.clear()
+    with broken_off(whole.steps - 2):
+        train(documents, tmp_path / "n", **options)
+    train(documents, tmp_path / "n", resume=True, workers=1, **options)
+    assert "threads" not in caplog.text
+    assert_same_bytes(tmp_path / "whole", tmp_path / "n")
 
 
 def test_a_half_written_checkpoint_is_not_resumed_from(
