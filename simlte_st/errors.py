@@ -39,6 +39,10 @@ class StoreError(SimlteError, OSError):
     """An index cannot be read or written: it is incomplete, from a newer version, or the disk is full."""
 
 
+class DamagedFileError(SimlteError, ValueError):
+    """A file that this package wrote is truncated or damaged."""
+
+
 class DiskFullError(SimlteError, OSError):
     """The disk is full. Finished files are kept; nothing is half written."""
 

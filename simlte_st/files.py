@@ -19,7 +19,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
-from simlte_st.errors import ConfigurationError, DiskFullError, did_you_mean
+from simlte_st.errors import ConfigurationError, DamagedFileError, DiskFullError, did_you_mean
 
 logger = logging.getLogger(__name__)
 
@@ -171,9 +171,12 @@ def hold(folder: Path) -> FileLock:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        number = owner.read_text(encoding="ascii") if owner.exists() else "unknown"
+        number = owner.read_text(encoding="ascii") if owner.exists() else ""  # empty while it is being written
+        if number == str(os.getpid()):
+            raise ConfigurationError(f"This process is already working in {folder}: wait until it is done.") from None
+        which = f" (number {number})" if number else ""
         raise ConfigurationError(
-            f"Another process (number {number}) is working in {folder}: wait for it, or choose another output."
+            f"Another process{which} is working in {folder}: wait for it, or choose another output."
         ) from None
     owner.write_text(str(os.getpid()), encoding="ascii")
     return lock
@@ -326,5 +329,8 @@ def valid_unicode(text: str) -> str:
 
 
 def read_json(source: str | os.PathLike[str]) -> Any:
-    """Read a UTF-8 JSON file."""
-    return json.loads(Path(source).read_text(encoding="utf-8"))
+    """Read a UTF-8 JSON file; raise :class:`DamagedFileError` if it is none."""
+    try:
+        return json.loads(Path(source).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DamagedFileError(f"{source} is truncated or damaged ({error}): copy or make it again.") from error

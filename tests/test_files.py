@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 
 from simlte_st import files
 from simlte_st.data import read_documents
-from simlte_st.errors import ConfigurationError, DiskFullError
+from simlte_st.errors import ConfigurationError, DamagedFileError, DiskFullError
 from simlte_st.files import (
     atomic_path,
     changes,
@@ -257,13 +257,24 @@ def test_what_is_no_name_is_no_place_to_write(name: str, tmp_path: Path, monkeyp
 
 def test_a_work_folder_has_one_process(tmp_path: Path) -> None:
     lock = hold(tmp_path / "m.run")
-    with pytest.raises(ConfigurationError, match=rf"{os.getpid()}.*m\.run"):
+    with pytest.raises(ConfigurationError, match=r"This process is already .*m\.run"):
         hold(tmp_path / "m.run")
+    for number, told in (("123", r" \(number 123\)"), ("", "")):  # as another one writes it
+        (tmp_path / "m.run" / "process").write_text(number)
+        with pytest.raises(ConfigurationError, match=rf"Another process{told} is .*m\.run"):
+            hold(tmp_path / "m.run")
     lock.release()
     code = f"import os, signal; from simlte_st.files import hold; from pathlib import Path; " \
            f"lock = hold(Path({str(tmp_path / 'm.run')!r})); os.kill(os.getpid(), signal.SIGKILL)"  # fmt: skip
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode < 0
     hold(tmp_path / "m.run").release()
+
+
+@pytest.mark.parametrize("content", [b"", b'{"a": 1, "b', b"\0" * 20, b'{"a": "\xff"}'])
+def test_json_that_is_cut_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(DamagedFileError, match=r"a\.json is truncated or damaged"):
+        read_json(tmp_path / "a.json")
 
 
 def test_json_round_trip_keeps_unicode(tmp_path: Path) -> None:

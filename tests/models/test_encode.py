@@ -230,7 +230,7 @@ def test_two_processes_do_not_write_one_output(
     def busy() -> Iterator[Document]:
         yield corpus[0]
         for resume in (False, True):
-            with pytest.raises(ConfigurationError, match="Another process"):
+            with pytest.raises(ConfigurationError, match="is already working"):
                 encode_documents(model, corpus, tmp_path / "v.parquet", resume=resume, overwrite=not resume)
         yield corpus[1]
 

@@ -82,9 +82,9 @@ def test_what_is_not_of_a_run_is_never_removed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_a_run_that_is_at_work_is_left_alone(tmp_path: Path, overwrite: bool) -> None:
     folder = opened(tmp_path / "m")
-    with pytest.raises(ConfigurationError, match="Another process"):
+    with pytest.raises(ConfigurationError, match="is already working"):
         opened(tmp_path / "m", overwrite=overwrite)
-    with pytest.raises(ConfigurationError, match="Another process"):
+    with pytest.raises(ConfigurationError, match="is already working"):
         opened(tmp_path / "m", resume=True)
     folder.release()
     opened(tmp_path / "m", resume=True).close()
