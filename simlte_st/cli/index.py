@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 from typing import Any
 
 from simlte_st.cli.arguments import add_arguments, print_result
@@ -51,23 +49,24 @@ def run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
     from simlte_st.data.documents import read_documents
-    from simlte_st.files import check_apart
+    from simlte_st.files import SETTINGS_FILE, check_apart
     from simlte_st.models.device import check_devices
     from simlte_st.search import Index
+    from simlte_st.search.settings import remove_empty
 
     config = config_from(arguments, AddConfig)
     check_devices(config)  # before the model is loaded
     reader = read_documents(arguments.source, metadata=True, **config_from(arguments, ReadConfig).values())
     check_apart(arguments.source, Path(arguments.output))
-    is_new = not os.path.exists(arguments.output)
+    is_new = not (Path(arguments.output) / SETTINGS_FILE).exists()  # then no other process may make it meanwhile
     index = Index.create(
-        arguments.output, arguments.model, parts=arguments.parts, exist_ok=True, device=config.loading_device
+        arguments.output, arguments.model, parts=arguments.parts, exist_ok=not is_new, device=config.loading_device
     )
     try:
         report = index.add(reader, config)
     except SimlteError:
-        if is_new and not len(index):  # nothing that another try could use
-            shutil.rmtree(arguments.output)
+        if is_new:  # nothing that another try could use
+            remove_empty(index)
         raise
     note(reader.report.summary(), arguments)
     print_result(arguments, report.summary(), {"index": arguments.output, **report.to_dict()})

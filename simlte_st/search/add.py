@@ -20,7 +20,7 @@ from simlte_st.data.names import former_names
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
 from simlte_st.data.sentences import in_batches
 from simlte_st.errors import ConfigurationError
-from simlte_st.files import read_json, write_json
+from simlte_st.files import write_json
 from simlte_st.models.encode import make_parts
 from simlte_st.models.language import warn_of_language
 from simlte_st.models.parts import Part, PartEncoder, Parts, part_files, part_number, token_counts
@@ -30,6 +30,7 @@ from simlte_st.models.vectors import unit_rows
 from simlte_st.progress import complete, progress_bar
 from simlte_st.search.analysis import Analysis
 from simlte_st.search.config import AddConfig
+from simlte_st.search.damage import read_part
 from simlte_st.search.encoder import Encoder
 from simlte_st.search.schema import MOST_COLUMNS, Metadata, own_schema
 from simlte_st.search.settings import PUNKT_FILE
@@ -147,7 +148,7 @@ def add_documents(
     first, stream = peek(_named(reader), lambda document: len(document.text))
     if not store.count():  # a message once: not of each addition
         warn_of_language({encoder.name or "The model": encoder.model}, (document.text for document in first))
-    learned = _segmenter(folder / PUNKT_FILE, first, config.language)  # explanations need it, too
+    learned = _segmenter(store, first, config.language)  # explanations need it, too
     segmenter = learned if parts else None
     metadata = Metadata(store.metadata(), config.columns, config.dates or ())
     metadata.check_names(first)
@@ -174,7 +175,7 @@ def add_documents(
     if config.sync:
         _remove_missing(store, reader, seen, writer.report)
     store.tidy()
-    count_words(store, folder)
+    count_words(store)
     return writer.finish()
 
 
@@ -193,12 +194,12 @@ def _named(reader: DocumentReader) -> Iterator[Document]:
         yield document
 
 
-def _segmenter(punkt: Path, sample: Iterable[Document], language: str | None) -> Segmenter:
-    if not punkt.exists():
+def _segmenter(store: Store, sample: Iterable[Document], language: str | None) -> Segmenter:
+    if not store.count():  # a killed process may have learned from other documents
         learned = make_segmenter("punkt", lambda: (document.text for document in sample), language)
         assert isinstance(learned, PunktSegmenter)
-        write_json(punkt, learned.to_dict())
-    return PunktSegmenter.from_dict(read_json(punkt))
+        write_json(store.folder / PUNKT_FILE, learned.to_dict())
+    return read_part(store.folder, PUNKT_FILE, PunktSegmenter.from_dict)
 
 
 def _batches(documents: Iterable[Document], encoder: Encoder) -> Iterator[list[Document]]:

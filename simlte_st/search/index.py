@@ -149,7 +149,8 @@ class Index:
             MissingExtraError: LanceDB is not installed.
         """
         folder = Path(path)
-        return cls(folder, read_settings(folder), Store.open(folder), model, device)
+        settings = read_settings(folder)
+        return cls(folder, settings, Store.open(folder, settings.get("table_version", 0)), model, device)
 
     def load(self) -> Index:
         """Load the model now rather than when it is first needed, and return the index.
@@ -175,9 +176,14 @@ class Index:
     def _writing(self) -> Iterator[None]:
         lock = hold(self.folder)
         try:
+            self._settings = read_settings(self.folder)  # others may have changed them
             yield
         finally:
             lock.release()
+
+    def _write_settings(self, **changed: Any) -> None:
+        self._settings |= changed
+        write_json(self.folder / SETTINGS_FILE, self._settings)
 
     @configured(AddConfig)
     def add(self, documents: Any, config: AddConfig | None = None, **overrides: Unpack[AddOverrides]) -> IndexReport:
@@ -216,6 +222,7 @@ class Index:
         with self._writing():
             self.__dict__.pop("_searcher", None)
             report = add_documents(self._store, self.encoder, documents, config, self._settings)
+            self._write_settings(table_version=self._store.version)
             remove_unused(self.folder, self._store)
             return report
 
@@ -229,6 +236,7 @@ class Index:
         with self._writing():
             before = len(self)
             self._store.delete([each for name in ids for each in dict.fromkeys((name, composed(name)))])
+            self._write_settings(table_version=self._store.version)
             remove_unused(self.folder, self._store)
             return before - len(self)
 
@@ -276,8 +284,9 @@ class Index:
         if not query.strip():
             raise DataError("The text to search for is empty.")
         reranker = self._reranker(config.rerank)
-        wanted = self._searcher.text_query(query, config.mode != "text" or config.explain)
-        return self._searcher.search([wanted], config, config.explain, reranker)[0]
+        searcher = self._searcher.now()
+        wanted = searcher.text_query(query, config.mode != "text" or config.explain)
+        return searcher.search([wanted], config, config.explain, reranker)[0]
 
     @configured(LinkConfig, seeds="documents")
     def link(
@@ -309,10 +318,11 @@ class Index:
         names: list[Any] = list(documents) if several else [documents]  # type: ignore[arg-type]
         if not names:
             raise DataError("There are no documents to link.")
-        group = [document for name in names for document in query_documents(self._store, name)]
+        searcher = self._searcher.now()
+        group = [document for name in names for document in query_documents(searcher.store, name)]
         reranker = self._reranker(config.rerank)
-        queries = document_queries(self._searcher, [group], config.mode != "text" or config.explain)
-        return self._searcher.search(queries, config, config.explain, reranker)[0]
+        queries = document_queries(searcher, [group], config.mode != "text" or config.explain)
+        return searcher.search(queries, config, config.explain, reranker)[0]
 
     @configured(LinkEachConfig, seeds="documents")
     def link_each(
@@ -336,9 +346,10 @@ class Index:
         config = self._calibrated(LinkEachConfig.make(config, overrides))
         reranker, reader = self._reranker(config.rerank), iter(read_documents(documents))
         while batch := list(islice(reader, _TOGETHER if reranker is None else _READ_TOGETHER)):
-            groups = [[each] for each in known_documents(self._store, batch)]
-            queries = document_queries(self._searcher, groups, config.mode != "text")
-            found = self._searcher.search(queries, config, reranker=reranker)
+            searcher = self._searcher.now()
+            groups = [[each] for each in known_documents(searcher.store, batch)]
+            queries = document_queries(searcher, groups, config.mode != "text")
+            found = searcher.search(queries, config, reranker=reranker)
             yield from zip((one.id for one in batch), found, strict=True)
 
     def _reranker(self, model: Any) -> Reranker | None:
@@ -372,13 +383,13 @@ class Index:
             ModelError: The model is gone, or is another one now.
             StoreError: The index cannot be read or written.
         """
-        pairs = read_labels(labels)
-        self.documents(sorted({document for _, document, _ in pairs}))  # raises an error where one is missing
-        groups = {given: query_documents(self._store, given) for given, _, _ in pairs}
-        queries = dict(zip(groups, document_queries(self._searcher, [*groups.values()], True), strict=True))
-        calibration = fit_threshold(score_pairs(self._store, queries, pairs), [each[2] for each in pairs], precision)
+        pairs, searcher = read_labels(labels), self._searcher.now()
+        store = searcher.store
+        store.documents(sorted({document for _, document, _ in pairs}))  # raises an error where one is missing
+        groups = {given: query_documents(store, given) for given, _, _ in pairs}
+        queries = dict(zip(groups, document_queries(searcher, [*groups.values()], True), strict=True))
+        calibration = fit_threshold(score_pairs(store, queries, pairs), [each[2] for each in pairs], precision)
         with self._writing():
-            self._settings["calibration"] = calibration.to_dict()
-            write_json(self.folder / SETTINGS_FILE, self._settings)
+            self._write_settings(calibration=calibration.to_dict())
         self.calibration = calibration
         return calibration

@@ -14,7 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from simlte_st.errors import StoreError
-from simlte_st.search.store import KEPT, VALUES, Store, connect, is_one_of, store_errors, text_hash
+from simlte_st.search.damage import store_errors
+from simlte_st.search.store import KEPT, VALUES, Store, connect, is_one_of, text_hash
 
 TABLE = "sentences"
 
@@ -97,10 +98,13 @@ def remove_unused(folder: Path, store: Store) -> None:
     """Remove the vectors of documents that the index no longer has, and join small files."""
     if not has_table(folder):
         return
-    with store_errors(folder, "written"):
-        table = connect(folder).open_table(TABLE)
-        kept = {*table.search().select(["document"]).limit(None).to_arrow()["document"].to_pylist()}
-        there = {*store.rows_of("hash", sorted(kept), ["hash"], "part = 0")["hash"].to_pylist()}
-        for start in range(0, len(gone := sorted(kept - there)), VALUES):
-            table.delete(is_one_of("document", gone[start : start + VALUES]))
-        table.optimize(cleanup_older_than=KEPT)
+    try:
+        with store_errors(folder, "written"):
+            table = connect(folder).open_table(TABLE)
+            kept = {*table.search().select(["document"]).limit(None).to_arrow()["document"].to_pylist()}
+            there = {*store.rows_of("hash", sorted(kept), ["hash"], "part = 0")["hash"].to_pylist()}
+            for start in range(0, len(gone := sorted(kept - there)), VALUES):
+                table.delete(is_one_of("document", gone[start : start + VALUES]))
+            table.optimize(cleanup_older_than=KEPT)
+    except StoreError as error:  # searches may add to it and join its files meanwhile
+        logger.info("Vectors of sentences that are no longer needed stay for now: %s", error)

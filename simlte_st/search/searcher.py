@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter
-from simlte_st.files import read_json
 from simlte_st.search.config import READ_HITS, LinkEachConfig
+from simlte_st.search.damage import read_part
 from simlte_st.search.explain import Explainer
 from simlte_st.search.hits import Hit, Hits, shortened
 from simlte_st.search.kept import KeptVectors
@@ -32,24 +33,32 @@ class Searcher:
     """Searches an index, with what it knew of its documents when it was first searched.
 
     Attributes:
-        store: The table of the index.
+        store: The table of the index, for :meth:`now` as it was then.
         encoder: Loads the model.
         parts: Whether documents have passages.
         languages: The languages that its words are stemmed in.
     """
 
     def __init__(self, store: Store, encoder: Callable[[], Encoder], parts: bool, languages: Sequence[str]) -> None:
-        self.store, self.encoder, self.parts, self.languages = store, encoder, parts, languages
+        self.store, self.encoder, self.parts, self.languages, self._latest = store, encoder, parts, languages, store
+
+    def now(self) -> Searcher:
+        """Return a searcher of the index as it is now, whatever others write while it searches."""
+        _ = self._words  # which are read once
+        now = copy.copy(self)
+        now.store = self.store.snapshot()
+        return now
 
     @cached_property
     def segmenter(self) -> Segmenter:
         """The segmenter of the index."""
-        path = self.store.folder / PUNKT_FILE
-        return PunktSegmenter.from_dict(read_json(path)) if path.exists() else PunktSegmenter()
+        if not self.store.count():
+            return PunktSegmenter()
+        return read_part(self.store.folder, PUNKT_FILE, PunktSegmenter.from_dict)
 
     @cached_property
     def _words(self) -> WordCounts:
-        return WordCounts.read(self.store.folder)
+        return WordCounts.read(self.store)
 
     def words_of_query(self, text: str) -> dict[str, str]:
         """Return the words that BM25 looks for, by their terms."""
@@ -101,7 +110,8 @@ class Searcher:
                 )
                 for match in each
             ]
-            explainer = Explainer(self.store, self._sentences, lambda: self.segmenter, query, texts)
+            # Of an earlier version the files are gone some time after it has been replaced.
+            explainer = Explainer(self._latest, self._sentences, lambda: self.segmenter, query, texts)
             found.append(Hits(map(explainer, hits) if explain else hits, metadata, config.threshold, explainer))
         return found
 

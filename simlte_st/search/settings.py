@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.data.analyzer import ANALYZER
 from simlte_st.errors import ConfigurationError, ModelError, StoreError
-from simlte_st.files import SETTINGS_FILE, changes, check_place, hold, is_model, nearest_place, read_json, write_json
+from simlte_st.files import SETTINGS_FILE, changes, check_place, hold, is_model, nearest_place, write_json
+from simlte_st.search.damage import ADVICE, read_part
+from simlte_st.search.kept import TABLE as KEPT_TABLE
 from simlte_st.search.store import TABLE, Store
 from simlte_st.search.words import WORDS_FILE
 
 if TYPE_CHECKING:
     from simlte_st.search.encoder import Encoder
+    from simlte_st.search.index import Index
 
 logger = logging.getLogger(__name__)
 
@@ -24,19 +28,25 @@ FORMAT = 3
 PUNKT_FILE = "punkt.json"
 """Parameters of the sentence segmenter, learned from the first documents."""
 
+_PARTS = (f"{TABLE}.lance", f"{KEPT_TABLE}.lance", PUNKT_FILE, WORDS_FILE)
+_NEEDED = {"model", "weights", "parts", "calibration"}
+
 
 def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, Any], Store]:
     """Create the folder of an index; one that a killed process left incomplete is used."""
     check_place(folder)
-    ours = {"process", f"{TABLE}.lance", PUNKT_FILE, WORDS_FILE}  # and locks
+    ours = {"process", f"{TABLE}.lance"}  # and locks
+    if not (folder / SETTINGS_FILE).exists() and any((folder / name).exists() for name in _PARTS[1:]):
+        raise StoreError(_incomplete(folder))  # these are written after the settings
     if folder.exists() and (
         not folder.is_dir() or any(each.name not in ours and not each.name.startswith(".") for each in folder.iterdir())
     ):
-        raise ConfigurationError(f"{folder} exists already: choose another folder for the index.")
+        other = ", or add to the one that is there now" if (folder / SETTINGS_FILE).exists() else ""
+        raise ConfigurationError(f"{folder} exists already: choose another folder for the index{other}.")
     lock = hold(folder)
     try:
         if (folder / SETTINGS_FILE).exists():
-            raise ConfigurationError(f"{folder} has just been made by another process.")
+            raise ConfigurationError(f"{folder} has just been made by another process: run it again to add to it.")
         store = Store.create(folder, encoder.dimension)
         settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts, "calibration": None}
         settings["dtype"] = encoder.dtype
@@ -45,6 +55,19 @@ def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, 
     finally:
         lock.release()
     return settings, store
+
+
+def remove_empty(index: Index) -> None:
+    """Remove the folder of an index without documents, unless another process writes to it."""
+    try:
+        lock = hold(index.folder)
+    except ConfigurationError:
+        return
+    try:
+        if not len(index):
+            shutil.rmtree(index.folder, ignore_errors=True)
+    finally:
+        lock.release()
 
 
 def is_index(place: Any) -> bool:
@@ -56,13 +79,11 @@ def read_settings(folder: Path) -> dict[str, Any]:
     """Read the settings of an index."""
     path = folder / SETTINGS_FILE
     if not path.is_file():
-        half = is_index(folder)
-        why = f"{SETTINGS_FILE} is missing; if it is a copy, copy it again" if half else "make one with: simlte index"
+        if any((folder / name).exists() for name in _PARTS):
+            raise StoreError(_incomplete(folder))
         meant = nearest_place(folder, lambda place: (place / SETTINGS_FILE).is_file() and not is_model(place))
-        raise StoreError(f"There is no index at {folder}: {why}.{meant}")
-    settings = read_json(path)
-    if not isinstance(settings, dict) or not isinstance(settings.get("format"), int):
-        raise StoreError(f"{path} is not the settings file of an index.")
+        raise StoreError(f"There is no index at {folder}: make one with: simlte index.{meant}")
+    settings = read_part(folder, SETTINGS_FILE, lambda values: {**values, "format": int(values["format"])})
     if settings["format"] > FORMAT:
         raise StoreError(
             f"{folder} was made by a newer version of simlte-st (format {settings['format']}; this one reads "
@@ -70,7 +91,13 @@ def read_settings(folder: Path) -> dict[str, Any]:
         )
     if settings["format"] < FORMAT - 1:
         raise StoreError(f"{folder} was made by an older version of simlte-st: make it again with: simlte index")
+    if missing := sorted(_NEEDED - settings.keys()):
+        raise StoreError(f"{path} is not the settings file of an index: it lacks {', '.join(missing)}. {ADVICE}")
     return settings
+
+
+def _incomplete(folder: Path) -> str:
+    return f"There is no whole index at {folder}: {SETTINGS_FILE} is missing. {ADVICE}"
 
 
 def load_encoder(folder: Path, settings: dict[str, Any], model: Any, device: str | None = None) -> Encoder:

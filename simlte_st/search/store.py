@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from math import ceil, sqrt
 from pathlib import Path
@@ -27,6 +26,7 @@ from simlte_st.data.document import Document
 from simlte_st.data.names import composed
 from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.extras import require
+from simlte_st.search.damage import ADVICE, first_line, store_errors
 from simlte_st.search.moments import typed_literals
 from simlte_st.search.schema import OWN_COLUMNS, own_schema
 
@@ -77,19 +77,35 @@ class Store:
     @classmethod
     def create(cls, folder: Path, dimension: int) -> Store:
         """Make an empty table; an empty one that a killed process left is replaced."""
-        connection = connect(folder)
+        place = folder / f"{TABLE}.lance"
         with store_errors(folder, "written"):
-            if (folder / f"{TABLE}.lance").exists() and connection.open_table(TABLE).count_rows():
-                raise StoreError(f"{folder} holds vectors but lacks settings.json: if it is a copy, copy it again.")
-            store = cls(folder, connection.create_table(TABLE, schema=own_schema(dimension), mode="overwrite"))
+            if any(place.glob("data/*")):
+                raise StoreError(f"{folder} holds vectors but lacks settings.json. {ADVICE}")
+            store = cls(folder, connect(folder).create_table(TABLE, schema=own_schema(dimension), mode="overwrite"))
             store._make_index("terms")
         return store
 
     @classmethod
-    def open(cls, folder: Path) -> Store:
-        """Open the table."""
+    def open(cls, folder: Path, least: int = 0) -> Store:
+        """Open the table, which has had at least so many versions."""
         with store_errors(folder, "read"):
-            return cls(folder, connect(folder).open_table(TABLE))
+            store = cls(folder, connect(folder).open_table(TABLE))
+            if store.version < least:
+                found = f"it has version {store.version}, and should have {least}"
+                raise StoreError(f"The index {folder} lacks what was written last: {found}. {ADVICE}")
+        return store
+
+    @property
+    def version(self) -> int:
+        """The number of times that the table was written."""
+        return int(self._table.version)
+
+    def snapshot(self) -> Store:
+        """Return the table as it is now: whatever is written meanwhile, all that is read from it belongs together."""
+        with store_errors(self.folder, "read"):
+            store = Store.open(self.folder)
+            store._table.checkout(store.version)
+        return store
 
     def metadata(self) -> pa.Schema:
         """Return the columns that are not our own."""
@@ -274,7 +290,7 @@ class Store:
             try:
                 self._table.search().where(f"({where})").select(["id"]).explain_plan()
             except (ValueError, RuntimeError, OSError) as error:
-                problem = _first_line(error).partition(" Valid fields")[0].rstrip(".")
+                problem = first_line(error).partition(" Valid fields")[0].rstrip(".")
         if problem:
             raise ConfigurationError(
                 f'The filter {where!r} cannot be used: {problem}. It is an SQL condition, such as "year > 2010 AND '
@@ -311,21 +327,3 @@ def connect(folder: Path) -> Any:
     os.environ.setdefault("LANCEDB_LOG", "error")
     # Every search sees what another process has written by then.
     return require("lancedb", "index", "indexes").connect(folder, read_consistency_interval=timedelta(0))
-
-
-@contextmanager
-def store_errors(folder: Path, what: str) -> Iterator[None]:
-    """Turn LanceDB's errors, which are of any of three classes, into ours."""
-    try:
-        yield
-    except StoreError:
-        raise
-    except (OSError, RuntimeError, ValueError) as error:
-        hint = "What was written before is there." if what == "written" else "If it is a copy, copy it again."
-        raise StoreError(f"The index {folder} cannot be {what}: {_first_line(error)}. {hint}") from error
-
-
-def _first_line(error: Exception) -> str:
-    """Return a message without the places in LanceDB's source that follow it."""
-    line = next(iter(str(error).splitlines()), type(error).__name__)
-    return re.sub(r",? /\S+\.rs:\d+.*", "", line).removeprefix("Invalid input, ").rstrip(". ")[:300]

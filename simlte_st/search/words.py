@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
 from simlte_st.data.analyzer import PLAIN, content_terms
-from simlte_st.files import read_json, write_json
+from simlte_st.files import write_json
+from simlte_st.search.damage import read_part
 from simlte_st.search.store import Store
 
 WORDS_FILE = "words.json"
@@ -40,10 +40,21 @@ class WordCounts:
     counts: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, folder: Path) -> WordCounts:
-        """Read what an index has counted; empty where it has not counted yet."""
-        path = folder / WORDS_FILE
-        return cls(**read_json(path)) if path.exists() else cls()
+    def read(cls, store: Store) -> WordCounts:
+        """Read what an index has counted; count where its writer was killed before it did."""
+        if not (store.folder / WORDS_FILE).exists():
+            return cls.of(store)
+        return read_part(store.folder, WORDS_FILE, lambda values: cls(**values))
+
+    @classmethod
+    def of(cls, store: Store) -> WordCounts:
+        """Count the words of an index."""
+        names = sorted(store.rows("part = 0", ["id"])["id"].to_pylist())
+        drawn = np.random.default_rng(0).permutation(len(names))[:_SAMPLE]
+        counts: Counter[str] = Counter()
+        for terms in store.rows_of("id", [names[row] for row in drawn], ["terms"], "part = 0")["terms"].to_pylist():
+            counts.update(set(terms.split(" ")))
+        return cls(len(drawn), len(names), {term: count for term, count in sorted(counts.items()) if count >= _RARE})
 
     def of_query(self, text: str, languages: Sequence[str]) -> dict[str, str]:
         """Return up to :data:`MOST_WORDS` words of a query by their terms, those of the highest tf-idf (of BM25) first.
@@ -68,15 +79,8 @@ class WordCounts:
         return math.log1p((self.documents - known + 0.5) / (known + 0.5)) if self.documents else 1.0
 
 
-def count_words(store: Store, folder: Path) -> None:
+def count_words(store: Store) -> None:
     """Count the words of an index again once it has doubled; the counts need not be exact."""
-    indexed = store.count()
-    if indexed < 2 * WordCounts.read(folder).indexed or not indexed:
-        return
-    names = sorted(store.rows("part = 0", ["id"])["id"].to_pylist())
-    drawn = np.random.default_rng(0).permutation(len(names))[:_SAMPLE]
-    counts: Counter[str] = Counter()
-    for terms in store.rows_of("id", [names[row] for row in drawn], ["terms"], "part = 0")["terms"].to_pylist():
-        counts.update(set(terms.split(" ")))
-    kept = {term: count for term, count in sorted(counts.items()) if count >= _RARE}
-    write_json(folder / WORDS_FILE, {"documents": len(drawn), "indexed": indexed, "counts": kept})
+    path, indexed = store.folder / WORDS_FILE, store.count()
+    if indexed and not (path.exists() and indexed < 2 * WordCounts.read(store).indexed):
+        write_json(path, asdict(WordCounts.of(store)))

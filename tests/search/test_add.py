@@ -27,7 +27,9 @@ from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.files import hold, read_json, write_json
 from simlte_st.models import encode
 from simlte_st.models.parts import Part, PartEncoder
-from simlte_st.search import Index, add
+from simlte_st.search import Index, add, searcher, store
+from simlte_st.search import index as index_module
+from simlte_st.search import settings as settings_module
 from simlte_st.search.add import VECTORS_FOLDER
 from simlte_st.search.store import Store
 
@@ -181,7 +183,7 @@ def test_an_index_holds_for_one_writer(index: Index, corpus: list[Document]) -> 
     lock = hold(index.folder)
     try:
         for write in (lambda: index.add(corpus), lambda: index.delete(["d1"])):
-            with pytest.raises(ConfigurationError, match="Another process"):
+            with pytest.raises(ConfigurationError, match="is already working"):
                 write()
         assert len(index.search(corpus[0].text)) == 10  # who reads is not kept out
     finally:
@@ -273,6 +275,133 @@ def test_kill_9_loses_one_batch(
     assert contents(Index.open(tmp_path / "index")) == contents(Index.open(tmp_path / "at once"))
 
 
+class Killed(BaseException):
+    """What no code of this package handles, as a signal that kills."""
+
+
+def test_killed_at_any_step_the_same_command_makes_the_same_index(
+    corpus: list[Document], model: SentenceTransformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(add, "BATCH", 4)
+    monkeypatch.setattr(store, "APPROXIMATE_FROM", 8)
+    steps, last = list[str](), [10_000]
+
+    def step(owner: Any, name: str) -> None:
+        original = getattr(owner, name)
+
+        def stopped(*args: Any, **options: Any) -> Any:
+            if len(steps) == last[0]:
+                raise Killed
+            steps.append(name)
+            return original(*args, **options)
+
+        monkeypatch.setattr(owner, name, stopped)
+
+    for name in ("_make_index", "add_columns", "merge", "tidy", "delete"):
+        step(Store, name)
+    step(add, "count_words")
+    step(add, "write_json")
+    step(Index, "_write_settings")
+    step(index_module, "remove_unused")
+    step(settings_module, "write_json")
+
+    def made(name: str) -> Index:
+        Index.create(tmp_path / name, model, parts=True, exist_ok=True).add(corpus)
+        return Index.open(tmp_path / name, model)
+
+    def hits(index: Index) -> list[Any]:
+        modes: tuple[Any, ...] = ("dense", "text", "hybrid")
+        return [[*map(repr, index.search(corpus[3].text[:80], mode=mode, explain=True))] for mode in modes]
+
+    whole, count = made("whole"), len(steps)
+    assert {"_make_index", "add_columns", "merge", "tidy", "count_words", "write_json"} <= set(steps)
+    expected = contents(whole), hits(whole)
+    for moment in range(count):
+        steps.clear()
+        last[0] = moment
+        with pytest.raises(Killed):
+            made(str(moment))
+        last[0] = 10_000
+        again = made(str(moment))
+        assert (contents(again), hits(again)) == expected, moment
+
+
+def test_a_table_that_was_only_begun_is_made_anew(model: SentenceTransformer, tmp_path: Path) -> None:
+    for inside in ("_versions", "data", "_indices"):
+        folder = tmp_path / inside
+        (folder / "documents.lance" / inside).mkdir(parents=True)
+        assert Index.create(folder, model).add([Document("a", "ba bun")]).documents == 1
+
+
+def test_what_is_found_belongs_together_while_others_write(
+    index: Index, corpus: list[Document], model: SentenceTransformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, find = Index.open(index.folder, model), searcher.find_matches
+    before = [[hit.id for hit in index.search(one.text, top_k=10)] for one in corpus[:2]]
+
+    def found(*args: Any) -> Any:
+        matches = find(*args)
+        writer.delete(["d3", "d4"])
+        return matches
+
+    with monkeypatch.context() as patch:
+        patch.setattr(searcher, "find_matches", found)
+        hits = index.search(corpus[0].text, top_k=10)
+        assert [hit.id for hit in hits] == before[0]
+        assert all(hit.metadata["year"] for hit in hits)
+        assert [hits.explain(hit).sentences for hit in hits if hit.id == "d3"], "explained by its own text"
+    assert {"d3", "d4"}.isdisjoint(hit.id for hit in index.search(corpus[1].text, top_k=10))
+
+
+def test_writers_keep_what_others_wrote_before(
+    index: Index, corpus: list[Document], documents: list[str], model: SentenceTransformer
+) -> None:
+    other = Index.open(index.folder, model)
+    index.add([Document("n1", documents[20], metadata={"late": 1})])
+    index.calibrate([{"seed": f"d{n}", "id": f"d{m}", "label": n % 2} for n in range(4) for m in (5, 6)], 0.1)
+    report = other.add([Document("n2", documents[21], metadata={"late": 2, "later": "x"})])
+    assert report.documents == 12
+    again = Index.open(index.folder, model)
+    assert again.calibration == index.calibration
+    assert again.columns == index.columns == other.columns == ["year", "kind", "late", "later"]
+    assert [one.metadata["late"] for one in again.documents(["n1", "n2"]) if one.metadata] == [1, 2]
+
+
+def test_of_two_commands_at_once_one_stops_and_the_others_index_stays(
+    corpus: list[Document],
+    encoder_path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    source, folder, create = tmp_path / "source.jsonl", tmp_path / "index", Index.create
+    write_jsonl(source, [{"id": one.id, "text": one.text} for one in corpus])
+    command = ["index", str(encoder_path), str(source), "--output", str(folder)]
+    locks = []
+
+    def overtaken(*args: Any, **options: Any) -> Index:
+        made = create(*args, **options)
+        locks.append(hold(folder))  # another process has begun to write, and has not written yet
+        return made
+
+    monkeypatch.setattr(Index, "create", overtaken)
+    assert main(command) == 1
+    assert "is already working" in capsys.readouterr().err
+    locks.pop().release()
+    assert (folder / "settings.json").exists(), "it is not removed as one of a failed command"
+
+    def late(*args: Any, **options: Any) -> Index:
+        create(folder.with_name("late"), encoder_path)  # while this process loads the model
+        return create(*args, **options)
+
+    monkeypatch.setattr(Index, "create", late)
+    command[-1] = str(folder.with_name("late"))
+    assert main(command) == 1
+    assert "add to the one that is there now" in " ".join(capsys.readouterr().err.split())
+    monkeypatch.setattr(Index, "create", create)
+    assert main(command) == 0
+
+
 def test_sync_keeps_what_could_not_be_read(model: SentenceTransformer, tmp_path: Path) -> None:
     files = tmp_path / "files"
     files.mkdir()
@@ -303,7 +432,7 @@ def test_sync_keeps_a_folder_that_cannot_be_listed(
     listed = os.scandir
 
     def refused(path: Any) -> Any:
-        if Path(path).name == "sub":
+        if not isinstance(path, int) and Path(path).name == "sub":
             raise PermissionError(13, "Permission denied", str(path))
         return listed(path)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,8 @@ def test_words_are_counted_when_an_index_has_doubled(
     assert add(3, 4)["indexed"] == 3
     found = add(5)
     assert found == {"documents": 6, "indexed": 6, "counts": {"the": 6, "w0x": 3, "w1x": 3, "zebra": 6}}
+    (index.folder / WORDS_FILE).unlink()  # as where a process is killed before it counts
+    assert asdict(Index.open(index.folder, model)._searcher._words) == found
     assert list(index._searcher.words_of_query("zebra w0x w5")) == ["w5", "w0x", "zebra"]
     monkeypatch.setattr(words, "_SAMPLE", 4)
     assert add(*range(6, 20))["documents"] == 4
