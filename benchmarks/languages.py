@@ -16,7 +16,8 @@ have the base's prompt before them, in training too, but where a row says "no pr
 training included; static models in float32.
 
 Each cell is kept in the work folder, so that an interrupted benchmark goes on where it stopped; the page is written
-anew after each. ``--rows`` and ``--sets`` choose.
+anew after each. ``--rows`` and ``--sets`` choose. Rows, sets and seeds that have not been measured are missing; one
+seed has no ±.
 """
 
 from __future__ import annotations
