@@ -244,6 +244,7 @@ def is_stop_word(word: str, language: str) -> bool:
     return plain in listed or (language == "el" and _ACCENTS.sub("", unicodedata.normalize("NFD", plain)) in listed)
 
 
+@functools.lru_cache(1 << 17)
 def term_of(word: str, language: str) -> str:
     """Return the term of a word: words that differ in case, accents, width or endings share one."""
     if language == "tr":

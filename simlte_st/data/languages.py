@@ -65,7 +65,7 @@ _LEAST_SHARE = 0.05  # of the sample that are in a language of the corpus
 _LIKELY = 0.9
 _SURE = 0.45  # share of stop words that no text has of another language: Catalan has .32 of Spanish
 _FEWEST = 10  # words of a text that tells its language itself
-_LEAST_STOP_WORDS = 0.1  # share of them, in scripts with spaces
+_LEAST_STOP_WORDS = 0.1  # share of them; in scripts without spaces, which have no stemmers, enough to be sure
 
 
 @functools.cache
@@ -160,7 +160,7 @@ class LanguageFinder:
         words = _first_words(text)
         best = most_stop_words(words, self.languages)[0]
         share = stop_word_share(words, best)
-        told = None if share >= _SURE else _told(text)
+        told = None if share >= (_SURE if _is_spaced(words) else _LEAST_STOP_WORDS) else _told(text)
         return told if told in self.languages or (told and stop_word_share(words, told) >= share) else best
 
 
@@ -177,9 +177,12 @@ def _told(text: str) -> str | None:
     language, likely = identify_language(text) if len(words) >= _FEWEST else ("", 0.0)
     if likely < _LIKELY or language not in language_codes():
         return None
-    spaced = 2 * sum(len(word) > 1 for word in words) > len(words)
-    few = spaced and stop_words(language) and stop_word_share(words, language) < _LEAST_STOP_WORDS
+    few = _is_spaced(words) and stop_words(language) and stop_word_share(words, language) < _LEAST_STOP_WORDS
     return None if few else language
+
+
+def _is_spaced(words: Sequence[str]) -> bool:
+    return 2 * sum(len(word) > 1 for word in words) > len(words)
 
 
 def _first_words(text: str) -> list[str]:
