@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import sentence_transformers
 import torch
-from sentence_transformers.base.modules import Dense, Transformer
+from sentence_transformers.base.modules import Dense, Router, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from support import make_document, make_tokenizer
 from torch import nn
@@ -110,6 +110,18 @@ def test_the_vectors_are_those_of_the_same_weights_in_32_bits(name: str, dtype: 
         assert {each.dtype for each in model.parameters()} == {torch.float32}
         np.testing.assert_allclose(model.encode(TEXTS), stock.encode(TEXTS), rtol=0, atol=1e-5)
     assert weights_digest(own) == weights_digest(loaded) == weights_digest(load_model(wide, device="cpu").model)
+
+
+def test_both_encoders_of_a_router(tmp_path: Path) -> None:
+    sides = [
+        list(sentence_transformers.SentenceTransformer(str(place), device="cpu")) for place in write(tmp_path, "bert")
+    ]
+    router = sentence_transformers.SentenceTransformer(modules=[Router.for_query_document(*sides)], device="cpu")
+    router.to(torch.bfloat16).save_pretrained(str(tmp_path / "router"))
+    loaded = load_model(tmp_path / "router", device="cpu")
+    assert loaded.other is not None
+    for model in (SentenceTransformer(str(tmp_path / "router"), device="cpu"), loaded.model, loaded.other):
+        assert {each.dtype for each in model.parameters()} == {torch.float32}
 
 
 @pytest.mark.parametrize("backbone", ["longformer", "chunk-mean"])
