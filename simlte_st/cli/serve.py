@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.page.search_page import open_index
 
     page = {"folder": arguments.index, "model": arguments.model, "title": arguments.title, "show": arguments.show}
-    index, lock = open_index(arguments.index, arguments.model)  # what is wrong is said here, before there is a page
+    index, turns = open_index(arguments.index, arguments.model)  # what is wrong is said here, before there is a page
     check_columns(index.columns, arguments)
     # Streamlit would ask a server of Amazon for this machine's address when another site's page knocks.
     require("streamlit.net_util", "serve", "simlte serve").get_external_ip = lambda: None  # type: ignore[attr-defined]
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         standalone_mode=False,
         color=False,  # the terminal's commands do not pass our output
     )
-    lock.acquire()  # for good: a thread that Python's end meets within PyTorch would abort the process
+    turns.end()  # a thread that Python's end meets within PyTorch would abort the process
     open_index.clear()
     return 0
 

@@ -32,10 +32,31 @@ _READ: dict[str, tuple[str, Any]] = {"mode": ("mode", str), "top": ("top_k", int
 """Fields of the form that have a range: the settings that they are, and their types."""
 
 
+class Turns:
+    """Lets one interaction at a time use an index; those that wait when the page ends do not begin any more."""
+
+    def __init__(self) -> None:
+        self._lock, self._ended = threading.Lock(), False
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        if self._ended:
+            self._lock.release()
+            threading.Event().wait()  # for good, in a thread that ends with the process
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+    def end(self) -> None:
+        """Wait for the interaction that has its turn, and give no other one a turn."""
+        self._ended = True
+        self._lock.acquire()
+
+
 @st.cache_resource(show_spinner=False)
-def open_index(folder: str, model: str | None) -> tuple[Index, threading.Lock]:
+def open_index(folder: str, model: str | None) -> tuple[Index, Turns]:
     """Open an index with its model, once in a process."""
-    return Index.open(folder, model).load(), threading.Lock()
+    return Index.open(folder, model).load(), Turns()
 
 
 @st.cache_resource(show_spinner="Looking the index over", max_entries=2)
@@ -48,8 +69,8 @@ class Page:
 
     def __init__(self, folder: str, model: str | None, title: str | None, show: Sequence[str] | None) -> None:
         self.name = Path(folder).resolve().name
-        self.index, self.lock = open_index(folder, model)
-        with self.lock:
+        self.index, self.turns = open_index(folder, model)
+        with self.turns:
             self.overview = _overview(folder, model, len(self.index), title)
         self.menus = filters.usable(self.overview.columns)
         names = [column.name for column in self.overview.columns]
@@ -69,7 +90,7 @@ class Page:
         if submitted or state.pop("ask", False):
             state.hits, state.explained = None, {}
             if state.text.strip():
-                with st.spinner("Searching"), self.lock:
+                with st.spinner("Searching"), self.turns:
                     state.hits = self.search()
         self.write_address()
         if state.unread:
@@ -169,7 +190,7 @@ class Page:
                 if wait:
                     places.append((place, rank, hit))
         for place, rank, hit in places:
-            with self.lock:
+            with self.turns:
                 explained[hit.id] = hits.explain(hit)
             place.html(hit_html(explained[hit.id], rank, languages, self.overview.weak, self.show))
 
@@ -206,12 +227,12 @@ class Page:
         self.write_address()
         st.button("Back", key="back", on_click=trail.pop)
         try:
-            with self.lock:
+            with self.turns:
                 document = self.index.documents([trail[-1]])[0]
             st.html(_TO_THE_TOP.format(len(trail)), unsafe_allow_javascript=True)
             st.html(self.document_html(document))
             st.html('<div class="simlte"><h2>Nearest neighbours</h2></div>')
-            with st.spinner("Searching"), self.lock:
+            with st.spinner("Searching"), self.turns:
                 neighbours = self.index.link([document.id], top_k=int(self.state.top))
             self.hits(neighbours, f"neighbour {len(trail)}", "There is no other document.", {})
         except SimlteError as error:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 from html import unescape
 from pathlib import Path
 
@@ -206,9 +205,9 @@ def test_documents_are_shown_as_text(page: AppTest, hostile: Document) -> None:
 
 
 def test_the_index_is_opened_once(folder: Path, encoder_path: Path) -> None:
-    index, lock = open_index(str(folder), None)
+    index, turns = open_index(str(folder), None)
     assert open_index(str(folder), None)[0] is index
-    assert isinstance(lock, type(threading.Lock()))
+    assert open_index(str(folder), None)[1] is turns
     settings = json.loads((folder / "settings.json").read_text())
     (folder / "settings.json").write_text(json.dumps({**settings, "weights": "other"}))
     with pytest.raises(ModelError, match="another model"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import http.client
 import json
 import os
@@ -11,8 +12,10 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,9 @@ from simlte_st.cli.main import main
 from simlte_st.cli.serve import open_browser
 from simlte_st.data import Document
 from simlte_st.page.search_page import open_index
+from simlte_st.search import Index
+
+BROWSERS = 20
 
 
 def free_port() -> int:
@@ -73,21 +79,29 @@ def test_the_browser_is_opened_when_something_listens(monkeypatch: pytest.Monkey
 def test_the_end_waits_for_a_search(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(net_util, "get_external_ip", net_util.get_external_ip)  # what the command replaces is put back
     monkeypatch.setenv("STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE", "true")
-    _, lock = open_index(str(folder), None)
+    _, turns = open_index(str(folder), None)
     searching: list[threading.Timer] = []
+    began: list[int] = []
+
+    def wait(number: int) -> None:
+        with turns:
+            began.append(number)
+            time.sleep(5)
 
     def serve(arguments: list[str], **options: object) -> None:
         assert arguments[-2] == "--"
         assert json.loads(arguments[-1])["folder"] == str(folder)
-        assert lock.acquire(blocking=False)
-        searching.append(threading.Timer(0.5, lock.release))
+        turns.__enter__()
+        searching.append(threading.Timer(0.5, turns.__exit__))
         searching[0].start()
+        for number in range(8):
+            threading.Thread(target=wait, args=(number,), daemon=True).start()
 
     monkeypatch.setattr("streamlit.web.cli.main", serve)
     assert main(["serve", str(folder), "--port", str(free_port())]) == 0
     assert searching[0].finished.is_set()
-    assert lock.locked(), "no other search may begin"
-    assert open_index(str(folder), None)[1] is not lock
+    assert began == [], "no other search may begin"
+    assert open_index(str(folder), None)[1] is not turns
 
 
 @pytest.fixture
@@ -145,6 +159,12 @@ def listening(port: int) -> list[str]:
     return [row[1].split(":")[0] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"]
 
 
+def number_of_threads(process: int) -> int:
+    """Count the threads of a process, where Linux tells."""
+    folder = Path(f"/proc/{process}/task")
+    return len(list(folder.iterdir())) if folder.exists() else 0
+
+
 def knock(port: int, origin: str) -> int:
     """Ask for the page's connection as another site's page would; give the status."""
     headers = {"Origin": origin, "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
@@ -175,6 +195,50 @@ class Browser(BrowserPage):
 
     def press(self, keys: str) -> None:
         self.driver.switch_to.active_element.send_keys(keys)
+
+
+def ask(port: int, text: str) -> list[str]:
+    """Open the page as another browser does, and return the ids of the hits that it is sent."""
+    client = pytest.importorskip("websockets.sync.client", reason="websockets is not installed")
+    from streamlit.proto.BackMsg_pb2 import BackMsg
+    from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+    address, wanted, found = f"127.0.0.1:{port}", BackMsg(), dict[tuple[int, ...], str]()
+    wanted.rerun_script.query_string = urllib.parse.urlencode({"text": text, "top": 3, "why": "no"})
+    with client.connect(
+        f"ws://{address}/_stcore/stream", subprotocols=["streamlit"], origin=f"http://{address}", proxy=None
+    ) as page:
+        page.send(wanted.SerializeToString())
+        while True:
+            message = ForwardMsg.FromString(page.recv(timeout=120))
+            if message.WhichOneof("type") == "script_finished":
+                break
+            body = message.delta.new_element.html.body
+            if 'class="simlte hit' in body:
+                found[tuple(message.metadata.delta_path)] = body
+    return [html.unescape(body.split('class="id">')[1].split("</span>")[0]) for body in found.values()]
+
+
+def test_many_browsers_at_once(served: tuple[subprocess.Popen[str], int], folder: Path, documents: list[str]) -> None:
+    process, port = served
+    index, texts = Index.open(folder), [documents[number % 10][:60] for number in range(BROWSERS)]
+    right = {text: [hit.id for hit in index.search(text, top_k=3)] for text in texts}
+    ask(port, texts[0])
+    threads = number_of_threads(process.pid)
+    with ThreadPoolExecutor(BROWSERS) as pool:
+        assert list(pool.map(lambda text: ask(port, text), texts)) == [right[text] for text in texts]
+    until = time.monotonic() + 60
+    while number_of_threads(process.pid) > threads + 10:  # some are kept for the next that comes
+        assert time.monotonic() < until, "threads of browsers that have gone"
+        time.sleep(0.5)
+    with ThreadPoolExecutor(BROWSERS) as pool:
+        asked = [pool.submit(ask, port, text) for text in texts]
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=60)  # it waits for one search, not for all that wait
+        assert any(each.exception() for each in asked)
+    assert process.returncode == 0, output
+    assert "Traceback" not in output
 
 
 def test_in_a_browser(
