@@ -70,7 +70,15 @@ def take(features: dict[str, Any], rows: Tensor, width: int) -> dict[str, Any]:
     return taken
 
 
-def feels_padding(model: SentenceTransformer, features: dict[str, Any], lengths: Tensor, **options: Any) -> bool:
+def _embeddings(model: SentenceTransformer, features: dict[str, Any]) -> Tensor:
+    *others, last = model
+    for module in others:
+        features = module(features)
+    found: Tensor = last.forward(features)["sentence_embedding"]  # not by a call, whose hooks count texts
+    return found
+
+
+def feels_padding(model: SentenceTransformer, features: dict[str, Any], lengths: Tensor) -> bool:
     """Return whether the vector of a text changes beside a longer one; a warning says so.
 
     It is tried once for a model, with the shortest text of the first batch that has one longer by 8 tokens or more.
@@ -79,7 +87,6 @@ def feels_padding(model: SentenceTransformer, features: dict[str, Any], lengths:
         model: The model.
         features: A batch that is padded on the right.
         lengths: Tokens of each text, ``(batch,)``.
-        **options: Of the model's ``forward``.
     """
     if (known := _FEELING.get(model[0])) is not None:
         return known
@@ -92,7 +99,7 @@ def feels_padding(model: SentenceTransformer, features: dict[str, Any], lengths:
         take(features, torch.tensor(rows, device=model.device), width)
         for rows, width in (([short], alone), ([short, long], beside))
     ]
-    vectors = [model.forward(batch, **options)["sentence_embedding"][0] for batch in batches]
+    vectors = [_embeddings(model, batch)[0] for batch in batches]
     first, second = (vector.float() for vector in vectors)
     difference = float((first - second).norm() / first.norm().clamp(min=1e-12))
     found = _FEELING[model[0]] = difference > _DIFFERENCES.get(vectors[0].dtype, 1e-3)

@@ -163,7 +163,7 @@ class TextReader:
             # A text may have no tokens.
             sizes = ((mask > 0) * width).amax(1).clamp(min=1).cpu()
             slots, padding = pass_bounds(mask.device.type, self._rows, int(sizes.max()))
-            if feels_padding(self._model, features, sizes, **options):
+            if feels_padding(self._model, features, sizes):
                 padding = 0
             order = sizes.argsort(descending=True, stable=True)
             pieces = split_by_length(order, sizes[order].tolist(), slots, padding)

@@ -183,7 +183,7 @@ def test_remove(folder: Path, encoder_path: Path, home: Path, capsys: pytest.Cap
     (models / "notes").mkdir()
     lock = hold(run)
     assert main(["models", "remove", "mine"]) == 1
-    assert f"is working in {run}" in capsys.readouterr().err
+    assert f"is already working in {run}" in capsys.readouterr().err
     assert (models / "mine").is_dir(), "nothing is removed while it is being trained anew"
     lock.release()
     assert main(["models", "remove", "mine"]) == 0

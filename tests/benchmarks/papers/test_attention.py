@@ -79,7 +79,7 @@ def test_what_was_cut_is_said(model: SentenceTransformer) -> None:
     found = measure_attention({"m": model}, DOCUMENTS, EndingTagger()).models["m"]
     # Document n has 9 (n + 1) tokens, of which 62 fit: all but the documents 6, 7 and 8, of 63, 72 and 81.
     assert found.documents == 9
-    assert found.truncation == Truncation(64, 2, 0, 9, 405, 3, 1 + 10 + 19, 81, found.truncation.model)
+    assert found.truncation == Truncation(64, 2, 0, 9, 405, 3, 1 + 10 + 19, 81, found.truncation.model, positions=64)
 
 
 def test_the_tagger_sees_a_little_more_than_the_model(model: SentenceTransformer) -> None:
