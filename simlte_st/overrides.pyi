@@ -26,6 +26,8 @@ class CompareOverrides(TypedDict, total=False):
     id_column: str | None
     encoding: str
     limit: int | None
+    mails: bool
+    drop_quotes: bool
     progress: bool
     seed: int
     device: str | None
@@ -118,6 +120,8 @@ class LsaOverrides(TypedDict, total=False):
     id_column: str | None
     encoding: str
     limit: int | None
+    mails: bool
+    drop_quotes: bool
     dimension: int
 
 class OverwriteOverrides(TypedDict, total=False):
@@ -154,6 +158,8 @@ class ReadOverrides(TypedDict, total=False):
     id_column: str | None
     encoding: str
     limit: int | None
+    mails: bool
+    drop_quotes: bool
 
 class ResumeOverrides(TypedDict, total=False):
     overwrite: bool
@@ -191,6 +197,8 @@ class SourceOverrides(TypedDict, total=False):
     id_column: str | None
     encoding: str
     limit: int | None
+    mails: bool
+    drop_quotes: bool
     label_column: str | None
     max_characters: int
     metadata: bool
@@ -203,6 +211,8 @@ class StaticOverrides(TypedDict, total=False):
     id_column: str | None
     encoding: str
     limit: int | None
+    mails: bool
+    drop_quotes: bool
     dimension: int
     words: int
 
@@ -220,6 +230,8 @@ class TrainOverrides(TypedDict, total=False):
     id_column: str | None
     encoding: str
     limit: int | None
+    mails: bool
+    drop_quotes: bool
     overwrite: bool
     resume: bool
     progress: bool

@@ -25,6 +25,10 @@ class ReadConfig(Config):
     )
     encoding: str = setting("utf-8", "encoding of text files")
     limit: int | None = setting(None, "use at most this number of documents")
+    mails: bool = setting(
+        False, "read what begins with the headers of an e-mail as one: text files, files without a known suffix, texts"
+    )
+    drop_quotes: bool = setting(False, "leave quoted mails and signatures out of e-mails")
 
 
 @dataclass(frozen=True, kw_only=True)

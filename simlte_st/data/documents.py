@@ -16,8 +16,9 @@ import numpy as np
 from simlte_st.config import configured
 from simlte_st.data.config import ReadConfig, SourceConfig
 from simlte_st.data.document import Document, content_id
+from simlte_st.data.formats.mail import looks_like_mail
 from simlte_st.data.names import composed, name_of
-from simlte_st.data.report import ReadReport
+from simlte_st.data.report import LOOKED_AT, ReadReport
 from simlte_st.data.segmenters import peek
 from simlte_st.data.sources import Source, open_source
 from simlte_st.data.tables import NOT_A_STRING, Columns, Row, Skip
@@ -58,9 +59,9 @@ def read_documents(
             list, a generator, a column of the former), of mappings, or of :class:`Document`, which keep their id, label
             and split, whatever columns are named; a list of paths and ``hub:`` names, which are read one after the
             other. A reader that this function made is returned as it is.
-            :data:`simlte_st.data.formats.FORMATS` lists the files that can be read: text, HTML, PDF and DOCX hold a
-            document each; JSON (an array of objects or of strings, or JSON lines), CSV and TSV, also compressed by gzip
-            or Zstandard, and parquet are tables. HTML, PDF and DOCX need the extra ``documents``; in a folder, they are
+            :data:`simlte_st.data.formats.FORMATS` lists the files that can be read: text, e-mails, HTML, PDF and
+            DOCX hold a document each; JSON (an array of objects or of strings, or JSON lines), CSV, TSV and mailboxes,
+            also compressed by gzip or Zstandard, and parquet are tables. A Maildir is a folder of e-mails. HTML, PDF and DOCX need the extra ``documents``; in a folder, they are
             skipped and counted without it.
         config: How to read.
         **overrides: Settings of :class:`~simlte_st.data.config.SourceConfig`, in place of those of ``config``.
@@ -190,6 +191,7 @@ class DocumentReader:
                 else:
                     report.documents += 1
                     report.characters += len(document.text)
+                    report.mails += report.documents <= LOOKED_AT and looks_like_mail(document.text)
                     if self._remembers:
                         texts.append(int(content_id(document.text), 16))
                     if report.documents == self._limit:

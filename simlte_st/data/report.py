@@ -6,8 +6,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from simlte_st.data.formats import TABLE_SUFFIXES
+from simlte_st.data.formats.mail import RAW_MAIL
 from simlte_st.data.tables import Columns
 from simlte_st.data.text_files import WRONG_ENCODING
+
+LOOKED_AT = 100
+"""Documents, the first ones, that show whether a source holds raw e-mails."""
 
 _EXAMPLES = 3
 _KINDS = 8
@@ -25,6 +29,7 @@ class ReadReport:
     skipped: dict[str, int] = field(default_factory=dict)  # rows or files that gave no document, by reason
     repaired: dict[str, int] = field(default_factory=dict)  # documents, by what was repaired
     left_out: dict[str, int] = field(default_factory=dict)  # documents read in part, by what was not read
+    mails: int = 0  # of the first documents, those that look like raw e-mails
     copies: int = 0  # documents with exactly the text of an earlier one, which are kept; known at the end
     ignored: dict[str, int] = field(default_factory=dict)  # files of other kinds, by suffix, and blank lines
     examples: dict[str, list[str]] = field(default_factory=dict)  # the first few cases of each reason
@@ -80,6 +85,8 @@ class ReadReport:
             lines.append(f"tables in a folder are read if they are named, for example as FOLDER/*{table}")
         if WRONG_ENCODING in self.skipped:
             lines.append("if the files are in another encoding, name it with encoding=")
+        if RAW_MAIL in self.ignored or 2 * self.mails > min(self.documents, LOOKED_AT):
+            lines.append("texts that look like raw e-mails, with their headers, are read as such with mails=True")
         return lines
 
     def _tally(self, verb: str, counts: dict[str, int]) -> str:

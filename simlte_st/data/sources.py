@@ -20,9 +20,11 @@ from typing import Any
 from simlte_st.data import hub
 from simlte_st.data.arrow import frame_table, is_frame, is_instance
 from simlte_st.data.config import SourceConfig
-from simlte_st.data.formats import DESCRIPTION, format_of
-from simlte_st.data.formats.base import TextFormat
+from simlte_st.data.formats import DESCRIPTION, MAIL, PLAIN_TEXT, format_of
+from simlte_st.data.formats.base import TextFormat, skip_of
+from simlte_st.data.formats.mail import RAW_MAIL, is_mail, is_mailbox, looks_like_mail, read_mail
 from simlte_st.data.tables import (
+    LOOK_AHEAD_ROWS,
     UNREADABLE,
     Columns,
     Event,
@@ -40,6 +42,9 @@ from simlte_st.files import is_model, nearest_place
 
 PLACES = f"{DESCRIPTION}; or {hub.FORM}"
 """What a user can name as a source, in words."""
+
+_PARTS = ("cur", "new", "tmp")  # of a Maildir
+_UNUSUAL = re.compile(r"|\.(?![A-Za-z]\w{0,4}$).*")  # suffixes of files that may be mails
 
 _SHOWN_LENGTH = 200  # characters of a path in a message; longer items of a list are texts
 _HUB_NAME = re.compile(r"hub:\S+")
@@ -59,6 +64,24 @@ class Source:
 
 def open_source(source: Any, config: SourceConfig) -> Source:
     """Open a source by what it is."""
+    opened = _opened(source, config)
+    return replace(opened, events=lambda: _with_mails(opened.events(), config)) if config.mails else opened
+
+
+def _with_mails(events: Iterator[Event], config: SourceConfig) -> Iterator[Event]:
+    """Parse the texts that are raw mails; their columns do not replace those of the source."""
+    for event in events:
+        if isinstance(event, Row) and isinstance(event.text, str) and looks_like_mail(event.text):
+            try:
+                mail = read_mail(event.text.encode("utf-8", "surrogatepass"), config)
+                metadata = {**mail.columns, **(event.metadata or {})} if config.metadata else None
+                event = replace(event, text=mail.text, metadata=metadata, left_out=(*event.left_out, *mail.left_out))
+            except Exception as error:
+                event = skip_of(error, event.where, event.made_id)
+        yield event
+
+
+def _opened(source: Any, config: SourceConfig) -> Source:
     if isinstance(source, (str, os.PathLike)):
         return _open_place(source, config)
     if isinstance(source, (list, tuple)) and _are_places(source):
@@ -119,13 +142,26 @@ def _open_place(source: str | os.PathLike[str], config: SourceConfig) -> Source:
             raise DataError(f"{shown!r} is an address: only training reads from there, with stream=True.")
         raise DataError(f"There is no file or folder {shown!r}.{nearest_place(path)} Documents are read from {PLACES}.")
     known = format_of(path)
+    if config.mails and known in (None, PLAIN_TEXT) and not path.is_dir():
+        known = format_of(Path("a.mbox")) if is_mailbox(path) else _text_format(path, config)
     if path.is_dir() or isinstance(known, TextFormat):
-        refuse_columns(config, f"{path} holds text, which")
+        refuse_columns(replace(config, label_column=None), f"{path} holds text, which")
     if path.is_dir():
-        return Source(name, lambda: _folder(path, config), lambda: _count_texts(path), joint="/", places=(path,))
+        return Source(
+            name,
+            lambda: _with_labels(_folder(path, config), name, config),
+            lambda: _count_texts(path, config),
+            joint="/",
+            places=(path,),
+        )
     if isinstance(known, TextFormat):
         known.check_library()  # in a folder, files whose library is missing are counted
-        return Source(name, lambda: iter([known.row(path, path.name, config)]), joint=None, places=(path,))
+        return Source(
+            name,
+            lambda: _with_labels(iter([known.row(path, path.name, config)]), name, config),
+            joint=None,
+            places=(path,),
+        )
     if known is None:
         shown = "".join(path.suffixes[-2:]).lower() or "no suffix"
         raise DataError(f"{path} is of an unknown kind ({shown}). Documents are read from {PLACES}.")
@@ -159,14 +195,44 @@ def _open_hub(source: str, config: SourceConfig) -> Source:
     return Source(source, events)
 
 
-def _count_texts(folder: Path) -> int:
-    return sum(isinstance(format_of(Path(name)), TextFormat) for _, _, names in os.walk(folder) for name in names)
+def _count_texts(folder: Path, config: SourceConfig) -> int:
+    def may_be_read(root: str, name: str) -> bool:
+        known = format_of(Path(name))
+        is_raw = known is None and (config.mails or os.path.basename(root) in _PARTS)
+        return is_raw or isinstance(known, TextFormat)
+
+    return sum(may_be_read(root, name) for root, _, names in os.walk(folder) for name in names)
+
+
+def _text_format(path: Path, config: SourceConfig) -> TextFormat | None:
+    """Return the format of a file that holds a document; None if it holds none."""
+    known = format_of(path)
+    if config.mails and known in (None, PLAIN_TEXT) and is_mail(path):
+        return MAIL
+    return known if isinstance(known, TextFormat) else None
+
+
+def _with_labels(events: Iterator[Event], name: str, config: SourceConfig) -> Iterator[Event]:
+    """Raise :class:`DataError` if labels are wanted and none of the first documents has one in its headers."""
+    rows = 0
+    for event in events:
+        if isinstance(event, Row) and config.label_column is not None and rows >= 0:
+            rows = -1 if event.label is not None else rows + 1
+        if rows >= LOOK_AHEAD_ROWS:
+            break
+        yield event
+    if rows > 0:
+        raise DataError(
+            f"None of the first {rows:,} documents of {name} has label_column={config.label_column!r} in its headers: "
+            "front matter of Markdown (YAML between two lines ---), or those of an e-mail."
+        )
 
 
 def _folder(folder: Path, config: SourceConfig, relative: str = "", root: Path | None = None) -> Iterator[Event]:
     """Return the files under a folder that hold a document each, in the order of their paths.
 
-    Models, whose cards and vocabularies are not documents, and links out of the folder are ignored.
+    Models, whose cards and vocabularies are not documents, and links out of the folder are ignored. In a Maildir the
+    files in ``cur`` and ``new`` are mails; their ids do not change when they are moved, or marked as read.
     """
     root = root or folder.resolve()
     # os.path, unlike Path and DirEntry, does not raise for circular links and unreadable files.
@@ -175,22 +241,33 @@ def _folder(folder: Path, config: SourceConfig, relative: str = "", root: Path |
     except OSError as error:
         yield Skip(relative or str(folder), UNREADABLE, error.strerror or str(error), id=relative)
         return
+    part = folder.name if folder.name in _PARTS and _is_maildir(folder.parent) else None
     for entry in entries:
         name, path = relative + entry.name, Path(entry.path)
-        if entry.name.startswith("."):
+        if entry.name.startswith(".") and not (entry.is_dir(follow_symlinks=False) and _is_maildir(path)):
             yield Skip(name, "hidden", ignored=True)
         elif entry.is_dir(follow_symlinks=False) and is_model(path):
             yield Skip(name, "model folder", ignored=True)
         elif entry.is_dir(follow_symlinks=False):
-            yield from _folder(path, config, name + "/", root)
+            inner = relative if entry.name in _PARTS and _is_maildir(folder) else name + "/"
+            yield from _folder(path, config, inner, root)
         elif os.path.isdir(path):  # a linked folder may lead back up here
             yield Skip(name, "linked folder", ignored=True)
-        elif not isinstance(known := format_of(path), TextFormat):
-            yield Skip(name, path.suffix.lower() or "no suffix", ignored=True)
         elif entry.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root):
             yield Skip(name, "link out of the folder", ignored=True)
-        else:
+        elif part == "tmp":
+            yield Skip(name, "mail in delivery", ignored=True)
+        elif part is not None:
+            yield MAIL.row(path, name.partition(":2,")[0], config)
+        elif (known := _text_format(path, config)) is not None:
             yield known.row(path, name, config)
+        else:
+            raw = _UNUSUAL.fullmatch(path.suffix) and entry.is_file(follow_symlinks=False) and is_mail(path)
+            yield Skip(name, RAW_MAIL if raw else path.suffix.lower() or "no suffix", ignored=True)
+
+
+def _is_maildir(folder: Path) -> bool:
+    return all(os.path.isdir(folder / name) for name in _PARTS)
 
 
 # Several places: paths are told apart from texts, and ids say from which source a document is.

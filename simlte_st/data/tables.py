@@ -61,6 +61,7 @@ class RawRow:
     where: str
     made_id: str | None
     values: Mapping[str, Any]
+    left_out: tuple[tuple[str, str], ...] = ()  # as in Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +263,7 @@ def read_table(table: Table, config: SourceConfig) -> Iterator[Event]:
             label,
             has_id=chosen.id is not None,
             metadata=_others(values, chosen, table.typed) if config.metadata else None,
+            left_out=row.left_out,
         )
 
 

@@ -190,7 +190,7 @@ def _lines(stream: BinaryIO | io.TextIOWrapper, encoding: str, bound: int) -> It
 def read_whole(path: Path, encoding: str, max_characters: int) -> str:
     """Read a text file that cannot be read line by line."""
     bound = _longest(max_characters)
-    with _naming(path), _open_bytes(path) as stream, unchanged(path, stream):
+    with open_bytes(path) as stream:
         data = stream.read(bound + 1)
     if len(data) > bound:
         raise BadTextError(TOO_LONG, f"more than {bound:,} bytes")
@@ -214,6 +214,13 @@ def _naming(path: Path) -> Iterator[None]:
         raise BrokenSourceError(f"{path} cannot be decoded: {problem}") from error
 
 
+@contextlib.contextmanager
+def open_bytes(path: Path) -> Iterator[BinaryIO]:
+    """Open a file, decompressed; name it in the error if it is broken, or changes meanwhile."""
+    with _naming(path), _open_bytes(path) as stream, unchanged(path, stream):
+        yield stream
+
+
 def _looks(path: Path, encoding: str) -> tuple[str, bool]:
     """Return a file's encoding, and whether its lines end in carriage returns alone, from its beginning.
 
@@ -232,7 +239,7 @@ def read_lines(path: Path, encoding: str, max_characters: int) -> Iterator[Line]
     """Stream the lines of a file, with their line ends; what is wrong with a line is told by its ``problem``."""
     bound = _longest(max_characters)
     encoding, returns = _looks(path, encoding)
-    with _naming(path), _open_bytes(path) as stream, unchanged(path, stream):
+    with open_bytes(path) as stream:
         marked = _marked_encoding(stream.peek(4)[:4])  # type: ignore[attr-defined]
         if marked == "utf-8-sig" or (marked is None and _ascii_compatible(encoding) and not returns):
             yield from _lines(stream, "utf-8" if marked else encoding, bound)

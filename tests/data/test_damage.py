@@ -21,7 +21,7 @@ from simlte_st.errors import DataError
 SUFFIXES = (
     ".txt", ".md", ".jsonl", ".csv", ".tsv", ".parquet", ".jsonl.gz", ".csv.gz", ".tsv.gz", ".jsonl.zst", ".csv.zst"
 )  # fmt: skip
-FORMATTED = (".html", ".pdf", ".docx")
+FORMATTED = (".eml", ".mbox", ".html", ".pdf", ".docx")
 # What parsers look for: quotes, ends, marks of encodings, escapes, heads of compressed files.
 ODD_BYTES = [
     b"\0", b'"', b"\n", b"\r", b"\xff\xfe", b"\xef\xbb\xbf", b"\xff\xfe\0\0", b"\\ud800", b"{", b"]", b"PAR1",
@@ -42,6 +42,10 @@ def write(path: Path, rows: list[str]) -> bytes:
         packed(path, "".join(json.dumps({"text": text, "n": n}) + "\n" for n, text in enumerate(rows)).encode())
     elif path.suffix in (".txt", ".md"):
         path.write_bytes("\n\n".join(rows).encode())
+    elif path.suffix in (".eml", ".mbox"):
+        mail = "From: a@b.c\nSubject: =?utf-8?B?R3LDvMOfZQ==?=\nDate: Thu, 22 Aug 2002 18:26:25 +0700\n\n{}\n\n"
+        envelope = "From a@b.c Thu Aug 22 12:36:23 2002\n" if path.suffix == ".mbox" else ""
+        path.write_bytes("".join(envelope + mail.format(row) for row in rows).encode())
     elif path.suffix == ".html":
         path.write_bytes(page("<p>".join(rows)).encode())
     elif path.suffix == ".pdf":

@@ -207,7 +207,7 @@ def test_an_empty_name_is_not_the_working_folder(source: str, tmp_path: Path, mo
 @pytest.mark.parametrize("name", ["a.xls", "a", "a.txt.gz", "a.parquet.zst", "a.gz"])
 def test_an_unknown_suffix_lists_the_known_ones(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("a")
-    with pytest.raises(DataError, match=r"kind.*\.jsonl, \.ndjson, \.json, \.csv or \.tsv.*\.parquet"):
+    with pytest.raises(DataError, match=r"kind.*\.jsonl, \.ndjson, \.json, \.csv, \.tsv or \.mbox.*\.parquet"):
         read_documents(tmp_path / name)
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from simlte_st.data.config import SourceConfig
-from simlte_st.data.formats import csv, docx, html, json, parquet, pdf, text
+from simlte_st.data.formats import csv, docx, html, json, mail, parquet, pdf, text
 from simlte_st.data.formats.base import Format, TableFormat, TextFormat
 from simlte_st.data.tables import Table
 from simlte_st.data.text_files import COMPRESSED
 from simlte_st.errors import DataError
 
 PLAIN_TEXT = TextFormat((".txt", ".md"), text.read)
+MAIL = TextFormat((".eml",), mail.read)
 
 FORMATS: tuple[Format, ...] = (
     PLAIN_TEXT,
+    MAIL,
     TextFormat((".html", ".htm", ".xhtml"), html.read, library="selectolax"),
     TextFormat((".pdf",), pdf.read, library="pypdf"),
     TextFormat((".docx", ".docm", ".dotx", ".dotm"), docx.read, library="lxml"),
@@ -22,6 +24,7 @@ FORMATS: tuple[Format, ...] = (
     TableFormat((".json",), json.open_table),
     TableFormat((".csv",), csv.open_csv),
     TableFormat((".tsv",), csv.open_tsv),
+    TableFormat((".mbox",), mail.open_mbox),
     TableFormat((".parquet",), parquet.open_table, packable=False, count_rows=parquet.count_rows),
 )
 

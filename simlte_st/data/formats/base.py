@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from simlte_st.data.config import SourceConfig
 from simlte_st.data.tables import UNREADABLE, Row, Skip, Table
@@ -27,10 +27,11 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """The text of a file, and the parts that are not in it: the kind of each, and what it is."""
+    """The text of a file; the parts that are not in it, the kind of each and what it is; and what its headers say."""
 
     text: str
     left_out: tuple[tuple[str, str], ...] = ()
+    columns: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -62,15 +63,22 @@ class TextFormat:
                 return Skip(name, NO_FILE, id=name)
             self.check_library()
             read = self.read(path, config)
-            return Row(name, name, read.text, left_out=read.left_out)
-        except BadTextError as error:
-            return replace(Skip(name, *error.args), id=name)
-        except MissingExtraError:
-            return Skip(name, MISSING_EXTRA, id=name)
-        except OSError as error:
-            return Skip(name, UNREADABLE, error.strerror or str(error), id=name)
         except Exception as error:  # the libraries raise anything for damaged files
-            return Skip(name, DAMAGED, f"{type(error).__name__}: {error}", id=name)
+            return skip_of(error, name, name)
+        label = read.columns.get(config.label_column or "")
+        metadata = dict(read.columns) if config.metadata else None
+        return Row(name, name, read.text, label=label, metadata=metadata, left_out=read.left_out)
+
+
+def skip_of(error: Exception, where: str, id: str | None = None) -> Skip:
+    """Return the skip of a file, or of a part of one, that could not be read."""
+    if isinstance(error, BadTextError):
+        return replace(Skip(where, *error.args), id=id)
+    if isinstance(error, MissingExtraError):
+        return Skip(where, MISSING_EXTRA, id=id)
+    if isinstance(error, OSError):
+        return Skip(where, UNREADABLE, error.strerror or str(error), id=id)
+    return Skip(where, DAMAGED, f"{type(error).__name__}: {error}", id=id)
 
 
 @dataclass(frozen=True)

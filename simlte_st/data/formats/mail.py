@@ -1,0 +1,285 @@
+"""E-mails, by Python's email: files of one each (``.eml``, or raw ones under any name) and mailboxes (``.mbox``)."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import email
+import email.policy
+import email.utils
+import functools
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from email.header import decode_header, make_header
+from email.message import Message
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from simlte_st.data.config import SourceConfig
+from simlte_st.data.formats.base import ENCRYPTED, EXTRA, FileText, skip_of, tidy_lines
+from simlte_st.data.formats.html import html_text
+from simlte_st.data.tables import RawRow, Skip, Table
+from simlte_st.data.text_files import TOO_LONG, BadTextError, check_encoding, decode_text, open_bytes
+from simlte_st.errors import DataError
+from simlte_st.extras import require
+from simlte_st.files import valid_unicode
+
+ATTACHMENTS = "attachments"
+QUOTES = "quoted mails and signatures"
+RAW_MAIL = "e-mails by their headers"
+NO_MAIL = "not an e-mail"
+SEVERAL = "a mailbox of several e-mails: give it a name that ends in .mbox, and name it"
+
+COLUMNS = ("id", "text", "subject", "sender", "recipients", "date", "attachments")
+"""Columns of a mailbox; those from the third on are a single mail's, too."""
+
+_BEGINNING = 8_192  # bytes that show whether a file is a mail
+_PIECE = 1 << 16  # bytes of a line that are read at once
+_HEADER = re.compile(r"([A-Za-z][\w-]*):|[ \t]|>?From ")
+_SENT = frozenset(("subject", "date", "message-id", "received", "to", "newsgroups", "return-path"))
+_ENVELOPE = re.compile(rb"From [^\r\n]*\d\d:\d\d[^\r\n]*\r?\n")  # the line before each mail of a mailbox
+_STUFFED = re.compile(rb"^>(>*From )", re.MULTILINE)
+_NARROW = frozenset(("", "ascii", "us-ascii", "iso-8859-1", "latin-1", "unknown-8bit", "x-unknown"))
+_NO_TEXT = frozenset(("message/delivery-status", "message/disposition-notification", "text/rfc822-headers"))
+
+_SIGNATURES = ("--", "-- ")
+_ORIGINAL = re.compile(r"-{3,}[^-].*-{3,}|_{20,}")  # above a mail that Outlook and others put below the answer
+_ORIGINAL_HEADER = re.compile(r"[^\s:>][^:]{0,20}: ")  # in any language
+_INTRODUCTION = 3  # lines that name who wrote a quote, at most
+
+
+class Mail(NamedTuple):
+    """A mail: its id, its subject and text, its other columns, and what is not in the text."""
+
+    id: str | None
+    text: str
+    columns: dict[str, Any]
+    left_out: tuple[tuple[str, str], ...]
+
+
+class _AsWritten(email.policy.Compat32):
+    def header_fetch_parse(self, name: str, value: str) -> Any:
+        return value  # not a Header, which forgets bytes that are not ASCII
+
+
+def looks_like_mail(start: str | bytes) -> bool:
+    """Return whether a text begins with the headers of a mail: who wrote it, and about what, when or to whom."""
+    if isinstance(start, bytes):
+        start = start.decode("latin-1")
+    names = set()
+    for line in start.lstrip("\ufeff\r\n")[:_BEGINNING].split("\n")[:-1]:
+        if not line.strip():
+            break
+        if (header := _HEADER.match(line)) is None:
+            return False
+        names.add((header[1] or "").lower())
+    return "from" in names and not names.isdisjoint(_SENT)
+
+
+def is_mail(path: Path) -> bool:
+    """Return whether a file begins with the headers of a mail."""
+    return looks_like_mail(_beginning(path))
+
+
+def _beginning(path: Path) -> bytes:
+    with contextlib.suppress(OSError):
+        if path.is_file():  # a pipe may never end
+            with path.open("rb") as stream:
+                return stream.read(_BEGINNING)
+    return b""
+
+
+def is_mailbox(path: Path) -> bool:
+    """Return whether a file begins as a mailbox of several mails does."""
+    return _ENVELOPE.match(_beginning(path)) is not None
+
+
+def read(path: Path, config: SourceConfig) -> FileText:
+    """Return the subject and the text of a mail; without text of its own, that of its HTML.
+
+    Mails that are attached to it are read too. Other attachments are reported.
+    """
+    if (size := path.stat().st_size) > (most := _most_bytes(config)):
+        raise BadTextError(TOO_LONG, f"{size:,} bytes, more than {most:,}")
+    data = path.read_bytes()
+    if _ENVELOPE.match(data) and re.search(rb"\n\r?\n" + _ENVELOPE.pattern, data):
+        raise BadTextError(SEVERAL)
+    mail = read_mail(data, config)
+    return FileText(mail.text, mail.left_out, mail.columns)
+
+
+def _most_bytes(config: SourceConfig) -> int:
+    return 12 * config.max_characters + (1 << 20)  # as for HTML, and attachments
+
+
+def read_mail(data: bytes, config: SourceConfig) -> Mail:
+    """Parse a mail; ``BadTextError`` if it is encrypted, is no mail, or its encoding is none."""
+    data = data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
+    message = email.message_from_bytes(data, policy=_AsWritten())
+    if not message.keys():
+        raise BadTextError(NO_MAIL, "it has no headers")
+    subject, attachments = _header(message, "subject"), list[str]()
+    body = _text_of(message, config, attachments)
+    names = ", ".join(attachments)
+    left_out = [(ATTACHMENTS, names)] if names else []
+    if config.drop_quotes and (shorter := without_quotes(body)) != body:
+        left_out.append((QUOTES, f"{len(body) - len(shorter):,} characters"))
+        body = shorter
+    columns = {
+        "subject": subject,
+        "sender": _header(message, "from"),
+        "recipients": _header(message, "to"),
+        "date": _date(message),
+        "attachments": names or None,
+    }
+    text = "\n\n".join(filter(None, (subject, body)))
+    return Mail((_header(message, "message-id") or "").strip("<> ") or None, text, columns, tuple(left_out))
+
+
+def _header(message: Message, name: str) -> str | None:
+    return _header_text(message.get(name, "")) or None
+
+
+def _header_text(written: str) -> str:
+    """Decode what stands in a header; what is in an encoding that is none stays as it is written."""
+    raw = written.encode("utf-8", "surrogateescape")
+    try:
+        text = str(make_header(decode_header(decode_text(raw, "cp1252"))))
+    except (BadTextError, LookupError, ValueError):
+        text = raw.decode("latin-1")
+    return valid_unicode(" ".join(text.replace("\0", "").split()))
+
+
+def _date(message: Message) -> datetime | None:
+    try:
+        moment = email.utils.parsedate_to_datetime(message.get("date", ""))
+        return moment.replace(tzinfo=moment.tzinfo or timezone.utc).astimezone(timezone.utc)
+    except (ValueError, TypeError, OverflowError, IndexError):  # of a date that is none
+        return None
+
+
+def _text_of(part: Message, config: SourceConfig, attachments: list[str]) -> str:
+    """Return the text of a part of a mail, and add the names of the attachments in it."""
+    kind, name = part.get_content_type(), part.get_filename()
+    if kind == "multipart/encrypted" or (kind.endswith("pkcs7-mime") and "signed" not in part.get("content-type", "")):
+        raise BadTextError(ENCRYPTED, kind)
+    if kind in _NO_TEXT:
+        return ""
+    if part.is_multipart():
+        parts = [each for each in part.get_payload() if isinstance(each, Message)]
+        texts = [_text_of(each, config, attachments) for each in parts]
+        if kind == "message/rfc822":
+            texts = [_header(each, "subject") or "" for each in parts] + texts
+        elif kind == "multipart/alternative":  # the last one is the richest, but plain text has no markup to lose
+            there = [(each, text) for each, text in zip(parts, texts, strict=True) if text.strip()]
+            plain = [text for each, text in there if each.get_content_type() == "text/plain"]
+            texts = plain[:1] or [text for _, text in there[-1:]]
+        return "\n\n".join(text for text in texts if text.strip())
+    if kind.startswith("multipart/"):  # without parts
+        kind = "text/plain"
+    if part.get_content_disposition() == "attachment" or kind not in ("text/plain", "text/html"):
+        attachments.append(_header_text(name or kind))
+        return ""
+    text = _decoded(part, config)
+    if kind == "text/plain":
+        return text.strip()
+    require("selectolax", EXTRA, "reading HTML in e-mails")
+    return html_text(text)
+
+
+def _decoded(part: Message, config: SourceConfig) -> str:
+    """Decode a text in the encoding that it declares.
+
+    ASCII and Latin-1 stand for the Western one of Windows, as in the encoding standard of browsers.
+    """
+    data = part.get_payload(decode=True)
+    charset = part.get_content_charset("").lower()
+    try:
+        charset = "" if charset in _NARROW else check_encoding(charset)
+    except DataError:
+        charset = ""
+    if charset in ("gb2312", "gbk"):  # mails that say so use its extension
+        charset = "gb18030"
+    elif not charset:
+        charset = "cp1252" if config.encoding == SourceConfig.encoding else config.encoding
+    return decode_text(data if isinstance(data, bytes) else b"", charset)
+
+
+def without_quotes(text: str) -> str:
+    """Return the text of a mail without quoted mails, the lines that introduce them, and the signature."""
+    kept: list[str] = []
+    lines, quoted = text.split("\n"), False
+    for number, line in enumerate(lines):
+        if line in _SIGNATURES or (_ORIGINAL.fullmatch(line.strip()) and _begins_mail(lines[number + 1 : number + 5])):
+            break
+        if not line.lstrip().startswith(">"):
+            kept.append(line)
+        elif not quoted:
+            _take_out_introduction(kept)
+        quoted = line.lstrip().startswith(">")
+    return tidy_lines("\n".join(kept)) if len(kept) < len(lines) else text
+
+
+def _begins_mail(lines: Sequence[str]) -> bool:
+    return sum(_ORIGINAL_HEADER.match(line.strip()) is not None for line in lines) > 1
+
+
+def _take_out_introduction(lines: list[str]) -> None:
+    """Remove the lines before a quote that end in a colon, such as "On Monday A wrote:"."""
+    end = len(lines)
+    while end and not lines[end - 1].strip():
+        end -= 1
+    if end and lines[end - 1].rstrip().endswith(":"):
+        start = end - 1
+        while start and lines[start - 1].strip():
+            start -= 1
+        del lines[start if end - start <= _INTRODUCTION else end - 1 :]
+        lines.append("")
+
+
+def open_mbox(path: Path, config: SourceConfig) -> Table:
+    """Open a mailbox, whose mails are read one after the other; ids are those of the mails."""
+    with open_bytes(path) as stream:
+        start = stream.read(_BEGINNING)
+    if start.strip() and not _ENVELOPE.match(start.lstrip(b"\r\n")):
+        raise DataError(f'{path} is not a mailbox: its first line should be "From SENDER DATE". A single mail is .eml.')
+    strings = [name for name in COLUMNS if name != "date"]
+    return Table(str(path), COLUMNS, strings, functools.partial(_rows, path, config), {"date": "dates"})
+
+
+def _rows(path: Path, config: SourceConfig, wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow | Skip]:
+    for number, data in enumerate(_mails(path, most := _most_bytes(config)), start=1):
+        where = f"mail {number:,}"
+        if data is None:
+            yield Skip(where, TOO_LONG, f"more than {most:,} bytes")
+            continue
+        try:
+            mail = read_mail(data, config)
+            values: Mapping[str, Any] = {"id": mail.id, "text": mail.text, **mail.columns}
+            row: RawRow | Skip = RawRow(where, None, {name: values[name] for name in wanted}, mail.left_out)
+        except Exception as error:
+            row = skip_of(error, where)
+        yield row
+
+
+def _mails(path: Path, most: int) -> Iterator[bytes | None]:
+    """Yield the mails of a mailbox, without the line before each; None for one that is too long."""
+    with open_bytes(path) as stream:
+        lines: list[bytes] | None = []
+        size, begun, blank, starts = 0, False, True, True
+        while line := stream.readline(_PIECE):
+            if starts and blank and _ENVELOPE.fullmatch(line):
+                if begun:
+                    yield None if lines is None else _STUFFED.sub(rb"\1", b"".join(lines))
+                lines, size, begun = [], 0, True
+            else:
+                size += len(line)
+                if size > most:
+                    lines = None
+                elif lines is not None:
+                    lines.append(line)
+            blank = starts and not line.strip(b"\r\n")
+            starts = line.endswith(b"\n")
+        if begun:
+            yield None if lines is None else _STUFFED.sub(rb"\1", b"".join(lines))

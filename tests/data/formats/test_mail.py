@@ -1,0 +1,340 @@
+"""E-mails: single files, raw ones under other names, mailboxes and Maildirs; what of them is text, and odd ones."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import time
+from datetime import datetime, timezone
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reading_support import texts
+
+from simlte_st.data.documents import read_documents
+from simlte_st.data.formats.mail import is_mail, looks_like_mail, without_quotes
+from simlte_st.errors import DataError, EmptyCorpusError
+
+
+def mail(body: str | bytes = "The body.\n", *headers: str, kind: str = "text/plain; charset=utf-8") -> bytes:
+    """Return a mail as it is sent; further headers go before the usual ones."""
+    usual = ["From: Ann <ann@example.com>", "To: Bob <bob@example.com>", "Subject: Rain", f"Content-Type: {kind}"]
+    usual += ["Date: Thu, 22 Aug 2002 18:26:25 +0700", "Message-ID: <1@example.com>"]
+    names = {header.split(":")[0] for header in headers}
+    lines = [*headers, *(line for line in usual if line.split(":")[0] not in names)]
+    return "\n".join(lines).encode() + b"\n\n" + (body.encode() if isinstance(body, str) else body)
+
+
+def read_one(tmp_path: Path, data: bytes, **settings: Any) -> tuple[str, dict[str, Any], dict[str, int]]:
+    """Return text, columns and report of what was left out of a mail."""
+    (tmp_path / "one.eml").write_bytes(data)
+    reader = read_documents(tmp_path / "one.eml", metadata=True, **settings)
+    (document,) = reader
+    return document.text, dict(document.metadata or {}), reader.report.left_out
+
+
+def mailbox(*mails: bytes) -> bytes:
+    return b"".join(b"From ann@example.com Thu Aug 22 12:36:23 2002\n" + each.rstrip() + b"\n\n" for each in mails)
+
+
+def test_a_mail_is_its_subject_and_text_and_its_headers_are_columns(tmp_path: Path) -> None:
+    text, columns, left_out = read_one(tmp_path, mail("Floods in the north.\n"))
+    assert text == "Rain\n\nFloods in the north."
+    assert columns == {
+        "subject": "Rain",
+        "sender": "Ann <ann@example.com>",
+        "recipients": "Bob <bob@example.com>",
+        "date": datetime(2002, 8, 22, 11, 26, 25, tzinfo=timezone.utc),
+        "attachments": None,
+    }
+    assert left_out == {}
+
+
+@pytest.mark.parametrize("date", ["yesterday", "", "Thu, 99 Foo 2002", "Thu, 22 Aug 99999 18:26:25 +0700"])
+def test_a_date_that_is_none_is_missing(tmp_path: Path, date: str) -> None:
+    assert read_one(tmp_path, mail("Text.", f"Date: {date}"))[1]["date"] is None
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("=?utf-8?B?R3LDvMOfZQ==?=", "Grüße"),
+        ("=?iso-8859-1?Q?Gr=FC=DFe?= an =?koi8-r?B?5M/N?=", "Grüße an Дом"),
+        ("Grüße", "Grüße"),
+        ("=?no-such?B?R3LDvMOfZQ==?=", "=?no-such?B?R3LDvMOfZQ==?="),
+        ("=?utf-8?B?R3L?=", "Gr"),
+        ("two\n lines", "two lines"),
+    ],
+)
+def test_subjects_in_other_alphabets(tmp_path: Path, written: str, meant: str) -> None:
+    text, columns, _ = read_one(tmp_path, mail("Text.", f"Subject: {written}"))
+    assert (columns["subject"], text) == (meant, f"{meant}\n\nText.")
+    text, columns, _ = read_one(tmp_path, mail("Text.", "Subject: Größe".encode("cp1252").decode("latin-1")))
+    assert columns["subject"] == "Größe"
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "meant"),
+    [
+        ("Größe €".encode("cp1252"), "text/plain", "Größe €"),
+        ("Größe €".encode("cp1252"), "text/plain; charset=us-ascii", "Größe €"),
+        ("Größe €".encode("cp1252"), "text/plain; charset=iso-8859-1", "Größe €"),
+        ("Größe €".encode(), "text/plain; charset=us-ascii", "Größe €"),
+        ("дом".encode("koi8-r"), "text/plain; charset=koi8-r", "дом"),
+        ("镕".encode("gb18030"), "text/plain; charset=gb2312", "镕"),
+        ("Größe".encode("cp1252"), "text/plain; charset=no-such", "Größe"),
+        ("Größe".encode("cp1252"), "text/plain; charset=rot13", "Größe"),
+        ("Größe".encode("cp1252"), 'text/plain; charset="', "Größe"),
+    ],
+)
+def test_encodings_that_are_declared_or_not(tmp_path: Path, data: bytes, kind: str, meant: str) -> None:
+    assert read_one(tmp_path, mail(data, kind=kind))[0] == f"Rain\n\n{meant}"
+
+
+def test_an_encoding_that_is_named_is_for_mails_that_declare_none(tmp_path: Path) -> None:
+    data = mail("дом".encode("koi8-r"), kind="text/plain")
+    assert read_one(tmp_path, data, encoding="koi8-r")[0] == "Rain\n\nдом"
+    (tmp_path / "wrong.eml").write_bytes(mail(b"\x81\xff", kind="text/plain; charset=gb2312"))
+    reader = read_documents(tmp_path)
+    assert [document.id for document in reader] == ["one.eml"]
+    assert reader.report.skipped == {"wrong encoding": 1}
+
+
+def test_parts_of_a_mail(tmp_path: Path) -> None:
+    message = EmailMessage()
+    message["From"], message["Subject"] = "ann@example.com", "Parts"
+    message.set_content("The plain text.")
+    message.add_alternative("<p>The <b>HTML</b>.</p>", subtype="html")
+    message.add_attachment(b"%PDF", maintype="application", subtype="pdf", filename="Größe.pdf")
+    message.add_attachment("not read", filename="notes.txt")
+    inner = EmailMessage()
+    inner["Subject"] = "Inner"
+    inner.set_content("Text of the mail within.")
+    message.add_attachment(inner)
+    text, columns, left_out = read_one(tmp_path, message.as_bytes())
+    assert text == "Parts\n\nThe plain text.\n\nInner\n\nText of the mail within."
+    assert columns["attachments"] == "Größe.pdf, notes.txt"
+    assert left_out == {"attachments": 1}
+
+
+def test_html_is_read_where_there_is_no_plain_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    html = "<style>p {}</style><p>One <b>word</b>.</p><p hidden>x</p>"
+    assert read_one(tmp_path, mail(html, kind="text/html"))[0] == "Rain\n\nOne word."
+    both = "--b\nContent-Type: text/plain\n\n \n--b\nContent-Type: text/html\n\n<p>Two.\n--b--\n"
+    assert read_one(tmp_path, mail(both, kind="multipart/alternative; boundary=b"))[0] == "Rain\n\nTwo."
+    monkeypatch.setitem(sys.modules, "selectolax", None)
+    (tmp_path / "two.eml").write_bytes(mail())
+    reader = read_documents(tmp_path)
+    assert [document.id for document in reader] == ["two.eml"]
+    assert list(reader.report.skipped) == [
+        'not readable without the extra documents: pip install "simlte-st[documents]"'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (mail(""), "Rain"),
+        (mail("", "Subject: "), None),
+        (mail("No end.\n", kind="multipart/mixed; boundary=b"), "Rain\n\nNo end."),
+        (mail("--b\n\nNo end.\n", kind="multipart/mixed; boundary=b"), "Rain\n\nNo end."),
+        (mail("dG93bg==", "Content-Transfer-Encoding: base64"), "Rain\n\ntown"),
+        (mail("dG93b", "Content-Transfer-Encoding: base64"), "Rain\n\ndG93b"),
+        (mail("a=3Db=", "Content-Transfer-Encoding: quoted-printable"), "Rain\n\na=b"),
+        (mail("x", kind="text"), "Rain\n\nx"),
+        (mail("x", kind="a/b/c; ="), "Rain\n\nx"),
+        (b"\xef\xbb\xbf\n" + mail("x"), "Rain\n\nx"),
+        (mail("x").replace(b"\n", b"\r\n"), "Rain\n\nx"),
+    ],
+)
+def test_odd_mails(tmp_path: Path, data: bytes, text: str | None) -> None:
+    if text is not None:
+        assert read_one(tmp_path, data)[0] == text
+    else:
+        with pytest.raises(EmptyCorpusError, match="1 empty"):
+            read_one(tmp_path, data)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (mail("x", kind="multipart/encrypted; boundary=b"), "encrypted"),
+        (mail("MII=", kind="application/pkcs7-mime; smime-type=enveloped-data"), "encrypted"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(99), "not an e-mail"),
+        (b"Only text, and no headers.\n", "not an e-mail"),
+        (mail(b"\0\0\0", kind="text/plain"), "binary"),
+        (mailbox(mail(), mail()), "a mailbox of several e-mails"),
+    ],
+)
+def test_what_is_no_mail_or_cannot_be_read_is_counted(tmp_path: Path, data: bytes, reason: str) -> None:
+    with pytest.raises(EmptyCorpusError, match=f"skipped 1: 1 {reason}"):
+        read_one(tmp_path, data)
+
+
+@pytest.mark.parametrize("depth", [50, 5_000])
+def test_parts_in_thousands_of_others_take_no_time(tmp_path: Path, depth: int) -> None:
+    """Python's parser gives up in them; what it makes of the beginning may be read."""
+    parts = "".join(f"--{level}\nContent-Type: multipart/mixed; boundary={level + 1}\n\n" for level in range(depth))
+    (tmp_path / "deep.eml").write_bytes(mail(parts + f"--{depth}\n\nInside.\n", kind="multipart/mixed; boundary=0"))
+    (tmp_path / "good.eml").write_bytes(mail())
+    began = time.process_time()
+    reader = read_documents(tmp_path)
+    found = {document.id: document.text for document in reader}
+    assert time.process_time() - began < 10
+    assert found["good.eml"] == "Rain\n\nThe body."
+    assert found.get("deep.eml") == ("Rain\n\nInside." if depth == 50 else None)
+    assert sum(reader.report.skipped.values()) == (depth > 50)
+
+
+def test_quotes_and_signatures_are_left_out_on_request(tmp_path: Path) -> None:
+    body = (
+        "Yes.\n\nOn Thu, Aug 22, Bob\n<bob@example.com> wrote:\n\n> Does it rain?\n> Bob\n\nIt does.\n-- \nAnn, Inc.\n"
+    )
+    assert read_one(tmp_path, mail(body))[0] == f"Rain\n\n{body.strip()}"
+    text, _, left_out = read_one(tmp_path, mail(body), drop_quotes=True)
+    assert text == "Rain\n\nYes.\n\nIt does."
+    assert list(left_out) == ["quoted mails and signatures"]
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("Yes.\n\n-----Original Message-----\nFrom: Bob\nSent: Monday\nIt rains.", "Yes."),
+        ("Ja.\n________________________________\nVon: Bob\nGesendet: Montag\n\nEs regnet.", "Ja."),
+        ("Bob schrieb am Montag:\n> Regnet es?\nJa.", "Ja."),
+        ("> all of it\n> is quoted", ""),
+        ("A paragraph\nof four lines,\nits own,\nand then:\n> quoted", "A paragraph\nof four lines,\nits own,"),
+        # Nothing of these is quoted.
+        ("Note:\n---- a rule ----\nand more", "Note:\n---- a rule ----\nand more"),
+        ("if a > b:\n    return", "if a > b:\n    return"),
+        ("  indented\n\n\n\nas it was", "  indented\n\n\n\nas it was"),
+    ],
+)  # fmt: skip
+def test_what_counts_as_a_quote(text: str, rest: str) -> None:
+    assert without_quotes(text) == rest
+
+
+def test_a_mailbox_is_a_table(tmp_path: Path) -> None:
+    mails = [
+        mail("One.\n\nFrom here on it rains.\n>From the north.\n"),
+        mail("Two.", "Message-ID: <2@example.com>", "Subject: Snow"),
+        mail("Three.", "Message-ID: <2@example.com>"),
+        mail("Four.", "Message-ID: "),
+        mail(b"\x81\xff", "Message-ID: <5@example.com>", kind="text/plain; charset=gb2312"),
+    ]
+    for name, data in (("a.mbox", mailbox(*mails)), ("b.mbox.gz", gzip.compress(mailbox(*mails)))):
+        (tmp_path / name).write_bytes(data)
+        reader = read_documents(tmp_path / name, metadata=True)
+        found = list(reader)
+        assert [document.text for document in found] == [
+            "Rain\n\nOne.\n\nFrom here on it rains.\nFrom the north.", "Snow\n\nTwo.", "Rain\n\nThree.", "Rain\n\nFour."
+        ]  # fmt: skip
+        assert [document.id for document in found][:3] == ["1@example.com", "2@example.com", "2@example.com#2"]
+        assert (found[1].metadata or {})["subject"] == "Snow"
+        assert reader.report.skipped == {"wrong encoding": 1}
+        assert reader.report.repaired == {"duplicate id": 1, "missing id": 1}
+    again = mailbox(mail("New.", "Message-ID: <0@example.com>"), *mails[2:])
+    (tmp_path / "a.mbox").write_bytes(again)
+    ids = {document.text: document.id for document in read_documents(tmp_path / "a.mbox")}
+    assert ids["Rain\n\nFour."] == found[3].id, "ids do not depend on the place"
+    labels = [document.label for document in read_documents(tmp_path / "a.mbox", label_column="sender")]
+    assert set(labels) == {"Ann <ann@example.com>"}
+    (tmp_path / "c.mbox").write_bytes(mail())
+    with pytest.raises(DataError, match=r"c\.mbox is not a mailbox.*\.eml"):
+        list(read_documents(tmp_path / "c.mbox"))
+
+
+def test_a_mail_of_a_mailbox_that_is_too_long_is_passed_over(tmp_path: Path) -> None:
+    big = mail("x" * 3_000_000 + "\nFrom nobody\n", "Message-ID: <big@example.com>")
+    (tmp_path / "a.mbox").write_bytes(mailbox(mail("One."), big, mail("Two.", "Message-ID: <2@example.com>")))
+    reader = read_documents(tmp_path / "a.mbox", max_characters=1_000)
+    assert [document.text for document in reader] == ["Rain\n\nOne.", "Rain\n\nTwo."]
+    assert reader.report.skipped == {"too long": 1}
+
+
+def test_a_maildir_is_a_folder_of_mails_whose_ids_stay(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / ".Sent"):
+        for name in ("cur", "new", "tmp"):
+            (folder / name).mkdir(parents=True)
+    (tmp_path / "cur" / "1.host:2,S").write_bytes(mail("One."))
+    (tmp_path / "new" / "2.host").write_bytes(mail("Two."))
+    (tmp_path / "tmp" / "3.host").write_bytes(mail("Half."))
+    (tmp_path / ".Sent" / "cur" / "4.host:2,RS").write_bytes(mail("Four."))
+    (tmp_path / "dovecot.index").write_bytes(b"x")
+    reader = read_documents(tmp_path)
+    assert {document.id: document.text for document in reader} == {
+        "1.host": "Rain\n\nOne.", "2.host": "Rain\n\nTwo.", ".Sent/4.host": "Rain\n\nFour."
+    }  # fmt: skip
+    assert reader.report.ignored == {".index": 1, "mail in delivery": 1}
+    (tmp_path / "new" / "2.host").rename(tmp_path / "cur" / "2.host:2,F")
+    assert {document.id for document in read_documents(tmp_path)} == {"1.host", "2.host", ".Sent/4.host"}
+
+
+RAW = ("00001.7c53336b37003a9286aba55d2945844c", "12", "a.txt", "b")
+
+
+def test_raw_mails_are_recognised_and_read_on_request(tmp_path: Path) -> None:
+    for name in RAW:
+        (tmp_path / name).write_bytes(mail(f"Text of {name}."))
+    (tmp_path / "notes.txt").write_text("Not a mail.")
+    (tmp_path / "LICENSE").write_text("Not a mail either.")
+    reader = read_documents(tmp_path)
+    assert [document.id for document in reader] == ["a.txt", "notes.txt"]
+    assert reader.report.ignored == {"e-mails by their headers": 3, "no suffix": 1}
+    assert "mails=True" in reader.report.summary()
+    reader = read_documents(tmp_path, mails=True, metadata=True)
+    found = {document.id: document for document in reader}
+    assert {name: found[name].text for name in found} == {
+        **{name: f"Rain\n\nText of {name}." for name in RAW}, "notes.txt": "Not a mail."
+    }  # fmt: skip
+    assert (found["12"].metadata or {})["subject"] == "Rain"
+    assert "mails=True" not in reader.report.summary()
+    assert texts(tmp_path / "12", mails=True) == ["Rain\n\nText of 12."]
+    (tmp_path / "inbox").write_bytes(mailbox(mail("One."), mail("Two.")))
+    assert texts(tmp_path / "inbox", mails=True) == ["Rain\n\nOne.", "Rain\n\nTwo."]
+
+
+def test_raw_mails_in_a_table_are_recognised_and_read_on_request() -> None:
+    rows = [{"id": str(number), "message": mail(f"Größe {number}.").decode(), "subject": "own"} for number in range(3)]
+    reader = read_documents(rows)
+    assert all(document.text.startswith("From:") for document in reader)
+    assert "mails=True" in reader.report.summary()
+    reader = read_documents(rows, mails=True, metadata=True)
+    found = list(reader)
+    assert [document.text for document in found] == [f"Rain\n\nGröße {number}." for number in range(3)]
+    assert (found[0].metadata or {})["subject"] == "own", "columns of the table stay"
+    assert (found[0].metadata or {})["sender"] == "Ann <ann@example.com>"
+
+
+@pytest.mark.parametrize(
+    ("start", "looks"),
+    [
+        ("From: a\nSubject: b\n\ntext", True),
+        ("From a Thu\nReceived: x\n\tby y\nFrom: a\n\ntext", True),
+        ("from: a\r\nNewsgroups: b\r\n\r\ntext", True),
+        ("From: a\n\nSubject: b", False),
+        ("From: a\nand then\nSubject: b\n\n", False),
+        ("Subject: a\nDate: b\n\n", False),
+        ("", False),
+        ("Note: it rains\n\nFrom: a", False),
+    ],
+)
+def test_what_looks_like_a_mail(tmp_path: Path, start: str, looks: bool) -> None:
+    assert looks_like_mail(start) == looks_like_mail(start.encode()) == looks
+    (tmp_path / "a").write_text(start)
+    assert is_mail(tmp_path / "a") == looks
+    assert not is_mail(tmp_path)
+
+
+def test_senders_are_labels(tmp_path: Path) -> None:
+    (tmp_path / "a.eml").write_bytes(mail("One."))
+    (tmp_path / "b.txt").write_text("Two.")
+    assert [document.label for document in read_documents(tmp_path, label_column="sender")] == [
+        "Ann <ann@example.com>", None
+    ]  # fmt: skip
+    with pytest.raises(DataError, match=r"None of the first 2 documents .*label_column='topic'"):
+        list(read_documents(tmp_path, label_column="topic"))
+    with pytest.raises(DataError, match="text_column="):
+        read_documents(tmp_path, text_column="subject")
