@@ -100,6 +100,8 @@ def test_the_command_reads_from_an_address(
         ({"max_steps": None, "preset": "docsplit-tuned", "epochs": 2}, "Set max_steps="),
         ({"lsa": 8}, "lsa="),
         ({"limit": 8}, "limit=.*stream="),
+        ({"mails": True}, "mails=.*stream="),
+        ({"drop_quotes": True}, "drop_quotes=.*stream="),
         ({"batch_tokens": 800}, "batch_tokens="),
         ({"text_column": "body"}, "no column 'body'"),
         ({"batch_size": 80}, "fewer documents"),
