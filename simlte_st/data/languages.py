@@ -11,7 +11,6 @@ import py3langid.langid
 import regex
 import Stemmer
 import stopwordsiso
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from simlte_st.errors import ConfigurationError, did_you_mean
 
@@ -27,13 +26,30 @@ STEMMERS = {
 
 _VARIETIES = {"nb": "no", "nn": "no", "arz": "ar", "ary": "ar", "wuu": "zh", "yue": "zh", "uzs": "uz"}
 
+_ENGLISH = (
+    "a about above across after afterwards again against all almost alone along already also although always am among "
+    "amongst amoungst an and another any anyhow anyone anything anyway anywhere are around as at back be became "
+    "because become becomes becoming been before beforehand behind being below beside besides between beyond both but "
+    "by can cannot cant co con could couldnt de do done down due during each eg either else elsewhere enough etc even "
+    "ever every everyone everything everywhere except few find first for former formerly found from further get give "
+    "go had has hasnt have he hence her here hereafter hereby herein hereupon hers herself him himself his how "
+    "however i ie if in inc indeed into is it its itself keep last latter latterly least less ltd made many may me "
+    "meanwhile might more moreover most mostly move much must my myself namely neither never nevertheless next no "
+    "nobody none noone nor not nothing now nowhere of off often on once one only onto or other others otherwise our "
+    "ours ourselves out over own per perhaps please put rather re same see seem seemed seeming seems several she "
+    "should since so some somehow someone something sometime sometimes somewhere still such take than that the their "
+    "them themselves then thence there thereafter thereby therefore therein thereupon these they this those though "
+    "through throughout thru thus to together too toward towards un under until up upon us very via was we well were "
+    "what whatever when whence whenever where whereafter whereas whereby wherein whereupon wherever whether which "
+    "while whither who whoever whole whom whose why will with within without would yet you your yours yourself "
+    "yourselves"
+)
+"""Function words of scikit-learn's list, which takes a second to import and may change with its version."""
+
 _CONTENT = {
     "ar": "اعادة ايار زيارة سنة سنوات صباح صفر قوة لقاء للامم لوكالة مايو مساء مليار مليون",
     "de": "gott jahr jahre jahren leide mann mensch menschen mittel ordnung recht rechte rechten rechter rechtes sache "
     "schluss startseite suche tag tage tagen teil uhr zeit",
-    "en": "amount bill bottom call cry describe detail eight eleven empty fifteen fifty fill fire five forty four "
-    "front full hundred interest mill mine name nine part serious show side sincere six sixty system ten thick thin "
-    "third three top twelve twenty two",
     "es": "dia dias día días estado estados general horas lugar pais país paìs tiempo trabajo trabaja trabajan "
     "trabajar uso valor verdad",
     "fr": "droite gens mot naturel naturelle naturelles parole pièce stop sujet valeur",
@@ -106,7 +122,7 @@ def stemmer(language: str) -> Callable[[str], str]:
 def stop_words(language: str) -> frozenset[str]:
     """Return the function words of a language, in lower case; none where there is no list."""
     if language == "en":
-        listed: Iterable[str] = ENGLISH_STOP_WORDS
+        listed: Iterable[str] = _ENGLISH.split()
     else:
         listed = stopwordsiso.stopwords(language) if stopwordsiso.has_lang(language) else ()
     return frozenset(word.lower() for word in listed if " " not in word) - {*_CONTENT.get(language, "").split()}

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 import Stemmer
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from simlte_st.data.languages import (
     STEMMERS,
@@ -75,6 +76,8 @@ def test_every_stemmer_is_there_and_content_words_are_no_stop_words() -> None:
     for language in STEMMERS:
         assert stemmer(language)("a") == "a"
     assert stemmer("zh")("的") == "的"
+    assert stop_words("en") < ENGLISH_STOP_WORDS, "which the terms of an index were made with"
+    assert {"fire", "system"} == {"fire", "system"} & ENGLISH_STOP_WORDS - stop_words("en")
     assert "москва" not in stop_words("ru")
     assert {"что", "и"} <= stop_words("ru")
     assert stop_words("zxx") == frozenset()
