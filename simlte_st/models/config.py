@@ -18,7 +18,7 @@ from simlte_st.config import (
 )
 from simlte_st.data.config import ReadConfig
 from simlte_st.errors import ConfigurationError
-from simlte_st.extras import require
+from simlte_st.extras import check_installed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class EngineConfig(Config):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.engine == "ray":
-            require("ray.data", "ray", "engine='ray'")
+            check_installed("ray", "ray", "engine='ray'")
             if self.device not in (None, "cpu", "cuda"):
                 raise ConfigurationError(
                     f"device={self.device!r}: with engine='ray' it is 'cpu' or 'cuda'; Ray chooses which."

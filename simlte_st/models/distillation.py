@@ -28,7 +28,7 @@ from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
 from simlte_st.data.report import ReadReport
 from simlte_st.errors import ModelError
-from simlte_st.extras import require
+from simlte_st.extras import check_installed
 from simlte_st.files import atomic_path, check_apart, check_free
 from simlte_st.models.base import load_model
 from simlte_st.models.cards import write_model_card
@@ -180,8 +180,8 @@ def _distil(
 
 
 def _require_extra() -> None:
-    for package in ("skeletoken", "model2vec.distill"):  # the latter raises an error of its own without the former
-        require(package, "static", "distilling a static model")
+    for package in ("skeletoken", "model2vec"):
+        check_installed(package, "static", "distilling a static model")
 
 
 def _modules_to_distil(loaded: LoadedModel) -> list[torch.nn.Module]:

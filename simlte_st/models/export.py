@@ -23,7 +23,7 @@ from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
 from simlte_st.compat import document_prompt, masks_without_vmap
 from simlte_st.config import configured
 from simlte_st.errors import ModelError
-from simlte_st.extras import require
+from simlte_st.extras import check_installed, require
 from simlte_st.files import atomic_path, check_free, write_json
 from simlte_st.longformer.modeling import SimlteLongformerModel
 from simlte_st.longformer.packing import BLOCK
@@ -100,7 +100,7 @@ def export_onnx(
     """
     config = ExportConfig.make(config, overrides)
     for library in ("onnx", "onnxruntime"):
-        require(library, "onnx", "exporting to ONNX")
+        check_installed(library, "onnx", "exporting to ONNX")
     target, name = Path(output), os.fspath(model)
     check_free(target, config.overwrite, EXPORT_FILE)
     loaded = without_queries(load_model(name, dtype=torch.float32, device="cpu"), "exported").model.eval()

@@ -16,7 +16,7 @@ from simlte_st.data.drawing import View
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.views import DocSplit
 from simlte_st.errors import ConfigurationError, did_you_mean
-from simlte_st.extras import require
+from simlte_st.extras import check_installed
 
 Pooling = Literal["cls", "mean", "keep"]
 
@@ -300,7 +300,7 @@ class TrainConfig(RunningConfig, ReadConfig, TrainingConfig):
             if asked and self.held_out == 0:
                 raise ConfigurationError(f"{name}= needs held-out documents: held_out= must not be 0.")
         if self.report:
-            require("bokeh", "explore", "the report of a run")
+            check_installed("bokeh", "explore", "the report of a run")
         if self.static is False and self.preset == STATIC_PRESET:
             raise ConfigurationError(f"static=False: the preset {STATIC_PRESET!r} is for static models. Leave one out.")
         if self.stream and self.lsa:

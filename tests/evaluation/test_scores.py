@@ -59,7 +59,7 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match="2 texts"):
         Bm25Scores(["?", "!"])
     monkeypatch.setitem(sys.modules, "bm25s", None)
-    with pytest.raises(MissingExtraError, match=r"simlte-st\[bm25\]"):
+    with pytest.raises(MissingExtraError, match=r"\[bm25\]"):
         Bm25Scores(TEXTS)
 
 

@@ -155,7 +155,7 @@ def test_what_is_wrong_is_said_before_anything_is_encoded(
     )  # fmt: skip
     beside.unlink()
     monkeypatch.setitem(__import__("sys").modules, "bokeh", None)
-    problem(MissingExtraError, r"simlte-st\[explore\]")
+    problem(MissingExtraError, r"\[explore\]")
     monkeypatch.undo()
     with pytest.raises(DataError, match="3 documents"):
         explore(encoder_path, ["a b", "c d", "e f"], output=tmp_path / "p.html", device="cpu")

@@ -228,6 +228,6 @@ def test_options_that_do_not_fit_are_refused(
 def test_the_extra_is_named(
     model: SentenceTransformer, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "ray.data", None)
-    with pytest.raises(MissingExtraError, match=r"simlte-st\[ray\]"):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"\[ray\]"):
         encode_documents(model, documents, tmp_path / "v.parquet", engine="ray")

@@ -174,7 +174,7 @@ def test_what_is_missing_is_said_before_training(
     (tmp_path / "m.report.html").write_text("mine")
     problem(ConfigurationError, r"m\.report\.html exists already")
     monkeypatch.setitem(sys.modules, "bokeh", None)
-    problem(MissingExtraError, r"simlte-st\[explore\]")
+    problem(MissingExtraError, r"\[explore\]")
     assert [path.name for path in tmp_path.iterdir()] == ["m.report.html"]
 
 

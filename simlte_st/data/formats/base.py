@@ -13,14 +13,14 @@ from simlte_st.data.config import SourceConfig
 from simlte_st.data.tables import UNREADABLE, Row, Skip, Table
 from simlte_st.data.text_files import BadTextError, file_version
 from simlte_st.errors import MissingExtraError
-from simlte_st.extras import require
+from simlte_st.extras import check_installed, install_command
 
 NO_FILE = "pipe, socket or device"
 DAMAGED = "damaged"
 ENCRYPTED = "encrypted"
 CHANGED = "changed while it was read"
 EXTRA = "documents"
-MISSING_EXTRA = f'not readable without the extra {EXTRA}: pip install "simlte-st[{EXTRA}]"'
+MISSING_EXTRA = f"not readable without the extra {EXTRA}: {install_command(EXTRA)}"
 
 _BLANK_LINES = re.compile(r"\n{3,}")
 
@@ -50,7 +50,7 @@ class TextFormat:
     def check_library(self) -> None:
         """Raise :class:`MissingExtraError` if the library is not installed."""
         if self.library is not None:
-            require(self.library, EXTRA, f"reading {self.suffixes[0]} files")
+            check_installed(self.library, EXTRA, f"reading {self.suffixes[0]} files")
 
     def row(self, path: Path, name: str, config: SourceConfig) -> Row | Skip:
         """Read a file as a row, or return why it gives none."""
