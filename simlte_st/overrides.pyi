@@ -28,6 +28,7 @@ class CompareOverrides(TypedDict, total=False):
     limit: int | None
     mails: bool
     drop_quotes: bool
+    drop_boilerplate: bool
     progress: bool
     seed: int
     device: str | None
@@ -122,6 +123,7 @@ class LsaOverrides(TypedDict, total=False):
     limit: int | None
     mails: bool
     drop_quotes: bool
+    drop_boilerplate: bool
     dimension: int
 
 class OverwriteOverrides(TypedDict, total=False):
@@ -160,6 +162,7 @@ class ReadOverrides(TypedDict, total=False):
     limit: int | None
     mails: bool
     drop_quotes: bool
+    drop_boilerplate: bool
 
 class ResumeOverrides(TypedDict, total=False):
     overwrite: bool
@@ -199,6 +202,7 @@ class SourceOverrides(TypedDict, total=False):
     limit: int | None
     mails: bool
     drop_quotes: bool
+    drop_boilerplate: bool
     label_column: str | None
     max_characters: int
     metadata: bool
@@ -213,6 +217,7 @@ class StaticOverrides(TypedDict, total=False):
     limit: int | None
     mails: bool
     drop_quotes: bool
+    drop_boilerplate: bool
     dimension: int
     words: int
 
@@ -232,6 +237,7 @@ class TrainOverrides(TypedDict, total=False):
     limit: int | None
     mails: bool
     drop_quotes: bool
+    drop_boilerplate: bool
     overwrite: bool
     resume: bool
     progress: bool

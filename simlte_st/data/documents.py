@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simlte_st.config import configured
+from simlte_st.data.boilerplate import BoilerplateSample
 from simlte_st.data.config import ReadConfig, SourceConfig
 from simlte_st.data.document import Document, content_id
 from simlte_st.data.formats.mail import looks_like_mail
@@ -87,10 +88,10 @@ def read_documents(
     """
     settings = SourceConfig.make(None, {**(config.values() if config else {}), **overrides})
     if isinstance(source, DocumentReader):
-        if settings.limit is not None or settings.named_columns() or settings.metadata:
+        if settings != replace(SourceConfig(), encoding=settings.encoding, max_characters=settings.max_characters):
             raise ConfigurationError(
-                "A DocumentReader is read as it was made: pass limit=, columns and metadata= to the read_documents "
-                "that makes it."
+                "A DocumentReader is read as it was made: pass limit=, columns, metadata= and what to leave out to the "
+                "read_documents that makes it."
             )
         return source
     settings = replace(settings, encoding=check_encoding(settings.encoding))
@@ -177,6 +178,7 @@ class DocumentReader:
 
     def _documents(self, report: ReadReport) -> Iterator[Document]:
         ids, texts = _Ids() if self._remembers else None, array("Q")
+        sample = BoilerplateSample()
         try:
             for event in self._source.events():
                 if isinstance(event, Columns):
@@ -194,10 +196,11 @@ class DocumentReader:
                     report.mails += report.documents <= LOOKED_AT and looks_like_mail(document.text)
                     if self._remembers:
                         texts.append(int(content_id(document.text), 16))
+                        sample.add(document.text)
                     if report.documents == self._limit:
                         # Before the yield: a consumer of exactly this many documents never comes back here.
                         report.stopped_at = self._limit
-                        self._finish(report, texts)
+                        self._finish(report, texts, sample)
                         yield document
                         return
                     yield document
@@ -205,11 +208,12 @@ class DocumentReader:
             read = f"; {report.documents:,} document{'' if report.documents == 1 else 's'} had been read before"
             raise DataError(f"{error}{read if self._remembers else ''}. {error.advice}") from error
         report.finished = True
-        self._finish(report, texts)
+        self._finish(report, texts, sample)
         if not report.documents:
             raise EmptyCorpusError("\n".join([f"{self._source.name} holds no usable document.", *report.troubles()]))
 
-    def _finish(self, report: ReadReport, texts: array[int]) -> None:
+    def _finish(self, report: ReadReport, texts: array[int], sample: BoilerplateSample) -> None:
+        report.boilerplate = sample.told()
         report.copies = _count_duplicates(texts)
         self.checksum = hashlib.blake2b(texts, digest_size=16).hexdigest() if self._remembers else None
 

@@ -30,6 +30,7 @@ class ReadReport:
     repaired: dict[str, int] = field(default_factory=dict)  # documents, by what was repaired
     left_out: dict[str, int] = field(default_factory=dict)  # documents read in part, by what was not read
     mails: int = 0  # of the first documents, those that look like raw e-mails
+    boilerplate: str = ""  # how much of the first documents it is, in a sentence
     copies: int = 0  # documents with exactly the text of an earlier one, which are kept; known at the end
     ignored: dict[str, int] = field(default_factory=dict)  # files of other kinds, by suffix, and blank lines
     examples: dict[str, list[str]] = field(default_factory=dict)  # the first few cases of each reason
@@ -64,7 +65,7 @@ class ReadReport:
             line += f" from the column{plural} {', '.join(map(repr, self.text_columns[:3]))}"
         if self.copies:
             line += f"; {self.copies:,} {'is a duplicate' if self.copies == 1 else 'are duplicates'} of others"
-        lines = [line, *self.troubles()]
+        lines = [line, *self.troubles(), *[self.boilerplate] * bool(self.boilerplate)]
         if self.stopped_at is not None:
             lines.append(f"stopped at the limit of {self.stopped_at:,}; the rest of the source was not read")
         return "\n".join(lines)

@@ -6,6 +6,7 @@ malformed line, a file that cannot be decoded) is a :class:`~simlte_st.data.tabl
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import operator
@@ -19,6 +20,7 @@ from typing import Any
 
 from simlte_st.data import hub
 from simlte_st.data.arrow import frame_table, is_frame, is_instance
+from simlte_st.data.boilerplate import Boilerplate
 from simlte_st.data.config import SourceConfig
 from simlte_st.data.formats import DESCRIPTION, MAIL, PLAIN_TEXT, format_of
 from simlte_st.data.formats.base import TextFormat, skip_of
@@ -65,7 +67,32 @@ class Source:
 def open_source(source: Any, config: SourceConfig) -> Source:
     """Open a source by what it is."""
     opened = _opened(source, config)
-    return replace(opened, events=lambda: _with_mails(opened.events(), config)) if config.mails else opened
+    if config.mails:
+        events = opened.events
+        opened = replace(opened, events=lambda: _with_mails(events(), config))
+    return _without_boilerplate(opened, config) if config.drop_boilerplate else opened
+
+
+def _without_boilerplate(source: Source, config: SourceConfig) -> Source:
+    """Read a source once more before, to find the lines that many of its documents share."""
+    if source.once:
+        raise DataError(
+            f"{source.name} is an iterator, which can be read only once: drop_boilerplate=True reads it twice. Pass "
+            "a list."
+        )
+
+    @functools.cache
+    def boilerplate() -> Boilerplate:
+        return Boilerplate(itertools.islice(_texts(source.events()), config.limit))
+
+    return replace(source, events=lambda: boilerplate().take_out(source.events()))
+
+
+def _texts(events: Iterator[Event]) -> Iterator[str]:
+    with contextlib.suppress(BrokenSourceError):  # which is told when the documents before the break are read
+        for event in events:
+            if isinstance(event, Row) and isinstance(event.text, str):
+                yield event.text
 
 
 def _with_mails(events: Iterator[Event], config: SourceConfig) -> Iterator[Event]:

@@ -159,7 +159,11 @@ def open_documents(run: TrainingRun) -> TrainingRun:
     """Open the source: a stream in every process, a corpus in the main one."""
     config = run.config
     if config.stream:
-        run.documents = open_shards(run.source, config.text_column, config.id_column, config.probe)
+        from simlte_st.data.document_stream import shard_order
+
+        shards = open_shards(run.source, config.text_column, config.id_column, config.probe)
+        order = shard_order(len(shards.names), config.seed, epoch=0)
+        run.documents = shards.without_boilerplate(order) if config.drop_boilerplate else shards
     else:
         run.documents = read_documents(run.source, label_column=config.probe, **config.values(ReadConfig))
     return run
