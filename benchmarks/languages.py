@@ -16,8 +16,8 @@ have the base's prompt before them, in training too, but where a row says "no pr
 training included; static models in float32.
 
 Each cell is kept in the work folder, so that an interrupted benchmark goes on where it stopped; the page is written
-anew after each. ``--rows`` and ``--sets`` choose. Rows, sets and seeds that have not been measured are missing; one
-seed has no ±.
+anew after each, and what it had before stays: another ``--output`` measures all of it again. ``--rows`` and ``--sets``
+choose. Rows, sets and seeds that have not been measured are missing; one seed has no ±.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from benchmarks.bank.outcomes import outcomes
 from benchmarks.bank.sets import BankSet, divide
 from benchmarks.builder.multilingual_base import default_folder
 from benchmarks.datasets.languages import LANGUAGES, load_language
-from benchmarks.grid.work import Busy, Work
+from benchmarks.grid.work import Busy, Clash, Work, differences
 from benchmarks.languages_page import (
     DISTILLED,
     LSA,
@@ -60,7 +60,7 @@ from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.data.document import count_words
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import DataError, SimlteError
-from simlte_st.files import atomic_path
+from simlte_st.files import atomic_path, read_json
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
 
@@ -88,17 +88,28 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     settings = {name: getattr(options, name) for name in ("documents", "held_out", "threads", "steps")}
-    table = Table(Work(options.work, torch.bfloat16), options.base or default_folder(), settings)
+    work, base = Work(options.work, torch.bfloat16), options.base or default_folder()
+    table = Table(work, base, settings, earlier_record(options.output / "languages.json", settings))
     for _ in table.fill(options.sets, options.rows, options.clones, options.seeds):
         write_results("languages", table.record(), options.output, aloud=False)
     write_results("languages", table.record(), options.output)
 
 
-class Table:
-    """The table in a work folder."""
+def earlier_record(path: Path, settings: Result) -> Result:
+    """Return the record that a page was made of, of which nothing is measured again; {} where there is none."""
+    if not path.exists():
+        return {}
+    record: Result = read_json(path)
+    if different := sorted(differences(record["settings"], settings)):
+        raise Clash(f"{path} was made with other settings: {'; '.join(different)}. Give another --output.")
+    return record
 
-    def __init__(self, work: Work, base: Path, settings: Result) -> None:
-        self.work, self.base, self.settings = work, str(base), settings
+
+class Table:
+    """The table in a work folder, and what an earlier record has of it."""
+
+    def __init__(self, work: Work, base: Path, settings: Result, earlier: Result) -> None:
+        self.work, self.base, self.settings, self.earlier = work, str(base), settings, earlier
 
     def fill(self, names: Sequence[str], rows: Sequence[str], clones: Path | None, seeds: int) -> Iterator[None]:
         """Make what is missing, row by row; gives control back after each cell."""
@@ -114,6 +125,8 @@ class Table:
         for seed in range(seeds):
             for row in rows if seed == 0 else [row for row in rows if row in TRAININGS]:
                 for name, data in found.items():
+                    if seed < len(self.earlier.get("results", {}).get(name, {}).get(row, ())):
+                        continue
                     job = partial(self._judged, data, row, seed)
                     try:
                         self.work.finish_aloud(f"cells/{name}/{row}/{seed}", self.settings, job)
@@ -124,22 +137,30 @@ class Table:
 
     def record(self) -> Result:
         """Return all that is finished, what ``benchmarks.languages_words`` has put into the work folder included."""
-        results: dict[str, dict[str, list[Result]]] = {}
-        cells = [(path.parts[1:], cell) for path, cell in self.work.cells("cells/*/*/*")]
-        for (name, row, _), cell in cells:
-            results.setdefault(name, {}).setdefault(row, []).append(cell["result"])
+        found: dict[str, dict[str, dict[int, Result]]] = {}
+        for name, rows in self.earlier.get("results", {}).items():
+            found[name] = {row: dict(enumerate(results)) for row, results in rows.items()}
+        cells = list(self.work.cells("cells/*/*/*"))
+        for path, cell in cells:
+            _, name, row, _ = path.parts
+            found.setdefault(name, {}).setdefault(row, {})[int(path.stem)] = cell["result"]
         lengths = {path.stem: cell["result"] for path, cell in self.work.cells("lengths/*")}
+        lengths = {**self.earlier.get("sets", {}), **lengths}
+        known = [{"environment": each} for each in self.earlier.get("environments", ())]
         return {
             "settings": self.settings,
             "sets": {name: lengths[name] for name in LANGUAGES if name in lengths},
-            "results": results,
+            "results": {
+                name: {row: [results[seed] for seed in sorted(results)] for row, results in rows.items()}
+                for name, rows in found.items()
+            },
             **{kind: self._by_version(kind) for kind in ("search", "words")},
-            "environments": environments(cell for _, cell in cells),
+            "environments": environments([*known, *(cell for _, cell in cells)]),
         }
 
     def _by_version(self, kind: str) -> dict[str, dict[str, Result]]:
         """Return what was measured of words, by version of this package and language."""
-        found: dict[str, dict[str, Result]] = {}
+        found = {version: dict(results) for version, results in self.earlier.get(kind, {}).items()}
         for path, cell in self.work.cells(f"{kind}/*/*"):
             found.setdefault(path.parts[1], {})[path.stem] = cell["result"]
         return found

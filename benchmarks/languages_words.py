@@ -24,7 +24,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +103,7 @@ def words_of(name: str, text: str) -> list[str]:
     return [word.lower() for word in found if any(character.isalnum() for character in word)]
 
 
+@cache
 def _mecab() -> Any:
     import fugashi
 

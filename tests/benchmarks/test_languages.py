@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,17 @@ def test_all_rows_of_a_toy_and_what_is_finished_is_not_made_again(
     languages.main(command)
     assert "cells/" not in capsys.readouterr().out
     assert len(trained) == 6
+
+    shutil.move(tmp_path / "work" / "cells", tmp_path / "kept")
+    languages.main(command)
+    assert "cells/" not in capsys.readouterr().out, "the page has them"
+    assert read_json(out / "languages.json") == found
+    add = ["--seeds", "3", "--rows", UNPROMPTED]
+    languages.main([*command, *add])
+    assert len(trained) == 7
+    assert read_json(out / "languages.json")["results"]["German"][UNPROMPTED][:2] == german[UNPROMPTED]
+    with pytest.raises(SystemExit, match="held_out 50, now 20"):
+        languages.main([*command, "--held-out", "20"])
 
 
 def test_english_has_no_share_in_the_mean() -> None:
