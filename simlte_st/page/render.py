@@ -11,10 +11,9 @@ import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from itertools import islice
 from typing import Any
 
-from simlte_st.data.analyzer import terms_at, terms_of
+from simlte_st.data.analyzer import query_terms, terms_at
 from simlte_st.search import Hit
 from simlte_st.search.hits import shortened
 
@@ -38,7 +37,7 @@ def highlighted(
     text: str, sentences: Iterable[str] = (), words: Sequence[str] = (), languages: Sequence[str] = ()
 ) -> str:
     """Return a text as HTML, with sentences and words marked; words in the languages of the index."""
-    known = {each.term for language in languages for word in words for each in islice(terms_of(word, language), 1)}
+    known = {term for language in languages for word in words for term in query_terms(word, language)}
     html, done = [], 0
     for start, end in _spans(text, sentences):
         html += [

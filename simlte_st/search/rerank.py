@@ -21,6 +21,7 @@ from simlte_st.search.encoder import Encoder, Model, sentence_runs
 from simlte_st.search.kept import KeptVectors
 from simlte_st.search.query import Match, Query, hybrid_scores
 from simlte_st.search.store import text_hash
+from simlte_st.search.words import terms_by_word
 
 PASSAGE_TOKENS = 125
 """Tokens of a passage at most, by an estimate. 400 tweets of PolitiFact's find 64.2% of their articles among ten hits
@@ -68,7 +69,10 @@ class Reranker:
     ) -> list[Match]:
         """Return matches by their new scores, from the best on; those that were not read keep their order."""
         first = matches[:READ_HITS]
-        words = {term if word.startswith(term) else word: rareness(term) for term, word in query.words.items()}
+        words = {
+            next(filter(word.startswith, terms), word): min(map(rareness, terms))
+            for word, terms in terms_by_word(query.words).items()
+        }
         wanted = None if query.documents else words
         pieces = [(one.id, piece) for one in first for piece in self._worth_reading(texts[one.id], wanted)]
         read = self._vectors.of([(texts[name], [piece]) for name, piece in pieces])

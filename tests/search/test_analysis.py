@@ -160,6 +160,18 @@ def test_words_find_their_other_forms(query: str, model: SentenceTransformer, tm
     assert all(word != "die" for hit in hits for word, _ in hit.words)
 
 
+@pytest.mark.parametrize("query", ["succès", "succes"])
+@pytest.mark.parametrize("one", ["succès", "succes"])
+def test_a_word_with_accents_counts_once(query: str, one: str, model: SentenceTransformer, tmp_path: Path) -> None:
+    index = Index.create(tmp_path / "index", model)
+    texts = [f"La maison et {word} de la ville que le gouvernement a vus" for word in (one, "chemin", "fleuve")]
+    index.add([Document(f"d{number}", text) for number, text in enumerate(texts)], language="fr")
+    (found,) = index.search(query, mode="text", explain=True)
+    assert (found.id, [word for word, _ in found.words]) == ("d0", [query])
+    (other,) = index.search("chemin", mode="text")
+    assert found.bm25 == pytest.approx(other.bm25, rel=0.1), "but for the length of the document, in terms"
+
+
 def test_documents_are_stemmed_in_their_own_language(model: SentenceTransformer, tmp_path: Path) -> None:
     texts = {f"{name}{number}": text for name, own in (("de", GERMAN), ("fr", FRENCH), ("en", ENGLISH))
              for number, text in enumerate(own)}  # fmt: skip

@@ -11,7 +11,7 @@ from simlte_st import Index
 from simlte_st.data import Document
 from simlte_st.files import read_json
 from simlte_st.search import words
-from simlte_st.search.words import MOST_WORDS, WORDS_FILE, WordCounts
+from simlte_st.search.words import MOST_WORDS, WORDS_FILE, WordCounts, terms_by_word
 
 
 def test_the_words_that_say_most() -> None:
@@ -30,6 +30,15 @@ def test_the_words_that_say_most() -> None:
     assert WordCounts().of_query("Floods and flooding flood the zebra", ["en"]) == {"flood": "floods", "zebra": "zebra"}
     assert WordCounts().of_query("", ["en"]) == {}
     assert list(WordCounts().of_query("the and of", ["en"])) == ["and", "of", "the"]
+
+
+def test_a_word_is_as_rare_as_the_most_frequent_of_its_terms() -> None:
+    known = WordCounts(documents=100, indexed=100, counts={"regier": 90, "zug": 5})
+    found = known.of_query("Regierung Zug", ["de", "nl"])
+    assert list(dict.fromkeys(found.values())) == ["zug", "regierung"]
+    assert terms_by_word(found)["regierung"][0] == "regier"
+    many = " ".join(f"mot{chr(97 + number % 26)}{chr(97 + number // 26)}" for number in range(2 * MOST_WORDS))
+    assert len(terms_by_word(known.of_query(many, ["fr"]))) == MOST_WORDS
 
 
 def test_words_are_counted_when_an_index_has_doubled(
