@@ -31,6 +31,7 @@ PAGES = {
     "longformer": "benchmarks.longformer",
     "longformer_lengths": "benchmarks.longformer_lengths",
     "lsa": "benchmarks.lsa",
+    "near_duplicates": "benchmarks.near_duplicates",
     "own_documents": "benchmarks.own_documents",
     "paper": "benchmarks.grid.page",
     "soak": "benchmarks.soak",
