@@ -52,10 +52,10 @@ def fields(draw: random.Random) -> Iterator[str]:
 
 
 def names(draw: random.Random) -> Iterator[str]:
-    """Yield a mail to one of a thousand names, which stands in it three times."""
+    """Yield a mail in which a name stands three times, another one each time."""
     words = _text(draw, 90)
     while True:
-        name = f"name{draw.randrange(1000)}"
+        name = f"name{draw.randrange(10**6)}"
         yield " ".join([name, *words[:40], name, *words[40:], name])
 
 

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
-from support import make_tokenizer
+from support import make_document, make_tokenizer
 from transformers import BertConfig, BertModel
 
 from simlte_st.models import shipped
@@ -39,3 +40,12 @@ def tiny(base: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The tiny base in the place of the published one."""
     monkeypatch.setattr(shipped, "base_of_own_models", lambda: base)
     return base
+
+
+@pytest.fixture(scope="session")
+def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of 24 documents with a label each."""
+    path = tmp_path_factory.mktemp("docs") / "docs.jsonl"
+    rows = ({"id": f"d{n}", "text": make_document(n, sentences=9), "label": "ab"[n % 2]} for n in range(24))
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path

@@ -15,7 +15,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Router, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
-from support import make_document, make_tokenizer
+from support import make_tokenizer
 from transformers import LlamaConfig, LlamaModel, PreTrainedModel, PreTrainedTokenizerFast, T5Config, T5EncoderModel
 
 import simlte_st
@@ -34,14 +34,6 @@ COMMANDS = (
     "convert {model} --lsa {docs} --dimension 4 --output {out}",
     "evaluate {model} --data {docs} --label label --draws 2 --head logistic",
 )
-
-
-@pytest.fixture(scope="module")
-def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("docs") / "docs.jsonl"
-    rows = ({"id": f"d{n}", "text": make_document(n, sentences=9), "label": "ab"[n % 2]} for n in range(24))
-    path.write_text("\n".join(map(json.dumps, rows)))
-    return path
 
 
 def bert(path: Path, **options: Any) -> list[torch.nn.Module]:

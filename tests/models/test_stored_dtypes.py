@@ -76,14 +76,6 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return write(tmp_path_factory.mktemp("llama"), "llama")
 
 
-@pytest.fixture(scope="module")
-def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("docs") / "docs.jsonl"
-    rows = ({"id": f"d{n}", "text": make_document(n, sentences=9), "label": "ab"[n % 2]} for n in range(24))
-    path.write_text("\n".join(map(json.dumps, rows)))
-    return path
-
-
 @contextmanager
 def computed_dtypes() -> Iterator[set[torch.dtype]]:
     """Note the dtypes that linear layers and embeddings of any model return inside the block."""

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
@@ -47,3 +50,18 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(Encoder, "counted", counted)
     return texts
+
+
+@pytest.fixture(scope="session")
+def contents() -> Callable[[Index], list[tuple[Any, ...]]]:
+    """What an index holds, to be compared with another's."""
+
+    def of(index: Index) -> list[tuple[Any, ...]]:
+        columns = ["id", "part", "hash", "text", "passage", "vector"]
+        rows = index._store.rows("true", columns).to_pylist()
+        return sorted(
+            (row["id"], row["part"], row["hash"], row["text"], row["passage"], np.round(row["vector"], 4).tolist())
+            for row in rows
+        )
+
+    return of

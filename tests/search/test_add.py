@@ -1,15 +1,9 @@
 from __future__ import annotations
 
-import errno
-import functools
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -18,29 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
-from support import write_jsonl
 
-from simlte_st.cli.main import main
 from simlte_st.data import Document, read_documents
-from simlte_st.data.segmenters import peek
-from simlte_st.errors import ConfigurationError, DataError, StoreError
-from simlte_st.files import hold, read_json, write_json
+from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.files import read_json, write_json
 from simlte_st.models import encode
 from simlte_st.models.parts import Part, PartEncoder
-from simlte_st.search import Index, add, searcher, store
-from simlte_st.search import index as index_module
-from simlte_st.search import settings as settings_module
+from simlte_st.search import Index, add
 from simlte_st.search.add import VECTORS_FOLDER
 from simlte_st.search.store import Store
-
-
-def contents(index: Index) -> list[tuple[Any, ...]]:
-    columns = ["id", "part", "hash", "text", "passage", "vector"]
-    rows = index._store.rows("true", columns).to_pylist()
-    return sorted(
-        (row["id"], row["part"], row["hash"], row["text"], row["passage"], np.round(row["vector"], 4).tolist())
-        for row in rows
-    )
 
 
 def test_documents_come_back_with_vectors_and_metadata(index: Index, corpus: list[Document], model: Any) -> None:
@@ -179,229 +159,6 @@ def test_unusable_documents_are_left_to_the_reader(index: Index) -> None:
     assert "'b' became 'b#2'" in reader.report.summary()
 
 
-def test_an_index_holds_for_one_writer(index: Index, corpus: list[Document]) -> None:
-    lock = hold(index.folder)
-    try:
-        for write in (lambda: index.add(corpus), lambda: index.delete(["d1"])):
-            with pytest.raises(ConfigurationError, match="is already working"):
-                write()
-        assert len(index.search(corpus[0].text)) == 10  # who reads is not kept out
-    finally:
-        lock.release()
-
-
-def test_a_full_disk_loses_one_batch(
-    index: Index, documents: list[str], monkeypatch: pytest.MonkeyPatch, model: SentenceTransformer
-) -> None:
-    monkeypatch.setattr(add, "BATCH", 4)
-    table, calls = index._store._table, []
-    original = table.add
-
-    def full(*args: Any) -> Any:
-        calls.append(args)
-        if len(calls) == 3:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return original(*args)
-
-    more = [Document(f"n{number}", text) for number, text in enumerate(documents[10:22])]
-    with monkeypatch.context() as patch:
-        patch.setattr(table, "add", full)
-        with pytest.raises(StoreError, match=r"No space left.*What was written"):
-            index.add(more)
-    again = Index.open(index.folder, model)
-    assert len(again) == 18
-    assert again.search(more[5].text, top_k=1)[0].id == "n5"
-    assert again.add(more).added == 4
-
-
-def test_a_read_that_breaks_off_keeps_what_was_read(
-    index: Index, documents: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(add, "BATCH", 2)
-
-    def broken() -> Iterator[Document]:
-        yield from (Document(f"n{number}", text) for number, text in enumerate(documents[10:15]))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(add, "peek", functools.partial(peek, enough=1))
-    with pytest.raises(KeyboardInterrupt):
-        index.add(broken())
-    assert len(index) == 14
-
-
-KILLED = """
-import os, signal, sys
-from simlte_st.cli.main import main
-from simlte_st.search import add
-from simlte_st.search.encoder import Encoder
-from simlte_st.search.store import Store
-add.BATCH, log, merges = 4, open({log!r}, "a"), []
-def counted(self, texts, batch_size=32, original=Encoder.counted):
-    print(*texts, sep="\\n", file=log, flush=True)
-    return original(self, texts, batch_size)
-def merge(self, rows, original=Store.merge):
-    merges.append(rows)
-    if len(merges) == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    original(self, rows)
-Encoder.counted, Store.merge = counted, merge
-main(sys.argv[1:])
-"""
-
-
-def test_kill_9_loses_one_batch(
-    corpus: list[Document],
-    encoder_path: Path,
-    tmp_path: Path,
-    encoded: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(add, "BATCH", 4)
-    source, log = tmp_path / "source.jsonl", tmp_path / "log"
-    rows = [{"id": f"{one.id}-{copy}", "text": f"{one.text} {'Ba.' * copy}"} for copy in range(2) for one in corpus]
-    write_jsonl(source, rows)
-    command = ["index", str(encoder_path), str(source), "--output", str(tmp_path / "index"), "--quiet"]
-    killed = subprocess.run([sys.executable, "-c", KILLED.format(log=str(log)), *command], capture_output=True)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert len(Index.open(tmp_path / "index")) == 8
-    assert main(command) == 0
-    assert re.search("12 .*added, 0 .*, 0 .*, 8 as", capsys.readouterr().out)
-    times = Counter([*log.read_text().splitlines(), *encoded])
-    assert sorted(times) == sorted(row["text"] for row in rows)
-    assert sum(times.values()) - len(times) == 4
-    command[4] = str(tmp_path / "at once")
-    assert main(command) == 0
-    assert contents(Index.open(tmp_path / "index")) == contents(Index.open(tmp_path / "at once"))
-
-
-class Killed(BaseException):
-    """What no code of this package handles, as a signal that kills."""
-
-
-def test_killed_at_any_step_the_same_command_makes_the_same_index(
-    corpus: list[Document], model: SentenceTransformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(add, "BATCH", 4)
-    monkeypatch.setattr(store, "APPROXIMATE_FROM", 8)
-    steps, last = list[str](), [10_000]
-
-    def step(owner: Any, name: str) -> None:
-        original = getattr(owner, name)
-
-        def stopped(*args: Any, **options: Any) -> Any:
-            if len(steps) == last[0]:
-                raise Killed
-            steps.append(name)
-            return original(*args, **options)
-
-        monkeypatch.setattr(owner, name, stopped)
-
-    for name in ("_make_index", "add_columns", "merge", "tidy", "delete"):
-        step(Store, name)
-    step(add, "count_words")
-    step(add, "write_json")
-    step(Index, "_write_settings")
-    step(index_module, "remove_unused")
-    step(settings_module, "write_json")
-
-    def made(name: str) -> Index:
-        Index.create(tmp_path / name, model, parts=True, exist_ok=True).add(corpus)
-        return Index.open(tmp_path / name, model)
-
-    def hits(index: Index) -> list[Any]:
-        modes: tuple[Any, ...] = ("dense", "text", "hybrid")
-        return [[*map(repr, index.search(corpus[3].text[:80], mode=mode, explain=True))] for mode in modes]
-
-    whole, count = made("whole"), len(steps)
-    assert {"_make_index", "add_columns", "merge", "tidy", "count_words", "write_json"} <= set(steps)
-    expected = contents(whole), hits(whole)
-    for moment in range(count):
-        steps.clear()
-        last[0] = moment
-        with pytest.raises(Killed):
-            made(str(moment))
-        last[0] = 10_000
-        again = made(str(moment))
-        assert (contents(again), hits(again)) == expected, moment
-
-
-def test_a_table_that_was_only_begun_is_made_anew(model: SentenceTransformer, tmp_path: Path) -> None:
-    for inside in ("_versions", "data", "_indices"):
-        folder = tmp_path / inside
-        (folder / "documents.lance" / inside).mkdir(parents=True)
-        assert Index.create(folder, model).add([Document("a", "ba bun")]).documents == 1
-
-
-def test_what_is_found_belongs_together_while_others_write(
-    index: Index, corpus: list[Document], model: SentenceTransformer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer, find = Index.open(index.folder, model), searcher.find_matches
-    before = [[hit.id for hit in index.search(one.text, top_k=10)] for one in corpus[:2]]
-
-    def found(*args: Any) -> Any:
-        matches = find(*args)
-        writer.delete(["d3", "d4"])
-        return matches
-
-    with monkeypatch.context() as patch:
-        patch.setattr(searcher, "find_matches", found)
-        hits = index.search(corpus[0].text, top_k=10)
-        assert [hit.id for hit in hits] == before[0]
-        assert all(hit.metadata["year"] for hit in hits)
-        assert [hits.explain(hit).sentences for hit in hits if hit.id == "d3"], "explained by its own text"
-    assert {"d3", "d4"}.isdisjoint(hit.id for hit in index.search(corpus[1].text, top_k=10))
-
-
-def test_writers_keep_what_others_wrote_before(
-    index: Index, corpus: list[Document], documents: list[str], model: SentenceTransformer
-) -> None:
-    other = Index.open(index.folder, model)
-    index.add([Document("n1", documents[20], metadata={"late": 1})])
-    index.calibrate([{"seed": f"d{n}", "id": f"d{m}", "label": n % 2} for n in range(4) for m in (5, 6)], 0.1)
-    report = other.add([Document("n2", documents[21], metadata={"late": 2, "later": "x"})])
-    assert report.documents == 12
-    again = Index.open(index.folder, model)
-    assert again.calibration == index.calibration
-    assert again.columns == index.columns == other.columns == ["year", "kind", "late", "later"]
-    assert [one.metadata["late"] for one in again.documents(["n1", "n2"]) if one.metadata] == [1, 2]
-
-
-def test_of_two_commands_at_once_one_stops_and_the_others_index_stays(
-    corpus: list[Document],
-    encoder_path: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    source, folder, create = tmp_path / "source.jsonl", tmp_path / "index", Index.create
-    write_jsonl(source, [{"id": one.id, "text": one.text} for one in corpus])
-    command = ["index", str(encoder_path), str(source), "--output", str(folder)]
-    locks = []
-
-    def overtaken(*args: Any, **options: Any) -> Index:
-        made = create(*args, **options)
-        locks.append(hold(folder))  # another process has begun to write, and has not written yet
-        return made
-
-    monkeypatch.setattr(Index, "create", overtaken)
-    assert main(command) == 1
-    assert "is already working" in capsys.readouterr().err
-    locks.pop().release()
-    assert (folder / "settings.json").exists(), "it is not removed as one of a failed command"
-
-    def late(*args: Any, **options: Any) -> Index:
-        create(folder.with_name("late"), encoder_path)  # while this process loads the model
-        return create(*args, **options)
-
-    monkeypatch.setattr(Index, "create", late)
-    command[-1] = str(folder.with_name("late"))
-    assert main(command) == 1
-    assert "add to the one that is there now" in " ".join(capsys.readouterr().err.split())
-    monkeypatch.setattr(Index, "create", create)
-    assert main(command) == 0
-
-
 def test_sync_keeps_what_could_not_be_read(model: SentenceTransformer, tmp_path: Path) -> None:
     files = tmp_path / "files"
     files.mkdir()
@@ -468,6 +225,7 @@ def test_several_devices_encode_first_and_one_process_writes(
     encoded: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    contents: Callable[[Index], list[Any]],
 ) -> None:
     pools: list[list[str]] = []
     monkeypatch.setattr(encode, "device_pool", lambda model, devices: pools.append(devices) or nullcontext())
