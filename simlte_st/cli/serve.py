@@ -109,5 +109,8 @@ def streamlit_options(port: int) -> list[str]:
         "browser.gatherUsageStats": "false",
         "client.toolbarMode": "minimal",
         "logger.level": "warning",
+        # Streamlit's red makes a field that is written in look like an error. One colour for both would end dark mode.
+        "theme.light.primaryColor": "#2f7fd8",
+        "theme.dark.primaryColor": "#2f7fd8",
     }
     return [f"--{name}={value}" for name, value in options.items()]

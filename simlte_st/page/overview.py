@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 from simlte_st.data.columns import Column, column_of, title_column, title_of
@@ -14,6 +15,7 @@ from simlte_st.evaluation.splits import sample_rows
 from simlte_st.exploration.corpus import vectors_of
 from simlte_st.models.vectors import unit_rows
 from simlte_st.search import Index
+from simlte_st.search.encoder import Encoder
 
 DRAWN = 1_000
 """Documents that topics are found in."""
@@ -28,7 +30,10 @@ QUERIES = 3
 """Questions that are offered."""
 
 _SMALLEST = 10  # documents a topic has on the average
-_SURE = 0.9  # of pairs of documents, as many are less alike than a hit that is not weak
+_SURE = 0.9  # of pairs of documents, as many are less alike than a neighbour that is not weak
+_UNRELATED = 0.95  # of beginnings of documents with other documents, as many are less alike than a hit that is not weak
+_BEGINNINGS = 100
+_WORDS = 5  # of a beginning: as many as people type
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,10 @@ class Overview:
         title: The column of titles; None if there is none.
         topics: Topics of up to :data:`DRAWN` documents, the largest first; none of a handful.
         queries: Titles of documents of different topics.
-        weak: Cosine below which a hit is weak: the calibrated threshold, else that of nine in ten pairs of documents.
+        weak: Cosine below which a hit is weak: that of 95% of the beginnings of documents, of five words, with other
+            documents. Few words are less like any document than two documents are, and with some models by far.
+        weak_neighbour: Cosine below which a neighbour is weak: the calibrated threshold, else that of nine in ten pairs
+            of documents.
     """
 
     count: int
@@ -63,6 +71,7 @@ class Overview:
     topics: Sequence[Topic]
     queries: Sequence[str]
     weak: float
+    weak_neighbour: float
 
 
 def look_over(index: Index, title: str | None = None) -> Overview:
@@ -82,7 +91,7 @@ def look_over(index: Index, title: str | None = None) -> Overview:
     own = drawn[title].to_pylist() if title else [None] * len(texts)
     titles = [title_of(value, text) for value, text in zip(own, texts, strict=True)]
     pairs = (vectors @ vectors.T)[np.triu_indices(len(vectors), 1)]
-    weak = float(np.quantile(pairs, _SURE)) if len(pairs) else -1.0
+    weak_neighbour = float(np.quantile(pairs, _SURE)) if len(pairs) else -1.0
     topics = []
     number = min(TOPICS, len(texts) // _SMALLEST)
     if number > 1:
@@ -97,5 +106,14 @@ def look_over(index: Index, title: str | None = None) -> Overview:
     found = [topic for _, topic in topics]
     queries = [topic.documents[0][1] for topic in found] or titles
     if index.calibration is not None:
-        weak = index.calibration.threshold
-    return Overview(len(ids), columns, title, found, list(dict.fromkeys(queries))[:QUERIES], weak)
+        weak_neighbour = index.calibration.threshold
+    weak = _unrelated(index.encoder, titles, vectors)
+    return Overview(len(ids), columns, title, found, list(dict.fromkeys(queries))[:QUERIES], weak, weak_neighbour)
+
+
+def _unrelated(encoder: Encoder, titles: Sequence[str], vectors: NDArray[np.float32]) -> float:
+    """Return a cosine that few beginnings of documents reach with other documents, or -1 for a single document."""
+    beginnings = [" ".join(title.split()[:_WORDS]) for title in titles[:_BEGINNINGS]]
+    cosines = np.stack([encoder.query(beginning) for beginning in beginnings]) @ vectors.T
+    others = cosines[~np.eye(*cosines.shape, dtype=bool)]
+    return float(np.quantile(others, _UNRELATED)) if others.size else -1.0

@@ -22,7 +22,7 @@ SHOWN = 600
 
 COSINE = "How near the meaning is, by the model: 1 for the same, about 0 for nothing in common. Models differ in scale."
 BM25 = "How many of the query's words are in the text, rare ones counting more. The scale depends on the query."
-WEAK = "No nearer to the query than many unrelated documents are to each other."
+WEAK = "No nearer than unrelated texts of this index often are."
 
 _VALUE = 120  # characters of a value of the metadata
 _SIGN = re.compile(r"[!-/:-@\[-`{-~]")
@@ -121,7 +121,7 @@ def hit_html(
         parts.append(f'<div class="label">shared words</div><p class="words">{highlighted(", ".join(words))}</p>')
     if wait:
         parts.append('<div class="label">reasons are on their way …</div>')
-    return f'<div class="simlte hit{" weak" if is_weak else ""}">{"".join(parts)}</div>'
+    return f'<div class="simlte hit">{"".join(parts)}</div>'
 
 
 def as_cell(value: Any) -> Any:

@@ -102,7 +102,7 @@ class Page:
             self.start()
         else:
             self.exports(state.hits)
-            self.hits(state.hits, "hit", "No document was found.", state.explained)
+            self.hits(state.hits, "hit", "No document was found.", state.explained, self.overview.weak)
 
     def form(self) -> bool:
         """Show the form; tell whether it was submitted."""
@@ -170,7 +170,7 @@ class Page:
         """Close the document."""
         self.state.trail = []
 
-    def hits(self, hits: Hits, key: str, otherwise: str, explained: dict[str, Hit]) -> None:
+    def hits(self, hits: Hits, key: str, otherwise: str, explained: dict[str, Hit], weak: float) -> None:
         """Show hits at once, and their reasons as they are found."""
         if not hits:
             st.html(f'<div class="simlte about">{otherwise}</div>')
@@ -184,15 +184,13 @@ class Page:
                 )  # fmt: skip
                 wait = self.state.why and hit.id not in explained
                 # Into an st.empty, a hit drawn again would vanish for a moment, and the page would lose its place.
-                place = st.html(
-                    hit_html(explained.get(hit.id, hit), rank, languages, self.overview.weak, self.show, wait)
-                )
+                place = st.html(hit_html(explained.get(hit.id, hit), rank, languages, weak, self.show, wait))
                 if wait:
                     places.append((place, rank, hit))
         for place, rank, hit in places:
             with self.turns:
                 explained[hit.id] = hits.explain(hit)
-            place.html(hit_html(explained[hit.id], rank, languages, self.overview.weak, self.show))
+            place.html(hit_html(explained[hit.id], rank, languages, weak, self.show))
 
     def title(self, metadata: Any, text: str) -> str:
         """Return the title of a document."""
@@ -234,7 +232,8 @@ class Page:
             st.html('<div class="simlte"><h2>Nearest neighbours</h2></div>')
             with st.spinner("Searching"), self.turns:
                 neighbours = self.index.link([document.id], top_k=int(self.state.top))
-            self.hits(neighbours, f"neighbour {len(trail)}", "There is no other document.", {})
+            weak = self.overview.weak_neighbour
+            self.hits(neighbours, f"neighbour {len(trail)}", "There is no other document.", {}, weak)
         except SimlteError as error:
             show_problem(str(error))
 

@@ -241,6 +241,13 @@ def test_many_browsers_at_once(served: tuple[subprocess.Popen[str], int], folder
     assert "Traceback" not in output
 
 
+EVERYTHING = ".simlte, .simlte *, .stButton p"
+BORDER = """(function of(element) {
+    const style = getComputedStyle(element);
+    return style.borderTopWidth === '0px' ? of(element.parentElement) : style.borderTopColor;
+})(document.querySelector("input[aria-label='Search']"))"""
+
+
 def test_in_a_browser(
     browser: Any, served: tuple[subprocess.Popen[str], int], outside: socket.socket, hostile: Document
 ) -> None:
@@ -257,6 +264,9 @@ def test_in_a_browser(
     assert page.text(".st-key-hit-1 button") == hostile.text
     assert page.run("new URLSearchParams(location.search).get('text')") == hostile.text
     assert page.run("document.querySelector('.cosine').title")
+    assert page.faint_texts(EVERYTHING) == []
+    color = page.run(BORDER).strip("rgba()").split(",")
+    assert int(color[2]) > int(color[0]), "a red border looks like an error"
 
     idle = "document.querySelector('.stApp').dataset.testScriptState === 'notRunning'"
     page.wait(idle)
@@ -294,6 +304,7 @@ def test_in_a_browser(
     page.wait("document.querySelectorAll('.hit').length === 3")
     assert page.text(".simlte.about") == "3 hits · year: 2003..2005 · kind: even"
     assert page.run("document.documentElement.scrollWidth") <= 390
+    assert page.faint_texts(EVERYTHING) == []
     ground = "getComputedStyle(document.querySelector('.stApp')).backgroundColor"
     assert sum(map(int, page.run(ground).strip("rgb()").split(","))) < 150
     top = page.run("document.querySelector('.hit').getBoundingClientRect().top")
