@@ -84,23 +84,39 @@
     renderer("marks").glyph.setv({ line_color: ink });
   }
 
-  // A name that would cover another is moved up or down; the largest topic's stay where they are.
+  // A name stands near the middle of its topic, inside the map, off other names, and where it covers the least share of
+  // any topic's points: on a small topic a name would hide it whole.
   function placeNames() {
     const isNarrow = byId("plot").clientWidth < 600; // two terms of a name would run out of the map
     const text = corpus.short_names.map((name) => (isNarrow ? name.split(", ")[0] : name));
     const pen = document.createElement("canvas").getContext("2d"), placed = [];
     pen.font = "bold 12px sans-serif";
-    const shift = corpus.places.map(([left, up], topic) => {
-      const half = pen.measureText(text[topic]).width / 2 + 5;
-      const across = view.frame.x_scale.compute(left), down = view.frame.y_scale.compute(up);
-      const isFree = (moved) => placed.every((other) =>
-        Math.abs(other.across - across) > other.half + half || Math.abs(other.down - down - moved) > 19);
-      const moved = [0, 20, -20, 40, -40, 60, -60].find(isFree) ?? 0;
-      placed.push({ across, down: down + moved, half });
-      return moved;
+    const { left, right, top, bottom } = view.frame.bbox, { x_scale, y_scale } = view.frame;
+    const counts = new Map(), drawn = [];
+    for (let row = 0; row < size; row += Math.ceil(size / 5000)) {
+      const topic = corpus.topics[row];
+      counts.set(topic, (counts.get(topic) ?? 0) + 1);
+      drawn.push({ across: x_scale.compute(x[row]), down: y_scale.compute(y[row]), topic });
+    }
+    const within = (value, low, high) => Math.max(low, Math.min(high, value));
+    const moves = corpus.places.map((place, topic) => {
+      const half = pen.measureText(text[topic]).width / 2 + 5, across = x_scale.compute(place[0]), down = y_scale.compute(place[1]);
+      let best = null;
+      for (const lower of [0, 20, -20, 40, -40, 60, -60]) for (const aside of [0, half, -half]) {
+        const name = { half, across: within(across + aside, left + half, right - half), down: within(down + lower, top + 10, bottom - 10) };
+        const covers = (point, wide, high) => Math.abs(point.across - name.across) <= wide && Math.abs(point.down - name.down) <= high;
+        if (placed.some((other) => covers(other, other.half + half, 19))) continue;
+        let cost = Math.hypot(name.across - across, name.down - down) / 1000;
+        for (const point of drawn) if (covers(point, half, 10)) cost += 1 / counts.get(point.topic);
+        if (!best || cost < best.cost) best = { ...name, cost };
+      }
+      best ??= { half, across, down };
+      placed.push(best);
+      return [best.across - across, best.down - down];
     });
     renderer("names").data_source.data = {
-      x: corpus.places.map((place) => place[0]), y: corpus.places.map((place) => place[1]), text, shift,
+      x: corpus.places.map((place) => place[0]), y: corpus.places.map((place) => place[1]), text,
+      aside: moves.map((move) => move[0]), lower: moves.map((move) => move[1]),
     };
   }
 

@@ -150,7 +150,7 @@ def map_figure(places: NDArray[np.float32]) -> dict[str, Any]:
     models = bokeh("bokeh.models")
     points = models.ColumnDataSource({"x": places[:, 0], "y": places[:, 1]})
     marks = models.ColumnDataSource({"x": [], "y": [], "size": []})
-    names = models.ColumnDataSource({"x": [], "y": [], "text": [], "shift": []})
+    names = models.ColumnDataSource({"x": [], "y": [], "text": [], "aside": [], "lower": []})
     figure = clear_figure(
         sizing_mode="stretch_both",
         output_backend="webgl",  # where the browser has none, bokeh draws on a canvas
@@ -170,7 +170,8 @@ def map_figure(places: NDArray[np.float32]) -> dict[str, Any]:
         name="names",
         text_font_size="12px",
         text_font_style="bold",
-        y_offset="shift",
+        x_offset="aside",
+        y_offset="lower",
         text_align="center",
         text_baseline="middle",
         background_fill_alpha=0.75,

@@ -38,6 +38,23 @@ class Page(BrowserPage):
     def texts(self, selector: str) -> list[str]:
         return [each.text for each in self.driver.find_elements("css selector", selector)]
 
+    def names(self) -> list[tuple[float, float, float]]:
+        """Return the middle of each name on the map and half of its width, in pixels."""
+        script = """
+            const view = Object.values(Bokeh.index)[0];
+            const names = view.model.renderers.find(one => one.name === 'names');
+            const { x, y, text, aside, lower } = names.data_source.data;
+            const pen = document.createElement('canvas').getContext('2d');
+            pen.font = 'bold 12px sans-serif';
+            return [...text].map((name, row) => [view.frame.x_scale.compute(x[row]) + aside[row],
+                view.frame.y_scale.compute(y[row]) + lower[row], pen.measureText(name).width / 2]);"""
+        return [tuple(each) for each in self.driver.execute_script(script)]
+
+    def frame(self) -> list[float]:
+        """Return the left, right, upper and lower end of the map, in pixels."""
+        box = "Object.values(Bokeh.index)[0].frame.bbox"
+        return list(self.run(f"(({{ left, right, top, bottom }}) => [left, right, top, bottom])({box})"))
+
     def pixels(self) -> int:
         """Count colours on the picture of the map: a blank one has hardly any."""
         from PIL import Image
@@ -60,6 +77,7 @@ def test_the_page_draws_and_asks_nobody_for_anything(page: Page, width: int, hei
     assert ground == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 23, 28)")
     assert page.pixels() > 50
     assert page.broken_words("td, th") == []
+    assert page.faint_texts("body, body *") == []
     assert len(page.texts("#legend li")) >= 3
     log = [entry for entry in page.driver.get_log("browser") if entry["source"] != "rendering"]  # a GPU that is missing
     assert [entry for entry in log if entry["level"] in ("SEVERE", "WARNING")] == []
@@ -184,9 +202,34 @@ def test_nothing_covers_anything_or_sticks_out(page: Page, explored: ExploreRepo
     odd.write_text(f'{before}<script id="data" type="application/octet-stream">{packed}<{after}', encoding="utf-8")
     page.url = odd.as_uri()
     page.show(390, 800, address="#document=3")
-    names = "Object.values(Bokeh.index)[0].model.renderers.find(one => one.name === 'names')"
-    assert sorted(page.run(f"[...{names}.data_source.data.shift]")) == [-20, 0, 20]
+    boxes, (left, right, top, bottom) = page.names(), page.frame()
+    assert len(boxes) == 3
+    for place, (across, down, half) in enumerate(boxes):
+        assert left <= across - half
+        assert across + half <= right
+        assert top <= down <= bottom
+        assert all(abs(across - x) >= half + other or abs(down - y) >= 19 for x, y, other in boxes[:place])
     assert page.run("panel.scrollWidth <= panel.clientWidth")
+
+
+def test_names_hide_no_topic(page: Page, explored: ExploreReport) -> None:
+    """Each name is near its topic, and most points of every topic are seen beside all names."""
+    page.show(1280, 900)
+    places = page.run(
+        """(() => { const { frame, model } = Object.values(Bokeh.index)[0];
+        const { x, y } = model.renderers[0].data_source.data;
+        return [...x].map((value, row) => [frame.x_scale.compute(value), frame.y_scale.compute(y[row])]); })()"""
+    )
+    topics = pq.read_table(explored.table)["topic"].to_pylist()
+    hidden = {
+        row
+        for row, (across, down) in enumerate(places)
+        for x, y, half in page.names()
+        if abs(across - x) < half and abs(down - y) < 8
+    }
+    for topic in set(topics):
+        own = [row for row, each in enumerate(topics) if each == topic]
+        assert len(hidden.intersection(own)) <= len(own) / 2
 
 
 def test_hostile_documents_are_shown_as_text(page: Page, corpus: list[Document]) -> None:
