@@ -115,5 +115,5 @@ def _unrelated(encoder: Encoder, titles: Sequence[str], vectors: NDArray[np.floa
     """Return a cosine that few beginnings of documents reach with other documents, or -1 for a single document."""
     beginnings = [" ".join(title.split()[:_WORDS]) for title in titles[:_BEGINNINGS]]
     cosines = np.stack([encoder.query(beginning) for beginning in beginnings]) @ vectors.T
-    others = cosines[~np.eye(*cosines.shape, dtype=bool)]
+    others = cosines[np.eye(*cosines.shape) == 0]
     return float(np.quantile(others, _UNRELATED)) if others.size else -1.0
