@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
+
+
+ODT = "urn:oasis:names:tc:opendocument:xmlns"
 
 
 def texts(source: Any, **settings: Any) -> list[str]:
@@ -74,3 +78,35 @@ def write_docx(path: Path, paragraphs: list[str]) -> Path:
         document.add_paragraph(paragraph)
     document.save(str(path))
     return path
+
+
+def write_zip(path: Path, parts: dict[str, str]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return path
+
+
+def write_odt(path: Path, body: str, manifest: str = "") -> Path:
+    """Write an OpenDocument text with so much XML for its text."""
+    spaces = " ".join(f'xmlns:{each}="{ODT}:{each}:1.0"' for each in ("office", "text", "table", "manifest"))
+    content = f"<office:document-content {spaces}><office:body>{body}</office:body></office:document-content>"
+    manifest = f"<manifest:manifest {spaces}>{manifest}</manifest:manifest>"
+    return write_zip(path, {"content.xml": content, "META-INF/manifest.xml": manifest})
+
+
+def write_epub(path: Path, pages: dict[str, str], metadata: str = "", **parts: str) -> Path:
+    """Write a book with so many pages, in that order, and other parts by their names in ``META-INF``."""
+    items = "".join(
+        f'<item id="{name}" href="text/{name}" media-type="application/xhtml+xml" properties="{name[:3]}"/>'
+        for name in pages
+    )
+    spine = "".join(f'<itemref idref="{name}"/>' for name in pages)
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/">'
+        f"<metadata>{metadata}</metadata><manifest>{items}</manifest><spine>{spine}</spine></package>"
+    )
+    container = '<container xmlns="c"><rootfiles><rootfile full-path="book/a.opf"/></rootfiles></container>'
+    texts = {f"book/text/{name}": text for name, text in pages.items()}
+    others = {f"META-INF/{name}.xml": text for name, text in parts.items()}
+    return write_zip(path, {"META-INF/container.xml": container, "book/a.opf": package, **others, **texts})

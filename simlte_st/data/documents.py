@@ -60,10 +60,11 @@ def read_documents(
             list, a generator, a column of the former), of mappings, or of :class:`Document`, which keep their id, label
             and split, whatever columns are named; a list of paths and ``hub:`` names, which are read one after the
             other. A reader that this function made is returned as it is.
-            :data:`simlte_st.data.formats.FORMATS` lists the files that can be read: text, e-mails, HTML, PDF and DOCX
-            hold a document each (a Maildir is a folder of e-mails); JSON (an array of objects or of strings, or JSON
-            lines), CSV, TSV and mailboxes, also compressed by gzip or Zstandard, and parquet are tables. HTML, PDF and
-            DOCX need the extra ``documents``; in a folder, they are skipped and counted without it.
+            :data:`simlte_st.data.formats.FORMATS` lists the files that can be read: text, Markdown, subtitles, e-mails,
+            HTML, PDF, DOCX, ODT, RTF and EPUB hold a document each (a Maildir is a folder of e-mails); JSON (an array
+            of objects or of strings, or JSON lines), CSV, TSV and mailboxes, also compressed by gzip or Zstandard, and
+            parquet are tables. Those from HTML to EPUB need the extra ``documents``; in a folder, they are skipped and
+            counted without it.
         config: How to read.
         **overrides: Settings of :class:`~simlte_st.data.config.SourceConfig`, in place of those of ``config``.
             Without ``text_column``, the text is in a column called text; else in the first of content, body, document,
@@ -83,7 +84,7 @@ def read_documents(
         DataError: The source does not exist or is of no known form, there is no such encoding, or of a list that
             seems to be one of paths some do not exist. Iterating raises it too, for missing columns and for broken
             files, and ``EmptyCorpusError`` if nothing is usable.
-        MissingExtraError: The source is an HTML, PDF or DOCX file, and the extra ``documents`` is not installed.
+        MissingExtraError: The source is a file that needs the extra ``documents``, which is not installed.
         ConfigurationError: A setting is out of its range, or a reader is given with a limit or columns.
     """
     settings = SourceConfig.make(None, {**(config.values() if config else {}), **overrides})

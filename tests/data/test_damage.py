@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from odd_texts import texts
-from reading_support import packed, page, write_docx, write_pdf
+from reading_support import packed, page, write_docx, write_epub, write_odt, write_pdf
 
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import DataError
@@ -21,7 +22,7 @@ from simlte_st.errors import DataError
 SUFFIXES = (
     ".txt", ".md", ".jsonl", ".csv", ".tsv", ".parquet", ".jsonl.gz", ".csv.gz", ".tsv.gz", ".jsonl.zst", ".csv.zst"
 )  # fmt: skip
-FORMATTED = (".eml", ".mbox", ".html", ".pdf", ".docx")
+FORMATTED = (".eml", ".mbox", ".srt", ".html", ".pdf", ".docx", ".odt", ".rtf", ".epub")
 # What parsers look for: quotes, ends, marks of encodings, escapes, heads of compressed files.
 ODD_BYTES = [
     b"\0", b'"', b"\n", b"\r", b"\xff\xfe", b"\xef\xbb\xbf", b"\xff\xfe\0\0", b"\\ud800", b"{", b"]", b"PAR1",
@@ -50,6 +51,16 @@ def write(path: Path, rows: list[str]) -> bytes:
         path.write_bytes(page("<p>".join(rows)).encode())
     elif path.suffix == ".pdf":
         write_pdf(path, *([plain(row)] for row in rows))
+    elif path.suffix == ".srt":
+        path.write_bytes("".join(f"1\n00:00:01,0 --> 00:00:02,0\n{row}\n\n" for row in rows).encode())
+    elif path.suffix == ".odt":
+        write_odt(
+            path, f"<office:text>{''.join(f'<text:p>{escape(plain(row))}</text:p>' for row in rows)}</office:text>"
+        )
+    elif path.suffix == ".rtf":
+        path.write_bytes(f"{{\\rtf1\\ansi {' '.join(map(plain, rows))}}}".encode())
+    elif path.suffix == ".epub":
+        write_epub(path, {f"{number}.xhtml": page(row) for number, row in enumerate(rows)})
     elif path.suffix == ".docx":
         write_docx(path, [plain(row) for row in rows])
     else:

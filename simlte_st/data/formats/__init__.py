@@ -5,21 +5,40 @@ from __future__ import annotations
 from pathlib import Path
 
 from simlte_st.data.config import SourceConfig
-from simlte_st.data.formats import csv, docx, html, json, mail, parquet, pdf, text
+from simlte_st.data.formats import (
+    csv,
+    docx,
+    epub,
+    html,
+    json,
+    mail,
+    markdown,
+    odt,
+    parquet,
+    pdf,
+    rtf,
+    subtitles,
+    text,
+)
 from simlte_st.data.formats.base import Format, TableFormat, TextFormat
 from simlte_st.data.tables import Table
 from simlte_st.data.text_files import COMPRESSED
 from simlte_st.errors import DataError
 
-PLAIN_TEXT = TextFormat((".txt", ".md"), text.read)
+PLAIN_TEXT = TextFormat((".txt",), text.read)
 MAIL = TextFormat((".eml",), mail.read)
 
 FORMATS: tuple[Format, ...] = (
     PLAIN_TEXT,
+    TextFormat((".md", ".markdown"), markdown.read),
+    TextFormat((".srt", ".vtt"), subtitles.read),
     MAIL,
-    TextFormat((".html", ".htm", ".xhtml"), html.read, library="selectolax"),
-    TextFormat((".pdf",), pdf.read, library="pypdf"),
-    TextFormat((".docx", ".docm", ".dotx", ".dotm"), docx.read, library="lxml"),
+    TextFormat((".html", ".htm", ".xhtml"), html.read, libraries=("selectolax", "webencodings")),
+    TextFormat((".pdf",), pdf.read, libraries=("pypdf",)),
+    TextFormat((".docx", ".docm", ".dotx", ".dotm"), docx.read, libraries=("lxml",)),
+    TextFormat((".odt", ".ott"), odt.read, libraries=("lxml",)),
+    TextFormat((".rtf",), rtf.read, libraries=("striprtf",)),
+    TextFormat((".epub",), epub.read, libraries=("lxml", "selectolax", "webencodings")),
     TableFormat((".jsonl", ".ndjson"), json.open_lines),
     TableFormat((".json",), json.open_table),
     TableFormat((".csv",), csv.open_csv),

@@ -44,13 +44,13 @@ class TextFormat:
 
     suffixes: tuple[str, ...]  # in lower case
     read: Callable[[Path, SourceConfig], FileText]
-    library: str | None = None  # a module that the extra ``documents`` installs
+    libraries: tuple[str, ...] = ()  # modules that the extra ``documents`` installs
     packable: ClassVar[bool] = False
 
     def check_library(self) -> None:
-        """Raise :class:`MissingExtraError` if the library is not installed."""
-        if self.library is not None:
-            check_installed(self.library, EXTRA, f"reading {self.suffixes[0]} files")
+        """Raise :class:`MissingExtraError` if a library is not installed."""
+        for library in self.libraries:
+            check_installed(library, EXTRA, f"reading {self.suffixes[0]} files")
 
     def row(self, path: Path, name: str, config: SourceConfig) -> Row | Skip:
         """Read a file as a row, or return why it gives none."""

@@ -9,16 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from simlte_st.data.config import SourceConfig
-from simlte_st.data.formats.base import DAMAGED, ENCRYPTED, FileText, tidy_lines
+from simlte_st.data.formats.base import DAMAGED, FileText, tidy_lines
+from simlte_st.data.formats.zipped import open_zip, tree_of
 from simlte_st.data.text_files import BadTextError
 
-UNPACKS = "unpacking to far more than text does"
 HEADERS = "headers and footers"
 
-_LARGE = 20_000_000  # bytes; smaller files are unpacked whatever their compression; the tree takes 30 times as much
-_MOST_PACKED = 100  # times smaller than the unpacked file
-
-_COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # around an encrypted document
 _MATH = {  # by the namespace of text, which differs in strict files
     "http://schemas.openxmlformats.org/wordprocessingml/2006/main": "http://schemas.openxmlformats.org/officeDocument/2006/math",
     "http://purl.oclc.org/ooxml/wordprocessingml/main": "http://purl.oclc.org/ooxml/officeDocument/math",
@@ -37,25 +33,13 @@ def read(path: Path, config: SourceConfig) -> FileText:
     Tables, text boxes, fields and formulas are read. Hidden text, placeholders of empty fields, readings beside East
     Asian words (ruby) and comments are not; nor are headers and footers, which are reported.
     """
-    with path.open("rb") as stream:
-        if stream.read(8) == _COMPOUND_FILE:
-            raise BadTextError(ENCRYPTED, "it needs a password, or is an old .doc file")
-        with zipfile.ZipFile(stream) as archive:
-            _check_unpacked(archive, path.stat().st_size, config.max_characters)
-            return _final_text(archive)
-
-
-def _check_unpacked(archive: zipfile.ZipFile, size: int, max_characters: int) -> None:
-    """Raise for a file that unpacks to far more than text does, as its parts are held in memory."""
-    # No more of a part is read than its size in the archive's directory.
-    unpacked = sum(part.file_size for part in archive.infolist())
-    if unpacked > min(size + 4 * max_characters + (1 << 20), max(_LARGE, _MOST_PACKED * size)):
-        raise BadTextError(UNPACKS, f"to {unpacked:,} bytes from {size:,}")
+    with open_zip(path, config) as archive:
+        return _final_text(archive)
 
 
 def _final_text(archive: zipfile.ZipFile) -> FileText:
     main = next((name for kind, name in _related(archive, "") if kind == "officeDocument"), "word/document.xml")
-    root = _tree(archive, main)
+    root = tree_of(archive, main)
     namespace = root.tag.rpartition("}")[0].lstrip("{")
     if namespace not in _MATH or not root.tag.endswith("}document"):
         raise BadTextError(DAMAGED, f"not a Word document: it holds a {root.tag.rpartition('}')[2]}")
@@ -63,26 +47,21 @@ def _final_text(archive: zipfile.ZipFile) -> FileText:
     for kind, name in _related(archive, main):
         related.setdefault(kind, []).append(name)
     styles = [name for name in related.get("styles", ()) if b"vanish" in archive.read(name)]
-    words = _Words(namespace, _tree(archive, styles[0]) if styles else None)
+    words = _Words(namespace, tree_of(archive, styles[0]) if styles else None)
     parts = list(words.parts(root))
     for kind in ("footnote", "endnote"):
-        notes = [note for name in related.get(f"{kind}s", ()) for note in _tree(archive, name)]
+        notes = [note for name in related.get(f"{kind}s", ()) for note in tree_of(archive, name)]
         by_id = {note.get(f"{words.w}id"): note for note in notes if note.get(f"{words.w}type") in (None, "normal")}
         for reference in root.iter(f"{words.w}{kind}Reference"):
             note = by_id.pop(reference.get(f"{words.w}id"), None)
             parts += words.parts(note) if note is not None else ()
     margins = [
-        tidy_lines(words.parts(_tree(archive, name))) for kind in ("header", "footer") for name in related.get(kind, ())
+        tidy_lines(words.parts(tree_of(archive, name)))
+        for kind in ("header", "footer")
+        for name in related.get(kind, ())
     ]
     shown = " | ".join(filter(None, margins))
     return FileText(tidy_lines(parts), ((HEADERS, shown),) if shown else ())
-
-
-def _tree(archive: zipfile.ZipFile, name: str) -> Any:
-    from lxml import etree
-
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
-    return etree.fromstring(archive.read(name), parser)
 
 
 def _related(archive: zipfile.ZipFile, part: str) -> Iterator[tuple[str, str]]:
@@ -91,7 +70,7 @@ def _related(archive: zipfile.ZipFile, part: str) -> Iterator[tuple[str, str]]:
     place = posixpath.join(folder, "_rels", f"{name}.rels")
     if place not in archive.namelist():
         return
-    for relation in _tree(archive, place):
+    for relation in tree_of(archive, place):
         target = posixpath.normpath(posixpath.join("/", folder, relation.get("Target", ""))).lstrip("/")
         if relation.get("TargetMode") != "External" and target in archive.namelist():
             yield relation.get("Type", "").rpartition("/")[2], target

@@ -50,8 +50,12 @@ def read(path: Path, config: SourceConfig) -> FileText:
     # Markup may be most of a page; the bound is the one for a line of JSON.
     if (size := path.stat().st_size) > 12 * config.max_characters + (1 << 20):
         raise BadTextError(TOO_LONG, f"{size:,} bytes")
-    text = _decode(path.read_bytes(), config.encoding)
-    return FileText(html_text(text, xml=path.suffix.lower() == ".xhtml"))
+    return FileText(page_text(path.read_bytes(), config.encoding, xml=path.suffix.lower() == ".xhtml"))
+
+
+def page_text(data: bytes, encoding: str, xml: bool = False) -> str:
+    """Return what a browser shows of a page; the encoding is for one that declares none."""
+    return html_text(_decode(data, encoding), xml)
 
 
 def html_text(text: str, xml: bool = False) -> str:

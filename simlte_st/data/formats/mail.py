@@ -22,7 +22,7 @@ from simlte_st.data.formats.html import html_text
 from simlte_st.data.tables import RawRow, Skip, Table
 from simlte_st.data.text_files import TOO_LONG, BadTextError, check_encoding, decode_text, open_bytes
 from simlte_st.errors import DataError
-from simlte_st.extras import require
+from simlte_st.extras import check_installed
 from simlte_st.files import valid_unicode
 
 ATTACHMENTS = "attachments"
@@ -184,7 +184,7 @@ def _text_of(part: Message, config: SourceConfig, attachments: list[str]) -> str
     text = _decoded(part, config)
     if kind == "text/plain":
         return text.strip()
-    require("selectolax", EXTRA, "reading HTML in e-mails")
+    check_installed("selectolax", EXTRA, "reading HTML in e-mails")
     return html_text(text)
 
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from reading_support import page, write_docx, write_pdf
+from reading_support import page, texts, write_docx, write_epub, write_odt, write_pdf
 
 from simlte_st.cli.sources import SOURCE_HELP
 from simlte_st.data.config import SourceConfig
@@ -68,11 +68,15 @@ def test_without_the_extra_they_are_counted_or_an_error(tmp_path: Path, monkeypa
     write_docx(tmp_path / "b.docx", ["Two."])
     (tmp_path / "c.html").write_text(page("Three."))
     (tmp_path / "d.txt").write_text("Four.")
-    for name in ("lxml", "pypdf", "selectolax"):
+    write_odt(tmp_path / "e.odt", "<office:text><text:p>Five.</text:p></office:text>")
+    write_epub(tmp_path / "f.epub", {"1": "Six."})
+    (tmp_path / "g.rtf").write_text("{\\rtf1 Seven.}")
+    assert len(texts(tmp_path)) == 7
+    for name in ("lxml", "pypdf", "selectolax", "striprtf"):
         monkeypatch.setitem(sys.modules, name, None)
     reader = read_documents(tmp_path)
     assert [document.text for document in reader] == ["Four."]
-    assert reader.report.skipped == {f"not readable without the extra documents: {install_command('documents')}": 3}
-    for name in ("a.pdf", "b.docx", "c.html"):
+    assert reader.report.skipped == {f"not readable without the extra documents: {install_command('documents')}": 6}
+    for name in ("a.pdf", "b.docx", "c.html", "e.odt", "f.epub", "g.rtf"):
         with pytest.raises(MissingExtraError, match=r"\[documents\]"):
             read_documents(tmp_path / name)
