@@ -7,7 +7,8 @@ is, and reports any other error as a bug.
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
@@ -63,8 +64,8 @@ class TrainingDiverged(SimlteError, ArithmeticError):
         self.documents = list(documents)
 
 
-class TrainingInterrupted(KeyboardInterrupt):
-    """A signal stopped a training run, which wrote a checkpoint; the message says how to resume.
+class Interrupted(KeyboardInterrupt):
+    """A signal stopped long work; the message says what is kept, and how to go on.
 
     A ``KeyboardInterrupt``, so that a script that does not catch it stops as usual.
 
@@ -75,6 +76,20 @@ class TrainingInterrupted(KeyboardInterrupt):
     def __init__(self, message: str, number: signal.Signals = signal.SIGINT) -> None:
         super().__init__(message)
         self.number = number
+
+
+class TrainingInterrupted(Interrupted):
+    """A signal stopped a training run, which wrote a checkpoint; the message says how to resume."""
+
+
+@contextmanager
+def keeping(kept: Callable[[], str]) -> Iterator[None]:
+    """Say what is kept where a signal stops the block, which :class:`Interrupted` then tells."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        number = error.number if isinstance(error, Interrupted) else signal.SIGINT
+        raise Interrupted(f"Stopped. {kept()}", number) from error
 
 
 class ProcessLostError(SimlteError, RuntimeError):

@@ -11,7 +11,7 @@ import simlte_st.training.config
 
 class AddOverrides(TypedDict, total=False):
     device: str | collections.abc.Sequence[str] | None
-    engine: typing.Literal['local', 'ray']
+    engine: typing.Literal["local", "ray"]
     actors: int | None
     address: str | None
     language: str | None
@@ -39,7 +39,7 @@ class ConvertOverrides(TypedDict, total=False):
     overwrite: bool
     max_length: int | None
     backbone: str | None
-    pooling: typing.Literal['keep', 'cls', 'mean']
+    pooling: typing.Literal["keep", "cls", "mean"]
 
 class DedupeOverrides(TypedDict, total=False):
     progress: bool
@@ -55,7 +55,7 @@ class EncodeOverrides(TypedDict, total=False):
     overwrite: bool
     resume: bool
     device: str | collections.abc.Sequence[str] | None
-    engine: typing.Literal['local', 'ray']
+    engine: typing.Literal["local", "ray"]
     actors: int | None
     address: str | None
     batch_size: int
@@ -64,7 +64,7 @@ class EncodeOverrides(TypedDict, total=False):
 
 class EngineOverrides(TypedDict, total=False):
     device: str | collections.abc.Sequence[str] | None
-    engine: typing.Literal['local', 'ray']
+    engine: typing.Literal["local", "ray"]
     actors: int | None
     address: str | None
 
@@ -73,7 +73,7 @@ class EvaluateOverrides(TypedDict, total=False):
     seed: int
     shots: int
     draws: int
-    head: typing.Literal['mlp', 'logistic']
+    head: typing.Literal["mlp", "logistic"]
     max_seq_length: int | None
     segmenter: str | simlte_st.data.segmenters.Segmenter
     batch_size: int
@@ -101,7 +101,7 @@ class LinkOverrides(TypedDict, total=False):
     top_k: int | None
     threshold: float | None
     where: str | None
-    mode: typing.Literal['hybrid', 'dense', 'text']
+    mode: typing.Literal["hybrid", "dense", "text"]
     rerank: typing.Any
     explain: bool
 
@@ -109,7 +109,7 @@ class LinkEachOverrides(TypedDict, total=False):
     top_k: int | None
     threshold: float | None
     where: str | None
-    mode: typing.Literal['hybrid', 'dense', 'text']
+    mode: typing.Literal["hybrid", "dense", "text"]
     rerank: typing.Any
 
 class LsaOverrides(TypedDict, total=False):
@@ -142,14 +142,14 @@ class PresetOverrides(TypedDict, total=False):
     symmetric: bool
     mlm_weight: float
     mlm_probability: float
-    mlm_input: typing.Literal['separate', 'shared']
+    mlm_input: typing.Literal["separate", "shared"]
     mlm_share: float
     mini_batch_num_tokens: int | None
-    pooling: typing.Literal['cls', 'mean', 'keep']
+    pooling: typing.Literal["cls", "mean", "keep"]
     dropout: float | None
     attention_dropout: float | None
     max_view_length: int | None
-    max_length: int | typing.Literal['base'] | None
+    max_length: int | typing.Literal["base"] | None
     backbone: str | None
 
 class ProgressOverrides(TypedDict, total=False):
@@ -185,7 +185,7 @@ class SearchOverrides(TypedDict, total=False):
     top_k: int | None
     threshold: float | None
     where: str | None
-    mode: typing.Literal['hybrid', 'dense', 'text']
+    mode: typing.Literal["hybrid", "dense", "text"]
     rerank: typing.Any
     explain: bool
 
@@ -230,7 +230,7 @@ class TrainOverrides(TypedDict, total=False):
     segmenter: str | simlte_st.data.segmenters.Segmenter
     max_steps: int | None
     lsa: int | None
-    keep: typing.Literal['verdict', 'trained']
+    keep: typing.Literal["verdict", "trained"]
     text_column: str | None
     id_column: str | None
     encoding: str
@@ -261,14 +261,14 @@ class TrainOverrides(TypedDict, total=False):
     symmetric: bool | None
     mlm_weight: float | None
     mlm_probability: float | None
-    mlm_input: typing.Literal['separate', 'shared'] | None
+    mlm_input: typing.Literal["separate", "shared"] | None
     mlm_share: float | None
     mini_batch_num_tokens: int | None
-    pooling: typing.Literal['cls', 'mean', 'keep'] | None
+    pooling: typing.Literal["cls", "mean", "keep"] | None
     dropout: float | None
     attention_dropout: float | None
     max_view_length: int | None
-    max_length: int | typing.Literal['base'] | None
+    max_length: int | typing.Literal["base"] | None
     backbone: str | None
 
 class TrainingOverrides(TypedDict, total=False):
@@ -280,4 +280,4 @@ class TrainingOverrides(TypedDict, total=False):
     segmenter: str | simlte_st.data.segmenters.Segmenter
     max_steps: int | None
     lsa: int | None
-    keep: typing.Literal['verdict', 'trained']
+    keep: typing.Literal["verdict", "trained"]

@@ -1,24 +1,60 @@
-"""Progress bars with a name and, if known, a total; log lines are printed above them."""
+"""Progress bars with a name and, if known, a total; log lines are printed above them.
+
+Without a terminal, as in a log file, a bar is a line every half minute. Texts that go through a model have a bar in
+tokens: :class:`simlte_st.models.pace.TokenBar`.
+"""
 
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from operator import length_hint
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
+from tqdm.asyncio import tqdm_asyncio
 from tqdm.auto import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 T = TypeVar("T")
 
+FIRST_LINE, LINES = 10.0, 30.0
+"""Seconds until the first line of a bar without a terminal, and between lines."""
+
 
 def progress_bar(
-    name: str, total: int | None = None, *, unit: str = "doc", initial: int = 0, shown: bool = True
+    name: str, total: int | None = None, *, unit: str = "doc", initial: int = 0, shown: bool = True, **options: Any
 ) -> Any:
-    """Return a tqdm bar; close it, or use it as a context manager."""
-    return tqdm(desc=name, total=total, unit=unit, initial=initial, disable=not shown)
+    """Return a tqdm bar with other options of tqdm; close it, or use it as a context manager."""
+    options |= {"desc": name, "total": total, "unit": unit, "initial": initial, "disable": not shown}
+    is_notebook = tqdm is not tqdm_asyncio
+    if is_notebook or not shown or sys.stderr.isatty():
+        return tqdm(**options)
+    # With a number of updates per line, tqdm would wait for so many before it looks at the clock.
+    options |= {"file": _Lines(sys.stderr), "ncols": 0, "miniters": 1, "mininterval": LINES, "smoothing": 0}
+    bar = tqdm(**options, delay=-LINES)  # which allows for what follows: the first line comes sooner
+    bar.last_print_t -= LINES - FIRST_LINE
+    return bar
+
+
+class _Lines:
+    """A stream that makes a line of each state of a bar that has begun."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream, self._last = stream, ""
+
+    def write(self, text: str) -> int:
+        """Write the state unless it is empty, the beginning, or what was written last."""
+        state = text.replace("\x1b[A", "").strip("\r\n ")  # which moves from one bar to another
+        if state and self._last not in ("", state):
+            self._stream.write(f"{state}\n")
+        self._last = state or self._last
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is buffered."""
+        self._stream.flush()
 
 
 def with_progress_bar(
@@ -36,23 +72,17 @@ def complete(bar: Any) -> None:
     """Mark a bar as complete, even if fewer items came than its total (documents may be skipped)."""
     if bar.total is not None and not bar.disable:
         bar.total = bar.n
-        bar.refresh()
-
-
-@contextmanager
-def counting_texts(model: Any, bar: Any) -> Iterator[None]:
-    """Advance a bar by the texts of each batch that a model encodes (sentence-transformers' own counts batches)."""
-
-    def count(module: Any, inputs: Any, output: dict[str, Any]) -> None:  # a returned value would replace the output
-        bar.update(len(output["sentence_embedding"]))
-
-    hook = model[-1].register_forward_hook(count)
-    try:
-        yield
-    finally:
-        hook.remove()
 
 
 def logs_above_bars() -> AbstractContextManager[None]:
     """Print log lines above a bar instead of into it, if logging is set up (tqdm would set it up otherwise)."""
     return logging_redirect_tqdm() if logging.root.handlers else nullcontext()
+
+
+def spell_seconds(seconds: float) -> str:
+    """Return a time in seconds, minutes or hours."""
+    if seconds < 200:
+        return f"{seconds:.0f} s"
+    if seconds < 200 * 60:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.1f} hours"

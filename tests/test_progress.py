@@ -1,29 +1,27 @@
 from __future__ import annotations
 
+import io
 import logging
-import re
 import sys
 from collections.abc import Iterator
 
 import pytest
-from sentence_transformers import SentenceTransformer
 
-from simlte_st.evaluation.comparison import compare_halves
-from simlte_st.progress import complete, counting_texts, logs_above_bars, progress_bar, with_progress_bar
+from simlte_st.progress import complete, logs_above_bars, progress_bar, spell_seconds, with_progress_bar
 
 
 def test_a_bar_has_a_name_and_the_total_of_its_items(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(with_progress_bar([1, 2, 3], "Counting")) == [1, 2, 3]
-    last = capsys.readouterr().err.rstrip("\n").split("\r")[-1]
-    assert last.startswith("Counting: 100%")
-    assert "3/3" in last
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("Counting: 100%")
+    assert "3/3" in line
     assert list(with_progress_bar([1, 2], "Counting", shown=False)) == [1, 2]
     assert capsys.readouterr().err == ""
 
 
 def test_a_total_that_was_too_high_is_put_right_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     list(with_progress_bar(iter("ab"), "Reading", 5))
-    assert "2/2" in capsys.readouterr().err.rstrip("\n").split("\r")[-1]
+    assert "2/2" in capsys.readouterr().err.splitlines()[-1]
     with progress_bar("Reading", shown=True) as bar:
         bar.update(3)
         complete(bar)
@@ -42,24 +40,53 @@ def test_an_error_closes_the_bar_once(capsys: pytest.CaptureFixture[str]) -> Non
     assert "1/2" in text, "not said to be complete"
 
 
-def test_texts_are_counted_while_a_model_encodes(model: SentenceTransformer, documents: list[str]) -> None:
-    with progress_bar("Encoding", len(documents), shown=True) as bar:
-        with counting_texts(model, bar):
-            with_bar = model.encode(documents, batch_size=10)
-        assert bar.n == len(documents)
-        without = model.encode(documents, batch_size=10)
-        assert bar.n == len(documents)
-    assert (with_bar == without).all()
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
-def test_what_is_encoded_is_named(
-    model: SentenceTransformer, documents: list[str], capsys: pytest.CaptureFixture[str]
+def test_without_a_terminal_there_is_a_line_every_half_minute(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compare_halves({"models/tiny": model}, documents[:6], progress=True)
-    text = capsys.readouterr().err
-    assert re.search(r"\(tiny\): 100%", text)
-    assert "12/12" in text
-    assert "Batches" not in text
+    now = 1000.0
+    monkeypatch.setattr("tqdm.std.time", lambda: now)
+    with progress_bar("Indexing", 60) as bar:
+        for _ in range(60):
+            now += 4
+            bar.update(1)
+    lines = capsys.readouterr().err.splitlines()
+    assert all(line.startswith("Indexing:") for line in lines), "no carriage returns, and nothing of other bars"
+    assert lines[-1].startswith("Indexing: 100%")
+    assert "3/60 [00:12<03:48" in lines[0], "the first one within a few seconds"
+    assert "11/60 [00:44<" in lines[1]
+    assert len(lines) == 9, "in 240 seconds"
+
+
+def test_a_bar_within_another_leaves_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_bar("Outer", 1) as outer:
+        list(with_progress_bar([1, 2], "Inner"))
+        outer.update(1)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["Inner", "Outer"]
+
+
+def test_a_terminal_has_one_line_that_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with progress_bar("Reading", 2, mininterval=0) as bar:
+        bar.update(1)
+        bar.update(1)
+    assert terminal.getvalue().count("\n") == 1
+    assert terminal.getvalue().count("\r") >= 3
+
+
+def test_seconds_are_spelled() -> None:
+    assert [spell_seconds(one) for one in (29.4, 240, 3422, 86_000)] == [
+        "29 s",
+        "4 minutes",
+        "57 minutes",
+        "23.9 hours",
+    ]
 
 
 def test_log_lines_stand_above_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

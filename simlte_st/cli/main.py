@@ -7,8 +7,11 @@ import contextlib
 import importlib
 import logging
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import TextIO, cast
 
 from simlte_st import __version__
@@ -16,7 +19,7 @@ from simlte_st.cli.messages import OptionFormatter, note
 from simlte_st.cli.parser import CommandParser, utf8_words
 from simlte_st.cli.terminal import PrintableStream
 from simlte_st.distributed import launched, shows
-from simlte_st.errors import SimlteError, TrainingInterrupted
+from simlte_st.errors import Interrupted, SimlteError
 
 COMMANDS = (
     "train", "encode", "index", "search", "link", "serve", "explore", "compare", "evaluate", "dedupe", "convert",
@@ -72,13 +75,11 @@ def _run(arguments: argparse.Namespace) -> int:
     if not arguments.verbose and getattr(arguments, "mode", None) != "text":
         _quiet_libraries()
     try:
-        return int(arguments.run(arguments))
+        with _terminated_as_interrupted():
+            return int(arguments.run(arguments))
     except KeyboardInterrupt as error:
-        if not isinstance(error, TrainingInterrupted):
-            _tell(error, "simlte: stopped.", arguments)
-            return INTERRUPTED
-        _tell(error, str(error), arguments)
-        return 128 + error.number
+        _tell(error, str(error) or "simlte: stopped.", arguments)
+        return 128 + error.number if isinstance(error, Interrupted) else INTERRUPTED
     except BrokenPipeError:
         # The reader of our output, such as head, has closed it. Python would raise once more when it flushes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -88,6 +89,27 @@ def _run(arguments: argparse.Namespace) -> int:
             raise
         _tell(error, f"simlte: {_message(error)}", arguments)
         return 1
+
+
+@contextlib.contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Have SIGTERM, which ``kill`` and schedulers send, stop a command as Ctrl-C does: it says what is kept."""
+    process = os.getpid()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if os.getpid() != process:  # a child that inherited the handler
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        raise Interrupted("simlte: stopped.", signal.Signals(number))
+
+    if threading.current_thread() is not threading.main_thread() or launched()[1] > 1:
+        yield  # of several processes, the launcher may end this one because another has failed
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _tell(error: BaseException, text: str, arguments: argparse.Namespace) -> None:

@@ -18,10 +18,10 @@ from sentence_transformers.sentence_transformer.evaluation import BaseEvaluator
 from simlte_st.compat import document_prompt, readable_tokens
 from simlte_st.config import check_count
 from simlte_st.models.loading import check_room
+from simlte_st.models.pace import reading
 from simlte_st.models.passes import TextReader
 from simlte_st.models.routes import side_of
 from simlte_st.models.static import is_static
-from simlte_st.progress import counting_texts, progress_bar
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -65,8 +65,7 @@ def encode_texts(
     model = side_of(model, "document")
     with (
         reading_at_most(model, max_seq_length),
-        progress_bar(bar_name, len(texts), unit="text", shown=show_progress_bar) as bar,
-        counting_texts(model, bar),
+        reading(model, bar_name, texts, shown=show_progress_bar),
     ):
         if type(model) is sentence_transformers.SentenceTransformer:  # others have an encode of their own
             reader = TextReader(model, batch_size, texts)

@@ -25,8 +25,9 @@ from simlte_st.exploration.config import ExploreConfig
 from simlte_st.exploration.redundancy import measure_redundancy
 from simlte_st.exploration.tagging import SpacyTagger
 from simlte_st.models.language import warn_of_language
+from simlte_st.models.pace import reading
 from simlte_st.models.truncation import Truncation
-from simlte_st.progress import progress_bar, with_progress_bar
+from simlte_st.progress import with_progress_bar
 from simlte_st.search import Index
 from simlte_st.search.encoder import Encoder, Model
 from simlte_st.search.settings import is_index
@@ -40,7 +41,6 @@ FEWEST = 10
 TAGGED = 300
 """Documents that are tagged to measure their redundancy."""
 
-_BATCH = 256
 _TAGGED_CHARACTERS = 20_000  # of a document
 _BINS = 24
 
@@ -146,12 +146,8 @@ def rename_reserved(columns: Sequence[Column]) -> list[Column]:
 
 
 def _encode(encoder: Encoder, texts: Sequence[str], bar: str, config: ExploreConfig) -> NDArray[np.float32]:
-    vectors = [np.zeros((0, encoder.dimension), dtype=np.float32)]
-    with progress_bar(bar, len(texts), shown=config.progress) as shown:
-        for start in range(0, len(texts), _BATCH):
-            vectors.append(encoder.documents(texts[start : start + _BATCH], config.batch_size))
-            shown.update(len(vectors[-1]))
-    return np.concatenate(vectors)
+    with reading(encoder.model, bar, texts, shown=config.progress):
+        return encoder.documents(texts, config.batch_size)
 
 
 @dataclass(frozen=True, slots=True)

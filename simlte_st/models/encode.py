@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -17,7 +18,7 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.config import configured
 from simlte_st.data.documents import read_documents
-from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
+from simlte_st.errors import ConfigurationError, ResumeError, SimlteError, keeping
 from simlte_st.files import (
     SETTINGS_FILE,
     atomic_path,
@@ -35,10 +36,11 @@ from simlte_st.models.config import EncodeConfig, EngineConfig
 from simlte_st.models.device import check_devices, device_pool
 from simlte_st.models.encode_ray import encode_with_ray
 from simlte_st.models.loading import check_encodes
+from simlte_st.models.pace import TokenBar
 from simlte_st.models.parts import DocumentParts, PartEncoder, Parts, part_files, token_counts, weights_digest
 from simlte_st.models.routes import side_of
 from simlte_st.models.truncation import Truncation
-from simlte_st.progress import complete, counting_texts, progress_bar
+from simlte_st.progress import complete, progress_bar
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -111,6 +113,7 @@ def encode_documents(
         DataError: The documents cannot be read.
         ModelError: A vector is not finite, or a process that encodes died.
         MissingExtraError: ``engine="ray"`` without the extra ``ray``.
+        Interrupted: Ctrl-C, or SIGTERM at the command line; the message says which parts are kept.
     """
     if not isinstance(model, SentenceTransformer):
         raise ConfigurationError(f"model={model!r}: load it first, with simlte_st.SentenceTransformer(...).")
@@ -129,7 +132,8 @@ def encode_documents(
     try:
         parts = DocumentParts(reader, folder.absolute(), config.part_size)
         try:
-            make_parts(parts, PartEncoder(model, config.batch_size, config.normalize), config, config.progress)
+            with keeping(lambda: _kept(folder, config.part_size)):
+                make_parts(parts, PartEncoder(model, config.batch_size, config.normalize), config, config.progress)
         except SimlteError:
             if not part_files(folder):  # nothing to resume
                 shutil.rmtree(folder)
@@ -143,26 +147,41 @@ def encode_documents(
 
 def make_parts(parts: Parts, encoder: PartEncoder, config: EngineConfig, progress: bool) -> None:
     """Make the missing part files: in this process, in one on each of several devices, or with Ray."""
-    model, local, several = encoder.model, iter(parts), config.several
-    # Errors of the source are raised before a bar is shown.
-    first = list(islice(local, 1)) if config.engine == "local" else []
-    with progress_bar("Encoding", parts.total, initial=parts.done, shown=progress) as bar:
-        if config.engine == "ray":
-            before = model.device
+    model, before = encoder.model, encoder.model.device
+    if config.engine == "ray":
+        with progress_bar("Encoding", parts.total, initial=parts.done, shown=progress) as documents:
             try:
-                encode_with_ray(parts, encoder, config, bar)
+                encode_with_ray(parts, encoder, config, documents)
             finally:
                 model.to(before)
-        else:
-            if isinstance(config.device, str):
-                model.to(config.device)
-            with device_pool(model, several) if several else counting_texts(model, bar) as pool:
-                for part in chain(first, local):
-                    bar.total = parts.total  # known once the source has been read to its end
-                    if not part.path.exists():
-                        encoder.make(part, pool)
-                        bar.update(len(part.ids) if several else 0)
-        complete(bar)
+            complete(documents)
+        return
+    local = iter(parts)
+    first = list(islice(local, 1))  # errors of the source are raised before a bar is shown
+    if isinstance(config.device, str):
+        model.to(config.device)
+    with (
+        device_pool(model, config.several) if config.several else nullcontext() as pool,
+        TokenBar(model, "Encoding", parts.total, shown=progress) as bar,
+    ):
+        bar.watch(pool)
+        for part in chain(first, local):
+            bar.documents = parts.total  # known once the source has been read to its end
+            if part.path.exists():
+                bar.skip(part.texts)
+            else:
+                bar.begin(len(part.ids))
+                with bar.reading(part.texts):
+                    encoder.make(part, pool)
+
+
+def _kept(folder: Path, size: int) -> str:
+    count = len(part_files(folder))
+    if not count:
+        return (
+            f"Nothing is kept: the first part of {size:,} documents was not finished (part_size= makes them smaller)."
+        )
+    return f"{count:,} finished part{'s' * (count > 1)} of {size:,} documents in {folder}: resume=True goes on."
 
 
 def _open_parts(output: Path, parts: Path, settings: dict[str, Any], *, resume: bool, overwrite: bool) -> FileLock:

@@ -23,11 +23,11 @@ from simlte_st.errors import ConfigurationError
 from simlte_st.files import write_json
 from simlte_st.models.encode import make_parts
 from simlte_st.models.language import warn_of_language
+from simlte_st.models.pace import TokenBar
 from simlte_st.models.parts import Part, PartEncoder, Parts, part_files, part_number, token_counts
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import Truncation
 from simlte_st.models.vectors import unit_rows
-from simlte_st.progress import complete, progress_bar
 from simlte_st.search.analysis import Analysis
 from simlte_st.search.config import AddConfig
 from simlte_st.search.damage import read_part
@@ -163,14 +163,14 @@ def add_documents(
         make_parts(missing_texts, PartEncoder(encoder.model, config.batch_size), config, config.progress)
     ahead = _files_ahead(folder)
     seen = set[str]()
-    with progress_bar("Indexing", length_hint(reader, 0) or None, shown=config.progress) as bar:
+    with TokenBar(encoder.model, "Indexing", None, shown=config.progress) as bar:
         for number, batch in enumerate(_batches(stream, encoder), start=1):
             new = {document.id: document for document in batch if document.id not in seen}
             seen |= new.keys()
             writer.report.unchanged += len(batch) - len(new)
-            writer.write(list(new.values()), _made_ahead(ahead.get(number, ())))
-            bar.update(len(batch))
-        complete(bar)
+            bar.documents = length_hint(reader, 0) or None
+            bar.begin(len(batch))
+            writer.write(list(new.values()), _made_ahead(ahead.get(number, ())), bar)
     shutil.rmtree(folder / VECTORS_FOLDER, ignore_errors=True)  # all are in the table
     if config.sync:
         _remove_missing(store, reader, seen, writer.report)
@@ -248,7 +248,7 @@ class _Writer:
         for source in sorted(self._metadata.renamed.keys() - before):
             logger.info("The column %r is called %s in the index.", source, self._metadata.renamed[source])
 
-    def write(self, documents: list[Document], ahead: Made) -> None:
+    def write(self, documents: list[Document], ahead: Made, bar: TokenBar) -> None:
         """Write those documents that are new or have changed; ``ahead`` has vectors that were made before."""
         self.learn_columns(documents)
         names, columns = [one.id for one in documents], ["id", "hash", *self._metadata.types]
@@ -272,7 +272,7 @@ class _Writer:
         for row, terms in zip(whole, self._analysis.terms([row["text"] for row in whole]), strict=True):
             row["terms"] = terms
         if rows:
-            self._store.merge(self._table(rows, ahead))
+            self._store.merge(self._table(rows, ahead, bar))
         self._store.delete(list(renamed.values()))
         self.report.renamed |= {old: name for name, old in renamed.items()}
 
@@ -282,7 +282,7 @@ class _Writer:
         found = self._store.rows_of("id", list(former), ["id"], "part = 0")["id"].to_pylist()
         return {former[old]: old for old in found}
 
-    def _table(self, rows: list[dict[str, Any]], ahead: Made) -> pa.Table:
+    def _table(self, rows: list[dict[str, Any]], ahead: Made, bar: TokenBar) -> pa.Table:
         texts = {row["hash"]: row["text"] if row["part"] == 0 else row["passage"] for row in rows}
         known = self._store.rows_of("hash", list(texts), ["hash", "vector", "tokens"])
         made = {row["hash"]: (row["vector"], row["tokens"], 0) for row in known.to_pylist()}
@@ -291,7 +291,8 @@ class _Writer:
         self.report.reused += len(rows) - len(missing)
         made |= {one: ahead[one] for one in missing if one in ahead}
         here = [one for one in missing if one not in ahead]
-        encoded = self._encoder.counted([texts[one] for one in here], self._batch_size)
+        with bar.reading([texts[one] for one in here]):
+            encoded = self._encoder.counted([texts[one] for one in here], self._batch_size)
         made |= zip(here, zip(*encoded, strict=True), strict=True)
         for _, tokens, unknown in map(made.__getitem__, missing):
             self._unknown += (tokens == unknown > 0, unknown)

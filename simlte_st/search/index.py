@@ -17,7 +17,7 @@ from simlte_st.config import check_text, configured
 from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
 from simlte_st.data.names import composed
-from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.errors import ConfigurationError, DataError, keeping
 from simlte_st.files import SETTINGS_FILE, hold, write_json
 from simlte_st.search.analysis import check_analyzer, languages_of
 from simlte_st.search.calibrate import Calibration, fit_threshold, read_labels, score_pairs
@@ -213,6 +213,7 @@ class Index:
             MissingExtraError: ``engine="ray"`` without the extra ``ray``.
             ModelError: The model is gone, or is another one now.
             StoreError: The index cannot be written; what was written before is there.
+            Interrupted: Ctrl-C, or SIGTERM at the command line; the message says how many documents are there.
         """
         from simlte_st.models.device import check_devices
         from simlte_st.search.add import add_documents
@@ -221,7 +222,8 @@ class Index:
         check_devices(config)
         with self._writing():
             self.__dict__.pop("_searcher", None)
-            report = add_documents(self._store, self.encoder, documents, config, self._settings)
+            with keeping(lambda: f"{len(self):,} documents are in {self.folder}: start again to add the others."):
+                report = add_documents(self._store, self.encoder, documents, config, self._settings)
             self._write_settings(table_version=self._store.version)
             remove_unused(self.folder, self._store)
             return report

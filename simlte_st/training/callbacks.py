@@ -18,7 +18,7 @@ from simlte_st.errors import ResumeError
 from simlte_st.files import atomic_path
 from simlte_st.losses.loss_state import LossStateMixin
 from simlte_st.losses.mlm_mixin import MLMLossMixin
-from simlte_st.progress import progress_bar
+from simlte_st.progress import progress_bar, spell_seconds
 
 logger = logging.getLogger(__name__)
 
@@ -240,12 +240,3 @@ def count_tokens(features: dict[str, Any]) -> int:
     """Return the number of tokens of a batch without padding."""
     mask = features.get("attention_mask")
     return int(mask.sum()) if isinstance(mask, Tensor) else int(features["input_ids"].numel())
-
-
-def spell_seconds(seconds: float) -> str:
-    """Return a time in seconds, minutes or hours."""
-    if seconds < 200:
-        return f"{seconds:.0f} s"
-    if seconds < 200 * 60:
-        return f"{seconds / 60:.0f} minutes"
-    return f"{seconds / 3600:.1f} hours"

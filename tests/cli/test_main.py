@@ -6,9 +6,11 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +18,7 @@ from sentence_transformers import SentenceTransformer
 from support import write_jsonl
 
 from simlte_st.cli.main import main
+from simlte_st.models.passes import TextReader
 from simlte_st.modules import PositionPooling
 
 
@@ -258,3 +261,50 @@ def test_a_source_whose_name_is_no_utf8(
         said = " ".join(capsys.readouterr().err.split())
         assert "UTF-8" in said
         assert "should not happen" not in said
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("command", ["encode", "index", "explore"])
+def test_a_signal_says_what_is_kept(
+    command: str,
+    number: signal.Signals,
+    status: int,
+    folder: Path,
+    encoder_path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    output = tmp_path / {"encode": "v.parquet", "index": "my.index", "explore": "page.html"}[command]
+    encode = TextReader.__init__
+
+    def stopped(*arguments: Any, **options: Any) -> None:
+        encode(*arguments, **options)
+        signal.raise_signal(number)
+
+    monkeypatch.setattr(TextReader, "__init__", stopped)
+    before = signal.getsignal(signal.SIGTERM)
+    assert main([command, str(encoder_path), str(folder), "--output", str(output), "--quiet"]) == status
+    kept = {
+        "encode": "Stopped. Nothing is kept: no part of 1,024 documents was finished (--part-size makes them smaller).",
+        "index": f"Stopped. 0 documents are in {output}: start again to add the others.",
+        "explore": "simlte: stopped.",
+    }[command]
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.endswith(kept)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_sigterm_ends_a_child_that_inherits_the_handler(monkeypatch: pytest.MonkeyPatch) -> None:
+    statuses = []
+
+    def run(arguments: Any) -> int:
+        if (child := os.fork()) == 0:
+            os.kill(os.getpid(), signal.SIGTERM)
+            os._exit(0)
+        statuses.append(os.waitpid(child, 0)[1])
+        return 0
+
+    monkeypatch.setattr("simlte_st.cli.dedupe.run", run)
+    assert main(["dedupe", "texts", "--output", "out.jsonl"]) == 0
+    assert [os.waitstatus_to_exitcode(one) for one in statuses] == [-signal.SIGTERM]

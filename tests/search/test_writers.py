@@ -19,7 +19,7 @@ from support import write_jsonl
 from simlte_st.cli.main import main
 from simlte_st.data import Document
 from simlte_st.data.segmenters import peek
-from simlte_st.errors import ConfigurationError, StoreError
+from simlte_st.errors import ConfigurationError, Interrupted, StoreError
 from simlte_st.files import hold
 from simlte_st.search import Index, add, searcher, store
 from simlte_st.search import index as index_module
@@ -72,7 +72,7 @@ def test_a_read_that_breaks_off_keeps_what_was_read(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(add, "peek", functools.partial(peek, enough=1))
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Interrupted, match=r"Stopped\. 14 documents are in .*: start again to add the others\."):
         index.add(broken())
     assert len(index) == 14
 

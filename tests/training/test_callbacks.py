@@ -32,7 +32,6 @@ from simlte_st.training.callbacks import (
     checkpoint_directory,
     count_tokens,
     last_complete_checkpoint,
-    spell_seconds,
     trainer_callbacks,
 )
 
@@ -345,12 +344,3 @@ def test_short_ones_are_not(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogC
 def test_padding_is_no_token() -> None:
     assert count_tokens({"input_ids": torch.ones(2, 3), "attention_mask": torch.tensor([[1, 1, 1], [1, 0, 0]])}) == 4
     assert count_tokens({"input_ids": torch.ones(7), "cu_seq_lens_q": torch.tensor([0, 3, 7])}) == 7
-
-
-def test_times_are_spelled_in_the_unit_that_suits_them() -> None:
-    assert [spell_seconds(one) for one in (29.4, 240, 3422, 86_000)] == [
-        "29 s",
-        "4 minutes",
-        "57 minutes",
-        "23.9 hours",
-    ]
