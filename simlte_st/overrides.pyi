@@ -89,6 +89,7 @@ class ExploreOverrides(TypedDict, total=False):
     title: str | None
     topics: int | None
     batch_size: int
+    redundancy: bool
 
 class ExportOverrides(TypedDict, total=False):
     overwrite: bool

@@ -22,3 +22,6 @@ class ExploreConfig(LanguageConfig, SimilarityConfig, OverwriteConfig, DeviceCon
         None, "number of topics", least=2, default_help="the number on which halves of documents agree most"
     )
     batch_size: int = setting(32, "texts that are encoded together")
+    redundancy: bool = setting(
+        False, "measure how often documents repeat their nouns and verbs, on 300 of them (extra pos, English)"
+    )

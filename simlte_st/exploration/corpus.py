@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from simlte_st.data.report import ReadReport
 from simlte_st.data.segmenters import make_segmenter
 from simlte_st.data.sentences import segment_documents
 from simlte_st.data.views import DocSplit
-from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
+from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.split_half import EVALUATION_EPOCH
 from simlte_st.evaluation.splits import sample_rows
 from simlte_st.exploration.config import ExploreConfig
@@ -27,6 +27,7 @@ from simlte_st.exploration.tagging import SpacyTagger
 from simlte_st.models.language import warn_of_language
 from simlte_st.models.pace import reading
 from simlte_st.models.truncation import Truncation
+from simlte_st.models.vectors import unit_rows
 from simlte_st.progress import with_progress_bar
 from simlte_st.search import Index
 from simlte_st.search.encoder import Encoder, Model
@@ -50,7 +51,7 @@ class Corpus:
     """Documents with their columns and vectors.
 
     ``vectors`` have length 1 and the shape ``[documents, dimension]``, ``tokens`` counts what a model without a limit
-    would read of each document, and ``reading`` is None for an index.
+    would read of each document, and of ``reading`` and ``index`` the one is None for documents that are not from there.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Corpus:
     tokens: NDArray[np.int64]
     truncation: Truncation
     reading: ReadReport | None = None
+    index: Index | None = None
 
     def __len__(self) -> int:
         """Return the number of documents."""
@@ -108,7 +110,8 @@ def _index_corpus(index: Index, config: ExploreConfig) -> Corpus:
     name = os.path.basename(os.path.abspath(index.folder))
     columns = _columns(documents, name, config)
     tokens = rows["tokens"].to_numpy().astype(np.int64)
-    return Corpus(name, documents, *columns, vectors_of(rows), tokens, index.encoder.truncation().add(tokens))
+    truncation, vectors = index.encoder.truncation().add(tokens), vectors_of(rows)
+    return Corpus(name, documents, *columns, vectors, tokens, truncation, index=index)
 
 
 def vectors_of(rows: Any) -> NDArray[np.float32]:
@@ -160,8 +163,16 @@ class Halves:
 
 
 def encode_halves(corpus: Corpus, encoder: Encoder, drawn: int, config: ExploreConfig) -> Halves:
-    """Split the sentences of up to ``drawn`` documents at random into two halves, as DocSplit does, and encode both."""
+    """Split up to ``drawn`` documents at random into two halves: passages with vectors, where there are enough of them.
+
+    Else these are sentences, split as DocSplit does, and both halves are encoded.
+    """
     rows = sample_rows(len(corpus), drawn, config.seed)
+    if corpus.index is not None and corpus.index.parts:
+        passages = corpus.index.passages([corpus.documents[row].id for row in rows])
+        several = {row: each for row in rows if len(each := passages.get(corpus.documents[row].id, ())) > 1}
+        if 2 * len(several) > len(rows):
+            return _halves_of_passages(several, config.seed)
     sample = [replace(corpus.documents[row], id=str(row)) for row in rows]
     segmenter = make_segmenter("punkt", lambda: (document.text for document in sample), config.language)
     pairs = [
@@ -172,6 +183,16 @@ def encode_halves(corpus: Corpus, encoder: Encoder, drawn: int, config: ExploreC
     first = _encode(encoder, [pair.anchor for pair in pairs], "Encoding first halves", config)
     second = _encode(encoder, [pair.positive for pair in pairs], "Encoding second halves", config)
     return Halves(np.array([int(pair.id) for pair in pairs], dtype=np.int64), first, second)
+
+
+def _halves_of_passages(passages: Mapping[int, NDArray[np.float32]], seed: int) -> Halves:
+    """Return the mean vectors of two random halves of the passages of documents, by row number."""
+    random, halves = np.random.default_rng(seed), []
+    for vectors in passages.values():
+        parts = np.array_split(random.permutation(len(vectors)), 2)
+        halves.append([vectors[part].mean(axis=0) for part in parts])
+    first, second = (unit_rows(np.array(each)).astype(np.float32) for each in zip(*halves, strict=True))
+    return Halves(np.array([*passages], dtype=np.int64), first, second)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +212,7 @@ class CorpusStatistics:
 
 
 def corpus_statistics(corpus: Corpus, config: ExploreConfig) -> CorpusStatistics:
-    """Return lengths and redundancy; without the extra ``pos``, ``redundancy_note`` names it."""
+    """Return lengths and, if it is asked for, redundancy."""
     tokens = np.maximum(corpus.tokens, 1)
     low, high = np.log(tokens.min()), np.log(tokens.max() + 1)
     edges = np.exp(np.linspace(low, max(high, low + 0.1), _BINS + 1))
@@ -202,10 +223,9 @@ def corpus_statistics(corpus: Corpus, config: ExploreConfig) -> CorpusStatistics
 
 
 def _redundancy(corpus: Corpus, config: ExploreConfig) -> tuple[list[list[str]], str]:
-    try:
-        tagger = SpacyTagger()
-    except MissingExtraError as error:
-        return [], str(error)
+    if not config.redundancy:
+        return [], ""
+    tagger = SpacyTagger()
     rows = sample_rows(len(corpus), TAGGED, config.seed)
     drawn = [Document(str(row), corpus.documents[row].text[:_TAGGED_CHARACTERS]) for row in rows]
     result = measure_redundancy(drawn, tagger, seed=config.seed, progress=config.progress)

@@ -21,6 +21,7 @@ from simlte_st.exploration.html import bokeh
 from simlte_st.exploration.layout import lay_out, nearest_documents
 from simlte_st.exploration.outliers import find_outliers
 from simlte_st.exploration.page import Exploration, page_of
+from simlte_st.exploration.tagging import SpacyTagger
 from simlte_st.exploration.topics import Stability, compare_topics, find_topics
 from simlte_st.files import atomic_path, check_apart, check_new, check_place, restore
 from simlte_st.search import Index
@@ -90,7 +91,8 @@ def explore(
     """Write a page that shows what is in a corpus, and a table beside it.
 
     Memory holds the documents and their vectors. Encoding takes most of the time: for a large corpus build an index
-    first, which can be interrupted and resumed, and explore that.
+    first, which can be interrupted and resumed, and explore that. Of an index with passages nothing is encoded; of
+    another one the halves of a thousand documents, which decide the number of topics.
 
     Args:
         model: The model, together with ``documents``; or an index or its folder.
@@ -113,6 +115,8 @@ def explore(
     """
     config = ExploreConfig.make(config, overrides)
     page = _check_output(output, documents, config.overwrite)
+    if config.redundancy:
+        SpacyTagger()  # what is missing is said now
     corpus, encoder = open_corpus(model, documents, config, index_model)
     found = explore_corpus(corpus, encode_halves(corpus, encoder, HALVED, config), config)
     written, table = page_of(found), page.with_suffix(".parquet")

@@ -148,11 +148,11 @@ def corpus_section(statistics: CorpusStatistics, truncation: Truncation, reading
     ]
     if truncation.advice:
         parts.append(f'<p class="text">{escape(truncation.advice)}</p>')
-    parts.append("<h3>Redundancy</h3>")
     if statistics.redundancy:
         rows = [list(map(escape, row)) for row in statistics.redundancy]
+        parts.append("<h3>Redundancy</h3>")
         parts.append(table(("words", "documents", "nouns and verbs to distinct ones [95%]"), rows, (1, 2)))
-    parts.append(about(statistics.redundancy_note))
+        parts.append(about(statistics.redundancy_note))
     if reading is not None:
         lines = "".join(f"<li>{escape(line)}</li>" for line in reading.summary().split("\n"))
         parts.append(f'<h3>What was read</h3><ul class="plain-list">{lines}</ul>')

@@ -39,13 +39,15 @@ from simlte_st.models.loading import check_encodes
 from simlte_st.models.pace import TokenBar
 from simlte_st.models.parts import DocumentParts, PartEncoder, Parts, part_files, token_counts, weights_digest
 from simlte_st.models.routes import side_of
-from simlte_st.models.truncation import Truncation
+from simlte_st.models.truncation import Truncation, warn_of_truncation
 from simlte_st.progress import complete, progress_bar
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from simlte_st.overrides import EncodeOverrides
+
+REMEDY = "simlte convert {name} makes a model that reads documents whole, and simlte index finds them by passages."
 
 
 @dataclass
@@ -133,7 +135,8 @@ def encode_documents(
         parts = DocumentParts(reader, folder.absolute(), config.part_size)
         try:
             with keeping(lambda: _kept(folder, config.part_size)):
-                make_parts(parts, PartEncoder(model, config.batch_size, config.normalize), config, config.progress)
+                encoder = PartEncoder(model, config.batch_size, config.normalize)
+                make_parts(parts, encoder, config, config.progress, REMEDY)
         except SimlteError:
             if not part_files(folder):  # nothing to resume
                 shutil.rmtree(folder)
@@ -145,8 +148,11 @@ def encode_documents(
         lock.release()
 
 
-def make_parts(parts: Parts, encoder: PartEncoder, config: EngineConfig, progress: bool) -> None:
-    """Make the missing part files: in this process, in one on each of several devices, or with Ray."""
+def make_parts(parts: Parts, encoder: PartEncoder, config: EngineConfig, progress: bool, remedy: str = "") -> None:
+    """Make the missing part files: in this process, in one on each of several devices, or with Ray.
+
+    With a ``remedy`` it is said first if this process finds that the model truncates much.
+    """
     model, before = encoder.model, encoder.model.device
     if config.engine == "ray":
         with progress_bar("Encoding", parts.total, initial=parts.done, shown=progress) as documents:
@@ -160,6 +166,8 @@ def make_parts(parts: Parts, encoder: PartEncoder, config: EngineConfig, progres
     first = list(islice(local, 1))  # errors of the source are raised before a bar is shown
     if isinstance(config.device, str):
         model.to(config.device)
+    if first and remedy:
+        warn_of_truncation(model, first[0].texts, remedy)
     with (
         device_pool(model, config.several) if config.several else nullcontext() as pool,
         TokenBar(model, "Encoding", parts.total, shown=progress) as bar,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -19,8 +20,12 @@ from simlte_st.models.names import OWN_ENCODERS, name_of
 from simlte_st.models.static import is_static
 from simlte_st.modules.base_form import texts_as_read
 
+logger = logging.getLogger(__name__)
+
 CUT_SHARE = 0.1
 """Share of truncated tokens from which a model should rather read whole documents."""
+
+_SAMPLE = 64  # texts that are looked at before all are read
 
 Counts = Iterable[int] | NDArray[np.integer[Any]]
 
@@ -157,6 +162,23 @@ class Truncation:
 
 def _array(counts: Counts) -> NDArray[np.int64]:
     return np.asarray(counts if isinstance(counts, np.ndarray) else list(counts), dtype=np.int64)
+
+
+def warn_of_truncation(model: SentenceTransformer, texts: Sequence[str], remedy: str) -> None:
+    """Warn, before texts are read, where the model reads less than nine tenths of the first ones."""
+    read = Truncation.of(model)
+    if read.budget is None:
+        return
+    sample = [text for _, text in zip(range(_SAMPLE), texts, strict=False)]
+    read.add(text_lengths(model, sample))
+    if read.cut_tokens > CUT_SHARE * read.tokens:
+        logger.warning(
+            "%.1f%% of the tokens of the first %d texts lie beyond the %s that the model reads. %s",
+            100 * read.cut_tokens / read.tokens,
+            len(sample),
+            f"{read.max_seq_length:,}",
+            remedy.format(name=shlex.quote(read.model or "MODEL"), times=read.tokens / (read.tokens - read.cut_tokens)),
+        )
 
 
 def text_lengths(model: SentenceTransformer, texts: Sequence[str], prompt: str | None = None) -> list[int]:

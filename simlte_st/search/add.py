@@ -26,7 +26,7 @@ from simlte_st.models.language import warn_of_language
 from simlte_st.models.pace import TokenBar
 from simlte_st.models.parts import Part, PartEncoder, Parts, part_files, part_number, token_counts
 from simlte_st.models.static import is_static
-from simlte_st.models.truncation import Truncation
+from simlte_st.models.truncation import Truncation, warn_of_truncation
 from simlte_st.models.vectors import unit_rows
 from simlte_st.search.analysis import Analysis
 from simlte_st.search.config import AddConfig
@@ -48,6 +48,9 @@ VECTORS_FOLDER = "vectors.parts"
 
 _BATCH_CHARACTERS = 4_000_000
 _SHOWN = 5  # ids that a summary names
+
+REMEDY = "parts=True finds documents by all of it, for {times:.0f} times the work more."
+"""What to do where a model truncates much. It is not done unasked, because of what it costs."""
 
 Made = Mapping[str, tuple[Any, int, int]]
 """By the hash of a text: its vector, its tokens, and how many of them are unknown."""
@@ -148,6 +151,8 @@ def add_documents(
     first, stream = peek(_named(reader), lambda document: len(document.text))
     if not store.count():  # a message once: not of each addition
         warn_of_language({encoder.name or "The model": encoder.model}, (document.text for document in first))
+        if not parts:
+            warn_of_truncation(encoder.model, [document.text for document in first], REMEDY)
     learned = _segmenter(store, first, config.language)  # explanations need it, too
     segmenter = learned if parts else None
     metadata = Metadata(store.metadata(), config.columns, config.dates or ())

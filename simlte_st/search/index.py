@@ -11,7 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from simlte_st.config import check_text, configured
 from simlte_st.data.document import Document
@@ -262,6 +264,18 @@ class Index:
             StoreError: The index cannot be read.
         """
         return self._store.table(columns, ids)
+
+    def passages(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Return the vectors of the passages of documents that have some: each of shape ``[passages, dimension]``.
+
+        Raises:
+            StoreError: The index cannot be read.
+        """
+        rows = self._store.rows_of("id", ids, ["id", "part", "vector"], "part > 0")
+        rows = rows.sort_by([("id", "ascending"), ("part", "ascending")])
+        vectors = np.array(rows["vector"].combine_chunks().flatten()).reshape(len(rows), -1)
+        names, starts = np.unique(np.array(rows["id"].to_pylist(), dtype=object), return_index=True)
+        return dict(zip(names.tolist(), np.split(vectors, starts[1:]), strict=True)) if len(rows) else {}
 
     @configured(SearchConfig, text="query")
     def search(self, query: str, config: SearchConfig | None = None, **overrides: Unpack[SearchOverrides]) -> Hits:

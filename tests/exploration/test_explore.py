@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import base64
 import gzip
+import itertools
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +13,17 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from support import broken_off_at, make_document
+from tagger_support import EndingTagger
 
 import simlte_st
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
 from simlte_st.exploration import ExploreReport, explore
 from simlte_st.exploration import topics as topics_room
+from simlte_st.exploration.config import ExploreConfig
+from simlte_st.exploration.corpus import encode_halves, open_corpus
 from simlte_st.search import Index
+from simlte_st.search.encoder import Encoder
 
 
 def data_of(page: Path) -> dict[str, Any]:
@@ -120,11 +126,14 @@ def test_the_same_seed_gives_the_same_bytes(
     assert data_of(output) == data_of(Path(explored.page))
 
 
-def test_an_index(corpus: list[Document], encoder_path: Path, tmp_path: Path) -> None:
+def test_an_index(corpus: list[Document], encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = Index.create(tmp_path / "my.index", encoder_path, parts=True, device="cpu")
     index.add(corpus)
+    encoded = list[str]()
+    monkeypatch.setattr(Encoder, "documents", lambda self, texts, batch_size: encoded.extend(texts))
     report = simlte_st.explore(tmp_path / "my.index", output=tmp_path / "corpus.html", device="cpu", title="kind")
     assert report.documents == len(corpus)
+    assert encoded == [], "the halves are of passages"
     page = (tmp_path / "corpus.html").read_text(encoding="utf-8")
     assert "<title>my.index</title>" in page
     data = data_of(tmp_path / "corpus.html")
@@ -132,6 +141,41 @@ def test_an_index(corpus: list[Document], encoder_path: Path, tmp_path: Path) ->
     assert data["titles"][data["ids"].index("d1")] == "b"
     table = pq.read_table(tmp_path / "corpus.parquet")
     assert dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))["d7"] == corpus[7].text
+
+
+def test_halves_of_passages_are_those_of_their_documents(
+    corpus: list[Document], encoder_path: Path, tmp_path: Path
+) -> None:
+    index = Index.create(tmp_path / "my.index", encoder_path, parts=True, device="cpu")
+    index.add([*corpus, Document("brief", "Ba bun.")])
+    found, encoder = open_corpus(index, None, ExploreConfig(seed=3))
+    halves = encode_halves(found, encoder, 1_000, ExploreConfig(seed=3))
+    passages = index.passages([one.id for one in found.documents])
+    names = [found.documents[row].id for row in halves.rows]
+    assert names == [one.id for one in found.documents if len(passages.get(one.id, ())) > 1]
+    assert 40 < len(names) < len(found)
+    for name, first, second in zip(names, halves.first, halves.second, strict=True):
+        parts = passages[name]
+        sums = {tuple(parts[list(chosen)].mean(axis=0).round(4)) for size in range(1, len(parts))
+                for chosen in itertools.combinations(range(len(parts)), size)}  # fmt: skip
+        assert any(np.allclose(first, np.array(each) / np.linalg.norm(each), atol=1e-3) for each in sums)
+        assert np.allclose(np.linalg.norm([first, second], axis=1), 1, atol=1e-5)
+
+
+def test_redundancy_is_measured_if_it_is_asked_for(
+    explored: ExploreReport, source: Path, encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Redundancy" not in Path(explored.page).read_text(encoding="utf-8")
+    for module in ("explore", "corpus"):
+        monkeypatch.setattr(sys.modules[f"simlte_st.exploration.{module}"], "SpacyTagger", EndingTagger)
+    report = explore(encoder_path, source, output=tmp_path / "p.html", topics=3, redundancy=True, device="cpu")
+    page = Path(report.page).read_text(encoding="utf-8")
+    assert "<h3>Redundancy</h3>" in page
+    assert "Nouns and verbs to distinct ones" in page
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    with pytest.raises(MissingExtraError, match=r"\[pos\]"):  # before the model is looked for
+        explore("no such model", source, output=tmp_path / "q.html", redundancy=True)
 
 
 def test_what_is_wrong_is_said_before_anything_is_encoded(

@@ -17,8 +17,10 @@ import simlte_st
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.errors import ModelError
 from simlte_st.models.base import load_model
-from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths
+from simlte_st.models.encode import encode_documents
+from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths, warn_of_truncation
 from simlte_st.modules import PositionPooling
+from simlte_st.search import Index
 
 TEXTS = ["ba bun bis", "ba " * 100, "bo " * 62, "bo " * 63]
 
@@ -116,3 +118,33 @@ def test_a_model_with_more_positions_is_told_how_to_use_them(tmp_path: Path) -> 
     whole = SentenceTransformer(str(tmp_path / "longer"), device="cpu").encode(text)
     np.testing.assert_allclose(done["model"].encode(text), whole, atol=1e-6)
     assert not np.allclose(load_model(tmp_path / "t5").model.encode(text), whole, atol=1e-6)
+
+
+def test_what_a_model_does_not_read_is_said_before_the_work(
+    model: SentenceTransformer,
+    static_model: SentenceTransformer,
+    documents: list[str],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    short = [text[:100] for text in documents]
+    warn_of_truncation(model, short, "")
+    warn_of_truncation(static_model, documents, "")
+    assert caplog.messages == []
+    long = [text * 4 for text in documents] * 2
+    warn_of_truncation(model, long, "{name}: {times:.1f} times the work")
+    read = Truncation.of(model).add(text_lengths(model, long[:64]))
+    share = read.cut_tokens / read.tokens
+    beyond = f"{100 * share:.1f}% of the tokens of the first 64 texts lie beyond the 64 that the model reads."
+    [said] = caplog.messages
+    assert said.startswith(beyond)
+    assert said.endswith(f"{1 / (1 - share):.1f} times the work")
+    caplog.clear()
+    encode_documents(model, long, tmp_path / "v.parquet")
+    assert re.search(r"lie beyond .* simlte convert .* whole, and simlte index finds them", caplog.messages[0])
+    caplog.clear()
+    for parts in (False, True):
+        Index.create(tmp_path / f"index-{parts}", model, parts=parts).add(long[:30])
+    said = [message for message in caplog.messages if "lie beyond" in message]
+    assert len(said) == 1
+    assert re.search(r"parts=True finds documents by all of it, for \d+ times the work more\.", said[0])
