@@ -34,6 +34,7 @@ class CompareOverrides(TypedDict, total=False):
     device: str | None
     probe: str | None
     sample: int
+    minutes: float | None
 
 class ConvertOverrides(TypedDict, total=False):
     overwrite: bool

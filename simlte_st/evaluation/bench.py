@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ from simlte_st.models.static import is_static
 from simlte_st.models.truncation import CUT_SHARE, Truncation, text_lengths
 from simlte_st.models.vectors import unit_rows
 from simlte_st.modules.latent_semantic_analysis import DIMENSION, LatentSemanticAnalysis
+from simlte_st.progress import spell_seconds
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -75,9 +76,21 @@ class Labels:
 
 
 class Bench:
-    """Measures candidates on one sample of documents; ``source`` names the documents in commands."""
+    """Measures candidates on one sample of documents.
 
-    def __init__(self, documents: list[Document], source: str, config: CompareConfig) -> None:
+    ``source`` names the documents in commands. Of the encoders' rows ``costs`` has the seconds that they will take:
+    one that would not be done by ``ends``, a time of :func:`time.monotonic`, is left out.
+    """
+
+    def __init__(
+        self,
+        documents: list[Document],
+        source: str,
+        config: CompareConfig,
+        costs: Mapping[str, float] | None = None,
+        ends: float | None = None,
+    ) -> None:
+        self.costs, self.ends = costs or {}, ends
         self.documents, self.texts = documents, [document.text for document in documents]
         self.labels = None if config.probe is None else Labels.of(documents, config.probe, config.seed)
         self.source, self.config = source, config
@@ -94,11 +107,25 @@ class Bench:
 
     def add_encoder(self, name: str, model: SentenceTransformer) -> None:
         """Add an encoder as it is and, where it truncates much, reading whole documents."""
+        if not self._has_time(name):
+            return
         verdict = _verdict(name, model, self.documents, self.config)
         share = self._encode(name, model, self._encoding(name), verdict).share
-        length = readable_length(model)
-        if length is not None and share < 1 - CUT_SHARE and length < WHOLE_DOCUMENTS and can_read_in_chunks(model):
+        if share < 1 - CUT_SHARE and reads_chunks(model) and self._has_time(f"{name}, whole"):
             self._encode(f"{name}, whole", read_in_chunks(model, WHOLE_DOCUMENTS), self._training(base=name))
+
+    def _has_time(self, name: str) -> bool:
+        """Return whether a row will be done in time, and say so where it will not."""
+        if self.ends is None or time.monotonic() + self.costs.get(name, 0.0) <= self.ends:
+            return True
+        logger.warning(
+            "Left out: %s takes about %s on %d documents, and minutes=%s do not allow for that.",
+            name,
+            spell_seconds(self.costs.get(name, 0.0)),
+            len(self.texts),
+            f"{self.config.minutes:g}",
+        )
+        return False
 
     def add_words(self) -> None:
         """Add the best encoder with a latent semantic analysis, such an analysis by itself, and TF-IDF."""
@@ -167,6 +194,12 @@ class Bench:
             own, latent = np.split(both, [vectors.shape[1]], axis=1)
             self.analyses[name] = own, latent, time.perf_counter() - began
         return self.analyses[name]
+
+
+def reads_chunks(model: SentenceTransformer) -> bool:
+    """Return whether a model can be made to read longer documents than it does, in chunks."""
+    length = readable_length(model)
+    return length is not None and length < WHOLE_DOCUMENTS and can_read_in_chunks(model)
 
 
 def _takes_analysis(model: SentenceTransformer) -> bool:

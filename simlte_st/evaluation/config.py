@@ -35,3 +35,9 @@ class CompareConfig(DeviceConfig, SeedConfig, ProgressConfig, ReadConfig):
         default_help="no probes",
     )
     sample: int = setting(500, "documents to compare on at most; fewer of long ones, but at least 100", least=2)
+    minutes: float | None = setting(
+        None,
+        "minutes that it may take: the sample is as large as fits, and a setting that is too slow for it is left out",
+        above=0,
+        default_help="no limit",
+    )

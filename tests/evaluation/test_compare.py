@@ -18,6 +18,7 @@ from simlte_st.evaluation import bench
 from simlte_st.evaluation import compare as comparing
 from simlte_st.evaluation.candidates import Candidate, Comparison, recommend
 from simlte_st.evaluation.few_shot import FewShotResult, few_shot_probe
+from simlte_st.models.base import load_model
 from simlte_st.models.lsa import append_lsa
 
 WORDS = {"a": "Ba ba ba.", "b": "Sor sor sor."}
@@ -139,6 +140,41 @@ def test_long_documents_are_fewer(pile: Path, encoder_path: Path, monkeypatch: p
     result = simlte_st.compare(pile, [encoder_path], progress=False)
     assert 20 <= result.documents < 32
     assert result.tokens < 4000
+
+
+def test_minutes_decide_the_size_of_the_sample_and_what_is_left_out(
+    pile: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = f"{encoder_path}, whole"
+    given = dict.fromkeys((str(encoder_path), whole), 42.0)
+    monkeypatch.setattr(comparing, "costs_of", lambda *arguments: given)
+    result = simlte_st.compare(pile, [encoder_path], minutes=1, progress=False)
+    assert 30 <= result.documents < 42, "half of 83, and time for all else"
+    assert whole in [each.name for each in result.candidates]
+    assert "minutes" not in caplog.text
+    given[whole] = 3_000.0
+    result = simlte_st.compare(pile, [encoder_path], minutes=1, progress=False)
+    assert result.documents == 30
+    assert whole not in [each.name for each in result.candidates]
+    assert str(encoder_path) in [each.name for each in result.candidates]
+    [said] = [message for message in caplog.messages if "minutes" in message]
+    assert said.startswith(f"Left out: {whole} takes about 18 minutes on 30 documents, and minutes=1 do not")
+    caplog.clear()
+    assert simlte_st.compare(pile, [encoder_path], sample=40, progress=False).documents == 40
+    [said] = [message for message in caplog.messages if "minutes" in message]
+    assert said.startswith(f"This takes about 51 minutes, 50 minutes of it for {whole}. minutes=5 takes fewer")
+
+
+def test_costs_follow_the_tokens_that_are_read(
+    pile: Path, encoder_path: Path, own_static: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = {name: load_model(name).model for name in (own_static, str(encoder_path))}
+    monkeypatch.setattr(comparing, "tokens_per_second", lambda model, texts: 100.0)
+    costs = comparing.costs_of(models, ["Ba."] * 2, [62, 262])
+    assert costs == {str(encoder_path): 1.24, f"{encoder_path}, whole": 3.24}
+    assert comparing.costs_of(models, ["Ba."] * 2, [60, 62]) == {str(encoder_path): 1.22}
+    monkeypatch.undo()
+    assert comparing.tokens_per_second(models[str(encoder_path)], ["Ba bun. " * 200]) > 0
 
 
 def test_models_that_are_not_here_are_left_out_unless_they_were_named(
