@@ -150,8 +150,8 @@ def _table(hits: Hits, arguments: argparse.Namespace, index: Index, query: str) 
 
 
 def table_lines(hits: Hits, heads: Sequence[str], below: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Lay out hits in lines of at most ``width`` columns."""
-    names = min(max(4, *(_columns(hit.id) for hit in hits)), width // 3)
+    """Lay out hits in lines of at most ``width`` columns; a longer id, which other commands need, has a whole line."""
+    names = max(4, *(size for hit in hits if (size := _columns(hit.id)) <= width // 3), 0)
     read = any(hit.reranked is not None for hit in hits)
     room = width - names - 18 - 8 * read
     yield f"{'rank':>4}  {_cell('id', names)}  {'cosine':>6}  {'bm25':>6}{'  rerank' * read}"[: width - 1]
@@ -160,7 +160,10 @@ def table_lines(hits: Hits, heads: Sequence[str], below: Sequence[Sequence[str]]
             f"{'-' if each is None else format(each, form):>6}"
             for each, form in ((hit.cosine, ".3f"), (hit.bm25, ".1f"), *[(hit.reranked, ".3f")] * read)
         )
-        yield f"{rank:>4}  {_cell(hit.id, names)}  {numbers}  {_cell(head, room - 6)}".rstrip()
+        own = hit.id if _columns(hit.id) <= names else ""
+        if not own:
+            yield f"{rank:>4}  {hit.id}"
+        yield f"{rank if own else '':>4}  {_cell(own, names)}  {numbers}  {_cell(head, room - 6)}".rstrip()
         for line in lines:
             yield f"      {_cell(line, width - 6)}".rstrip()
 
@@ -168,7 +171,7 @@ def table_lines(hits: Hits, heads: Sequence[str], below: Sequence[Sequence[str]]
 def reason_lines(rank: int, hit: Hit, width: int) -> Iterator[str]:
     """Lay out the reasons for a hit in lines of at most ``width`` columns."""
     yield ""
-    yield f"{rank:>4}  {_cell(hit.id, width - 6)}".rstrip()
+    yield f"{rank:>4}  {hit.id}"
     for sentence, cosine in hit.sentences:
         yield f"      {cosine:.3f}  {_cell(sentence, width - 13)}".rstrip()
     if hit.words:

@@ -170,7 +170,8 @@ def encode_halves(corpus: Corpus, encoder: Encoder, drawn: int, config: ExploreC
     rows = sample_rows(len(corpus), drawn, config.seed)
     if corpus.index is not None and corpus.index.parts:
         passages = corpus.index.passages([corpus.documents[row].id for row in rows])
-        several = {row: each for row in rows if len(each := passages.get(corpus.documents[row].id, ())) > 1}
+        own = {row: passages[name] for row in rows if (name := corpus.documents[row].id) in passages}
+        several = {row: vectors for row, vectors in own.items() if len(vectors) > 1}
         if 2 * len(several) > len(rows):
             return _halves_of_passages(several, config.seed)
     sample = [replace(corpus.documents[row], id=str(row)) for row in rows]

@@ -58,7 +58,7 @@ class TokenBar:
 
     def __enter__(self) -> TokenBar:
         self._exit.enter_context(logs_above_bars())
-        options = {"unit_scale": True, "smoothing": 0, "mininterval": 0.5}
+        options: dict[str, Any] = {"unit_scale": True, "smoothing": 0, "mininterval": 0.5}
         bar = progress_bar(self._name, unit=" tokens", shown=self._shown, **options)
         self._bar = self._exit.enter_context(bar)
         if self._shown:
