@@ -160,8 +160,8 @@ def test_words_find_their_other_forms(query: str, model: SentenceTransformer, tm
     assert all(word != "die" for hit in hits for word, _ in hit.words)
 
 
-@pytest.mark.parametrize("query", ["succès", "succes"])
-@pytest.mark.parametrize("one", ["succès", "succes"])
+@pytest.mark.parametrize("query", ["considérée", "consideree"])
+@pytest.mark.parametrize("one", ["considérée", "consideree"])
 def test_a_word_with_accents_counts_once(query: str, one: str, model: SentenceTransformer, tmp_path: Path) -> None:
     index = Index.create(tmp_path / "index", model)
     texts = [f"La maison et {word} de la ville que le gouvernement a vus" for word in (one, "chemin", "fleuve")]
