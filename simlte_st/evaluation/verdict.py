@@ -14,6 +14,7 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation.comparison import HalvesComparison
 from simlte_st.evaluation.few_shot import FewShotResult
 from simlte_st.evaluation.statistics import bootstrap_interval
+from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json
 
 Word = Literal["helped", "hurt", "no clear difference", "too few documents"]
@@ -68,12 +69,10 @@ class Difference:
         """The mean difference in standard errors, between -10 and 10."""
         return in_errors(self.mean, self.low, self.high)
 
-    def in_points(self) -> str:
+    def in_points(self) -> list[str]:
         """Return base, model, and difference with its interval, in percent."""
-        return (
-            f"{100 * self.base:.1f} before, {100 * self.model:.1f} after: {100 * self.mean:+.1f} points "
-            f"[{100 * self.low:+.1f}, {100 * self.high:+.1f}]"
-        )
+        difference = f"{100 * self.mean:+.1f} [{100 * self.low:+.1f}, {100 * self.high:+.1f}]"
+        return [f"{100 * self.base:.1f}", f"{100 * self.model:.1f}", difference]
 
 
 def in_errors(mean: float, low: float, high: float) -> float:
@@ -143,22 +142,16 @@ class Verdict:
         """Return a few sentences; ``longer`` adds one on trainings of encoders longer than the benchmark's."""
         lines = [
             {
-                "helped": "Training helped.",
-                "hurt": "Training hurt.",
+                "helped": "Training helped: the model is probably better than its base.",
+                "hurt": "Training hurt: the model is probably worse than its base.",
                 "no clear difference": "It is not clear whether training helped.",
                 "too few documents": "Too few documents to tell whether training helped: "
                 f"{self.documents}, and {FEWEST} are needed.",
-            }[self.word],
-            f"In {self.documents} held-out documents, nearest documents on which both halves of a document agree: "
-            f"{self.structure.in_points()}; nearest documents of one half that share most words with the other half: "
-            f"{self.words.in_points()}; halves that find each other: {self.split_half.in_points()}.",
+            }[self.word]
         ]
-        if self.similarities is not None:
-            lines.append(f"Correlation of the similarities of both halves: {self.similarities.in_points()}.")
         if self.probe is not None:
-            few = f"too few labelled documents to tell: {self.scored}, and {FEWEST} are needed"
-            shown = self.probe.in_points() if self.scored >= FEWEST else few
-            lines.append(f"A probe with few labels (macro-F1): {shown}.")
+            if self.scored < FEWEST:
+                lines.append(f"Too few labelled documents to ask them: {self.scored}, and {FEWEST} are needed.")
         elif self.word != "too few documents":
             lines += [
                 record_in_words(self.probability, static=self.similarities is not None),
@@ -166,6 +159,18 @@ class Verdict:
                 "What you will use the vectors for it cannot know: a few labels can tell.",
             ]
         return " ".join(lines)
+
+    def table(self) -> str:
+        """Return the measures before and after training, in percent, as a Markdown table."""
+        rows = {
+            "same neighbours of both halves": self.structure,
+            "neighbours that share most words": self.words,
+            "halves that find each other": self.split_half,
+            "same similarities of both halves": self.similarities,
+            "probe with few labels, macro-F1": self.probe if self.scored >= FEWEST else None,
+        }
+        header = [f"{self.documents:,} held-out documents, in %", "before", "after", "difference [95%]"]
+        return markdown_table(header, [[name, *each.in_points()] for name, each in rows.items() if each is not None])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON values."""

@@ -101,7 +101,7 @@ def measure_gain(run: TrainingRun, models: Mapping[str, SentenceTransformer]) ->
         return None
     numbers = {name: result.metrics() for name, result in halves.items()}
     longer = not run.static and is_longer(run.steps, run.preset.max_view_length)
-    return {**verdict.to_dict(), "summary": verdict.summary(longer), "halves": numbers}
+    return {**verdict.to_dict(), "summary": verdict.summary(longer), "table": verdict.table(), "halves": numbers}
 
 
 def probe_held_out(run: TrainingRun, models: Mapping[str, SentenceTransformer]) -> tuple[FewShotResult, FewShotResult]:

@@ -123,7 +123,7 @@ class TrainingResult:
         return self.summary()
 
     def summary(self) -> str:
-        """Return at most seven lines on what was done and whether it helped."""
+        """Return a few lines on what was done and whether it helped, with a table of the measures."""
         left_out = {**self.read["skipped"], **self.corpus.left_out}
         steps = f"{self.steps:,} step{'' if self.steps == 1 else 's'}"
         stream = "" if self.passes is None else " of a stream"
@@ -140,11 +140,13 @@ class TrainingResult:
                 f" So {self.output} holds the untrained base{', with the analysis' if self.lsa else ''}; what was "
                 f"trained is in {trained_path(self.output)} (keep='trained' keeps it in any case)."
             )
+        if self.gain:
+            lines.append(f"\n{self.gain['table']}\n")
         if self.whole is not None:
             lines.append(self.whole.summary())
         if self.report is not None:
             lines.append(f"Open {self.report} in a browser: it shows the run, and texts of held-out documents.")
-        return "\n".join(lines)
+        return "\n".join(lines).rstrip()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON values to publish with the model: without names of files, ids or texts."""

@@ -90,6 +90,7 @@ def run_section(run: Mapping[str, Any]) -> str:
         "- Settings: " + ", ".join(f"{name} {value}" for name, value in preset.items() if name != "view"),
         *([f"- Appended: latent semantic analysis, {run['lsa']} dimensions"] if run["lsa"] else []),
         f"- Seed: {run['seed']}; computed in {run['dtype']}",
+        *(["", run["gain"]["table"]] if run["gain"] else []),
     ]
     return "\n".join(lines)
 

@@ -75,7 +75,14 @@ def test_documents_are_compared_in_pairs(shift: float, word: str) -> None:
     assert verdict.word == word
     assert verdict.structure.low <= verdict.structure.mean <= verdict.structure.high
     assert verdict.structure.mean == pytest.approx(shift, abs=0.01)
-    assert "200 held-out documents" in verdict.summary()
+    assert verdict.table().startswith("| 200 held-out documents, in % ")
+    assert all(len(line) <= 80 for line in verdict.table().splitlines())
+    sentences = {
+        "helped": "Training helped: the model is probably better than its base. ",
+        "hurt": "Training hurt: the model is probably worse than its base. ",
+        "no clear difference": "It is not clear whether training helped. ",
+    }
+    assert verdict.summary().startswith(sentences[word])
     assert "few labels can" in verdict.summary()
     assert json.loads(json.dumps(verdict.to_dict()))["verdict"] == word
 
@@ -95,14 +102,14 @@ def test_structure_is_not_enough() -> None:
         assert verdict.word == word
         assert (verdict.probability >= LIKELY) == (word == "helped")
         assert verdict.to_dict()["probability"] == verdict.probability
-    summary = give_verdict(base, halves(0.1, words=-0.1, rank=1)).summary()
-    assert summary.startswith("It is not clear")
-    for part in (
-        "both halves of a document agree: ",
-        "share most words with the other half: ",
-        "find each other: 46.7",
-    ):
-        assert part in summary
+    verdict = give_verdict(base, halves(0.1, words=-0.1, rank=1))
+    assert verdict.summary().startswith("It is not clear")
+    rows = [line.strip("| ").split(" | ") for line in verdict.table().splitlines()[2:]]
+    names = ["same neighbours of both halves", "neighbours that share most words", "halves that find each other"]
+    assert [row[0].strip() for row in rows] == names
+    for row, difference in zip(rows, (verdict.structure, verdict.words, verdict.split_half), strict=True):
+        assert [cell.strip() for cell in row[1:]] == difference.in_points()
+    assert rows[2][1].strip() == "46.7"
 
 
 def test_a_difference_counts_in_its_standard_errors() -> None:
@@ -168,7 +175,7 @@ def test_few_documents_get_no_verdict() -> None:
 def test_a_probe_has_a_say(by_structure: float, by_probe: int, word: str) -> None:
     verdict = give_verdict(halves(), halves(by_structure), (probe(30), probe(30 - by_probe)))
     assert verdict.word == word
-    assert "probe with few labels" in verdict.summary()
+    assert "probe with few labels" in verdict.table()
     assert "few labels can" not in verdict.summary(), "they have told"
     shown = verdict.to_dict()["probe"]
     assert shown["mean"] == pytest.approx(by_probe / 90)
@@ -183,6 +190,7 @@ def test_few_labelled_documents_have_no_say() -> None:
     assert few.probe.low > 0, "however clear it looks"
     assert few.word == "no clear difference"
     assert f"{FEWEST - 1}, and {FEWEST} are needed" in few.summary()
+    assert "probe" not in few.table()
     assert give_verdict(halves(), halves(), (probe(15, FEWEST), probe(0, FEWEST))).word == "helped"
 
 

@@ -20,11 +20,12 @@ def made(**options: Any) -> TrainingResult:
     )  # fmt: skip
 
 
-def test_a_result_is_printed_in_five_lines() -> None:
+def test_a_result_is_printed_in_five_lines_and_a_table() -> None:
     truncation = Truncation(256, texts=52, tokens=1000, cut_texts=47, cut_tokens=200, model="some/where")
-    result = made(kept="base", gain={"summary": "No difference."}, truncation=truncation)
+    gain = {"summary": "No difference.", "table": "| a | b |\n|---|--:|"}
+    result = made(kept="base", gain=gain, truncation=truncation)
     lines = str(result).splitlines()
-    assert len(lines) == 5
+    assert lines[5:] == ["", *gain["table"].splitlines()]
     assert lines[0].endswith("Left out: 3 empty.")
     assert lines[2:4] == f"{truncation.summary()} {truncation.advice}".splitlines()
     assert lines[4].startswith("No difference.")

@@ -90,6 +90,7 @@ def test_the_account_is_complete_and_the_card_tells_it(trained: Path, documents:
     assert run["gain"]["verdict"] == "too few documents"
     assert {"TF-IDF", "base", "trained"} == set(run["gain"]["halves"])
     assert run["gain"]["summary"] in (trained / "README.md").read_text()
+    assert f"\n\n{run['gain']['table']}\n" in (trained / "README.md").read_text()
     card = (trained / "README.md").read_text()
     assert "## DocSplit training" in card
     assert f"Documents: {run['corpus']['documents']}" in card
