@@ -32,7 +32,8 @@ from simlte_st.models.base import load_model
 from simlte_st.models.config import EngineConfig
 from simlte_st.models.encode import make_parts
 from simlte_st.models.names import PACKAGED_BASE
-from simlte_st.models.parts import DocumentParts, PartEncoder, part_files
+from simlte_st.models.parts import DocumentParts, PartEncoder
+from simlte_st.models.parts_folder import part_files
 
 Engine = Literal["local", "ray"]
 

@@ -40,10 +40,9 @@ from simlte_st import SentenceTransformer
 from simlte_st.evaluation.probe import one_thread
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models import passes
-from simlte_st.models.base import find_model
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.export import export_onnx
-from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.models.names import PACKAGED_BASE, find_model
 from simlte_st.models.onnx_encoder import load_onnx
 from simlte_st.training.config import get_preset
 from simlte_st.training.dropout import set_attention_dropout, set_dropout

@@ -37,9 +37,9 @@ from benchmarks.records import environment, make_parser
 from benchmarks.timing import own_process, ratio, resident, side_by_side, spread
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.extras import require
-from simlte_st.models.base import find_model, load_model
+from simlte_st.models.base import load_model
 from simlte_st.models.encode import encode_documents
-from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.models.names import PACKAGED_BASE, find_model
 from simlte_st.search import Index
 
 WORDS = 500

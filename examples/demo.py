@@ -25,7 +25,7 @@ from simlte_st.evaluation import (
 )
 from simlte_st.models.base import load_model
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE, usage_example
-from simlte_st.training.result import trained_path
+from simlte_st.training.folder import trained_path
 
 
 def main() -> None:

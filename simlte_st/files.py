@@ -225,6 +225,9 @@ RUN = ".run"
 RUN_FILE = "simlte.json"
 """File in the folder of a trained model that records its training."""
 
+EXPORT_FILE = "export.json"
+"""File in the folder of an exported model with its settings."""
+
 
 def is_model(folder: Path) -> bool:
     """Return whether a folder holds a model."""

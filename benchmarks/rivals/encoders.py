@@ -23,8 +23,8 @@ from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.compat import readable_tokens, with_encoder
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer import SimlteLongformerModel
-from simlte_st.models.base import find_model, load_model
-from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.models.base import load_model
+from simlte_st.models.names import PACKAGED_BASE, find_model
 
 ENCODERS: dict[str, str] = {
     "base-cls": "base, [CLS]",

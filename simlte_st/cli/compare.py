@@ -9,6 +9,7 @@ from simlte_st.cli.arguments import add_arguments, print_result
 from simlte_st.cli.options import add_options, config_from
 from simlte_st.cli.sources import Sources
 from simlte_st.cli.terminal import terminal_width
+from simlte_st.data.config import ReadConfig
 from simlte_st.data.sources import PLACES
 from simlte_st.evaluation.config import CompareConfig
 
@@ -44,8 +45,15 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare."""
-    from simlte_st.evaluation.compare import compare
+    from simlte_st.data.documents import read_documents
+    from simlte_st.models.names import check_model
 
-    result = compare(arguments.source, arguments.models, config_from(arguments, CompareConfig))
+    config = config_from(arguments, CompareConfig)
+    read_documents(arguments.source, label_column=config.probe, **config.values(ReadConfig))  # what is wrong is said
+    for name in arguments.models:
+        check_model(name)
+    from simlte_st.evaluation.compare import compare  # takes seconds to import
+
+    result = compare(arguments.source, arguments.models, config)
     print_result(arguments, result.summary(terminal_width()), result.to_dict())
     return 0

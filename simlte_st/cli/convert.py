@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
-from simlte_st.backbones.registry import BACKBONES
+from simlte_st.backbones.registry import BACKBONES, make_backbone
 from simlte_st.cli.arguments import add_arguments, print_result
 from simlte_st.cli.messages import note
 from simlte_st.cli.options import add_alternatives, add_options, alternative_fields, config_from
 from simlte_st.cli.sources import SOURCE_HELP, Sources
 from simlte_st.config import default_of
 from simlte_st.data.config import ReadConfig
+from simlte_st.files import check_apart, check_free
 from simlte_st.models.config import ConvertConfig, LsaConfig, StaticConfig
 from simlte_st.models.names import usage_example
 
@@ -89,13 +91,29 @@ def run(arguments: argparse.Namespace) -> int:
     return _convert(arguments) if arguments.lsa is None else _append(arguments)
 
 
+def _check(arguments: argparse.Namespace, documents: Any = None) -> None:
+    """Check output, documents and base before what works on them is imported, which takes seconds."""
+    from simlte_st.data.documents import read_documents
+    from simlte_st.models.names import check_model
+
+    target = Path(arguments.output)
+    check_apart(documents, target)
+    check_free(target, arguments.overwrite)
+    if documents is not None:
+        read_documents(documents, **config_from(arguments, ReadConfig).values())
+    check_model(arguments.base)
+
+
 def _convert(arguments: argparse.Namespace) -> int:
+    config = config_from(arguments, ConvertConfig)
+    settings = {name: getattr(arguments, name) for name in alternative_fields(BACKBONES)}
+    make_backbone(config.backbone or "longformer", **settings)  # raises for what is wrong with them
+    _check(arguments)
     from simlte_st.compat import readable_length
     from simlte_st.models.base import load_model
     from simlte_st.models.conversion import convert_base
 
-    settings = {name: getattr(arguments, name) for name in alternative_fields(BACKBONES)}
-    base = convert_base(arguments.base, arguments.output, config_from(arguments, ConvertConfig), **settings)
+    base = convert_base(arguments.base, arguments.output, config, **settings)
     before, after = readable_length(base.model), readable_length(load_model(arguments.output).model)
     lengths = ["any number of" if length is None else f"{length:,}" for length in (before, after)]
     print_result(
@@ -108,9 +126,10 @@ def _convert(arguments: argparse.Namespace) -> int:
 
 
 def _distil(arguments: argparse.Namespace) -> int:
+    config = config_from(arguments, StaticConfig)
+    _check(arguments, arguments.documents)
     from simlte_st.models.distillation import to_static
 
-    config = config_from(arguments, StaticConfig)
     made = to_static(arguments.base, arguments.output, config, documents=arguments.documents)
     words = ""
     if made.read is not None:
@@ -132,9 +151,11 @@ def _distil(arguments: argparse.Namespace) -> int:
 
 
 def _append(arguments: argparse.Namespace) -> int:
+    config = config_from(arguments, LsaConfig)
+    _check(arguments, arguments.lsa)
     from simlte_st.models.lsa import append_lsa
 
-    made = append_lsa(arguments.base, arguments.lsa, arguments.output, config_from(arguments, LsaConfig))
+    made = append_lsa(arguments.base, arguments.lsa, arguments.output, config)
     note(made.read.summary(), arguments)
     print_result(
         arguments,

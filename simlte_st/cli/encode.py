@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from simlte_st.cli.arguments import add_arguments, print_result
@@ -38,13 +39,18 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Encode."""
     from simlte_st.data.documents import read_documents
-    from simlte_st.models.base import load_model
+    from simlte_st.models.names import check_model
+    from simlte_st.models.parts_folder import check_vectors
+
+    config, reading = config_from(arguments, EncodeConfig), config_from(arguments, ReadConfig)
+    reader = read_documents(arguments.source, **reading.values())
+    check_vectors(reader, Path(arguments.output), config)
+    check_model(arguments.model)
+    from simlte_st.models.base import load_model  # take seconds to import
     from simlte_st.models.device import check_devices
     from simlte_st.models.encode import encode_documents
 
-    config, reading = config_from(arguments, EncodeConfig), config_from(arguments, ReadConfig)
     check_devices(config)
-    reader = read_documents(arguments.source, **reading.values())
     model = load_model(arguments.model, device=config.loading_device, graphs=True).model
     settings = {"model": arguments.model, "source": arguments.source, **reading.values()}
     report = encode_documents(model, reader, arguments.output, config, settings=settings)

@@ -53,21 +53,26 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Evaluate."""
     from simlte_st.data.documents import read_documents
-    from simlte_st.evaluation.evaluate import EvaluationDocuments, evaluate_models, load_with_bases
     from simlte_st.files import write_json
-    from simlte_st.models.device import check_device
+    from simlte_st.models.names import check_model
 
     config, reading = config_from(arguments, EvaluateConfig), config_from(arguments, ReadConfig).values()
-    check_device(arguments.device)
+    device = config_from(arguments, DeviceConfig).device
     check_result_file(arguments, arguments.data, arguments.test_data)
     labelled = {"label_column": arguments.label_column}
     reader = read_documents(arguments.data, **reading, **labelled)
     test_data = arguments.test_data and read_documents(arguments.test_data, **{**reading, "limit": None}, **labelled)
+    for name in (*arguments.models, *filter(None, [arguments.base])):
+        check_model(name)
+    from simlte_st.evaluation.evaluate import EvaluationDocuments, evaluate_models, load_with_bases  # with torch
+    from simlte_st.models.device import check_device
+
+    check_device(device)
     documents = EvaluationDocuments.divide(
         reader, test_data, labelled=arguments.label_column is not None, halves=arguments.halves, seed=config.seed
     )
     note(reader.report.summary(), arguments)
-    models, bases = load_with_bases(arguments.models, arguments.base, arguments.device)
+    models, bases = load_with_bases(arguments.models, arguments.base, device)
     evaluation = evaluate_models(models, documents, config, bases=bases)
     values = {"data": arguments.data, "seed": config.seed, "results": evaluation.to_dict()}
     print_result(arguments, evaluation.summary(terminal_width()), values)

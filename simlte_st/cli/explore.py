@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from simlte_st.cli.arguments import add_arguments, print_result
@@ -43,7 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the page."""
     from simlte_st.data.documents import read_documents
     from simlte_st.errors import ConfigurationError
-    from simlte_st.exploration import explore
+    from simlte_st.exploration.output import check_output
+    from simlte_st.models.names import check_model
+    from simlte_st.search.settings import check_encoder, is_index, read_settings
 
     config, reading = config_from(arguments, ExploreConfig), config_from(arguments, ReadConfig)
     reader = None
@@ -51,6 +54,14 @@ def run(arguments: argparse.Namespace) -> int:
         reader = read_documents(arguments.source, metadata=True, **reading.values())
     elif reading != ReadConfig():
         raise ConfigurationError("An index has been read already: reading options are for MODEL SOURCE.")
+    check_output(arguments.output, reader, config.overwrite)
+    if reader is None:
+        settings = read_settings(Path(arguments.model_or_index))
+        check_encoder(Path(arguments.model_or_index), settings, arguments.model)
+    elif not is_index(arguments.model_or_index):
+        check_model(arguments.model_or_index)
+    from simlte_st.exploration import explore  # takes seconds to import
+
     report = explore(arguments.model_or_index, reader, config, output=arguments.output, index_model=arguments.model)
     if reader is not None:
         note(reader.report.summary(), arguments)

@@ -8,7 +8,7 @@ from typing import Any
 
 from simlte_st.cli.arguments import add_arguments, print_result
 from simlte_st.cli.options import add_options, config_from
-from simlte_st.files import read_json
+from simlte_st.files import EXPORT_FILE, check_free, read_json
 from simlte_st.models.config import ExportConfig
 from simlte_st.models.names import encode_call
 
@@ -36,10 +36,16 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Export."""
-    from simlte_st.models.export import export_onnx
-    from simlte_st.models.onnx_encoder import EXPORT_FILE
+    from pathlib import Path
 
-    made = export_onnx(arguments.model, arguments.output, config_from(arguments, ExportConfig))
+    from simlte_st.models.names import check_model
+
+    config = config_from(arguments, ExportConfig)
+    check_free(Path(arguments.output), config.overwrite, EXPORT_FILE)
+    check_model(arguments.model)
+    from simlte_st.models.export import export_onnx  # takes seconds to import
+
+    made = export_onnx(arguments.model, arguments.output, config)
     call = encode_call(read_json(made.output / EXPORT_FILE))
     close = f"differ from the model's by at most {made.error:.1e} of their length"
     if made.int8_cosine is not None:

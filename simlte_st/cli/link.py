@@ -20,6 +20,7 @@ from simlte_st.errors import ConfigurationError
 from simlte_st.search.config import LinkConfig, LinkEachConfig
 
 if TYPE_CHECKING:
+    from simlte_st.data.documents import DocumentReader
     from simlte_st.search import Index
 
 _WRITTEN = 512  # query documents whose hits are written at a time
@@ -71,6 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigurationError("--precision needs --calibrate FILE.jsonl; without it there is --threshold.")
     check_format(arguments)
     config = config_from(arguments, LinkConfig)
+    reader = _reader(config, arguments) if arguments.each else None
     index = Index.open(arguments.index, arguments.model)
     if arguments.calibrate:
         precision = 0.9 if arguments.precision is None else arguments.precision
@@ -78,8 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
         text = wrapped(in_options(calibration.summary(), arguments.flags))
         print(as_json(json.dumps(calibration.to_dict())) if arguments.format == "jsonl" else text)
         return 0
-    if arguments.each:
-        return link_each(index, config, arguments)
+    if reader is not None:
+        return link_each(index, reader, config, arguments)
     check_columns(index.columns, arguments)
     hits = index.link(arguments.documents, shown_config(config, arguments))
     if hits.threshold is not None and config.threshold is None and index.calibration is not None:
@@ -87,19 +89,25 @@ def run(arguments: argparse.Namespace) -> int:
     return write_hits(hits, arguments, index)
 
 
-def link_each(index: Index, config: LinkConfig, arguments: argparse.Namespace) -> int:
-    """Write the hits of each document of a source, with its id in the column ``seed``."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+def _reader(config: LinkConfig, arguments: argparse.Namespace) -> DocumentReader:
+    """Return what reads the documents of ``--each``."""
     from simlte_st.data.documents import read_documents
-    from simlte_st.files import atomic_path, check_apart
-    from simlte_st.progress import with_progress_bar
+    from simlte_st.files import check_apart
 
     if config.explain or not arguments.output:
         raise ConfigurationError("--each needs --output FILE.parquet or FILE.jsonl, and cannot --explain.")
     check_apart(arguments.each, Path(arguments.output))
-    reader = read_documents(arguments.each)
+    return read_documents(arguments.each)
+
+
+def link_each(index: Index, reader: DocumentReader, config: LinkConfig, arguments: argparse.Namespace) -> int:
+    """Write the hits of each document of a source, with its id in the column ``seed``."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from simlte_st.files import atomic_path
+    from simlte_st.progress import with_progress_bar
+
     links = with_progress_bar(
         index.link_each(reader, config.part(LinkEachConfig)),
         "linking",

@@ -63,6 +63,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser.error(
                 "analyze is no longer a command: run python -m benchmarks.papers.NAME in a clone of the repository"
             )
+        if not words:
+            parser.print_help()
+            return 1  # as git does
         return _run(parser.parse_args(words))
 
 
@@ -71,8 +74,7 @@ def _run(arguments: argparse.Namespace) -> int:
     lines.setFormatter(OptionFormatter(arguments.flags))
     logging.basicConfig(level=logging.WARNING, handlers=[lines])
     logging.getLogger("simlte_st").setLevel(logging.DEBUG if arguments.verbose else logging.INFO)
-    # A search by words reads no model, and transformers takes longer to import than it does (5.0 brings torch with it).
-    if not arguments.verbose and getattr(arguments, "mode", None) != "text":
+    if not arguments.verbose:
         _quiet_libraries()
     try:
         with _terminated_as_interrupted():
@@ -132,8 +134,6 @@ def _message(error: Exception) -> str:
 
 
 def _quiet_libraries() -> None:
-    """Switch off the libraries' messages and progress bars, which would stand between ours."""
-    from transformers.utils import logging as transformers_logging
-
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
+    """Switch off the libraries' messages and progress bars, which would stand between ours, once they are imported."""
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")

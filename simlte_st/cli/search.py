@@ -17,7 +17,7 @@ from simlte_st.cli.terminal import as_json, terminal_width
 from simlte_st.config import Config, OverwriteConfig
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import valid_unicode
-from simlte_st.search.config import LinkConfig, SearchConfig
+from simlte_st.search.config import LinkConfig, SearchConfig, check_query
 
 if TYPE_CHECKING:
     from simlte_st.search import Hit, Hits, Index
@@ -93,6 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     check_format(arguments)
     config = config_from(arguments, SearchConfig)
+    check_query(arguments.query)
     index = Index.open(arguments.index, arguments.model)
     check_columns(index.columns, arguments)
     hits = index.search(arguments.query, shown_config(config, arguments))

@@ -44,8 +44,13 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until Ctrl-C."""
-    from simlte_st.extras import require
+    from simlte_st.extras import check_installed, require
+    from simlte_st.search.settings import check_encoder, read_settings
 
+    for package in ("streamlit", "lancedb"):
+        check_installed(package, "serve", "simlte serve")
+    folder = Path(arguments.index)
+    check_encoder(folder, read_settings(folder), arguments.model)
     check_port(arguments.port)
     cli = require("streamlit.web.cli", "serve", "simlte serve")
     from simlte_st.page import __file__ as package

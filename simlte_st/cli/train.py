@@ -72,11 +72,15 @@ def run(arguments: argparse.Namespace) -> int:
     settings = {name: getattr(arguments, name) for name in alternative_fields({"preset": Preset})}
     config = config_from(arguments, TrainConfig, settings={**settings, "view": _view(arguments)})
 
-    from simlte_st.distributed import disconnect, is_main  # what follows takes seconds to import
+    from simlte_st.distributed import disconnect, is_main
+    from simlte_st.training.check import check_run
     from simlte_st.training.train import train
-    from simlte_st.training.upload import check_upload
 
     if arguments.push_to_hub is not None:
+        check_run(arguments.source, output, config)
+
+        from simlte_st.training.upload import check_upload  # takes seconds to import, and asks the Hub
+
         check_upload(arguments.push_to_hub)
     result, shows = train(arguments.source, output, config), is_main()
     disconnect()

@@ -60,7 +60,7 @@ def compare(
 
     Args:
         documents: Anything :func:`~simlte_st.data.read_documents` takes.
-        models: The models; see :func:`~simlte_st.models.base.find_model`. By default the packaged all-MiniLM-L6-v2 and
+        models: The models; see :func:`~simlte_st.models.names.find_model`. By default the packaged all-MiniLM-L6-v2 and
             this package's own, those of them that are here or can be put together.
         config: The settings; None for the defaults.
         **overrides: Settings in place of the config's.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,17 +12,16 @@ import pyarrow.parquet as pq
 
 from simlte_st.config import configured
 from simlte_st.data.topic_terms import topic_terms
-from simlte_st.errors import ConfigurationError
 from simlte_st.exploration.config import ExploreConfig
 from simlte_st.exploration.corpus import TABLE_COLUMNS, Corpus, Halves, corpus_statistics, encode_halves, open_corpus
 from simlte_st.exploration.duplicates import duplicate_groups
-from simlte_st.exploration.html import bokeh
 from simlte_st.exploration.layout import lay_out, nearest_documents
 from simlte_st.exploration.outliers import find_outliers
+from simlte_st.exploration.output import check_output
 from simlte_st.exploration.page import Exploration, page_of
 from simlte_st.exploration.tagging import SpacyTagger
 from simlte_st.exploration.topics import Stability, compare_topics, find_topics
-from simlte_st.files import atomic_path, check_apart, check_new, check_place, restore
+from simlte_st.files import atomic_path
 from simlte_st.search import Index
 from simlte_st.search.encoder import Model
 
@@ -114,7 +112,7 @@ def explore(
         MissingExtraError: The extra ``explore`` is not installed.
     """
     config = ExploreConfig.make(config, overrides)
-    page = _check_output(output, documents, config.overwrite)
+    page = check_output(output, documents, config.overwrite)
     if config.redundancy:
         SpacyTagger()  # what is missing is said now
     corpus, encoder = open_corpus(model, documents, config, index_model)
@@ -135,27 +133,6 @@ def explore(
         copies=duplicates.exact + duplicates.near,
         label=None if label is None else {"name": label.name, "nmi": label.nmi, "ari": label.ari},
     )
-
-
-def _check_output(output: str | os.PathLike[str], documents: Any, overwrite: bool) -> Path:
-    """Check, before work begins, that the page and its table can be written and what they need is installed."""
-    page = Path(output)
-    if page.suffix.lower() not in (".html", ".htm"):
-        raise ConfigurationError(f"{page}: the page is a file whose name ends in .html.")
-    table = page.with_suffix(".parquet")
-    check_apart(documents, page, is_document=True)
-    try:
-        check_apart(documents, table)
-    except ConfigurationError as error:
-        raise ConfigurationError(
-            f"{page}: the table beside it, {table}, would replace the documents: choose another name for the page."
-        ) from error
-    restore(page)
-    for path in (page, table):
-        check_place(path)
-        check_new(path, overwrite and path.is_file())
-    bokeh("bokeh")
-    return page
 
 
 def explore_corpus(corpus: Corpus, halves: Halves, config: ExploreConfig) -> Exploration:

@@ -14,6 +14,7 @@ from simlte_st.config import (
     ProgressConfig,
     ResumeConfig,
     SeedConfig,
+    check_device_name,
     setting,
 )
 from simlte_st.data.config import ReadConfig
@@ -62,6 +63,8 @@ class EngineConfig(Config):
                     f"device={self.device!r}: with engine='ray' it is 'cpu' or 'cuda'; Ray chooses which."
                 )
             return
+        for each in [self.device] if isinstance(self.device, str) else self.several:
+            check_device_name(each)
         for name, value in (("actors", self.actors), ("address", self.address)):
             if value is not None:
                 raise ConfigurationError(f"{name}={value!r} is an option of engine='ray'.")
@@ -103,6 +106,11 @@ class ExportConfig(OverwriteConfig):
 
     int8: bool = setting(False, "quantise the encoder to 8 bits: a quarter of the size")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for package in ("onnx", "onnxruntime"):
+            check_installed(package, "onnx", "exporting to ONNX")
+
 
 @dataclass(frozen=True, kw_only=True)
 class LsaConfig(ReadConfig, SeedConfig, OverwriteConfig, ProgressConfig, DeviceConfig):
@@ -124,6 +132,11 @@ class StaticConfig(ReadConfig, OverwriteConfig, ProgressConfig, DeviceConfig):
     words: int = setting(
         500, "words of the documents to give a vector of their own, if the tokenizer cuts them into pieces", least=0
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for package in ("skeletoken", "model2vec"):
+            check_installed(package, "static", "distilling a static model")
 
 
 @dataclass(frozen=True, kw_only=True)

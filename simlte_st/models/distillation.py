@@ -28,7 +28,6 @@ from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
 from simlte_st.data.report import ReadReport
 from simlte_st.errors import ModelError
-from simlte_st.extras import check_installed
 from simlte_st.files import atomic_path, check_apart, check_free
 from simlte_st.models.base import load_model
 from simlte_st.models.cards import write_model_card
@@ -97,7 +96,7 @@ def to_static(
     place in it.
 
     Args:
-        base: The encoder; see :func:`~simlte_st.models.base.find_model`.
+        base: The encoder; see :func:`~simlte_st.models.names.find_model`.
         output: The folder to write.
         config: How to distil.
         documents: Anything :func:`~simlte_st.data.read_documents` takes. Their most frequent words that the base's
@@ -120,7 +119,6 @@ def to_static(
     """
     config = StaticConfig.make(config, overrides)
     target = Path(output)
-    _require_extra()
     if documents is not None:
         check_apart(documents, target)
     check_free(target, config.overwrite)
@@ -158,7 +156,6 @@ def _distil(
     base: SentenceTransformer | LoadedModel, config: StaticConfig, documents: Iterable[Document] | None
 ) -> tuple[SentenceTransformer, int]:
     """Return the static model, and how many words of documents it has."""
-    _require_extra()
     from model2vec.distill.inference import apply_pca, compute_weights
 
     loaded = base if isinstance(base, LoadedModel) else LoadedModel(base, "the base", "", tuned=True)
@@ -177,11 +174,6 @@ def _distil(
     weights = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
     embedding = StaticEmbedding(vocabulary.tokenizer(), embedding_weights=weights)
     return SentenceTransformer(modules=[embedding, Normalize()], device="cpu"), vocabulary.words
-
-
-def _require_extra() -> None:
-    for package in ("skeletoken", "model2vec"):
-        check_installed(package, "static", "distilling a static model")
 
 
 def _modules_to_distil(loaded: LoadedModel) -> list[torch.nn.Module]:

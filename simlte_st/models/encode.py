@@ -13,31 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from filelock import FileLock
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.config import configured
 from simlte_st.data.documents import read_documents
-from simlte_st.errors import ConfigurationError, ResumeError, SimlteError, keeping
-from simlte_st.files import (
-    SETTINGS_FILE,
-    atomic_path,
-    changes,
-    check_apart,
-    check_place,
-    discard,
-    hold,
-    is_unused,
-    read_json,
-    sweep,
-    write_json,
-)
+from simlte_st.errors import ConfigurationError, SimlteError, keeping
+from simlte_st.files import atomic_path, discard
 from simlte_st.models.config import EncodeConfig, EngineConfig
 from simlte_st.models.device import check_devices, device_pool
 from simlte_st.models.encode_ray import encode_with_ray
 from simlte_st.models.loading import check_encodes
 from simlte_st.models.pace import TokenBar
-from simlte_st.models.parts import DocumentParts, PartEncoder, Parts, part_files, token_counts, weights_digest
+from simlte_st.models.parts import DocumentParts, PartEncoder, Parts, token_counts, weights_digest
+from simlte_st.models.parts_folder import check_vectors, open_parts, part_files, parts_folder
 from simlte_st.models.routes import side_of
 from simlte_st.models.truncation import Truncation, warn_of_truncation
 from simlte_st.progress import complete, progress_bar
@@ -124,13 +112,10 @@ def encode_documents(
     check_encodes(model, Truncation.of(model).model or "in memory")
     check_devices(config)
     reader, output = read_documents(documents), Path(output)
-    check_apart(reader, output)
-    check_place(output)
-    if output.suffix.lower() != ".parquet":
-        raise ConfigurationError(f"{output}: the vectors are a parquet file: choose a name that ends in .parquet.")
-    folder = output.with_name(f"{output.name}.parts")
+    check_vectors(reader, output, config)
+    folder = parts_folder(output)
     wanted = {**config.decisive(), "weights": weights_digest(model), "dtype": str(model.dtype), **(settings or {})}
-    lock = _open_parts(output, folder, wanted, resume=config.resume, overwrite=config.overwrite)
+    lock = open_parts(output, wanted, resume=config.resume)
     try:
         parts = DocumentParts(reader, folder.absolute(), config.part_size)
         try:
@@ -190,31 +175,6 @@ def _kept(folder: Path, size: int) -> str:
             f"Nothing is kept: the first part of {size:,} documents was not finished (part_size= makes them smaller)."
         )
     return f"{count:,} finished part{'s' * (count > 1)} of {size:,} documents in {folder}: resume=True goes on."
-
-
-def _open_parts(output: Path, parts: Path, settings: dict[str, Any], *, resume: bool, overwrite: bool) -> FileLock:
-    saved = parts / SETTINGS_FILE
-    if resume:
-        if not saved.exists():
-            sweep(output)
-            raise ResumeError(f"There is no interrupted run at {parts}.")
-        lock = hold(parts)
-        if different := changes(read_json(saved), settings):
-            lock.release()
-            raise ResumeError(f"The interrupted run at {parts} has other settings ({'; '.join(different.values())}).")
-        return lock
-    unused = parts.is_dir() and is_unused(parts)
-    for path, ours in ((output, output.is_file()), *([] if unused else [(parts, saved.exists())])):
-        if path.exists() and not overwrite:
-            how = "resume it (resume=True) or " if path == parts else ""
-            raise ConfigurationError(f"{path} exists already: {how}replace it (overwrite=True).")
-        if path.exists() and not ours:
-            raise ConfigurationError(f"{path} was not written by this command and is not replaced: choose another.")
-    lock = hold(parts)
-    for path in part_files(parts):
-        path.unlink()
-    write_json(saved, settings)
-    return lock
 
 
 def _join_parts(parts: Path, output: Path, report: EncodingReport) -> None:

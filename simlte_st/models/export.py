@@ -23,8 +23,8 @@ from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
 from simlte_st.compat import document_prompt, masks_without_vmap
 from simlte_st.config import configured
 from simlte_st.errors import ModelError
-from simlte_st.extras import check_installed, require
-from simlte_st.files import atomic_path, check_free, write_json
+from simlte_st.extras import require
+from simlte_st.files import EXPORT_FILE, atomic_path, check_free, write_json
 from simlte_st.longformer.modeling import SimlteLongformerModel
 from simlte_st.longformer.packing import BLOCK
 from simlte_st.longformer.padded import PaddedLongformer
@@ -33,7 +33,7 @@ from simlte_st.models.cards import export_card
 from simlte_st.models.config import ExportConfig
 from simlte_st.models.loading import without_queries
 from simlte_st.models.names import shown_base
-from simlte_st.models.onnx_encoder import EXPORT_FILE, GRAPH_FILE, HEAD_FILE, OnnxEncoder, prompt_tokens
+from simlte_st.models.onnx_encoder import GRAPH_FILE, HEAD_FILE, OnnxEncoder, prompt_tokens
 from simlte_st.models.static import is_static
 from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
 
@@ -84,7 +84,7 @@ def export_onnx(
     graph of its own. A stock Longformer has the attention that sentence-transformers gives it, within windows only.
 
     Args:
-        model: See :func:`~simlte_st.models.base.find_model`.
+        model: See :func:`~simlte_st.models.names.find_model`.
         output: The folder to write.
         config: How to export. ``benchmarks/results/export.md`` has what ``int8`` costs in quality.
         **overrides: Settings of :class:`~simlte_st.models.config.ExportConfig`, in place of those of ``config``.
@@ -99,8 +99,6 @@ def export_onnx(
         MissingExtraError: onnx and onnxruntime are not installed (extra ``onnx``).
     """
     config = ExportConfig.make(config, overrides)
-    for library in ("onnx", "onnxruntime"):
-        check_installed(library, "onnx", "exporting to ONNX")
     target, name = Path(output), os.fspath(model)
     check_free(target, config.overwrite, EXPORT_FILE)
     loaded = without_queries(load_model(name, dtype=torch.float32, device="cpu"), "exported").model.eval()

@@ -60,7 +60,7 @@ def append_lsa(
     """Write a model that ends in a latent semantic analysis of documents; its weights stay as they are.
 
     Args:
-        base: The model; see :func:`~simlte_st.models.base.find_model`. An analysis that it ends with is replaced.
+        base: The model; see :func:`~simlte_st.models.names.find_model`. An analysis that it ends with is replaced.
         documents: Anything :func:`~simlte_st.data.read_documents` takes.
         output: The folder to write.
         config: How to read and analyse the documents; see :class:`~simlte_st.modules.LatentSemanticAnalysis`.

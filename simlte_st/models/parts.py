@@ -26,6 +26,7 @@ from simlte_st.compat import document_prompt
 from simlte_st.data.documents import DocumentReader
 from simlte_st.errors import ModelError, ResumeError
 from simlte_st.files import atomic_path
+from simlte_st.models.parts_folder import part_files
 from simlte_st.models.passes import TextReader
 from simlte_st.models.static import is_static
 
@@ -165,11 +166,6 @@ def encode_counted(
 def part_number(path: Path) -> int:
     """Return the number of a part file, from 1."""
     return int(path.name.split("-")[1])
-
-
-def part_files(folder: Path) -> list[Path]:
-    """Return the part files of a folder in the order of their source."""
-    return sorted(folder.glob("part-*.parquet"))
 
 
 def token_counts(part: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

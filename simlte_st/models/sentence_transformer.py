@@ -14,10 +14,9 @@ from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from simlte_st.compat import NO_LIMIT, load_modules_of, readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError
-from simlte_st.models.base import find_model
 from simlte_st.models.cards import complete_model_card
 from simlte_st.models.device import dtype_unasked
-from simlte_st.models.names import OWN_MODELS, local_folder, not_loaded
+from simlte_st.models.names import OWN_MODELS, find_model, local_folder, not_loaded
 from simlte_st.models.padding import attend_fully
 from simlte_st.models.passes import TextReader, is_read
 from simlte_st.models.static import is_static, model2vec_modules

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from simlte_st.config import Config, setting
+from simlte_st.config import Config, check_text, setting
 from simlte_st.data.config import LanguageConfig
-from simlte_st.errors import ConfigurationError
+from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.models.config import EngineConfig
 
 Mode = Literal["hybrid", "dense", "text"]
@@ -94,3 +94,10 @@ class SearchConfig(LinkConfig):
     top_k: int | None = setting(
         None, "number of hits", formerly=("top",), aliases=("--top",), default_help="10, or all with ``threshold=``"
     )
+
+
+def check_query(query: str) -> None:
+    """Check the text of a search."""
+    check_text("query", query)
+    if not query.strip():
+        raise DataError("The text to search for is empty.")

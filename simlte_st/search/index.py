@@ -15,20 +15,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from simlte_st.config import check_text, configured
+from simlte_st.config import configured
 from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
 from simlte_st.data.names import composed
 from simlte_st.errors import ConfigurationError, DataError, keeping
 from simlte_st.files import SETTINGS_FILE, hold, write_json
+from simlte_st.models.names import check_model
 from simlte_st.search.analysis import check_analyzer, languages_of
 from simlte_st.search.calibrate import Calibration, fit_threshold, read_labels, score_pairs
-from simlte_st.search.config import AddConfig, LinkConfig, LinkEachConfig, SearchConfig
+from simlte_st.search.config import AddConfig, LinkConfig, LinkEachConfig, SearchConfig, check_query
 from simlte_st.search.hits import Hits
 from simlte_st.search.kept import remove_unused
 from simlte_st.search.link import document_queries, known_documents, query_documents
 from simlte_st.search.searcher import Searcher
-from simlte_st.search.settings import load_encoder, make_folder, read_settings
+from simlte_st.search.settings import check_new_index, load_encoder, make_folder, read_settings
 from simlte_st.search.store import Store
 
 if TYPE_CHECKING:  # with torch and transformers, which a search by words alone does not need
@@ -128,7 +129,10 @@ class Index:
                 made = "with" if index.parts else "without"
                 raise ConfigurationError(f"{folder} was made {made} passages (parts): make another index.")
             return index
-        from simlte_st.search.encoder import Encoder
+        check_new_index(folder)
+        if isinstance(model, (str, os.PathLike)):
+            check_model(model)
+        from simlte_st.search.encoder import Encoder  # with torch
 
         encoder = Encoder(model, device)
         settings, store = make_folder(folder, encoder, bool(parts))
@@ -296,11 +300,10 @@ class Index:
             StoreError: The index cannot be read.
         """
         config = SearchConfig.make(config, overrides)
-        check_text("query", query)
-        if not query.strip():
-            raise DataError("The text to search for is empty.")
-        reranker = self._reranker(config.rerank)
+        check_query(query)
         searcher = self._searcher.now()
+        config = searcher.checked(config)
+        reranker = self._reranker(config.rerank)
         wanted = searcher.text_query(query, config.mode != "text" or config.explain)
         return searcher.search([wanted], config, config.explain, reranker)[0]
 
@@ -335,6 +338,7 @@ class Index:
         if not names:
             raise DataError("There are no documents to link.")
         searcher = self._searcher.now()
+        config = searcher.checked(config)
         group = [document for name in names for document in query_documents(searcher.store, name)]
         reranker = self._reranker(config.rerank)
         queries = document_queries(searcher, [group], config.mode != "text" or config.explain)
@@ -365,14 +369,16 @@ class Index:
             searcher = self._searcher.now()
             groups = [[each] for each in known_documents(searcher.store, batch)]
             queries = document_queries(searcher, groups, config.mode != "text")
-            found = searcher.search(queries, config, reranker=reranker)
+            found = searcher.search(queries, searcher.checked(config), reranker=reranker)
             yield from zip((one.id for one in batch), found, strict=True)
 
     def _reranker(self, model: Any) -> Reranker | None:
         """Return what reads hits with a model, which is loaded once; None where none is wanted."""
         if model is None:
             return None
-        from simlte_st.search.rerank import Reranker
+        if isinstance(model, (str, os.PathLike)):
+            check_model(model)
+        from simlte_st.search.rerank import Reranker  # with torch
 
         if self._read_by is None or self._read_by[0] != model:
             self._read_by = model, Reranker(self.folder, model, self._device)

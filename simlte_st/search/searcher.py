@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter
 from simlte_st.search.config import READ_HITS, LinkEachConfig
@@ -22,6 +22,8 @@ from simlte_st.search.words import WordCounts
 if TYPE_CHECKING:
     from simlte_st.search.encoder import Encoder
     from simlte_st.search.rerank import Reranker
+
+L = TypeVar("L", bound=LinkEachConfig)
 
 TOP_K = 10
 """Number of hits where neither a number nor a threshold is set."""
@@ -72,6 +74,10 @@ class Searcher:
         """Return a text as a query."""
         return Query(self.words_of_query(text), self.encoder().query(text) if with_vector else None, text=text)
 
+    def checked(self, config: L) -> L:
+        """Return the settings with the filter as the store takes it."""
+        return config if config.where is None else replace(config, where=self.store.check_filter(config.where))
+
     def search(
         self,
         queries: Sequence[Query],
@@ -79,11 +85,9 @@ class Searcher:
         explain: bool = False,
         reranker: Reranker | None = None,
     ) -> list[Hits]:
-        """Return the hits of each query."""
+        """Return the hits of each query, by settings that were :meth:`checked`."""
         if config.top_k is None and config.threshold is None:
             config = replace(config, top_k=TOP_K)
-        if config.where is not None:
-            config = replace(config, where=self.store.check_filter(config.where))
         if reranker is None:
             matches = find_matches(self.store, queries, config)
         else:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.data.analyzer import ANALYZER
 from simlte_st.errors import ConfigurationError, ModelError, StoreError
+from simlte_st.extras import check_installed
 from simlte_st.files import SETTINGS_FILE, changes, check_place, hold, is_model, nearest_place, write_json
+from simlte_st.models.names import check_model
 from simlte_st.search.damage import ADVICE, read_part
 from simlte_st.search.kept import TABLE as KEPT_TABLE
 from simlte_st.search.store import TABLE, Store
@@ -32,8 +36,9 @@ _PARTS = (f"{TABLE}.lance", f"{KEPT_TABLE}.lance", PUNKT_FILE, WORDS_FILE)
 _NEEDED = {"model", "weights", "parts", "calibration"}
 
 
-def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, Any], Store]:
-    """Create the folder of an index; one that a killed process left incomplete is used."""
+def check_new_index(folder: Path) -> None:
+    """Check that an index can be made in a folder: a new one, or one that a killed process left incomplete."""
+    check_installed("lancedb", "index", "indexes")
     check_place(folder)
     ours = {"process", f"{TABLE}.lance"}  # and locks
     if not (folder / SETTINGS_FILE).exists() and any((folder / name).exists() for name in _PARTS[1:]):
@@ -43,6 +48,10 @@ def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, 
     ):
         other = ", or add to the one that is there now" if (folder / SETTINGS_FILE).exists() else ""
         raise ConfigurationError(f"{folder} exists already: choose another folder for the index{other}.")
+
+
+def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, Any], Store]:
+    """Create the folder of an index, which was checked."""
     lock = hold(folder)
     try:
         if (folder / SETTINGS_FILE).exists():
@@ -100,19 +109,35 @@ def _incomplete(folder: Path) -> str:
     return f"There is no whole index at {folder}: {SETTINGS_FILE} is missing. {ADVICE}"
 
 
-def load_encoder(folder: Path, settings: dict[str, Any], model: Any, device: str | None = None) -> Encoder:
-    """Load the model of an index."""
-    from simlte_st.search.encoder import Encoder  # with torch and transformers
-
-    wanted = settings["model"] if model is None else model
-    if wanted is None:
-        raise ConfigurationError(f"The model of {folder} was given without a name: pass it with model=.")
+@contextmanager
+def _naming(folder: Path, model: Any) -> Iterator[None]:
+    """Name the index in errors of its own model."""
     try:
-        encoder = Encoder(wanted, device)
+        yield
     except ModelError as error:
         if model is not None:
             raise
         raise ModelError(f"{error} It is the model of {folder}: if it was moved, name it with model=.") from None
+
+
+def check_encoder(folder: Path, settings: dict[str, Any], model: Any = None) -> Any:
+    """Return the model of an index or its name, after checking, without torch, that there is one of that name."""
+    wanted = settings["model"] if model is None else model
+    if wanted is None:
+        raise ConfigurationError(f"The model of {folder} was given without a name: pass it with model=.")
+    if isinstance(wanted, (str, os.PathLike)):
+        with _naming(folder, model):
+            check_model(wanted)
+    return wanted
+
+
+def load_encoder(folder: Path, settings: dict[str, Any], model: Any, device: str | None = None) -> Encoder:
+    """Load the model of an index."""
+    wanted = check_encoder(folder, settings, model)
+    from simlte_st.search.encoder import Encoder  # with torch and transformers
+
+    with _naming(folder, model):
+        encoder = Encoder(wanted, device)
     identity = encoder.identity()
     weights = str(settings.get("weights"))
     if weights != identity["weights"] and weights in encoder.former_digests():

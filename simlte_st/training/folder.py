@@ -24,10 +24,18 @@ from simlte_st.files import (
     sweep,
     write_json,
 )
-from simlte_st.training.callbacks import last_complete_checkpoint
-from simlte_st.training.result import trained_path
 
 logger = logging.getLogger(__name__)
+
+
+def trained_path(output: Path) -> Path:
+    """Return the folder of the trained model if the finished model is the base."""
+    return output.with_name(f"{output.name}.trained")
+
+
+def report_path(output: Path) -> Path:
+    """Return the page of the run: beside the model's folder, which may be published, because it shows documents."""
+    return output.with_name(f"{output.name}.report.html")
 
 
 class RunFolder:
@@ -51,26 +59,48 @@ class RunFolder:
     @property
     def checkpoint(self) -> Path | None:
         """The newest complete checkpoint."""
+        from simlte_st.training.callbacks import last_complete_checkpoint  # with torch
+
         return last_complete_checkpoint(self.checkpoints)
 
     def open(self, settings: dict[str, Any], *, overwrite: bool = False) -> None:
         """Make the folder, or find the interrupted run, and lock it."""
+        self.check(overwrite=overwrite)
         if self.resume:
-            self._check(settings)
+            self._compare(settings)
             self._lock = hold(self.path)
             return
-        check_free(self.output, overwrite)
-        check_free(self.trained, overwrite)
-        if self.path.exists() and not is_unused(self.path):
-            self._set_aside(overwrite)
+        if self._interrupted:
+            self._set_aside()
         self._lock = hold(self.path)
         write_json(self.path / SETTINGS_FILE, settings)
 
-    def _check(self, settings: dict[str, Any]) -> None:
-        if not (self.path / SETTINGS_FILE).exists():
-            sweep(self.output)
-            done = f" {self.output} is finished." if self.output.exists() else ""
-            raise ResumeError(f"There is no interrupted run at {self.path}.{done}")
+    @property
+    def _interrupted(self) -> bool:
+        return self.path.exists() and not is_unused(self.path)
+
+    def check(self, *, overwrite: bool = False) -> None:
+        """Check that a run can begin, or that there is one to resume."""
+        if self.resume:
+            if not (self.path / SETTINGS_FILE).exists():
+                sweep(self.output)
+                done = f" {self.output} is finished." if self.output.exists() else ""
+                raise ResumeError(f"There is no interrupted run at {self.path}.{done}")
+            return
+        check_free(self.output, overwrite)
+        check_free(self.trained, overwrite)
+        if self._interrupted:
+            if not (self.path / SETTINGS_FILE).exists() or is_model(self.path):
+                raise ConfigurationError(
+                    f"{self.path} exists and is not the work folder of a run: choose another output."
+                )
+            hold(self.path).release()
+            if not overwrite:
+                raise ConfigurationError(
+                    f"{self.path} holds an interrupted run: continue it (resume=True) or start anew (overwrite=True)."
+                )
+
+    def _compare(self, settings: dict[str, Any]) -> None:
         saved = read_json(self.path / SETTINGS_FILE)
         different = changes(saved, settings)
         if different.pop("threads", None) and saved.get("threads"):
@@ -89,14 +119,7 @@ class RunFolder:
         if different:
             raise ResumeError(f"The interrupted run has other settings ({'; '.join(different.values())}).")
 
-    def _set_aside(self, overwrite: bool) -> None:
-        if not (self.path / SETTINGS_FILE).exists() or is_model(self.path):
-            raise ConfigurationError(f"{self.path} exists and is not the work folder of a run: choose another output.")
-        hold(self.path).release()
-        if not overwrite:
-            raise ConfigurationError(
-                f"{self.path} holds an interrupted run: continue it (resume=True) or start anew (overwrite=True)."
-            )
+    def _set_aside(self) -> None:
         if self._before.exists():
             shutil.rmtree(self.path)  # it never began: the run that it was to replace is still there
         else:

@@ -22,7 +22,8 @@ from simlte_st.exploration.page import SHOWN
 from simlte_st.files import atomic_path
 from simlte_st.models.names import shown_base
 from simlte_st.models.vectors import unit_rows
-from simlte_st.training.result import TrainingResult, trained_path
+from simlte_st.training.folder import trained_path
+from simlte_st.training.result import TrainingResult
 from simlte_st.training.run import TrainingRun
 
 CHANGED = 10

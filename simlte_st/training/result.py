@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from simlte_st.data.corpus import CorpusReport, Coverage
 from simlte_st.models.truncation import Truncation
 from simlte_st.training.config import Preset
+from simlte_st.training.folder import trained_path
 
 if TYPE_CHECKING:
     from simlte_st.models.sentence_transformer import SentenceTransformer
@@ -168,16 +169,6 @@ class TrainingResult:
             "truncation": replace(self.truncation, model=self.output.name).to_dict(),
             "log": self.log,
         }
-
-
-def trained_path(output: Path) -> Path:
-    """Return the folder of the trained model if the finished model is the base."""
-    return output.with_name(f"{output.name}.trained")
-
-
-def report_path(output: Path) -> Path:
-    """Return the page of the run: beside the model's folder, which may be published, because it shows documents."""
-    return output.with_name(f"{output.name}.report.html")
 
 
 def _rate(number: float) -> str:

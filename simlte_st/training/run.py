@@ -10,19 +10,19 @@ from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from simlte_st.data.config import ReadConfig
-from simlte_st.data.documents import DocumentReader, read_documents
-from simlte_st.data.shards import Shards, open_shards
+from simlte_st.data.documents import DocumentReader
+from simlte_st.data.shards import Shards
 from simlte_st.data.sources import is_place
 from simlte_st.distributed import choose_device, connect, is_main, main_first, on_main, together, world
 from simlte_st.errors import ConfigurationError, SimlteError
-from simlte_st.files import SETTINGS_FILE, check_apart, check_new, check_place, read_json
+from simlte_st.files import SETTINGS_FILE, check_apart, check_place, read_json
 from simlte_st.models.device import bf16_available, check_device
 from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.training import check
 from simlte_st.training.choose_base import choose_base
 from simlte_st.training.config import Preset, TrainConfig
-from simlte_st.training.folder import RunFolder
-from simlte_st.training.result import TrainingResult, WholeDocuments, report_path
+from simlte_st.training.folder import RunFolder, report_path
+from simlte_st.training.result import TrainingResult, WholeDocuments
 
 if TYPE_CHECKING:
     import torch
@@ -157,25 +157,13 @@ class TrainingRun:
 
 def open_documents(run: TrainingRun) -> TrainingRun:
     """Open the source: a stream in every process, a corpus in the main one."""
-    config = run.config
-    if config.stream:
-        from simlte_st.data.document_stream import shard_order
-
-        shards = open_shards(run.source, config.text_column, config.id_column, config.probe)
-        order = shard_order(len(shards.names), config.seed, epoch=0)
-        run.documents = shards.without_boilerplate(order) if config.drop_boilerplate else shards
-    else:
-        run.documents = read_documents(run.source, label_column=config.probe, **config.values(ReadConfig))
+    run.documents = check.open_documents(run.source, run.config)
     return run
 
 
 def open_folder(run: TrainingRun) -> TrainingRun:
     """Open the work folder, unless the output would lie among the documents."""
-    check_apart(run.source, run.output)
-    check_place(run.output)
-    if run.report is not None:
-        check_apart(run.source, run.report, is_document=True)
-        check_new(run.report, run.report.is_file() and (run.config.overwrite or run.config.resume))
+    check.check_output(run.source, run.output, run.config)
     run.base_name = choose_base(run)
     run.folder.open(run.decisive(), overwrite=run.config.overwrite)
     return run

@@ -6,19 +6,14 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.config import configured
+from simlte_st.training.check import check_run
 from simlte_st.training.config import TrainConfig
-from simlte_st.training.evaluate import evaluate
-from simlte_st.training.fit import fit
-from simlte_st.training.load_corpus import load_corpus
-from simlte_st.training.load_model import load_model
-from simlte_st.training.result import TrainingResult
-from simlte_st.training.run import TrainingRun
-from simlte_st.training.save import save
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from simlte_st.overrides import TrainOverrides
+    from simlte_st.training.result import TrainingResult
 
 
 @configured(TrainConfig)
@@ -60,7 +55,17 @@ def train(
         MissingExtraError: ``report=True``, and the extra ``explore`` is not installed.
         ProcessLostError: The run has several processes, and another one ended.
     """
-    run = TrainingRun(source, output, TrainConfig.make(config, overrides))
+    made = TrainConfig.make(config, overrides)
+    check_run(source, output, made)
+
+    from simlte_st.training.evaluate import evaluate  # the stages, which take seconds to import
+    from simlte_st.training.fit import fit
+    from simlte_st.training.load_corpus import load_corpus
+    from simlte_st.training.load_model import load_model
+    from simlte_st.training.run import TrainingRun
+    from simlte_st.training.save import save
+
+    run = TrainingRun(source, output, made)
     with run.open():
         run = load_model(run)
         run = load_corpus(run)

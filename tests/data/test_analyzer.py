@@ -150,7 +150,7 @@ ALLOWED = {
     "data/formats/html.py": "names of tags and encodings",
     "data/formats/mail.py": "names of headers",
     "data/sources.py": "suffixes of files",
-    "models/base.py": "names on the Hub",
+    "models/names.py": "names on the Hub",
     "models/cards.py": "names on the Hub and keys of YAML",
     "search/damage.py": "LanceDB's messages",
 }

@@ -10,8 +10,15 @@ import pytest
 
 from simlte_st.errors import ModelError
 from simlte_st.models import names
-from simlte_st.models.base import find_model, load_model
-from simlte_st.models.names import PACKAGED_BASE, local_folder, model_path, named_models, packaged_base_path
+from simlte_st.models.base import load_model
+from simlte_st.models.names import (
+    PACKAGED_BASE,
+    find_model,
+    local_folder,
+    model_path,
+    named_models,
+    packaged_base_path,
+)
 
 # On this machine.
 

@@ -61,12 +61,13 @@ def test_commands_refuse_it_before_work_begins(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "texts").mkdir()
+    for folder in ("texts", "tiny"):
+        (tmp_path / folder).mkdir()
     (tmp_path / "texts" / "a.txt").write_text("A text.")
     assert build_parser().parse_args(shlex.split(line)).device is None
     assert main(shlex.split(f"{line} --device cuda:99")) == 1
     assert capsys.readouterr().err.startswith("simlte: --device cuda:99 ")
-    assert [path.name for path in tmp_path.iterdir()] == ["texts"]
+    assert {path.name for path in tmp_path.iterdir()} == {"texts", "tiny"}
 
 
 def test_bf16_is_asked_of_the_hardware(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,11 +11,12 @@ from shipped_support import BERT, cosines, ship
 import simlte_st
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
 from simlte_st.models import names, shipped
-from simlte_st.models.base import find_model, load_model
+from simlte_st.models.base import load_model
 from simlte_st.models.names import (
     BASE_SHA256,
     PACKAGED_BASE,
     base_of_own_models,
+    find_model,
     model_path,
     packaged_base_path,
     usage_example,

@@ -22,13 +22,14 @@ from simlte_st.cli.main import main
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.files import HOME_VARIABLE, read_json
 from simlte_st.models import shipped
-from simlte_st.models.base import find_model, load_model
+from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.model2vec import TOKENIZER, WEIGHTS
 from simlte_st.models.names import (
     OWN_ENCODERS,
     OWN_MODELS,
     base_of_own_models,
+    find_model,
     local_folder,
     model_path,
     named_models,

@@ -36,8 +36,9 @@ from simlte_st.models.base import load_model
 from simlte_st.models.config import EncodeConfig
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.device import dtype_unasked
-from simlte_st.models.encode import _open_parts, encode_documents
+from simlte_st.models.encode import encode_documents
 from simlte_st.models.parts import weights_digest
+from simlte_st.models.parts_folder import open_parts
 from simlte_st.models.sentence_transformer import SentenceTransformer
 from simlte_st.search import Index
 
@@ -217,6 +218,6 @@ def test_vectors_of_two_dtypes_are_not_joined(folders: tuple[Path, Path], docs: 
     output = tmp_path / "v.parquet"
     narrow, wide = (load_model(folders[0], dtype=dtype, device="cpu").model for dtype in ("auto", None))
     settings = {"normalize": False, "weights": weights_digest(narrow), "dtype": "torch.bfloat16"}
-    _open_parts(output, tmp_path / "v.parquet.parts", settings, resume=False, overwrite=False).release()
+    open_parts(output, settings, resume=False).release()
     with pytest.raises(ResumeError, match=r"dtype: was 'torch\.bfloat16', is 'torch\.float32'"):
         encode_documents(wide, docs, output, resume=True, progress=False)
