@@ -11,12 +11,12 @@ import argparse
 import tempfile
 from importlib.util import find_spec
 
-from bbc_news import bbc_news
 from datasets import Dataset
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.metrics import f1_score
 
 from simlte_st import SentenceTransformer
+from simlte_st.data.bbc_news import bbc_news
 from simlte_st.evaluation import split_by_label
 from simlte_st.evaluation.splits import draw_shots
 from simlte_st.models.base import load_model

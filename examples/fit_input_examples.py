@@ -10,9 +10,8 @@ from __future__ import annotations
 import argparse
 import tempfile
 
-from bbc_news import bbc_news
-
 from simlte_st.data import DocSplit, docsplit_examples, docsplit_objectives
+from simlte_st.data.bbc_news import bbc_news
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE

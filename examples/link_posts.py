@@ -12,9 +12,8 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from bbc_news import bbc_news
-
 from simlte_st import Index
+from simlte_st.data.bbc_news import bbc_news
 from simlte_st.evaluation import sample_documents
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE

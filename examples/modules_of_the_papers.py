@@ -13,7 +13,6 @@ import argparse
 import tempfile
 from typing import Any
 
-from bbc_news import bbc_news
 from datasets import Dataset
 from sentence_transformers import (
     SentenceTransformer,
@@ -24,6 +23,7 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 
 from simlte_st import DocSplitTransform, trainer_callbacks
 from simlte_st.data import Document
+from simlte_st.data.bbc_news import bbc_news
 from simlte_st.losses import MultiSimilarityTripletLoss, ReconstructionLoss
 from simlte_st.models.names import packaged_base_path
 from simlte_st.modules import BaseForm, StarTransformer, TokenAttention

@@ -8,10 +8,10 @@ from __future__ import annotations
 import argparse
 import tempfile
 
-from bbc_news import bbc_news
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 
 from simlte_st import DocSplit, DocSplitTransform, MultipleNegativesRankingMLMLoss, trainer_callbacks
+from simlte_st.data.bbc_news import bbc_news
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
 

@@ -23,7 +23,7 @@ from simlte_st.errors import Interrupted, SimlteError
 
 COMMANDS = (
     "train", "encode", "index", "search", "link", "serve", "explore", "compare", "evaluate", "dedupe", "convert",
-    "export", "models",
+    "export", "models", "demo",
 )  # fmt: skip
 """Modules of this package with ``add_parser(subparsers)`` and ``run(arguments) -> int``, in the order of the help."""
 

