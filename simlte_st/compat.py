@@ -10,7 +10,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache, partial, wraps
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -228,6 +228,24 @@ def load_stock(source: str, classes: Sequence[type[torch.nn.Module]], **options:
     return cast("SentenceTransformer", model)
 
 
+def name_models(find: Callable[[str], tuple[str, Sequence[type[torch.nn.Module]]] | None]) -> None:
+    """Let the stock class load models by name; ``find`` returns their folder and custom modules, for others None."""
+    from sentence_transformers.sentence_transformer.model import SentenceTransformer as Stock
+
+    load = Stock.__init__
+
+    @wraps(load)
+    def initialise(self: Any, model_name_or_path: str | None = None, *args: Any, **options: Any) -> None:
+        named = type(self) is Stock and isinstance(model_name_or_path, str)
+        if named and (found := find(str(model_name_or_path))) is not None:
+            model_name_or_path, classes = found
+            self._module_classes = _own_by_reference(classes)  # before modules.json is read
+            options.setdefault("local_files_only", True)
+        load(self, model_name_or_path, *args, **options)
+
+    Stock.__init__ = initialise  # type: ignore[method-assign]
+
+
 @contextmanager
 def onnx_by(load: Callable[..., torch.nn.Module]) -> Iterator[None]:
     """Let sentence-transformers load encoders with ``backend="onnx"`` by a function, not by optimum, in the block."""
@@ -242,9 +260,12 @@ def onnx_by(load: Callable[..., torch.nn.Module]) -> Iterator[None]:
         names[name] = before
 
 
+def _own_by_reference(classes: Sequence[type[torch.nn.Module]]) -> dict[str, type[torch.nn.Module]]:
+    return {f"{module.__module__}.{module.__qualname__}": module for module in classes}
+
+
 def _by_reference(classes: Sequence[type[torch.nn.Module]]) -> dict[str, type[torch.nn.Module]]:
-    own = {f"{module.__module__}.{module.__qualname__}": module for module in classes}
-    return own | dict.fromkeys(_STATIC_NAMES, static_loader())
+    return _own_by_reference(classes) | dict.fromkeys(_STATIC_NAMES, static_loader())
 
 
 @cache

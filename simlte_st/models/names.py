@@ -190,6 +190,19 @@ def hub_problem(repository: str) -> str | None:
     return None
 
 
+def on_hub(name: str) -> bool:
+    """Return whether the Hub, or its cache, has a model of a name."""
+    from huggingface_hub import HfApi
+
+    if cached_folder(name) is not None:
+        return True
+    try:
+        HfApi().model_info(hub_repositories(name)[0], timeout=HUB_SECONDS)
+    except Exception:  # the classes depend on the version of the library
+        return False
+    return True
+
+
 def cached_folder(name: str, revision: str | None = None) -> str | None:
     """Return the folder of a model in the Hub's cache."""
     from huggingface_hub import snapshot_download

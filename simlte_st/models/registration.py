@@ -1,32 +1,43 @@
-"""Registers our architectures with transformers' Auto classes, without making ``import simlte_st`` import torch.
+"""Tells the libraries of ours, without making ``import simlte_st`` import torch.
 
-If the Auto classes have not been imported yet, this happens right after their import, in whatever order the user
-imports the libraries. transformers reads no entry points, so there is no other way.
+transformers' Auto classes get our architectures, and sentence-transformers' class the names of our models. If they have
+not been imported yet, this happens right after their import, in whatever order the user imports the libraries. These
+read no entry points, so there is no other way.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from simlte_st.backbones.registry import BACKBONES
 from simlte_st.files import MODEL_FILE, read_json
 
+if TYPE_CHECKING:
+    from torch.nn import Module
+
 _AUTO = "transformers.models.auto.modeling_auto"
+# Older versions of transformers (5.0) import the Auto classes from the middle of what our models need whole.
 _LAYERS = "transformers.modeling_layers"
+_STOCK = "sentence_transformers.sentence_transformer.model"
 
 
 def register() -> None:
-    """Register now if transformers' Auto classes are imported, else when they are."""
-    if _AUTO in sys.modules:
-        _register_backbones()
-    elif not any(isinstance(finder, _AutoFinder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _AutoFinder())
+    """Register now with what is imported, and with the rest when it is."""
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        return
+    for module, before, tell in ((_AUTO, {_LAYERS}, _register_backbones), (_STOCK, set(), _name_models)):
+        if module in sys.modules:
+            tell()
+        else:
+            sys.meta_path.insert(0, _Finder(module, before, tell))
 
 
 def is_own_architecture(folder: Path) -> bool:
@@ -47,15 +58,29 @@ def _register_backbones() -> None:
         backbone.register()
 
 
-class _AutoFinder(MetaPathFinder):
-    """Finds the module of the Auto classes with a loader that registers ours after running it.
+def _name_models() -> None:
+    from simlte_st.compat import name_models
 
-    Older versions of transformers (5.0) import it from the middle of ``modeling_layers``, which our models need whole:
-    then they are registered after that.
-    """
+    name_models(_own_model)
 
-    def __init__(self) -> None:
-        self.awaited = {_AUTO, _LAYERS}
+
+def _own_model(name: str) -> tuple[str, Sequence[type[Module]]] | None:
+    """Return folder and modules of a model of this package, unless a folder or a model on the Hub has its name."""
+    from simlte_st.models.names import OWN_MODELS, find_model, on_hub
+
+    if name not in OWN_MODELS or os.path.isdir(name) or on_hub(name):
+        return None
+    from simlte_st.modules import OWN_MODULES
+
+    return find_model(name), OWN_MODULES
+
+
+class _Finder(MetaPathFinder):
+    """Finds a module with a loader that tells of ours after running it, and modules that may import it ``before``."""
+
+    def __init__(self, module: str, before: set[str], tell: Callable[[], None]) -> None:
+        self.module, self.tell = module, tell
+        self.awaited = {module, *before}
         self.running: set[str] = set()
 
     def find_spec(
@@ -72,9 +97,9 @@ class _AutoFinder(MetaPathFinder):
                 self.running.add(fullname)
                 loader.exec_module(module)
                 self.running.discard(fullname)
-                if not self.running and _AUTO in sys.modules and self in sys.meta_path:
+                if not self.running and self.module in sys.modules and self in sys.meta_path:
                     sys.meta_path.remove(self)
-                    _register_backbones()
+                    self.tell()
 
             loader.exec_module = run_and_register  # type: ignore[method-assign]
         return spec

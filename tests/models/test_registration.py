@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 import sentence_transformers
+from shipped_support import BERT, STATIC, ship, ship_static
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
 import simlte_st
+from simlte_st.models import names
 
 IMPORTS = {
     "before transformers": """
@@ -22,7 +27,8 @@ chunk_mean = AutoConfig.for_model("simlte_chunk_mean", encoder_config={"model_ty
 assert chunk_mean.model_type == "simlte_chunk_mean"
 import transformers.models.auto.modeling_auto as auto
 assert "Registering" not in type(auto.__loader__).__name__ + type(auto.__spec__.loader).__name__
-assert not any("simlte" in type(finder).__module__ for finder in sys.meta_path)
+waiting = [finder.module for finder in sys.meta_path if "simlte" in type(finder).__module__]
+assert waiting == ["sentence_transformers.sentence_transformer.model"]
 """,
     # transformers 5.0 imports the Auto classes from the middle of what our models need.
     "before one architecture of transformers": """
@@ -30,7 +36,8 @@ import sys
 import simlte_st
 from transformers import AutoConfig, BertModel
 assert BertModel and AutoConfig.for_model("simlte_longformer").model_type == "simlte_longformer"
-assert not any("simlte" in type(finder).__module__ for finder in sys.meta_path)
+waiting = [finder.module for finder in sys.meta_path if "simlte" in type(finder).__module__]
+assert waiting == ["sentence_transformers.sentence_transformer.model"]
 """,
     # Its import brings transformers' Auto classes, and ours with them, while it is half done itself.
     "in the middle of sentence_transformers": """
@@ -40,12 +47,20 @@ assert "simlte_st.chunk_mean.modeling" in sys.modules
 assert "simlte_st.chunk_mean.convert" not in sys.modules
 from simlte_st.chunk_mean import to_chunk_mean
 assert callable(to_chunk_mean)
+assert not any("simlte" in type(finder).__module__ for finder in sys.meta_path)
+""",
+    "before the stock class, which knows our models then": """
+import simlte_st
+from sentence_transformers import SentenceTransformer
+model = SentenceTransformer("simlte-static", device="cpu")
+assert type(model) is SentenceTransformer and model.encode("A text.").shape == (256,)
 """,
 }
 
 
 @pytest.mark.parametrize("code", IMPORTS.values(), ids=IMPORTS)
-def test_in_a_process_of_its_own(code: str) -> None:
+def test_in_a_process_of_its_own(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMLTE_ST_HOME", str(tmp_path))
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -63,3 +78,42 @@ def test_after_transformers() -> None:
         encoder_config={"model_type": "bert", "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1},
     )
     assert type(AutoModel.from_config(chunk_mean)).__name__ == "SimlteChunkMeanModel"
+
+
+@pytest.mark.usefixtures("weights")
+def test_the_stock_class_knows_our_models(
+    encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: Path
+) -> None:
+    ship_static()
+    ship(BERT, tiny)
+    Stock = sentence_transformers.SentenceTransformer
+    for name, own in ((STATIC, simlte_st.SentenceTransformer(STATIC)), (BERT, simlte_st.SentenceTransformer(BERT))):
+        model = Stock(name)
+        assert type(model) is Stock
+        assert np.allclose(model.encode("ba bo"), own.encode("ba bo"), atol=1e-5)
+    with pytest.raises(OSError, match="huggingface"):
+        Stock("simlte-staticc")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(names, "on_hub", lambda name: True)
+        with pytest.raises(OSError, match="huggingface"):  # the Hub's has precedence, and cannot be reached here
+            Stock(STATIC)
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(encoder_path, STATIC)
+    assert Stock(STATIC).get_embedding_dimension() == Stock(str(encoder_path)).get_embedding_dimension()
+
+
+def test_what_the_hub_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(names, "cached_folder", lambda name: "/cache" if name == "owner/kept" else None)
+    monkeypatch.setattr("huggingface_hub.HfApi.model_info", lambda self, name, timeout: asked.append((name, timeout)))
+    assert names.on_hub("owner/kept")
+    assert asked == []
+    assert names.on_hub("plain")
+    assert asked == [("sentence-transformers/plain", names.HUB_SECONDS)]
+
+    def fail(self: object, name: str, timeout: float) -> None:
+        raise ConnectionError
+
+    monkeypatch.setattr("huggingface_hub.HfApi.model_info", fail)
+    assert not names.on_hub("plain")
