@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from simlte_st.config import DeviceConfig, OverwriteConfig, ProgressConfig, SeedConfig, setting
 from simlte_st.data.config import LanguageConfig, SimilarityConfig
+from simlte_st.extras import check_installed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,3 +26,8 @@ class ExploreConfig(LanguageConfig, SimilarityConfig, OverwriteConfig, DeviceCon
     redundancy: bool = setting(
         False, "measure how often documents repeat their nouns and verbs, on 300 of them (extra pos, English)"
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.redundancy:
+            check_installed("spacy", "pos", "finding parts of speech")

@@ -127,15 +127,17 @@ def find_model(name: str | os.PathLike[str]) -> str:
     )
 
 
-def check_model(name: str | os.PathLike[str]) -> None:
+def check_model(name: Any) -> None:
     """Check that there is a model of a name, without torch and without making or fetching it.
 
-    The Hub is asked only if the model is not on this machine.
+    The Hub is asked only if the model is not on this machine. What is no name is a loaded model.
 
     Raises:
         ModelError: There is none.
         MissingExtraError: It is the packaged base, which is not installed.
     """
+    if not isinstance(name, (str, os.PathLike)):
+        return
     text = os.fspath(name)
     if text in OWN_MODELS or _folder_of(text) is not None:
         return

@@ -130,8 +130,7 @@ class Index:
                 raise ConfigurationError(f"{folder} was made {made} passages (parts): make another index.")
             return index
         check_new_index(folder)
-        if isinstance(model, (str, os.PathLike)):
-            check_model(model)
+        check_model(model)
         from simlte_st.search.encoder import Encoder  # with torch
 
         encoder = Encoder(model, device)
@@ -376,8 +375,7 @@ class Index:
         """Return what reads hits with a model, which is loaded once; None where none is wanted."""
         if model is None:
             return None
-        if isinstance(model, (str, os.PathLike)):
-            check_model(model)
+        check_model(model)
         from simlte_st.search.rerank import Reranker  # with torch
 
         if self._read_by is None or self._read_by[0] != model:

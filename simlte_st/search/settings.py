@@ -125,9 +125,8 @@ def check_encoder(folder: Path, settings: dict[str, Any], model: Any = None) -> 
     wanted = settings["model"] if model is None else model
     if wanted is None:
         raise ConfigurationError(f"The model of {folder} was given without a name: pass it with model=.")
-    if isinstance(wanted, (str, os.PathLike)):
-        with _naming(folder, model):
-            check_model(wanted)
+    with _naming(folder, model):
+        check_model(wanted)
     return wanted
 
 
