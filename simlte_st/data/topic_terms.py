@@ -20,6 +20,7 @@ _READ = 5_000  # characters of a document
 _VOCABULARY = 50_000
 _ADDRESS = regex.compile(r"(?:https?://|www\.)\S+|\S+@\S+\.\S+")
 _UNIT = rf"(?!\p{{M}})[{UNSPACED}]\p{{M}}*"
+_SINGLE = regex.compile(_UNIT)
 _PAIR = regex.compile(rf"({_UNIT}) (?={_UNIT})")
 _LONGEST = 8  # characters that a pair of them grows to
 _TOGETHER = 0.8  # share of the documents with a piece that have the same character beside it
@@ -80,7 +81,7 @@ def _phrases(text: str, language: str, written: defaultdict[str, Counter[str]]) 
     before = ""
     for word in plain_words(text):
         plain = normal(word)
-        unspaced = regex.fullmatch(_UNIT, plain) is not None
+        unspaced = _SINGLE.fullmatch(plain) is not None
         if is_stop_word(plain, language):
             before = "" if unspaced else before  # what stands beside it makes no word together
             continue

@@ -177,7 +177,7 @@
     const values = Object.entries(corpus.columns).filter(([, column]) => column[row] !== "");
     const topic = corpus.topics[row];
     const cut = corpus.lengths[row] - corpus.texts[row].length;
-    const duplicates = corpus.groups[row].filter((other) => other !== row);
+    const duplicates = corpus.groups.flatMap((group, other) => (group === corpus.groups[row] && other !== row ? [other] : []));
     panel.replaceChildren(
       element("p", {}, element("button", { class: "plain", type: "button", id: "back", click: () => history.back() }, "Back")),
       element("h3", { id: "document-title" }, corpus.titles[row]),

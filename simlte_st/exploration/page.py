@@ -104,9 +104,6 @@ def page_of(found: Exploration) -> str:
 def page_data(found: Exploration) -> dict[str, Any]:
     """Return what the script of the page needs, as JSON values."""
     corpus, names, assigned = found.corpus, found.topic_names, found.topics.assigned.tolist()
-    members: dict[int, list[int]] = {}
-    for row, group in enumerate(found.duplicates.groups.tolist()):
-        members.setdefault(group, []).append(row)
     starts = [" ".join(text[: 2 * _TIP_CHARACTERS].split())[:_TIP_CHARACTERS] for text in corpus.texts]
     named = [names[topic] if topic >= 0 else "no topic" for topic in assigned]
     return {
@@ -121,7 +118,7 @@ def page_data(found: Exploration) -> dict[str, Any]:
         "places": np.round(found.name_places(), _DECIMALS).tolist(),
         "near": found.near.tolist(),
         "cosines": np.round(found.cosines.astype(np.float64), _DECIMALS).tolist(),
-        "groups": [members[group] if len(members[group]) > 1 else [] for group in found.duplicates.groups.tolist()],
+        "groups": found.duplicates.groups.tolist(),
         "columns": {column.name: column.shown() for column in corpus.columns},
         "colours": [colours for column in corpus.columns if (colours := _colours(column)) is not None],
     }

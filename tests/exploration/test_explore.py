@@ -55,6 +55,15 @@ def test_the_table_holds_every_document_and_column(explored: ExploreReport, corp
     json.dumps(explored.to_dict())
 
 
+def test_the_page_grows_with_the_documents_and_not_with_their_groups(explored: ExploreReport) -> None:
+    """A list of its group for each of 100,000 mails of one template would be a page of gigabytes."""
+    data, table = data_of(Path(explored.page)), pq.read_table(explored.table)
+    ids = table["id"].to_pylist()
+    named = [ids[group] if data["groups"].count(group) > 1 else None for group in data["groups"]]
+    assert named == table["copy_group"].to_pylist()
+    assert {len(rows) for rows in data.values() if isinstance(rows, list) and len(rows) > 10} == {len(ids)}
+
+
 def test_page_and_table_are_both_there_or_neither(
     explored: ExploreReport, source: Path, encoder_path: Path, tmp_path: Path
 ) -> None:
