@@ -1,0 +1,125 @@
+"""What each command needs for a corpus of 100,000 documents: seconds, memory and disk.
+
+    python -m benchmarks.corpus_size --data enwiki2014.parquet
+
+Documents are passages of 250 words of a source, as many as there shall be. Each command is a process of its own on one
+core. Seconds are those of the process, so that what else runs on the machine counts little; memory is the most that it
+held, and disk what it wrote.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from benchmarks.datasets.bbc import packaged_corpus_path
+from benchmarks.pages import document, explanation, write_results
+from benchmarks.records import environment, make_parser
+from benchmarks.timing import CHECKOUT
+from simlte_st.data import read_documents
+from simlte_st.evaluation.table import markdown_table
+
+WORDS = 250
+MODEL = "simlte-static"
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "dedupe": ("dedupe", "documents.jsonl", "--output", "kept.jsonl"),
+    "encode": ("encode", MODEL, "documents.jsonl", "--output", "vectors.parquet"),
+    "index": ("index", MODEL, "documents.jsonl", "--output", "documents.index"),
+    "search": ("search", "documents.index", "floods in the north", "--explain"),
+    "train": ("train", "documents.jsonl", "--static", "--output", "model"),
+    "explore": ("explore", "documents.index", "--output", "documents.html"),
+}
+"""The words of each command; what it writes is what is new in the folder."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = make_parser(__doc__, "--output")
+    parser.add_argument("--data", help="any source of documents; default: the packaged BBC News")
+    parser.add_argument("--documents", type=int, default=100_000)
+    parser.add_argument("--commands", nargs="+", choices=COMMANDS, default=[*COMMANDS])
+    options = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with (folder / "documents.jsonl").open("w", encoding="utf-8") as lines:
+            written = [lines.write(json.dumps(row) + "\n") for row in islice(passages(options), options.documents)]
+        rows = {}
+        for command in options.commands:
+            rows[command] = run(COMMANDS[command], folder)
+            print(command, rows[command], flush=True)
+    record = {
+        "documents": len(written),
+        "bytes": sum(written),
+        "data": options.data and Path(options.data).name,
+        "rows": rows,
+        "environment": environment(),
+    }
+    write_results("corpus_size", record, options.output)
+
+
+def passages(options: argparse.Namespace) -> Iterator[dict[str, str]]:
+    """Yield the documents: runs of words of those of the source, with its line ends, the last of each the longest."""
+    encoding = "utf-8" if options.data else "latin-1"
+    for one in read_documents(options.data or packaged_corpus_path(), encoding=encoding):
+        words = one.text.split(" ")
+        ends = [*range(WORDS, len(words) - WORDS + 1, WORDS), len(words)]
+        for number, end in enumerate(ends):
+            start = ends[number - 1] if number else 0
+            yield {"id": f"{one.id}-{number}", "text": " ".join(words[start:end])}
+
+
+def run(command: Sequence[str], folder: Path) -> dict[str, Any]:
+    """Run a command in a folder, on one core."""
+    path = os.pathsep.join([str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    before = size_of(folder)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "simlte_st", *command, *(["--quiet"] * (command[0] != "search"))],
+        cwd=folder,
+        env={**os.environ, **threads, "TOKENIZERS_PARALLELISM": "false", "PYTHONPATH": path},
+        stdout=subprocess.DEVNULL,
+    )
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)  # or Popen would wait for it once more
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with status {process.returncode}.")
+    return {
+        "seconds": used.ru_utime + used.ru_stime,
+        "memory": used.ru_maxrss * 1024,
+        "disk": size_of(folder) - before,
+    }
+
+
+def size_of(folder: Path) -> int:
+    """Return the bytes of all files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def page(record: dict[str, Any]) -> str:
+    """Return the page of the results."""
+    rows = [
+        [f"`simlte {' '.join(COMMANDS[name])}`", f"{row['seconds']:,.0f}", f"{row['memory'] / 1e9:.1f}",
+         f"{row['disk'] / 1e6:,.0f}"]
+        for name, row in record["rows"].items()
+    ]  # fmt: skip
+    return document(
+        f"# A corpus of {record['documents']:,} documents",
+        explanation(__doc__),
+        f"The documents are {record['bytes'] / 1e6:,.0f} MB of JSON lines.",
+        markdown_table(["command", "seconds", "GB of memory", "MB on the disk"], rows),
+        machines=[record["environment"]],
+        command="python -m benchmarks.corpus_size"
+        + (f" --data {record['data']}" if record["data"] else "")
+        + f" --documents {record['documents']}",
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+from support import make_document, write_jsonl
+
+from benchmarks import corpus_size
+from simlte_st.files import read_json
+
+
+def test_commands_are_measured(tmp_path: Path) -> None:
+    data = tmp_path / "news.jsonl"
+    write_jsonl(data, ({"text": make_document(number)} for number in range(20)))
+    output = tmp_path / "results"
+    corpus_size.main(["--data", str(data), "--documents", "12", "--commands", "dedupe", "--output", str(output)])
+    record = read_json(output / "corpus_size.json")
+    assert record["documents"] == 12
+    row = record["rows"]["dedupe"]
+    assert row["seconds"] > 0
+    assert row["memory"] > 1e7
+    assert row["disk"] == pytest.approx(record["bytes"], rel=0.2), "all are kept"
+    page = (output / "corpus_size.md").read_text()
+    assert "`simlte dedupe documents.jsonl --output kept.jsonl`" in page
+    assert str(tmp_path) not in page
+
+
+def test_a_command_that_fails_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"dedupe nowhere.* status 1"):
+        corpus_size.run(("dedupe", "nowhere", "--output", "kept.jsonl"), tmp_path)
+
+
+def test_passages_hold_all_words(tmp_path: Path) -> None:
+    words = [f"w{number}" for number in range(1_130)]
+    data = tmp_path / "one.jsonl"
+    write_jsonl(data, [{"id": "a", "text": " ".join(words)}, {"id": "b", "text": "few words"}])
+    found = list(corpus_size.passages(argparse.Namespace(data=str(data))))
+    assert [len(row["text"].split()) for row in found] == [250, 250, 250, 380, 2]
+    assert " ".join(row["text"] for row in found[:-1]).split() == words
+    assert [row["id"] for row in found] == ["a-0", "a-1", "a-2", "a-3", "b-0"]
