@@ -19,6 +19,7 @@ from simlte_st.files import atomic_path, read_json, to_json, write_json
 
 PAGES = {
     "ast": "benchmarks.linking.page",
+    "boilerplate": "benchmarks.boilerplate",
     "citation": "benchmarks.citation",
     "corpus_size": "benchmarks.corpus_size",
     "encode_engines": "benchmarks.encode_engines",

@@ -113,6 +113,25 @@ def test_values_keep_the_type_of_their_source(model: SentenceTransformer, tmp_pa
         assert [hit.id for hit in index.search("ba bo", where=where)] == found
 
 
+def test_headers_of_mails_and_front_matter_are_columns(model: SentenceTransformer, tmp_path: Path) -> None:
+    """Also where the first mail lacks what others have."""
+    mail = "From: {}@b.c\nSubject: bun\nDate: Thu, {} Aug 2002 23:30:00 -0200\n\nBa bo."
+    for name, day in (("a", 99), ("b", 21), ("c", 22)):
+        (tmp_path / f"{name}.eml").write_text(mail.format(name, day))
+    (tmp_path / "d.md").write_text("---\ndate: 2002-08-24\nstars: 4\n---\nBa bis.")
+    index = Index.create(tmp_path / "made.index", model)
+    index.add([tmp_path / f"{name}.eml" for name in "abc"])
+    for where, found in (
+        ("date >= '2002-08-23'", ["c.eml"]),
+        ("sender = 'b@b.c'", ["b.eml"]),
+        ("date IS NULL", ["a.eml"]),
+    ):
+        assert [hit.id for hit in index.search("ba bo", where=where)] == found
+    other = Index.create(tmp_path / "other.index", model)
+    other.add(str(tmp_path / "d.md"))
+    assert [hit.id for hit in other.search("ba", where="date = '2002-08-24' AND stars > 3")] == ["d.md"]
+
+
 @pytest.mark.parametrize("name", ["it's", 'a\\b/"c"', "../über/文.txt", "'; DROP TABLE documents; --", "%_", "a\nb"])
 def test_odd_ids(index: Index, name: str, documents: list[str]) -> None:
     index.add([Document(name, documents[20])])

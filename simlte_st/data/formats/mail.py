@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from simlte_st.data.config import SourceConfig
 from simlte_st.data.formats.base import ENCRYPTED, EXTRA, FileText, skip_of, tidy_lines
-from simlte_st.data.formats.html import html_text
+from simlte_st.data.formats.html import html_text, page_text
 from simlte_st.data.tables import RawRow, Skip, Table
 from simlte_st.data.text_files import TOO_LONG, BadTextError, check_encoding, decode_text, open_bytes
 from simlte_st.errors import DataError
@@ -35,10 +35,11 @@ COLUMNS = ("id", "text", "subject", "sender", "recipients", "date", "attachments
 """Columns of a mailbox; those from the third on are a single mail's, too."""
 
 _BEGINNING = 8_192  # bytes that show whether a file is a mail
+_LONGEST_HEADER = 20_000  # characters; parsing one takes quadratic time
 _PIECE = 1 << 16  # bytes of a line that are read at once
 _HEADER = re.compile(r"([A-Za-z][\w-]*):|[ \t]|>?From ")
 _SENT = frozenset(("subject", "date", "message-id", "received", "to", "newsgroups", "return-path"))
-_ENVELOPE = re.compile(rb"From [^\r\n]*\d\d:\d\d[^\r\n]*\r?\n")  # the line before each mail of a mailbox
+_ENVELOPE = re.compile(rb"From [^\r\n]{0,300}\d\d:\d\d[^\r\n]{0,300}\r?\n")  # the line before each mail of a mailbox
 _STUFFED = re.compile(rb"^>(>*From )", re.MULTILINE)
 _NARROW = frozenset(("", "ascii", "us-ascii", "iso-8859-1", "latin-1", "unknown-8bit", "x-unknown"))
 _NO_TEXT = frozenset(("message/delivery-status", "message/disposition-notification", "text/rfc822-headers"))
@@ -60,15 +61,15 @@ class Mail(NamedTuple):
 
 class _AsWritten(email.policy.Compat32):
     def header_fetch_parse(self, name: str, value: str) -> Any:
-        return value  # not a Header, which forgets bytes that are not ASCII
+        return value[:_LONGEST_HEADER]  # not a Header, which forgets bytes that are not ASCII
 
 
 def looks_like_mail(start: str | bytes) -> bool:
     """Return whether a text begins with the headers of a mail: who wrote it, and about what, when or to whom."""
     if isinstance(start, bytes):
-        start = start.decode("latin-1")
+        start = start[:_BEGINNING].decode("latin-1").removeprefix("\xef\xbb\xbf")
     names = set()
-    for line in start.lstrip("\ufeff\r\n")[:_BEGINNING].split("\n")[:-1]:
+    for line in start[:_BEGINNING].lstrip("\ufeff\r\n").split("\n")[:-1]:
         if not line.strip():
             break
         if (header := _HEADER.match(line)) is None:
@@ -181,29 +182,25 @@ def _text_of(part: Message, config: SourceConfig, attachments: list[str]) -> str
     if part.get_content_disposition() == "attachment" or kind not in ("text/plain", "text/html"):
         attachments.append(_header_text(name or kind))
         return ""
-    text = _decoded(part, config)
+    payload = part.get_payload(decode=True)
+    data, declared = payload if isinstance(payload, bytes) else b"", _declared(part)
+    # As in the encoding standard of browsers, ASCII and Latin-1 stand for the Western one of Windows.
+    charset = declared or ("cp1252" if config.encoding == SourceConfig.encoding else config.encoding)
     if kind == "text/plain":
-        return text.strip()
+        return decode_text(data, charset).strip()
     check_installed("selectolax", EXTRA, "reading HTML in e-mails")
-    return html_text(text)
+    return html_text(decode_text(data, charset)) if declared else page_text(data, charset)
 
 
-def _decoded(part: Message, config: SourceConfig) -> str:
-    """Decode a text in the encoding that it declares.
-
-    ASCII and Latin-1 stand for the Western one of Windows, as in the encoding standard of browsers.
-    """
-    data = part.get_payload(decode=True)
+def _declared(part: Message) -> str | None:
+    """Return the encoding that a part declares, if there is such a one and it has more than Latin letters."""
     charset = part.get_content_charset("").lower()
-    try:
-        charset = "" if charset in _NARROW else check_encoding(charset)
-    except DataError:
-        charset = ""
     if charset in ("gb2312", "gbk"):  # mails that say so use its extension
-        charset = "gb18030"
-    elif not charset:
-        charset = "cp1252" if config.encoding == SourceConfig.encoding else config.encoding
-    return decode_text(data if isinstance(data, bytes) else b"", charset)
+        return "gb18030"
+    try:
+        return None if charset in _NARROW else check_encoding(charset)
+    except DataError:
+        return None
 
 
 def without_quotes(text: str) -> str:
@@ -232,7 +229,7 @@ def _take_out_introduction(lines: list[str]) -> None:
         end -= 1
     if end and lines[end - 1].rstrip().endswith(":"):
         start = end - 1
-        while start and lines[start - 1].strip():
+        while start and lines[start - 1].strip() and end - start <= _INTRODUCTION:
             start -= 1
         del lines[start if end - start <= _INTRODUCTION else end - 1 :]
         lines.append("")
