@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +18,7 @@ from simlte_st.config import configured
 from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
 from simlte_st.data.names import composed
+from simlte_st.data.sentences import in_batches
 from simlte_st.errors import ConfigurationError, DataError, keeping
 from simlte_st.files import SETTINGS_FILE, hold, write_json
 from simlte_st.models.names import check_model
@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # with torch and transformers, which a search by words alone 
 L = TypeVar("L", bound=LinkEachConfig)
 
 _TOGETHER = 512  # queries of :meth:`Index.link_each` that are searched for at a time
+_TOGETHER_CHARACTERS = 400_000  # of them, so that long ones do not keep their hits for minutes
 _READ_TOGETHER = 16  # those whose hits a model reads, which takes a second or two each
 
 
@@ -363,8 +364,8 @@ class Index:
             DataError: The documents cannot be read. Other errors are as for :meth:`link`.
         """
         config = self._calibrated(LinkEachConfig.make(config, overrides))
-        reranker, reader = self._reranker(config.rerank), iter(read_documents(documents))
-        while batch := list(islice(reader, _TOGETHER if reranker is None else _READ_TOGETHER)):
+        reranker, most = self._reranker(config.rerank), _TOGETHER if config.rerank is None else _READ_TOGETHER
+        for batch in in_batches(read_documents(documents), lambda one: len(one.text), _TOGETHER_CHARACTERS, most):
             searcher = self._searcher.now()
             groups = [[each] for each in known_documents(searcher.store, batch)]
             queries = document_queries(searcher, groups, config.mode != "text")

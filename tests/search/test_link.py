@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,23 @@ def test_each_seed_is_a_question_of_its_own(
             assert [getattr(hit, name) for hit in hits] == pytest.approx(
                 [getattr(hit, name) for hit in alone], abs=1e-5
             )
+
+
+def test_long_seeds_do_not_wait_for_hundreds_of_others(
+    index: Index, corpus: list[Document], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = list[str]()
+
+    def seeds() -> Iterator[Document]:
+        for one in corpus[:6]:
+            read.append(one.id)
+            yield one
+
+    monkeypatch.setattr(index_module, "_TOGETHER_CHARACTERS", len(corpus[0].text) + len(corpus[1].text))
+    found = index.link_each(seeds(), top_k=1)
+    assert next(found)[0] == corpus[0].id
+    assert len(read) == 3, "two, and the one that was too much"
+    assert [seed for seed, _ in found] == [one.id for one in corpus[1:6]]
 
 
 def test_each_seed_is_linked_by_the_calibrated_threshold(index: Index, corpus: list[Document]) -> None:
