@@ -119,7 +119,7 @@ class Bench:
         if self.ends is None or time.monotonic() + self.costs.get(name, 0.0) <= self.ends:
             return True
         logger.warning(
-            "Left out: %s takes about %s on %d documents, and minutes=%s do not allow for that.",
+            "Left out: %s takes about %s on %d documents, more than minutes=%s leaves for it.",
             name,
             spell_seconds(self.costs.get(name, 0.0)),
             len(self.texts),

@@ -25,6 +25,8 @@ MEASURED = 5.0
 LONG_WORK = 60.0
 """Seconds of work from which the estimate is said."""
 
+CHEAPER = " simlte-static in place of the model takes a fraction of it; limit= tries fewer documents."
+
 _SAMPLE, _CHARACTERS = 16, 2_000  # texts whose tokens are counted, and characters of each
 _MEASURED = 8  # texts that are read to measure a rate
 
@@ -42,13 +44,16 @@ class TokenBar:
         name: What is done.
         documents: Number of documents, if known.
         shown: Whether the bar is shown; if not, nothing is measured or said.
+        cheaper: What is said of cheaper ways for encoders.
 
     Attributes:
         documents: Number of documents, as far as it is known by now.
     """
 
-    def __init__(self, model: SentenceTransformer, name: str, documents: int | None, *, shown: bool) -> None:
-        self.documents = documents
+    def __init__(
+        self, model: SentenceTransformer, name: str, documents: int | None, *, shown: bool, cheaper: str = CHEAPER
+    ) -> None:
+        self.documents, self._cheaper = documents, "" if is_static(model) else cheaper
         self._model, self._name, self._shown = model, name, shown
         self._characters = 0.0  # of a token
         self._begun = self._done = 0  # documents
@@ -137,14 +142,13 @@ class TokenBar:
         self._said = True
         left = self._bar.total - self._bar.n
         if left / done * took > LONG_WORK:
-            cheaper = "" if is_static(self._model) else " simlte-static in place of the model takes a fraction of it;"
             logger.info(
-                "%s takes about %s: %s tokens, %s a second.%s limit= tries fewer documents.",
+                "%s takes about %s: %s tokens, %s a second.%s",
                 self._name,
                 spell_seconds(left / done * took),
                 f"{left:,.0f}",
                 f"{done / took:,.0f}",
-                cheaper,
+                self._cheaper,
             )
 
     def _estimate(self, texts: Sequence[str]) -> float:
@@ -160,9 +164,11 @@ class TokenBar:
 
 
 @contextmanager
-def reading(model: SentenceTransformer, name: str, texts: Sequence[str], *, shown: bool) -> Iterator[None]:
+def reading(
+    model: SentenceTransformer, name: str, texts: Sequence[str], *, shown: bool, cheaper: str = ""
+) -> Iterator[None]:
     """Show a bar while a model reads texts."""
-    with TokenBar(model, name, len(texts), shown=shown) as bar:
+    with TokenBar(model, name, len(texts), shown=shown, cheaper=cheaper) as bar:
         bar.begin(len(texts))
         with bar.reading(texts):
             yield
