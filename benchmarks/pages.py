@@ -26,6 +26,7 @@ PAGES = {
     "encode_rates": "benchmarks.encode_rates",
     "export": "benchmarks.export",
     "first_hour": "benchmarks.first_hour",
+    "first_seconds": "benchmarks.first_seconds",
     "index_links": "benchmarks.index_links",
     "index_rerank": "benchmarks.index_rerank",
     "index_scale": "benchmarks.index_scale",
