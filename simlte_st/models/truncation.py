@@ -165,7 +165,10 @@ def _array(counts: Counts) -> NDArray[np.int64]:
 
 
 def warn_of_truncation(model: SentenceTransformer, texts: Sequence[str], remedy: str) -> None:
-    """Warn, before texts are read, where the model reads less than nine tenths of the first ones."""
+    """Warn, before texts are read, where the model reads less than nine tenths of the first ones.
+
+    In the remedy ``{name}`` is the model, and ``{times}`` how much more work it is to read passages of all, too.
+    """
     read = Truncation.of(model)
     if read.budget is None:
         return
@@ -177,7 +180,9 @@ def warn_of_truncation(model: SentenceTransformer, texts: Sequence[str], remedy:
             100 * read.cut_tokens / read.tokens,
             len(sample),
             f"{read.max_seq_length:,}",
-            remedy.format(name=shlex.quote(read.model or "MODEL"), times=read.tokens / (read.tokens - read.cut_tokens)),
+            remedy.format(
+                name=shlex.quote(read.model or "MODEL"), times=1 + read.tokens / (read.tokens - read.cut_tokens)
+            ),
         )
 
 

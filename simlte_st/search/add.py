@@ -50,7 +50,7 @@ VECTORS_FOLDER = "vectors.parts"
 _BATCH_CHARACTERS = 4_000_000
 _SHOWN = 5  # ids that a summary names
 
-REMEDY = "parts=True finds documents by all of it, for {times:.0f} times the work more."
+REMEDY = "parts=True finds documents by all of it, for about {times:.1f} times the work."
 """What to do where a model truncates much. It is not done unasked, because of what it costs."""
 
 Made = Mapping[str, tuple[Any, int, int]]
