@@ -135,7 +135,12 @@ def terms_at(text: str, languages: Sequence[str]) -> Iterator[tuple[int, int, se
 
 @functools.lru_cache(1 << 17)
 def _terms_of_chunk(chunk: str, language: str) -> tuple[Term, ...]:
-    return tuple(Term(term, piece) for piece in _pieces_of(chunk) for term in _document_terms(piece, language) if term)
+    return tuple(
+        Term(term, piece)
+        for piece in _once(_pieces_of_chunk, chunk)
+        for term in _document_terms(piece, language)
+        if term
+    )
 
 
 @functools.lru_cache(1 << 16)
@@ -187,8 +192,9 @@ def _parts(word: str) -> list[tuple[str | None, str]]:
     return [(None, word)] if not parts or word[0] == "." or word[-1] in "+#" else parts
 
 
-def _pieces_of(chunk: str) -> Iterator[str]:
-    return (piece for word in WORD.findall(_composed(chunk)) for piece in _pieces(word))
+@functools.lru_cache(1 << 16)
+def _pieces_of_chunk(chunk: str) -> tuple[str, ...]:
+    return tuple(piece for word in WORD.findall(_composed(chunk)) for piece in _pieces(word))
 
 
 def _pieces(word: str) -> Iterator[str]:
@@ -223,25 +229,23 @@ def content_terms(text: str, languages: Sequence[str]) -> list[Term]:
         text: The query.
         languages: The languages of the index.
     """
-    pieces = [piece for chunk in text.split() for piece in _pieces_of(chunk) if term_of(piece, languages[0])]
-    own = most_stop_words([normal(piece) for piece in pieces], languages)
+    chunks = (_once(_pieces_of_chunk, chunk) for chunk in text.split())
+    pieces = [piece for own in chunks for piece in own if term_of(piece, languages[0])]
+    own = languages if len(languages) == 1 else most_stop_words([normal(piece) for piece in pieces], languages)
     shouted = text.isupper()
     content = [
         piece
         for piece in pieces
         if (len(piece) > 1 and piece.isupper() and not shouted) or not any(is_stop_word(piece, each) for each in own)
     ]
-    stemmed = own if len(pieces) > _SHORT else languages
-    return [
-        Term(term, piece)
-        for piece in content or pieces
-        for term in dict.fromkeys(term for each in stemmed for term in query_terms(piece, each))
-    ]
+    stemmed = tuple(own if len(pieces) > _SHORT else languages)
+    return [term for piece in content or pieces for term in _query_terms_in(piece, stemmed)]
 
 
 _SHORT = 20  # words of a query that may not tell their language
 
 
+@functools.lru_cache(1 << 16)
 def is_stop_word(word: str, language: str) -> bool:
     """Return whether a word is a stop word of a language."""
     plain, listed = normal(word), stop_words(language)
@@ -274,6 +278,12 @@ def query_terms(word: str, language: str) -> tuple[str, ...]:
     if word.isascii() and language != "en" and language in STEMMERS and is_latin(language) and PLAIN.fullmatch(term):
         return term, term + _WRITTEN_WITH_ACCENTS
     return (term,) if bare in ("", term) else (term, bare)
+
+
+@functools.lru_cache(1 << 16)
+def _query_terms_in(word: str, languages: tuple[str, ...]) -> tuple[Term, ...]:
+    terms = (term for language in languages for term in query_terms(word, language))
+    return tuple(Term(term, word) for term in dict.fromkeys(terms))
 
 
 def _bare_term(word: str, language: str) -> str:

@@ -69,7 +69,7 @@ class WordCounts:
         """
         terms = content_terms(text, languages)
         counts = Counter(each.term for each in terms)
-        first = {each.term: each.word.lower() for each in reversed(terms)}
+        first = {term: word.lower() for term, word in {each.term: each.word for each in reversed(terms)}.items()}
         least = {word: min(map(self.rareness, own)) for word, own in terms_by_word(first).items()}
         weights = {term: (1 + math.log(count)) * least[first[term]] for term, count in counts.items()}
         long = len(least) > MOST_WORDS
