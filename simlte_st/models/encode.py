@@ -171,9 +171,7 @@ def make_parts(parts: Parts, encoder: PartEncoder, config: EngineConfig, progres
 def _kept(folder: Path, size: int) -> str:
     count = len(part_files(folder))
     if not count:
-        return (
-            f"Nothing is kept: the first part of {size:,} documents was not finished (part_size= makes them smaller)."
-        )
+        return f"Nothing is kept: no part of {size:,} documents was finished (part_size= makes them smaller)."
     return f"{count:,} finished part{'s' * (count > 1)} of {size:,} documents in {folder}: resume=True goes on."
 
 
