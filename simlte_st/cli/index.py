@@ -51,16 +51,17 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.data.documents import read_documents
     from simlte_st.files import SETTINGS_FILE, check_apart
     from simlte_st.models.names import check_model
-    from simlte_st.search import Index
-    from simlte_st.search.settings import check_new_index, remove_empty
 
     config = config_from(arguments, AddConfig)
     reader = read_documents(arguments.source, metadata=True, **config_from(arguments, ReadConfig).values())
     check_apart(arguments.source, Path(arguments.output))
+    check_model(arguments.model)
+    from simlte_st.search import Index  # with pyarrow and scipy
+    from simlte_st.search.settings import check_new_index, remove_empty
+
     is_new = not (Path(arguments.output) / SETTINGS_FILE).exists()  # then no other process may make it meanwhile
     if is_new:
         check_new_index(Path(arguments.output))
-    check_model(arguments.model)
     from simlte_st.models.device import check_devices  # with torch
 
     check_devices(config)
