@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -105,7 +106,7 @@ def size_of(folder: Path) -> int:
 def page(record: dict[str, Any]) -> str:
     """Return the page of the results."""
     rows = [
-        [f"`simlte {' '.join(COMMANDS[name])}`", f"{row['seconds']:,.0f}", f"{row['memory'] / 1e9:.1f}",
+        [f"`{shlex.join(['simlte', *COMMANDS[name]])}`", f"{row['seconds']:,.0f}", f"{row['memory'] / 1e9:.1f}",
          f"{row['disk'] / 1e6:,.0f}"]
         for name, row in record["rows"].items()
     ]  # fmt: skip

@@ -300,10 +300,26 @@ def languages() -> str:
     )
 
 
+def corpus_size() -> str:
+    """What each command needs for a large corpus."""
+    header, *rows = tables("corpus_size")[0]
+    return written(header[1:], rows)
+
+
+def corpus_size_in_words() -> str:
+    """What indexing, training and exploring a large corpus need."""
+    found = {row[0].split()[1]: row[1:] for row in tables("corpus_size")[0][1:]}
+    needs = [
+        f"{int(found[name][0].replace(',', '')) / 60:.0f} minutes to {name} ({found[name][1]} GB of memory)"
+        for name in ("index", "train", "explore")
+    ]
+    return f"With the static model, 100,000 documents of 250 words take one core {', '.join(needs)}."
+
+
 _BLOCKS = (
     readers, gain, lsa, verdict, longer_trainings, speed, second_base, paper, paper_longer, own_documents,
     language_model, citation, ta_sbert, ast, static, static_gain,
-    languages,
+    languages, corpus_size, corpus_size_in_words,
 )  # fmt: skip
 BLOCKS: dict[str, Callable[[], str]] = {block.__name__: block for block in _BLOCKS}
 
