@@ -223,7 +223,7 @@ def faults(step: Step, status: int, printed: str) -> Iterator[str]:
             yield f"does not say {wanted!r}"
     for line in () if step.python else printed.splitlines():
         words = line.rpartition("\r")[2]
-        if len(words) > WIDTH and not re.search(r"\d%\||/s\]|^\||^ {4}|^\{|/\S{40}", words):
+        if len(words) > WIDTH and not re.search(r"\d%\||/s[],]|^\||^ {4}|^\{|/\S{40}", words):
             yield f"{len(words)} columns: {words[:60]}..."
 
 

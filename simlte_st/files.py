@@ -206,8 +206,13 @@ def check_apart(source: Any, output: Path, *, is_document: bool = False) -> None
 
 
 def changes(saved: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, str]:
-    """Describe each setting that differs from the ones saved as JSON."""
-    settings = json.loads(to_json(settings))
+    """Describe each setting that differs from the ones saved as JSON.
+
+    A switch that the version that saved them did not have yet was off.
+    """
+    settings = {
+        name: value for name, value in json.loads(to_json(settings)).items() if value is not False or name in saved
+    }
     pairs = {name: (saved.get(name), settings.get(name)) for name in sorted({*saved, *settings})}
     shown = {name: ["not given" if value is None else repr(value) for value in pair] for name, pair in pairs.items()}
     return {name: "{}: was {}, is {}".format(name, *shown[name]) for name, (was, now) in pairs.items() if was != now}

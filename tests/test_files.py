@@ -347,6 +347,8 @@ def test_json_holds_what_names_of_files_are_read_with(tmp_path: Path) -> None:
     assert read_json(tmp_path / "a.json") == {"caf\ufffd": ["caf\ufffd", "\U0001f600", 1.5]}
     assert not changes(read_json(tmp_path / "a.json"), {latin: (latin, "\ud83d\ude00", 1.5)})
     assert changes({"a": 1}, {"a": 2}) == {"a": "a: was 1, is 2"}
+    assert changes({"a": True}, {"a": False}) == {"a": "a: was True, is False"}
+    assert changes({}, {"a": False, "b": True}) == {"b": "b: was not given, is True"}, "a switch that there was not yet"
 
 
 def test_a_name_that_is_no_utf8_is_no_place_to_write(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from simlte_st.data.document import text_key
 from simlte_st.data.tables import Event, Row, Skip
 
 BOILERPLATE = "boilerplate"
@@ -24,9 +25,7 @@ LEAST = 5
 TOLD = 0.05
 """From this part of the words on, the report tells of boilerplate."""
 
-_COUNTERS = (
-    1 << 22
-)  # of each of two tables, which a line is counted in by its hash: 32 MB, however many lines there are
+_COUNTERS = 1 << 22  # of each of two tables, in which a line is counted by its hash: 32 MB for any number of lines
 _MOST_SAMPLED, _MOST_CHARACTERS = 1_000, 5_000_000
 _FEW = 20  # documents that tell nothing
 _SHOWN = 60
@@ -43,8 +42,18 @@ def _lines(text: str) -> list[str]:
     return [" ".join(line.split()) for line in _NUMBER.sub("0", text.lower()).split("\n")]
 
 
+def _different(texts: Iterable[str]) -> Iterator[str]:
+    """Leave out texts that were there before: copies of a document do not make its lines boilerplate."""
+    seen = set[int]()
+    for text in texts:
+        key = text_key(text)
+        if key not in seen:
+            seen.add(key)
+            yield text
+
+
 class Boilerplate:
-    """The lines that many of some documents share, in bounded memory.
+    """The lines that many of some documents share, in memory that does not grow with the lines.
 
     In how many documents a line stands is never counted too low, and too high only where two others have its places in
     both tables (Cormode and Muthukrishnan, Count-Min, 2005).
@@ -53,7 +62,7 @@ class Boilerplate:
     def __init__(self, texts: Iterable[str]) -> None:
         self._documents = 0
         self._counts = np.zeros((2, _COUNTERS), dtype=np.uint32)
-        for text in texts:
+        for text in _different(texts):
             self._documents += 1
             places = np.array([_places(line) for line in set(_lines(text)) - {""}], dtype=np.int64).reshape(-1, 2)
             for table, column in zip(self._counts, places.T, strict=True):
@@ -90,10 +99,12 @@ class BoilerplateSample:
     def __init__(self) -> None:
         self._documents = self._words = self._characters = 0
         self._counts: Counter[str] = Counter()
+        self._seen = set[str]()
 
     def add(self, text: str) -> None:
         """Count the lines of one of the first documents."""
-        if self._documents < _MOST_SAMPLED and self._characters < _MOST_CHARACTERS:
+        if self._documents < _MOST_SAMPLED and self._characters < _MOST_CHARACTERS and text not in self._seen:
+            self._seen.add(text)
             self._documents += 1
             self._characters += len(text)
             self._words += len(text.split())

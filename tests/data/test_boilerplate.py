@@ -41,6 +41,16 @@ def test_lines_in_more_than_a_tenth_of_the_documents_are_left_out(number: int, s
         assert f"1 lines such as {FOOTER + '7'!r}" in reader.report.summary()
 
 
+def test_copies_of_a_document_are_no_boilerplate() -> None:
+    texts = [*pages(20, 0), *["A line.\nAnother line."] * 30]
+    reader = read_documents(texts, drop_boilerplate=True)
+    assert [document.text for document in reader] == texts
+    assert reader.report.left_out == {}
+    told = read_documents(texts)
+    assert len(list(told)) == 50
+    assert "drop_boilerplate" not in told.report.summary()
+
+
 def test_what_is_kept_stays_as_it_is() -> None:
     common = Boilerplate([f"  code()\n\n\n\nshared\nnumber {'i' * row}" for row in range(1, 21)])
     text = "  first()\n\n    then()\n\n\n\nnot shared"
@@ -55,11 +65,11 @@ def test_a_document_of_nothing_else_is_skipped_and_counted() -> None:
     assert len(list(reader)) == 40
     assert reader.report.skipped == {"nothing but boilerplate": 1}
     with pytest.raises(EmptyCorpusError, match="10 nothing but boilerplate"):
-        list(read_documents([Document(str(n), FOOTER) for n in range(10)], drop_boilerplate=True))
+        list(read_documents([Document(str(n), f"{FOOTER}{n}") for n in range(10)], drop_boilerplate=True))
 
 
 def test_a_line_counts_once_a_document() -> None:
-    texts = [30 * "a line\n" + row * "x" for row in range(1, 5)] + ["something else"] * 16
+    texts = [30 * "a line\n" + row * "x" for row in range(1, 5)] + [f"something {row * 'y'}" for row in range(16)]
     assert Boilerplate(texts).split("a line\nrest") == ("a line\nrest", [])
 
 
@@ -67,7 +77,7 @@ def test_lines_that_share_a_place_in_one_table_are_told_apart(monkeypatch: pytes
     """Without the second table about two lines in five would take the place of a frequent one."""
     monkeypatch.setattr(module, "_COUNTERS", 1 << 10)
     frequent = "\n".join(f"frequent {'f' * row}" for row in range(1, 41))
-    common = Boilerplate([frequent] * 30)
+    common = Boilerplate([f"{frequent}\n{row * 'x'}" for row in range(30)])
     rare = [f"rare {'r' * row}" for row in range(1, 401)]
     first = [sum(place == 0 for place in table) / len(table) for table in common._counts]
     assert all(share < 0.97 for share in first)

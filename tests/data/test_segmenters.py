@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import logging
 import pickle
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -236,14 +235,7 @@ def test_nupunkt_cuts() -> None:
 
 
 def test_nupunkt_missing_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = importlib.import_module
-
-    def without(name: str, *args: Any) -> ModuleType:
-        if name == "nupunkt":
-            raise ModuleNotFoundError("No module named 'nupunkt'", name="nupunkt")
-        return real(name, *args)
-
-    monkeypatch.setattr(importlib, "import_module", without)
+    monkeypatch.setitem(sys.modules, "nupunkt", None)
     with pytest.raises(MissingExtraError, match=r"\[nupunkt\]"):
         make_segmenter("nupunkt", list)
 

@@ -162,7 +162,7 @@ def test_an_interrupted_run_ends_with_the_same_whole_reader(
     train(long, tmp_path / "straight", base=encoder_path, save_steps=1, **UNMEASURED)
     options = {**UNMEASURED, "base": encoder_path, "save_steps": 1}
     with monkeypatch.context() as patch:
-        patch.setattr("simlte_st.training.train.evaluate", lambda run: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr("simlte_st.training.evaluate.evaluate", lambda run: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             train(long, tmp_path / "m", **options)
     assert train(long, tmp_path / "m", resume=True, **options).whole is not None

@@ -121,8 +121,11 @@ def test_a_failed_upload_leaves_the_model_and_says_how_to_try_again(hub: Hub, fi
 
 
 def test_the_command_checks_before_it_trains(
-    hub: Hub, finished: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("texts").mkdir()
+    Path("texts", "one.txt").write_text("A text.")
     done: list[Any] = []
 
     class Result:
