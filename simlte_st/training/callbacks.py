@@ -187,7 +187,8 @@ class ProgressBarCallback(TrainerCallback):
         """Show the terms of the loss."""
         if self._bar is not None and logs:
             shown = ("loss", "contrastive", "mlm", "mean_cosine", "distance", "relation")
-            self._bar.set_postfix({name: f"{float(logs[name]):.3f}" for name in shown if name in logs})
+            values = {name: f"{float(logs[name]):.3f}" for name in shown if name in logs}
+            self._bar.set_postfix(values, refresh=False)  # which without a terminal would be a line each time
 
     def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Close the bar."""
