@@ -84,7 +84,7 @@ class TrainingInterrupted(Interrupted):
 
 @contextmanager
 def keeping(kept: Callable[[], str]) -> Iterator[None]:
-    """Say what is kept where a signal stops the block, which :class:`Interrupted` then tells."""
+    """Raise :class:`Interrupted` with what is kept where a signal stops the block."""
     try:
         yield
     except KeyboardInterrupt as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -126,9 +125,8 @@ class BoilerplateSample:
 
 
 def _places(line: str) -> tuple[int, int]:
-    digest = hashlib.blake2b(line.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    number = int.from_bytes(digest, "little")
-    return number % _COUNTERS, (number >> 32) % _COUNTERS
+    key = text_key(line)
+    return key % _COUNTERS, (key >> 32) % _COUNTERS
 
 
 def _shown(line: str) -> str:

@@ -135,7 +135,7 @@ class TokenBar:
         self._say_cost()
 
     def _say_cost(self) -> None:
-        """Say after some seconds how long the whole takes, if that is long."""
+        """Log after some seconds how long the whole takes, if that is long."""
         done, took = self._bar.n - self._bar.initial, time.perf_counter() - self._started
         if self._said or not done or took < MEASURED or self._bar.total is None:
             return
