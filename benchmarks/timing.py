@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from sentence_transformers.util import batch_to_device
 
 CHECKOUT = Path(__file__).parents[1]
 
@@ -85,10 +86,11 @@ def matrix_rate(dtype: torch.dtype, device: str, repeats: int) -> float:
 
 
 class TrainingStep:
-    """Forward, backward and optimizer on a batch of columns, on the CPU."""
+    """Forward, backward and optimizer on a batch of columns, on the device of the model."""
 
     def __init__(self, model: torch.nn.Module, loss: Callable[..., Any], bf16: bool = False) -> None:
         self.loss, self.bf16 = loss, bf16
+        self.device = next(model.parameters()).device
         self.optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
         for parameter in model.parameters():  # so that the optimizer's state is there before anything is measured
             parameter.grad = torch.zeros_like(parameter)
@@ -97,11 +99,13 @@ class TrainingStep:
 
     def __call__(self, columns: list[dict[str, Any]]) -> None:
         """Train on a batch."""
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
-            value = self.loss([dict(column) for column in columns], None)
+        columns = [batch_to_device(dict(column), self.device) for column in columns]
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
+            value = self.loss(columns, None)
         (torch.stack(list(value.values())).sum() if isinstance(value, dict) else value).backward()
         self.optimizer.step()
         self.optimizer.zero_grad()
+        _wait(self.device.type)
 
 
 def columns_of(features: Mapping[str, Any], names: tuple[str, ...] = ("anchor", "positive")) -> list[dict[str, Any]]:
@@ -112,8 +116,10 @@ def columns_of(features: Mapping[str, Any], names: tuple[str, ...] = ("anchor", 
     ]
 
 
-def resident(peak: bool = False) -> int:
-    """Read the memory that this process holds, or the most that it held, in bytes (Linux)."""
+def resident(peak: bool = False, device: str = "cpu") -> int:
+    """Read the memory that this process holds, or the most that it held, in bytes: of the machine (Linux), or a GPU."""
+    if device == "cuda":
+        return torch.cuda.max_memory_allocated() if peak else torch.cuda.memory_allocated()
     name = "VmHWM:" if peak else "VmRSS:"
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))

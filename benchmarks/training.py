@@ -2,7 +2,8 @@
 
     python -m benchmarks.training --data 20newsgroups.parquet enwiki2014.parquet
 
-All sides train all-MiniLM-L6-v2 on the same documents with the papers' loss: contrastive + 0.1 MLM, AdamW.
+All sides train all-MiniLM-L6-v2 on the same documents with the papers' loss: contrastive + 0.1 MLM, AdamW, on a GPU if
+there is one.
 Views are drawn and tokenized in the loop on all of them.
 
 obvious: stock ``MultipleNegativesRankingLoss``, ``AutoModelForMaskedLM`` with all logits on masked copies of all
@@ -35,6 +36,7 @@ from typing import Any
 
 import torch
 from datasets import Dataset
+from sentence_transformers.util import get_device_name
 from transformers import TrainerCallback
 
 from benchmarks.pages import document, write_results
@@ -50,6 +52,11 @@ from simlte_st.training import trainer_callbacks
 from simlte_st.training.batching import SeededBatchSampler, ViewLengths
 from simlte_st.training.dropout import set_dropout
 from simlte_st.training.fit import make_trainer, training_arguments
+
+DEVICE = get_device_name()
+"""Where all sides compute: a GPU, if there is one."""
+
+PAGE = "training" if DEVICE == "cpu" else f"training_{DEVICE}"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -72,9 +79,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             for length in options.lengths:
                 if options.peak:
                     step = SIDES[options.peak](corpus, length, options.batch_size, options.bf16)
-                    before = resident()
+                    before = resident(device=DEVICE)
                     step()
-                    print(json.dumps({"step": resident(peak=True) - before, "process": resident(peak=True)}))
+                    peak = resident(peak=True, device=DEVICE)
+                    print(json.dumps({"step": peak - before, "process": peak}))
                     return
                 for part in options.parts:
                     measured = PARTS[part](source, corpus, length, options)
@@ -210,7 +218,7 @@ PARTS: dict[str, Callable[..., dict[str, Any]]] = {
 
 def write(source: str, length: int, part: str, measured: dict[str, Any], output: Path) -> None:
     """Add a part to what has been measured so far."""
-    path = output / "training.json"
+    path = output / f"{PAGE}.json"
     rows = read_json(path)["rows"] if path.exists() else []
     key = {"source": source, "tokens": length, "dtype": measured["environment"]["dtype"]}
     row = next((row for row in rows if {"dtype": "float32", **row}.items() >= key.items()), None)
@@ -218,7 +226,7 @@ def write(source: str, length: int, part: str, measured: dict[str, Any], output:
         row = key
         rows = sorted([*rows, row], key=lambda row: (row["source"], row["tokens"], row.get("dtype", "")))
     row[part] = measured
-    write_results("training", {"rows": rows}, output)
+    write_results(PAGE, {"rows": rows}, output)
 
 
 def page(record: dict[str, Any]) -> str:

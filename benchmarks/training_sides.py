@@ -61,7 +61,7 @@ def obvious(corpus: Dataset, length: int, batch_size: int, bf16: bool = False, d
         masked_lm = AutoModelForMaskedLM.from_pretrained(packaged_base_path())
     masked_lm.bert = model[0].auto_model
     masked_lm.tie_weights()
-    masked_lm.train()
+    masked_lm.to(model.device).train()
     if dropout is not None:
         set_dropout(model, dropout)
     contrastive = MultipleNegativesRankingLoss(model)
