@@ -125,7 +125,7 @@ def looking_steps(base: str) -> Iterator[Step]:
     yield Step("An index", index, (r"\d+ documents added",))
     yield Step("Nothing is new", index, (r"\b0 documents added",))
     question = ("search", "pile.index", "a new film wins a prize")
-    yield Step("Search", (*question, "--why"), ("cosine", "words"))
+    yield Step("Search", (*question, "--explain"), ("cosine", "words"))
     yield Step("A column that is not there", (*question, "--where", "yaer > 3"), ("on the columns: id",), status=1)
     each = ("link", "pile.index", "--each", "pile/rows.jsonl", "--output", "links.parquet")
     yield Step("Each its neighbours", each, (r"links\.parquet",))

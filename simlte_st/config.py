@@ -6,11 +6,9 @@ saved settings of a run, the check on resuming it and the reference page all com
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
 import types
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from importlib.metadata import entry_points
@@ -46,8 +44,6 @@ class Setting:
     flag_help: str | None = None
     off: str | None = None
     off_help: str | None = None
-    aliases: tuple[str, ...] = ()
-    formerly: tuple[str, ...] = ()
     decisive: bool = True
     option: bool = True
     default_help: str | None = None
@@ -62,10 +58,9 @@ def setting(default: Any, help: str, **others: Any) -> Any:
         **others: Fields of :class:`Setting`. ``least``, ``most``, ``above`` and ``below`` bound numbers (whole numbers
             are at least 1 by default). ``metavar`` and ``flag`` name the option where the field's name and type do
             not; ``flag_help`` explains it where it switches something off. ``off`` is a flag for False beside one for
-            True, where None is neither, and ``off_help`` explains it. ``aliases`` has other flags of the option,
-            ``formerly`` older names of the keyword argument, which warn. ``decisive=False`` is for what a run may be
-            resumed with another value of, ``option=False`` for what no command line has; ``default_help`` explains a
-            default of None.
+            True, where None is neither, and ``off_help`` explains it. ``decisive=False`` is for
+            what a run may be resumed with another value of, ``option=False`` for what no command line has;
+            ``default_help`` explains a default of None.
     """
     metadata = {"setting": Setting(help, **others)}
     if isinstance(default, (dict, list)):
@@ -100,7 +95,7 @@ class Config:
 
         Args:
             config: The config, or None for the defaults.
-            overrides: Values by the names of the fields, or by names that they had formerly, which warn.
+            overrides: Values by the names of the fields.
 
         Raises:
             ConfigurationError: A value is out of its range, or ``config`` is of another class.
@@ -108,15 +103,10 @@ class Config:
         """
         if config is not None and not isinstance(config, cls):
             raise ConfigurationError(f"config={config!r}: must be a {cls.__name__}.")
-        values, former = {}, {old: item.name for item in fields(cls) for old in setting_of(item).formerly}
-        for name, value in overrides.items():
-            if name in former:
-                _warn_of_former_name(name, former[name])
-            values[former.get(name, name)] = value
-        if unknown := [name for name in values if name not in cls.__dataclass_fields__]:
+        if unknown := [name for name in overrides if name not in cls.__dataclass_fields__]:
             names = list(cls.__dataclass_fields__)
             raise TypeError(f"There is no setting {unknown[0]!r}.{did_you_mean(unknown[0], names)}")
-        return cls(**values) if config is None else replace(config, **values)
+        return cls(**overrides) if config is None else replace(config, **overrides)
 
     @classmethod
     def accepted(cls) -> list[str]:
@@ -137,23 +127,14 @@ class Config:
         return {item.name: getattr(self, item.name) for item in fields(self) if setting_of(item).decisive}
 
 
-def configured(kind: type[Config], **formerly: str) -> Callable[[F], F]:
+def configured(kind: type[Config]) -> Callable[[F], F]:
     """Show the settings of ``kind`` in the signature of a function that takes them as ``**overrides``.
 
     Args:
         kind: The config that ``config`` is, and whose fields ``overrides`` replace.
-        **formerly: Present names of the function's other parameters by their older names, which warn.
     """
 
     def decorate(function: F) -> F:
-        @functools.wraps(function)
-        def call(*arguments: Any, **named: Any) -> Any:
-            for old, name in formerly.items():
-                if old in named:
-                    _warn_of_former_name(old, name, stacklevel=3)
-                    named[name] = named.pop(old)
-            return function(*arguments, **named)
-
         signature = inspect.signature(function)
         own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
         more = [
@@ -161,16 +142,10 @@ def configured(kind: type[Config], **formerly: str) -> Callable[[F], F]:
             for item in fields(kind)
             if item.name not in signature.parameters
         ]
-        call.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
-        return call  # type: ignore[return-value]
+        function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+        return function
 
     return decorate
-
-
-def _warn_of_former_name(old: str, name: str, stacklevel: int = 5) -> None:
-    """Warn whoever called a function with :func:`configured`; by default from :meth:`Config.make`."""
-    message = f"{old}= is called {name}= now; the old name will be removed."
-    warnings.warn(message, FutureWarning, stacklevel=stacklevel)
 
 
 def setting_of(item: Field[Any]) -> Setting:

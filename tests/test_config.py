@@ -1,4 +1,4 @@
-"""Settings that are declared once: checks, signatures, former names, and the stub for type checkers."""
+"""Settings that are declared once: checks, signatures, and the stub for type checkers."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Oven(ResumeConfig, SeedConfig):
 
     heat: float | None = setting(None, "degrees", above=0, most=300)
     mode: Literal["air", "grill"] = setting("air", "what heats")
-    minutes: int = setting(10, "time", formerly=("duration",))
+    minutes: int = setting(10, "time")
     racks: int = setting(0, "racks", least=0, most=4, decisive=False)
     length: int | Literal["base"] | None = setting(None, "length")
     name: str = setting("ours", "whose it is")
 
 
-@configured(Oven, food="dish")
+@configured(Oven)
 def bake(dish: str, config: Oven | None = None, **overrides: Any) -> Oven:
     return Oven.make(config, overrides)
 
@@ -77,14 +77,6 @@ def test_overrides_replace_the_values_of_a_config() -> None:
         bake("bread", SeedConfig())  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="'minutes'"):
         bake("bread", minute=1)
-
-
-def test_a_former_name_warns_and_works() -> None:
-    with pytest.warns(FutureWarning, match="minutes=") as told:
-        assert bake("bread", duration=3).minutes == 3
-    with pytest.warns(FutureWarning, match="dish=") as told_of_parameter:
-        assert bake(food="bread", minutes=3).minutes == 3  # type: ignore[call-arg]
-    assert {each.filename for each in (*told, *told_of_parameter)} == {__file__}, "whose call is to be changed"
 
 
 def test_the_signature_has_the_settings_with_their_defaults() -> None:

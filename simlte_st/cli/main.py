@@ -59,10 +59,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         contextlib.redirect_stderr(cast("TextIO", PrintableStream(sys.stderr)) if speaks else silence),
     ):
         words, parser = utf8_words(sys.argv[1:] if argv is None else argv), build_parser()
-        if words[:1] == ["analyze"]:
-            parser.error(
-                "analyze is no longer a command: run python -m benchmarks.papers.NAME in a clone of the repository"
-            )
         if not words:
             parser.print_help()
             return 1  # as git does

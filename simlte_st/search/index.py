@@ -281,7 +281,7 @@ class Index:
         names, starts = np.unique(np.array(rows["id"].to_pylist(), dtype=object), return_index=True)
         return dict(zip(names.tolist(), np.split(vectors, starts[1:]), strict=True)) if len(rows) else {}
 
-    @configured(SearchConfig, text="query")
+    @configured(SearchConfig)
     def search(self, query: str, config: SearchConfig | None = None, **overrides: Unpack[SearchOverrides]) -> Hits:
         """Find documents by text.
 
@@ -307,7 +307,7 @@ class Index:
         wanted = searcher.text_query(query, config.mode != "text" or config.explain)
         return searcher.search([wanted], config, config.explain, reranker)[0]
 
-    @configured(LinkConfig, seeds="documents")
+    @configured(LinkConfig)
     def link(
         self,
         documents: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
@@ -344,7 +344,7 @@ class Index:
         queries = document_queries(searcher, [group], config.mode != "text" or config.explain)
         return searcher.search(queries, config, config.explain, reranker)[0]
 
-    @configured(LinkEachConfig, seeds="documents")
+    @configured(LinkEachConfig)
     def link_each(
         self, documents: Any, config: LinkEachConfig | None = None, **overrides: Unpack[LinkEachOverrides]
     ) -> Iterator[tuple[str, Hits]]:

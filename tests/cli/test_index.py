@@ -49,7 +49,7 @@ def test_search_prints_a_table_as_wide_as_the_terminal(
 ) -> None:
     for width in (60, 100):
         monkeypatch.setenv("COLUMNS", str(width))
-        out, _ = run(f"search {index} '{documents[3][:50]}' --why --where 'year > 2001 AND Price__EUR_ < 3'", capfd)
+        out, _ = run(f"search {index} '{documents[3][:50]}' --explain --where 'year > 2001 AND Price__EUR_ < 3'", capfd)
         assert max(map(len, out.splitlines())) <= width
         assert re.search(r"^ +1  d3 ", out, re.MULTILINE)
         assert "words  " in out
@@ -60,7 +60,7 @@ def test_search_prints_a_table_as_wide_as_the_terminal(
     assert re.findall(r"^ +(\d+)  (d\d)$", why, re.MULTILINE) == ranked, "hits first, and their reasons below"
     assert "words  " not in hits
     monkeypatch.setenv("COLUMNS", "60")
-    out, _ = run(f"search {index} '{documents[3]}' --top 1 --show year,Price__EUR_", capfd)
+    out, _ = run(f"search {index} '{documents[3]}' --top-k 1 --show year,Price__EUR_", capfd)
     assert documents[3][:15] in out.splitlines()[1]
     assert out.splitlines()[2] == "      year: 2003 · Price__EUR_: 1.5", "whole, on a line of their own"
     monkeypatch.setenv("COLUMNS", "250")
@@ -84,13 +84,13 @@ def test_a_search_by_words_waits_for_no_model(index: Path, documents: list[str])
 
 
 def test_hits_go_to_files(index: Path, documents: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    out, _ = run(f"link {index} d2 --top 3 --format jsonl --why", capfd)
+    out, _ = run(f"link {index} d2 --top-k 3 --format jsonl --explain", capfd)
     rows = [json.loads(line) for line in out.splitlines()]
     assert len(rows) == 3
     assert {"id", "score", "cosine", "bm25", "passage", "year", "Price__EUR_", "sentences", "words"} <= set(rows[0])
     for kind in ("jsonl", "parquet"):
         file = tmp_path / f"hits.{kind}"
-        run(f"link {index} d2 --top 3 --format {kind} --output {file}", capfd)
+        run(f"link {index} d2 --top-k 3 --format {kind} --output {file}", capfd)
         found = pq.read_table(file).to_pylist() if kind == "parquet" else list(map(json.loads, file.open()))
         assert [row["id"] for row in found] == [row["id"] for row in rows]
         assert "exists already" in run(f"link {index} d2 --format {kind} --output {file}", capfd, 1)[1]
@@ -103,10 +103,10 @@ def test_each_document_of_a_source_is_linked(
 ) -> None:
     seeds = tmp_path / "seeds.jsonl"
     write_jsonl(seeds, ({"id": f"s{row}", "text": documents[row]} for row in (2, 5, 9)))
-    alone = [json.loads(line)["id"] for line in run(f"link {index} d2 --top 3 --format jsonl", capfd)[0].splitlines()]
+    alone = [json.loads(line)["id"] for line in run(f"link {index} d2 --top-k 3 --format jsonl", capfd)[0].splitlines()]
     for kind in ("jsonl", "parquet"):
         file = tmp_path / f"links.{kind}"
-        _, err = run(f"link {index} --each {seeds} --top 3 --output {file}", capfd)
+        _, err = run(f"link {index} --each {seeds} --top-k 3 --output {file}", capfd)
         assert "9 hits of 3 documents" in err
         assert "linking" in err, "a progress bar"
         rows = pq.read_table(file).to_pylist() if kind == "parquet" else list(map(json.loads, file.open()))
@@ -116,12 +116,12 @@ def test_each_document_of_a_source_is_linked(
         assert "exists already" in run(f"link {index} --each {seeds} --output {file}", capfd, 1)[1]
     broken = tmp_path / "broken.parquet"
     assert "--each needs --output" in run(f"link {index} --each {seeds}", capfd, 1)[1]
-    assert "cannot --explain" in run(f"link {index} --each {seeds} --why --output {broken}", capfd, 1)[1]
+    assert "cannot --explain" in run(f"link {index} --each {seeds} --explain --output {broken}", capfd, 1)[1]
     assert "--each SOURCE" in run(f"link {index} d2 --each {seeds}", capfd, 1)[1]
 
 
 def test_a_calibrated_threshold_is_named(index: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    out, _ = run(f"link {index} d0 --mode dense --top 7 --format jsonl", capfd)
+    out, _ = run(f"link {index} d0 --mode dense --top-k 7 --format jsonl", capfd)
     ranked = [json.loads(line)["id"] for line in out.splitlines()]
     labels = tmp_path / "labels.jsonl"
     rows = [{"seed": "d0", "id": name, "label": int(rank < 3)} for rank, name in enumerate(ranked)]
@@ -134,7 +134,7 @@ def test_a_calibrated_threshold_is_named(index: Path, tmp_path: Path, capfd: pyt
     out, err = run(f"link {index} d0 --format jsonl", capfd)
     assert {json.loads(line)["id"] for line in out.splitlines()} == set(ranked[:3])
     assert err.startswith("calibrated threshold ")
-    out, err = run(f"link {index} d0 --top 5 --format jsonl", capfd)
+    out, err = run(f"link {index} d0 --top-k 5 --format jsonl", capfd)
     assert (len(out.splitlines()), err) == (5, "")
     assert "--each SOURCE" in run(f"link {index}", capfd, 1)[1]
     assert "--each SOURCE" in run(f"link {index} d0 --calibrate {labels}", capfd, 1)[1]

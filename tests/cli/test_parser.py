@@ -75,13 +75,6 @@ def test_wrong_arguments_are_told_in_a_few_lines(
     assert max(map(len, capsys.readouterr().err.splitlines())) <= 60
 
 
-def test_analyze_says_where_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["analyze", "redundancy", "texts"])
-    assert end.value.code == 2
-    assert "python -m benchmarks.papers.NAME" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("command", "meant"),
     [

@@ -220,22 +220,6 @@ def test_what_is_no_text_is_told(index: Index, value: Any) -> None:
             index.link(seeds)
 
 
-def test_former_names_warn(index: Index, corpus: list[Document]) -> None:
-    import simlte_st.index
-
-    with pytest.warns(FutureWarning, match="simlte_st.search"):
-        assert simlte_st.index.Index is Index
-    text = corpus[3].text[:60]
-    with pytest.warns(FutureWarning, match=r"top_k=|explain=|query="):
-        hits = index.search(text=text, top=2, why=True)  # type: ignore[call-arg]
-    assert list(hits) == list(index.search(text, top_k=2, explain=True))
-    with pytest.warns(FutureWarning, match=r"documents=|top_k="):
-        linked = index.link(seeds="d3", top=2)  # type: ignore[call-arg]
-    assert list(linked) == list(index.link("d3", top_k=2))
-    with pytest.warns(FutureWarning, match="documents="):
-        assert len(list(index.link_each(seeds=corpus[:2]))) == 2  # type: ignore[call-arg]
-
-
 def test_settings_are_an_object_or_keyword_arguments(index: Index, corpus: list[Document]) -> None:
     config = SearchConfig(top_k=3, where="year > 2003")
     assert list(index.search("ba", config)) == list(index.search("ba", top_k=3, where="year > 2003"))
