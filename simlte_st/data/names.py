@@ -12,7 +12,6 @@ import uuid
 from simlte_st.data.tables import UntypedText
 from simlte_st.files import valid_unicode
 
-_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
 _TRUTH = {"true": "True", "false": "False"}
 
@@ -45,9 +44,3 @@ def name_of(value: object) -> str | None:
 def composed(text: str) -> str:
     """Return a text as valid Unicode in its composed form (NFC)."""
     return unicodedata.normalize("NFC", valid_unicode(text))
-
-
-def former_names(name: str) -> list[str]:
-    """Return how earlier versions may have written a name: as a float, or decomposed."""
-    decomposed = unicodedata.normalize("NFD", name)
-    return [f"{name}.0"] * bool(_INTEGER.fullmatch(name)) + [decomposed] * (decomposed != name)

@@ -170,29 +170,25 @@ def part_number(path: Path) -> int:
 
 def token_counts(part: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the numbers of tokens of the texts of a part file, and of unknown ones."""
-    tokens = part["tokens"].to_numpy()
-    known = "unknown" in part.column_names  # not in files of version 2.0
-    return tokens, part["unknown"].to_numpy() if known else np.zeros_like(tokens)
+    return part["tokens"].to_numpy(), part["unknown"].to_numpy()
 
 
-def weights_digest(model: SentenceTransformer, unused: bool = False, narrow: torch.dtype | None = None) -> str:
+def weights_digest(model: SentenceTransformer) -> str:
     """Return a digest of the names and values of a model's weights, and of its ``max_seq_length``.
 
-    Weights of parts that its vectors do not depend on, such as a pooler that is not asked, count only with ``unused``:
-    a checkpoint may lack them, and other versions of the libraries draw others in their place. Values of 16 bits count
-    as the same ones in 32: a checkpoint is loaded as either. With ``narrow`` all count as of that dtype.
+    Weights of parts that its vectors do not depend on, such as a pooler that is not asked, do not count: a checkpoint
+    may lack them, and other versions of the libraries draw others in their place. Values of 16 bits count as the same
+    ones in 32: a checkpoint is loaded as either.
     """
-    without = () if unused else unused_parts(model)
+    without = unused_parts(model)
     state = sorted(item for item in model.state_dict().items() if not item[0].startswith(without))
-    values = (_counted(tensor, narrow).contiguous().view(-1).view(torch.uint8).numpy() for _, tensor in state)
+    values = (_counted(tensor).contiguous().view(-1).view(torch.uint8).numpy() for _, tensor in state)
     names = f"{[name for name, _ in state]} {None if is_static(model) else model.max_seq_length}".encode()
     return digest_of(itertools.chain([names], values))
 
 
-def _counted(tensor: torch.Tensor, narrow: torch.dtype | None) -> torch.Tensor:
+def _counted(tensor: torch.Tensor) -> torch.Tensor:
     kept = tensor.detach().cpu()
-    if narrow is not None and kept.is_floating_point():
-        return kept.to(narrow)
     return kept.float() if kept.dtype in (torch.bfloat16, torch.float16) else kept
 
 

@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 
 from simlte_st.data.document import Document, content_id
 from simlte_st.data.documents import DocumentReader, read_documents
-from simlte_st.data.names import former_names
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
 from simlte_st.data.sentences import in_batches
 from simlte_st.errors import ConfigurationError
@@ -79,8 +78,6 @@ class IndexReport:
         parts: Whether the index has passages.
         misfits: By column, the number of values left out (binary, or not of its type), and the first document with one.
         left_out: By column that was left out because there are too many, the number of documents with a value.
-        renamed: New ids by the ids that an earlier version gave: whole numbers had a fraction, ``10.0``, and letters
-            with marks could be decomposed.
         stemmed: Documents that were there and whose words were stemmed anew, for another language or by this version.
         languages: The languages that words of the index are stemmed in.
     """
@@ -99,7 +96,6 @@ class IndexReport:
     parts: bool = False
     misfits: dict[str, tuple[int, str]] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
-    renamed: dict[str, str] = field(default_factory=dict)
     stemmed: int = 0
     languages: list[str] = field(default_factory=list)
 
@@ -122,11 +118,6 @@ class IndexReport:
         for name, (count, first) in self.misfits.items():
             lines.append(
                 f"column {name}: {count:,} values left out, binary or not of its type (first: document {first!r})"
-            )
-        if self.renamed:
-            old, new = next(iter(self.renamed.items()))
-            lines.append(
-                f"{len(self.renamed):,} documents of an earlier version have new ids, such as {new!r} for {old!r}"
             )
         if self.stemmed:
             lines.append(f"{self.stemmed:,} documents had their words stemmed anew ({', '.join(self.languages)})")
@@ -160,8 +151,7 @@ def add_documents(
     metadata.check_names(first)
     analysis = Analysis(folder, settings, [document.text for document in first], config.language)
     report = IndexReport(parts=parts, stemmed=analysis.renew(store))
-    former = "names" not in settings  # an earlier version named some documents in another way
-    writer = _Writer(store, encoder, segmenter, metadata, analysis, config.batch_size, report, former)
+    writer = _Writer(store, encoder, segmenter, metadata, analysis, config.batch_size, report)
     writer.learn_columns(first)
     if config.elsewhere:
         stream = _named(reader)  # from the beginning again
@@ -238,10 +228,9 @@ class _Writer:
         analysis: Analysis,
         batch_size: int,
         report: IndexReport,
-        former: bool,
     ) -> None:
         self._store, self._encoder, self._segmenter, self._batch_size = store, encoder, segmenter, batch_size
-        self._metadata, self._analysis, self._former = metadata, analysis, former
+        self._metadata, self._analysis = metadata, analysis
         self._unknown = np.zeros(2, dtype=np.int64)  # texts and tokens
         self.report = report
 
@@ -259,16 +248,14 @@ class _Writer:
         self.learn_columns(documents)
         names, columns = [one.id for one in documents], ["id", "hash", *self._metadata.types]
         there = {row["id"]: row for row in self._store.rows_of("id", names, columns, "part = 0").to_pylist()}
-        renamed = self._renamed([name for name in names if name not in there]) if self._former else {}
         rows: list[dict[str, Any]] = []
         for document in documents:
             values = {"id": document.id, "hash": text_hash(document.text), **self._metadata.values(document)}
             if values == there.get(document.id):
                 self.report.unchanged += 1
                 continue
-            known = document.id in there or document.id in renamed
-            self.report.replaced += known
-            self.report.added += not known
+            self.report.replaced += document.id in there
+            self.report.added += document.id not in there
             passages = self._encoder.passages(document, self._segmenter)
             rows.append({**values, "part": 0, "searched": not passages, "text": document.text})
             for part, passage in enumerate(passages, start=1):
@@ -279,14 +266,6 @@ class _Writer:
             row["terms"] = terms
         if rows:
             self._store.merge(self._table(rows, ahead, bar))
-        self._store.delete(list(renamed.values()))
-        self.report.renamed |= {old: name for name, old in renamed.items()}
-
-    def _renamed(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the ids under which the index has documents that have another name now, by that name."""
-        former = {old: name for name in names for old in former_names(name)}
-        found = self._store.rows_of("id", list(former), ["id"], "part = 0")["id"].to_pylist()
-        return {former[old]: old for old in found}
 
     def _table(self, rows: list[dict[str, Any]], ahead: Made, bar: TokenBar) -> pa.Table:
         texts = {row["hash"]: row["text"] if row["part"] == 0 else row["passage"] for row in rows}

@@ -12,7 +12,6 @@ import pyarrow as pa
 from simlte_st.data.analyzer import ANALYZER, terms_of
 from simlte_st.data.languages import LanguageFinder, check_language
 from simlte_st.files import SETTINGS_FILE, write_json
-from simlte_st.search.settings import FORMAT
 from simlte_st.search.store import Store
 from simlte_st.search.words import WORDS_FILE
 
@@ -22,14 +21,9 @@ _SAMPLE = 200  # of those that tell the languages of an index
 logger = logging.getLogger(__name__)
 
 
-def languages_of(settings: dict[str, Any]) -> list[str]:
-    """Return the languages that the words of an index are stemmed in; those of earlier versions had English stems."""
-    return list(settings.get("languages") or ["en"])
-
-
 def check_analyzer(folder: Path, settings: dict[str, Any]) -> None:
     """Warn where an index was made by another analyzer than questions are read by."""
-    if settings.get("analyzer") != ANALYZER:
+    if settings["analyzer"] != ANALYZER:
         logger.warning(
             "The words of %s were made terms by another version, so that a search by words may miss some, above all of "
             "other languages than English. Adding to it, as with simlte index, makes them anew; nothing is encoded.",
@@ -49,8 +43,8 @@ class Analysis:
 
     def __init__(self, folder: Path, settings: dict[str, Any], first: Sequence[str], named: str | None) -> None:
         self._folder, self._settings = folder, settings
-        self._named = settings.get("language") if named is None else check_language(named)
-        self._find = LanguageFinder(first, self._named, settings.get("languages") or ())
+        self._named = settings["language"] if named is None else check_language(named)
+        self._find = LanguageFinder(first, self._named, settings["languages"])
 
     @property
     def languages(self) -> list[str]:
@@ -64,19 +58,14 @@ class Analysis:
         return [_joined(text, language) for text, language in zip(texts, languages, strict=True)]
 
     def _keep(self, languages: Sequence[str]) -> None:
-        kept = {
-            "format": FORMAT,
-            "analyzer": ANALYZER,
-            "language": self._named,
-            "languages": list(dict.fromkeys(languages)),
-        }
-        if any(self._settings.get(name) != value for name, value in kept.items()):
+        kept = {"analyzer": ANALYZER, "language": self._named, "languages": list(dict.fromkeys(languages))}
+        if any(self._settings[name] != value for name, value in kept.items()):
             self._settings |= kept
             write_json(self._folder / SETTINGS_FILE, self._settings)
 
     def renew(self, store: Store) -> int:
         """Make the terms of an index again where another analyzer made them, or for another language; count them."""
-        done = self._settings.get("analyzer") == ANALYZER and self._settings.get("language") == self._named
+        done = self._settings["analyzer"] == ANALYZER and self._settings["language"] == self._named
         names = [] if done else sorted(store.rows("part = 0", ["id"])["id"].to_pylist())
         sample = store.rows_of("id", names[:: max(1, len(names) // _SAMPLE)], ["text"], "part = 0")["text"].to_pylist()
         find, languages = LanguageFinder(sample, self._named), []

@@ -74,22 +74,11 @@ class Encoder:
         """What the model computes in, such as ``"float32"``."""
         return str(self.model.dtype or torch.float32).removeprefix("torch.")  # an ONNX graph has none
 
-    def former_digests(self) -> Iterator[str]:
-        """Yield what earlier versions may have written for these weights.
-
-        They counted parts that no vector depends on, too, and weights of 16 bits as those of a checkpoint.
-        """
-        yield self._digest(unused=True)
-        sample = next(self.model.parameters(), None)  # an ONNX graph has none
-        for narrow in (torch.bfloat16, torch.float16):
-            if sample is not None and torch.equal(sample.to(narrow).to(sample.dtype), sample):
-                yield from (self._digest(unused, narrow) for unused in (False, True))
-
-    def _digest(self, unused: bool = False, narrow: torch.dtype | None = None) -> str:
-        own = weights_digest(self.model, unused, narrow)
+    def _digest(self) -> str:
+        own = weights_digest(self.model)
         if self._queries is self.model:
             return own
-        return digest_of([own.encode(), weights_digest(self._queries, unused, narrow).encode()])
+        return digest_of([own.encode(), weights_digest(self._queries).encode()])
 
     def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
         """Return runs of whole sentences, as many as the model reads at once; none where it reads the whole document.

@@ -22,7 +22,7 @@ from simlte_st.data.sentences import in_batches
 from simlte_st.errors import ConfigurationError, DataError, keeping
 from simlte_st.files import SETTINGS_FILE, hold, write_json
 from simlte_st.models.names import check_model
-from simlte_st.search.analysis import check_analyzer, languages_of
+from simlte_st.search.analysis import check_analyzer
 from simlte_st.search.calibrate import Calibration, fit_threshold, read_labels, score_pairs
 from simlte_st.search.config import AddConfig, LinkConfig, LinkEachConfig, SearchConfig, check_query
 from simlte_st.search.hits import Hits
@@ -87,7 +87,7 @@ class Index:
     @property
     def languages(self) -> list[str]:
         """The languages that words are stemmed in, by their ISO 639-1 codes."""
-        return languages_of(self._settings)
+        return list(self._settings["languages"] or ["en"])  # the second of an empty one
 
     @property
     def columns(self) -> list[str]:

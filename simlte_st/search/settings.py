@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FORMAT = 3
-"""Version of what is on disk. In the one before, all words have English stems; it can be searched and added to."""
+"""Version of what is on disk."""
 
 PUNKT_FILE = "punkt.json"
 """Parameters of the sentence segmenter, learned from the first documents."""
 
 _PARTS = (f"{TABLE}.lance", f"{KEPT_TABLE}.lance", PUNKT_FILE, WORDS_FILE)
-_NEEDED = {"model", "weights", "parts", "calibration"}
+_NEEDED = {"model", "weights", "dtype", "parts", "calibration", "analyzer", "language", "languages"}
 
 
 def check_new_index(folder: Path) -> None:
@@ -58,8 +58,7 @@ def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, 
             raise ConfigurationError(f"{folder} has just been made by another process: run it again to add to it.")
         store = Store.create(folder, encoder.dimension)
         settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts, "calibration": None}
-        settings["dtype"] = encoder.dtype
-        settings |= {"names": 1, "analyzer": ANALYZER, "language": None, "languages": []}  # names: of data/names.py
+        settings |= {"dtype": encoder.dtype, "analyzer": ANALYZER, "language": None, "languages": []}
         write_json(folder / SETTINGS_FILE, settings)  # last: without it, a folder is not an index
     finally:
         lock.release()
@@ -98,7 +97,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
             f"{folder} was made by a newer version of simlte-st (format {settings['format']}; this one reads "
             f"{FORMAT}): update it with: pip install --upgrade simlte-st"
         )
-    if settings["format"] < FORMAT - 1:
+    if settings["format"] < FORMAT:
         raise StoreError(f"{folder} was made by an older version of simlte-st: make it again with: simlte index")
     if missing := sorted(_NEEDED - settings.keys()):
         raise StoreError(f"{path} is not the settings file of an index: it lacks {', '.join(missing)}. {ADVICE}")
@@ -138,9 +137,6 @@ def load_encoder(folder: Path, settings: dict[str, Any], model: Any, device: str
     with _naming(folder, model):
         encoder = Encoder(wanted, device)
     identity = encoder.identity()
-    weights = str(settings.get("weights"))
-    if weights != identity["weights"] and weights in encoder.former_digests():
-        identity["weights"] = weights
     different = changes({name: settings.get(name) for name in identity}, identity)
     if different:
         raise ModelError(
@@ -148,7 +144,7 @@ def load_encoder(folder: Path, settings: dict[str, Any], model: Any, device: str
             f"({'; '.join(different.values())}): their vectors cannot be compared. Name the right one with model=, or "
             "make another index."
         )
-    if (made := settings.get("dtype", encoder.dtype)) != encoder.dtype:
+    if (made := settings["dtype"]) != encoder.dtype:
         said = "%s was made in %s, and its model computes in %s here: cosines differ by about 0.003."
         logger.info(said, folder, made, encoder.dtype)
     return encoder

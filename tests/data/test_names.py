@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from simlte_st.data import read_documents
-from simlte_st.data.names import composed, former_names, name_of
+from simlte_st.data.names import composed, name_of
 from simlte_st.data.tables import UntypedText
 from simlte_st.errors import DataError
 
@@ -51,10 +51,7 @@ def test_what_is_no_name(value: Any) -> None:
         name_of(value)
 
 
-def test_former_names() -> None:
-    assert former_names("10") == ["10.0"]
-    assert former_names("M\xe4rz") == ["Ma\u0308rz"]
-    assert former_names("010") == former_names("a") == []
+def test_names_are_valid_and_composed() -> None:
     assert composed("e\u0301\ud800") == "\xe9\ufffd"
 
 

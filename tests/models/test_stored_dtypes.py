@@ -199,21 +199,6 @@ def test_an_index_says_which_and_opens_with_the_other(
         np.testing.assert_allclose([cosine for _, cosine in mine], [cosine for _, cosine in theirs], atol=0.02)
 
 
-@pytest.mark.parametrize("unused", [False, True])
-def test_an_index_of_an_earlier_version_opens(
-    unused: bool, folders: tuple[Path, Path], docs: Path, tmp_path: Path
-) -> None:
-    """It counted the weights in the 16 bits in which they are stored."""
-    Index.create(tmp_path / "ix", folders[0], device="cpu").add(docs, progress=False)
-    path = tmp_path / "ix" / "settings.json"
-    settings = json.loads(path.read_text())
-    del settings["dtype"]
-    former = weights_digest(load_model(folders[0], device="cpu").model, unused, torch.bfloat16)
-    assert former != settings["weights"]
-    path.write_text(json.dumps({**settings, "weights": former}))
-    assert len(Index.open(tmp_path / "ix", device="cpu").search(TEXTS[0])) > 0
-
-
 def test_vectors_of_two_dtypes_are_not_joined(folders: tuple[Path, Path], docs: Path, tmp_path: Path) -> None:
     output = tmp_path / "v.parquet"
     narrow, wide = (load_model(folders[0], dtype=dtype, device="cpu").model for dtype in ("auto", None))

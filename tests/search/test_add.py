@@ -15,7 +15,6 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import Document, read_documents
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.files import read_json, write_json
 from simlte_st.models import encode
 from simlte_st.models.parts import Part, PartEncoder
 from simlte_st.search import Index, add
@@ -143,29 +142,7 @@ def test_odd_ids(index: Index, name: str, documents: list[str]) -> None:
     assert len(index) == 10
 
 
-def test_an_index_of_an_earlier_version_keeps_its_documents_under_new_names(
-    model: SentenceTransformer, tmp_path: Path
-) -> None:
-    old = [Document(name, f"ba bun {name}") for name in ("10.0", "11.0", "Ma\u0308rz", "12")]
-    index = Index.create(tmp_path / "x", model)
-    with pytest.MonkeyPatch.context() as patch:  # names as they were
-        patch.setattr("simlte_st.data.documents.name_of", str)
-        index.add(old)
-    settings = read_json(tmp_path / "x" / "settings.json")
-    new = [Document(name, f"ba bun {name}") for name in ("10", "M\xe4rz", "12", "13")]
-    assert settings.pop("names") == 1
-    assert len(index) == 4
-    write_json(tmp_path / "x" / "settings.json", settings)
-    report = Index.open(tmp_path / "x", model).add([replace(new[0], text=old[0].text), *new[1:]])
-    assert report.renamed == {"10.0": "10", "Ma\u0308rz": "M\xe4rz"}
-    assert (report.added, report.replaced, report.unchanged, report.documents) == (1, 2, 1, 5)
-    assert "2 documents of an earlier version have new ids" in report.summary()
-    assert set(index.table(["id"])["id"].to_pylist()) == {"10", "11.0", "M\xe4rz", "12", "13"}
-    assert index.documents(["Ma\u0308rz"])[0].id == "M\xe4rz"
-    assert index.delete(["Ma\u0308rz"]) == 1
-
-
-def test_ids_that_only_look_alike_stay_in_an_index_of_this_version(model: SentenceTransformer, tmp_path: Path) -> None:
+def test_ids_that_only_look_alike_stay(model: SentenceTransformer, tmp_path: Path) -> None:
     index = Index.create(tmp_path / "x", model)
     index.add([{"id": "10.0", "text": "ba bun"}])
     assert index.add([{"id": "10", "text": "ba bei"}]).documents == 2

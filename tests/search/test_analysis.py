@@ -214,14 +214,13 @@ def test_a_named_language_is_kept(model: SentenceTransformer, tmp_path: Path) ->
         index.add([Document("d", "Haus")], language="german")
 
 
-def test_an_index_of_an_earlier_version_is_searched_and_renewed(
+def test_words_of_another_analyzer_are_searched_and_renewed(
     model: SentenceTransformer, tmp_path: Path, caplog: pytest.LogCaptureFixture, encoded: list[str]
 ) -> None:
     index = Index.create(tmp_path / "index", model)
     index.add([Document(f"d{number}", text) for number, text in enumerate(GERMAN)], language="en")
     settings = read_json(index.folder / SETTINGS_FILE)
-    former = {name: value for name, value in settings.items() if name not in ("analyzer", "language", "languages")}
-    write_json(index.folder / SETTINGS_FILE, {**former, "format": 2})
+    write_json(index.folder / SETTINGS_FILE, {**settings, "analyzer": {"version": 1}, "language": None})
     encoded.clear()
 
     old = Index.open(index.folder, model)
@@ -233,4 +232,3 @@ def test_an_index_of_an_earlier_version_is_searched_and_renewed(
     for each in (old, Index.open(index.folder, model)):
         assert sorted(hit.id for hit in each.search("Regierungen", mode="text")) == ["d0", "d1", "d3"]
     assert not caplog.text
-    assert read_json(index.folder / SETTINGS_FILE)["format"] == 3
