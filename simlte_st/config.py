@@ -6,6 +6,7 @@ saved settings of a run, the check on resuming it and the reference page all com
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import types
@@ -159,6 +160,7 @@ def default_of(item: Field[Any]) -> Any:
     return item.default if item.default_factory is MISSING else item.default_factory()
 
 
+@functools.cache
 def types_of(kind: type) -> dict[str, tuple[Any, ...]]:
     """Return the types that a value of each field may have, None included, as alternatives."""
     hints = get_type_hints(kind)

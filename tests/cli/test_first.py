@@ -142,7 +142,8 @@ def place(tmp_path: Path) -> Path:
     (tmp_path / "texts" / "a.txt").write_text("A text.")
     for file in ("full/file", "full.parquet", "picture.jpg", "page.html"):
         (tmp_path / file).touch()
-    settings = {"format": 3, "model": "simlte-static", "weights": "", "parts": False, "calibration": None}
+    settings = {"format": 3, "model": "simlte-static", "weights": "", "dtype": "", "parts": False, "calibration": None}
+    settings |= {"analyzer": {}, "language": None, "languages": []}
     (tmp_path / "ix" / "settings.json").write_text(json.dumps(settings))
     return tmp_path
 
