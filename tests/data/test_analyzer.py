@@ -136,13 +136,13 @@ def test_words_are_in_their_normal_form() -> None:
 
 
 def test_time_grows_with_the_length() -> None:
-    for text in ("a.-" * 300_000, "漢" * 300_000, "a" * 900_000, "x-" * 450_000 + "1", "'" * 900_000, "é́" * 300_000,
-                 "+" * 900_000, "a+" * 450_000, "🇩" * 300_000, "\u200c" * 900_000, "Zm9v/3+b" * 110_000,
-                 "0a ff 1c " * 100_000, "12.5,-3e-7\t" * 80_000, '{"id":17,"ok":[1,2]},' * 40_000):  # fmt: skip
+    for text in ("a.-" * 60_000, "漢" * 60_000, "a" * 180_000, "x-" * 90_000 + "1", "'" * 180_000, "é́" * 60_000,
+                 "+" * 180_000, "a+" * 90_000, "🇩" * 60_000, "\u200c" * 180_000, "Zm9v/3+b" * 22_000,
+                 "0a ff 1c " * 20_000, "12.5,-3e-7\t" * 16_000, '{"id":17,"ok":[1,2]},' * 8_000):  # fmt: skip
         start = time.process_time()
         assert sum(1 for _ in terms_of(text, "en")) >= 0
         assert len(words_of(text)) >= 0
-        assert time.process_time() - start < 10
+        assert time.process_time() - start < 3
 
 
 ALLOWED = {

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -135,14 +133,3 @@ def test_nothing_is_overwritten_or_half_written(encoder_path: Path, tmp_path: Pa
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
     convert_base(encoder_path, tmp_path / "m", max_length=100, overwrite=True)
     assert not (tmp_path / "m" / "precious").exists()
-
-
-def test_a_folder_in_the_working_directory_loads_through_the_stock_class(encoder_path: Path, tmp_path: Path) -> None:
-    convert_base(encoder_path, tmp_path / "simlte-longformer", max_length=100)
-    code = (
-        "import simlte_st; from sentence_transformers import SentenceTransformer;"
-        "model = SentenceTransformer('simlte-longformer', device='cpu');"
-        "assert type(model[0].auto_model).__name__ == 'SimlteLongformerModel';"
-        "assert model.encode(['Ba bun.', 'ba ' * 500]).shape == (2, 32)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)

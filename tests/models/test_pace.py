@@ -11,7 +11,6 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.evaluation.comparison import compare_halves
 from simlte_st.models import pace
 from simlte_st.models.conversion import convert_base
-from simlte_st.models.encode import encode_documents
 from simlte_st.models.pace import TokenBar, reading
 from simlte_st.models.passes import TextReader
 from simlte_st.models.truncation import text_lengths
@@ -119,15 +118,6 @@ def test_the_cost_of_long_work_is_said_once_and_how_to_have_it_cheaper(
                 model.encode([text])
     about = r"Indexing takes about 33 minutes: [\d,]+ tokens, \d+ a second\. simlte-static .* limit= tries fewer"
     assert [bool(re.match(about, message)) for message in caplog.messages] == [True] * said
-
-
-def test_several_processes_move_it(
-    model: SentenceTransformer, documents: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    encode_documents(model, documents[:8], tmp_path / "v.parquet", device=["cpu", "cpu"], progress=True)
-    [line] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Encoding")]
-    assert "100%" in line
-    assert "8 of 8 documents" in line
 
 
 def test_what_is_encoded_is_named(

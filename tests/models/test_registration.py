@@ -15,6 +15,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
 import simlte_st
 from simlte_st.models import names
+from simlte_st.models.conversion import convert_base
 
 IMPORTS = {
     "before transformers": """
@@ -40,7 +41,7 @@ waiting = [finder.module for finder in sys.meta_path if "simlte" in type(finder)
 assert waiting == ["sentence_transformers.sentence_transformer.model"]
 """,
     # Its import brings transformers' Auto classes, and ours with them, while it is half done itself.
-    "in the middle of sentence_transformers": """
+    "in the middle of sentence_transformers, whose class knows our models then": """
 import simlte_st
 import sentence_transformers, sys
 assert "simlte_st.chunk_mean.modeling" in sys.modules
@@ -48,20 +49,19 @@ assert "simlte_st.chunk_mean.convert" not in sys.modules
 from simlte_st.chunk_mean import to_chunk_mean
 assert callable(to_chunk_mean)
 assert not any("simlte" in type(finder).__module__ for finder in sys.meta_path)
-""",
-    "before the stock class, which knows our models then": """
-import simlte_st
-from sentence_transformers import SentenceTransformer
-model = SentenceTransformer("simlte-static", device="cpu")
-assert type(model) is SentenceTransformer and model.encode("A text.").shape == (256,)
+model = sentence_transformers.SentenceTransformer("simlte-static", device="cpu")
+assert type(model) is sentence_transformers.SentenceTransformer and model.encode("A text.").shape == (256,)
+model = sentence_transformers.SentenceTransformer("simlte-longformer", device="cpu")  # a folder here
+assert type(model[0].auto_model).__name__ == "SimlteLongformerModel"
+assert model.encode(["Ba bun.", "ba " * 500]).shape == (2, 32)
 """,
 }
 
 
 @pytest.mark.parametrize("code", IMPORTS.values(), ids=IMPORTS)
-def test_in_a_process_of_its_own(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SIMLTE_ST_HOME", str(tmp_path))
-    subprocess.run([sys.executable, "-c", code], check=True)
+def test_in_a_process_of_its_own(code: str, encoder_path: Path, tmp_path: Path) -> None:
+    convert_base(encoder_path, tmp_path / "simlte-longformer", max_length=100)
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
 
 
 def test_after_transformers() -> None:

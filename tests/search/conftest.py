@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from simlte_st.search import Index
 from simlte_st.search.encoder import Encoder
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def corpus(documents: list[str]) -> list[Document]:
     """Ten documents with metadata; all are longer than the tiny model reads."""
     return [
@@ -22,20 +23,25 @@ def corpus(documents: list[str]) -> list[Document]:
     ]
 
 
+@pytest.fixture(scope="session")
+def indices(encoder_path: Path, corpus: list[Document], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of the indices of them, which tests have copies of: making one takes five times as long."""
+    folder, model = tmp_path_factory.mktemp("indices"), SentenceTransformer(str(encoder_path), device="cpu")
+    for name in ("index", "parted"):
+        Index.create(folder / name, model, parts=name == "parted").add(corpus)
+    return folder
+
+
 @pytest.fixture
-def index(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> Index:
+def index(indices: Path, model: SentenceTransformer, tmp_path: Path) -> Index:
     """An index of them, without passages."""
-    made = Index.create(tmp_path / "index", model)
-    made.add(corpus)
-    return made
+    return Index.open(shutil.copytree(indices / "index", tmp_path / "index"), model)
 
 
 @pytest.fixture
-def parted(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> Index:
+def parted(indices: Path, model: SentenceTransformer, tmp_path: Path) -> Index:
     """An index of them, with passages."""
-    made = Index.create(tmp_path / "parted", model, parts=True)
-    made.add(corpus)
-    return made
+    return Index.open(shutil.copytree(indices / "parted", tmp_path / "parted"), model)
 
 
 @pytest.fixture
