@@ -13,6 +13,7 @@ from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from sentence_transformers.util import batch_to_device
 from transformers import AutoModelForMaskedLM, DataCollatorForLanguageModeling
 
 from benchmarks.timing import TrainingStep, columns_of
@@ -70,8 +71,9 @@ def obvious(corpus: Dataset, length: int, batch_size: int, bf16: bool = False, d
     def loss(columns: Any, labels: None) -> Any:
         total = contrastive([dict(column) for column in columns], labels)
         for column in columns:
-            ids, wanted = mask.torch_mask_tokens(column["input_ids"].clone())
-            masked = masked_lm(input_ids=ids, attention_mask=column["attention_mask"], labels=wanted)
+            ids, wanted = mask.torch_mask_tokens(column["input_ids"].cpu().clone())  # it draws there
+            batch = {"input_ids": ids, "attention_mask": column["attention_mask"], "labels": wanted}
+            masked = masked_lm(**batch_to_device(batch, model.device))
             total = total + 0.1 / len(columns) * masked.loss
         return total
 
