@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import multiprocessing
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +38,31 @@ def weights(path: Path) -> dict[str, np.ndarray]:
 
 def assert_same_bytes(first: Path, second: Path) -> None:
     assert (first / "model.safetensors").read_bytes() == (second / "model.safetensors").read_bytes()
+
+
+def forked(work: Callable[[], object], output: Path, environment: Mapping[str, object] | None = None) -> BaseProcess:
+    """Start a function in a process of its own, whose output goes to a file; a fork need not import all again."""
+    process = multiprocessing.get_context("fork").Process(target=_run, args=(work, output, environment or {}))
+    process.start()
+    return process
+
+
+def _run(work: Callable[[], object], output: Path, environment: Mapping[str, object]) -> None:
+    os.environ.update({name: str(value) for name, value in environment.items()})
+    with output.open("w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    sys.stdout = sys.__stdout__ = open(1, "w", closefd=False)  # noqa: SIM115  # pytest has its own
+    sys.stderr = sys.__stderr__ = open(2, "w", closefd=False)  # noqa: SIM115
+    status = 0
+    try:
+        work()
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)  # without what pytest does at the end
 
 
 def stock_trainer(

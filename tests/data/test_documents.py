@@ -291,8 +291,8 @@ def test_a_large_file_is_streamed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".txt", ".jsonl", ".csv"])
-def test_a_line_of_fifty_megabytes(tmp_path: Path, suffix: str) -> None:
-    text = "seven ch" * 6_250_000
+def test_a_line_of_very_many_megabytes(tmp_path: Path, suffix: str) -> None:
+    text = "seven ch" * 2_600_000
     path = tmp_path / f"long{suffix}"
     if suffix == ".txt":
         path.write_text(text)
@@ -301,7 +301,7 @@ def test_a_line_of_fifty_megabytes(tmp_path: Path, suffix: str) -> None:
     else:
         path.write_text("id,text\n1," + text + "\n2,short\n")
     start = time.process_time()
-    reader = read_documents(path, max_characters=60_000_000)
+    reader = read_documents(path, max_characters=25_000_000)
     assert next(iter(reader)).text == text
     reader = read_documents(path)
     if suffix == ".txt":
@@ -310,7 +310,7 @@ def test_a_line_of_fifty_megabytes(tmp_path: Path, suffix: str) -> None:
     else:
         assert [document.text for document in reader] == ["short"]
     assert reader.report.skipped == {"too long": 1}
-    assert time.process_time() - start < 15  # of this process, whatever else the machine does
+    assert time.process_time() - start < 6  # of this process, whatever else the machine does
 
 
 @settings(max_examples=40)

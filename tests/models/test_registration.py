@@ -51,9 +51,10 @@ assert callable(to_chunk_mean)
 assert not any("simlte" in type(finder).__module__ for finder in sys.meta_path)
 model = sentence_transformers.SentenceTransformer("simlte-static", device="cpu")
 assert type(model) is sentence_transformers.SentenceTransformer and model.encode("A text.").shape == (256,)
-model = sentence_transformers.SentenceTransformer("simlte-longformer", device="cpu")  # a folder here
-assert type(model[0].auto_model).__name__ == "SimlteLongformerModel"
-assert model.encode(["Ba bun.", "ba " * 500]).shape == (2, 32)
+for name, architecture in (("simlte-longformer", "SimlteLongformerModel"), ("whole", "SimlteChunkMeanModel")):
+    model = sentence_transformers.SentenceTransformer(name, device="cpu")  # a folder here
+    assert type(model[0].auto_model).__name__ == architecture
+    assert model.encode(["Ba bun.", "ba " * 500]).shape == (2, 32)
 """,
 }
 
@@ -61,6 +62,7 @@ assert model.encode(["Ba bun.", "ba " * 500]).shape == (2, 32)
 @pytest.mark.parametrize("code", IMPORTS.values(), ids=IMPORTS)
 def test_in_a_process_of_its_own(code: str, encoder_path: Path, tmp_path: Path) -> None:
     convert_base(encoder_path, tmp_path / "simlte-longformer", max_length=100)
+    convert_base(encoder_path, tmp_path / "whole", backbone="chunk-mean")
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
 
 

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from operator import length_hint
 from pathlib import Path
 from typing import Any
@@ -167,13 +165,3 @@ def test_an_interrupted_run_ends_with_the_same_whole_reader(
             train(long, tmp_path / "m", **options)
     assert train(long, tmp_path / "m", resume=True, **options).whole is not None
     assert_same_bytes(tmp_path / "straight", tmp_path / "m")
-
-
-def test_a_whole_reader_loads_in_a_process_of_its_own(encoder_path: Path, long: list[str], tmp_path: Path) -> None:
-    train(long, tmp_path / "m", base=encoder_path, **UNMEASURED)
-    code = (
-        "import simlte_st; from sentence_transformers import SentenceTransformer;"
-        f"model = SentenceTransformer({str(tmp_path / 'm')!r}, device='cpu');"
-        "assert model.max_seq_length == 32768; assert model.encode(['ba ' * 500]).shape == (1, 32)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)

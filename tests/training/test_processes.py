@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import pytest
 import torch.distributed
 from datasets import Dataset
 from support import write_jsonl
-from training_support import assert_same_bytes, weights
+from training_support import assert_same_bytes, forked, weights
 
 from simlte_st import distributed, train
 from simlte_st.cli.main import main
@@ -51,12 +50,17 @@ Work = Callable[[int], None]
 def launch(folder: Path, work: Work, wait: float = 100) -> list[int]:
     """Run a function in two processes, as torchrun would, their output in ``rank-N.txt``; give the exit statuses."""
     store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    names = {"WORLD_SIZE": WORLD, "LOCAL_WORLD_SIZE": WORLD, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": store.port}
+    names["TORCHELASTIC_USE_AGENT_STORE"] = "True"  # which outlives the processes
+
+    def begin(rank: int) -> None:
+        distributed.HEAD_START = 0.0  # no launcher is there
+        work(rank)
+
     started = [
-        multiprocessing.get_context("fork").Process(target=_run, args=(rank, store.port, folder, work))
+        forked(partial(begin, rank), folder / f"rank-{rank}.txt", {**names, "RANK": rank, "LOCAL_RANK": rank})
         for rank in range(WORLD)
     ]
-    for process in started:
-        process.start()
     deadline = time.monotonic() + wait
     for process in started:
         process.join(max(0.0, deadline - time.monotonic()))
@@ -65,27 +69,6 @@ def launch(folder: Path, work: Work, wait: float = 100) -> list[int]:
         process.kill()
     assert not hanging, output(folder)
     return [int(process.exitcode or 0) for process in started]
-
-
-def _run(rank: int, port: int, folder: Path, work: Work) -> None:
-    names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": WORLD, "LOCAL_WORLD_SIZE": WORLD, "MASTER_PORT": port}
-    os.environ.update({name: str(value) for name, value in names.items()}, MASTER_ADDR="127.0.0.1")
-    os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "True"  # which outlives the processes
-    with open(folder / f"rank-{rank}.txt", "w") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
-    sys.stdout = sys.__stdout__ = open(1, "w", closefd=False)  # noqa: SIM115  # pytest has its own
-    sys.stderr = sys.__stderr__ = open(2, "w", closefd=False)  # noqa: SIM115
-    distributed.HEAD_START = 0.0  # no launcher is there
-    status = 0
-    try:
-        work(rank)
-    except BaseException:
-        traceback.print_exc()
-        status = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)  # without what pytest does at the end
 
 
 def output(folder: Path) -> list[str]:

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -17,28 +16,12 @@ from typing import Any
 
 import pytest
 import torch
-from training_support import LONG, OPTIONS, assert_same_bytes, broken_off
+from training_support import LONG, OPTIONS, assert_same_bytes, broken_off, forked
 
 from simlte_st import train
 from simlte_st.data import DocSplitTransform, read_documents
 from simlte_st.errors import ConfigurationError, DiskFullError, ResumeError, TrainingInterrupted
 from simlte_st.training import TrainingResult, callbacks
-
-SCRIPT = """
-import json, sys
-from simlte_st import train
-documents, arguments = json.load(open(sys.argv[1]))
-train(documents, progress=False, **arguments)
-"""
-
-
-def run_training(folder: Path, documents: list[str], **arguments: Any) -> subprocess.Popen[bytes]:
-    job = folder / f"{Path(arguments['output']).name}.job.json"
-    job.write_text(
-        json.dumps([documents, {name: str(v) if isinstance(v, Path) else v for name, v in arguments.items()}])
-    )
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(job)], stderr=subprocess.PIPE)
-
 
 # Dropout on, an MLM head, and several epochs: everything that could come out differently.
 KILLED: dict[str, Any] = {"preset": "docsplit-bert", "epochs": 8, "batch_size": 8, "save_steps": 4, "seed": 5}
@@ -51,21 +34,24 @@ def undisturbed(bert_path: Path, documents: list[str], tmp_path_factory: pytest.
     return output
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="a forked process need not import everything again")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_run_resumes_to_the_same_bytes(
     number: signal.Signals, undisturbed: Path, bert_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
     arguments = {"base": bert_path, **KILLED}
-    process = run_training(tmp_path, documents, output=tmp_path / "killed", **arguments)
+    told = tmp_path / "told.txt"
+    process = forked(lambda: train(documents, tmp_path / "killed", progress=False, **arguments), told)
     checkpoints = tmp_path / "killed.run" / "checkpoints"
     deadline = time.monotonic() + 120
     while len(list(checkpoints.glob("checkpoint-*/complete"))) < 2:  # into the second epoch or later
-        assert process.poll() is None, process.stderr.read().decode()  # type: ignore[union-attr]
+        assert process.is_alive(), told.read_text()
         assert time.monotonic() < deadline
         time.sleep(0.01)
+    assert process.pid is not None
     os.kill(process.pid, number)
-    _, errors = process.communicate(timeout=60)
-    assert (b"a checkpoint is written" in errors) == (number == signal.SIGTERM)
+    process.join(60)
+    assert ("a checkpoint is written" in told.read_text()) == (number == signal.SIGTERM)
     assert not (tmp_path / "killed").exists(), "the run ended before it could be killed: use more epochs"
     with pytest.raises(ConfigurationError, match="resume=True"):
         train(documents, tmp_path / "killed", progress=False, **arguments)
@@ -92,7 +78,7 @@ def test_another_number_of_threads_or_workers_goes_on_with_the_same_views(
     drawn: list[dict[str, list[str]]] = []
     draw = DocSplitTransform.__call__
     monkeypatch.setattr(DocSplitTransform, "__call__", lambda *args: drawn.append(draw(*args)) or drawn[-1])
-    options: dict[str, Any] = {"base": encoder_path, "epochs": 3, "save_steps": 4, **OPTIONS}
+    options: dict[str, Any] = {"base": encoder_path, "epochs": 2, "save_steps": 4, **OPTIONS}
     whole = train(documents, tmp_path / "whole", **options)
     views, threads = drawn[-3:], torch.get_num_threads()
     try:
