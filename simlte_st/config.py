@@ -45,6 +45,7 @@ class Setting:
     flag_help: str | None = None
     off: str | None = None
     off_help: str | None = None
+    aliases: tuple[str, ...] = ()
     decisive: bool = True
     option: bool = True
     default_help: str | None = None
@@ -59,9 +60,9 @@ def setting(default: Any, help: str, **others: Any) -> Any:
         **others: Fields of :class:`Setting`. ``least``, ``most``, ``above`` and ``below`` bound numbers (whole numbers
             are at least 1 by default). ``metavar`` and ``flag`` name the option where the field's name and type do
             not; ``flag_help`` explains it where it switches something off. ``off`` is a flag for False beside one for
-            True, where None is neither, and ``off_help`` explains it. ``decisive=False`` is for
-            what a run may be resumed with another value of, ``option=False`` for what no command line has;
-            ``default_help`` explains a default of None.
+            True, where None is neither, and ``off_help`` explains it. ``aliases`` has other flags of the option.
+            ``decisive=False`` is for what a run may be resumed with another value of, ``option=False`` for what no
+            command line has; ``default_help`` explains a default of None.
     """
     metadata = {"setting": Setting(help, **others)}
     if isinstance(default, (dict, list)):

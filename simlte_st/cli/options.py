@@ -103,7 +103,7 @@ def _add_option(
     text = in_flags(text or entry.flag_help or entry.help)
     if entry.default_help or not (default is None or isinstance(default, bool)):
         text += f" (default: {in_flags(entry.default_help) if entry.default_help else '%(default)s'})"
-    flags = [entry.flag or f"--{item.name.replace('_', '-')}"]
+    flags = [entry.flag or f"--{item.name.replace('_', '-')}", *entry.aliases]
     group.add_argument(*flags, help=text, **options)
 
 

@@ -43,7 +43,9 @@ class AddConfig(LanguageConfig, EngineConfig):
 class LinkEachConfig(Config):
     """Which documents are found for each of many others."""
 
-    top_k: int | None = setting(None, "number of hits", default_help="all above the calibrated threshold, else 10")
+    top_k: int | None = setting(
+        None, "number of hits", aliases=("--top",), default_help="all above the calibrated threshold, else 10"
+    )
     threshold: float | None = setting(
         None, "lowest cosine of a hit; all documents are then compared, without an approximate index", least=-1, most=1
     )
@@ -73,14 +75,18 @@ class LinkEachConfig(Config):
 class LinkConfig(LinkEachConfig):
     """Which documents are found for others, and whether reasons are given."""
 
-    explain: bool = setting(False, "give the sentences nearest to the query, and the words that both share")
+    explain: bool = setting(
+        False, "give the sentences nearest to the query, and the words that both share", aliases=("--why",)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchConfig(LinkConfig):
     """Which documents are found for a text, and whether reasons are given."""
 
-    top_k: int | None = setting(None, "number of hits", default_help="10, or all with ``threshold=``")
+    top_k: int | None = setting(
+        None, "number of hits", aliases=("--top",), default_help="10, or all with ``threshold=``"
+    )
 
 
 def check_query(query: str) -> None:

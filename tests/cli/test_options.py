@@ -34,7 +34,7 @@ class Oven(Door, ProgressConfig):
     mode: Literal["air", "grill"] = setting("air", "what heats, 50% of the time")
     minutes: int | tuple[int, int] = setting(10, "time, or a range")
     length: int | Literal["base"] | None = setting(None, "length")
-    racks: str | Sequence[str] | None = setting(None, "racks")
+    racks: str | Sequence[str] | None = setting(None, "racks", aliases=("--shelves",))
     secret: str = setting("x", "in Python only", option=False)
 
 
@@ -74,7 +74,7 @@ def test_a_command_line_becomes_settings() -> None:
     )
     assert config_from(parser().parse_args(words), Oven) == expected
     assert config_from(parser().parse_args([]), Oven) == Oven()
-    for flag in ("--racks", "--racks"):
+    for flag in ("--racks", "--shelves"):
         assert config_from(parser().parse_args([flag, "a"]), Oven, secret="y") == Oven(racks="a", secret="y")
 
 
