@@ -9,19 +9,23 @@ import simlte_st.data.drawing
 import simlte_st.data.segmenters
 import simlte_st.training.config
 
-class AddOverrides(TypedDict, total=False):
+class EngineOverrides(TypedDict, total=False):
     device: str | collections.abc.Sequence[str] | None
     engine: typing.Literal["local", "ray"]
     actors: int | None
     address: str | None
+
+class LanguageOverrides(TypedDict, total=False):
     language: str | None
+
+class AddOverrides(LanguageOverrides, EngineOverrides, total=False):
     batch_size: int
     columns: collections.abc.Sequence[str] | None
     dates: collections.abc.Sequence[str] | None
     sync: bool
     progress: bool
 
-class CompareOverrides(TypedDict, total=False):
+class ReadOverrides(TypedDict, total=False):
     text_column: str | None
     id_column: str | None
     encoding: str
@@ -29,49 +33,44 @@ class CompareOverrides(TypedDict, total=False):
     mails: bool
     drop_quotes: bool
     drop_boilerplate: bool
+
+class ProgressOverrides(TypedDict, total=False):
     progress: bool
+
+class SeedOverrides(TypedDict, total=False):
     seed: int
-    device: str | None
-    probe: str | None
-    sample: int
-    minutes: float | None
-
-class ConvertOverrides(TypedDict, total=False):
-    overwrite: bool
-    max_length: int | None
-    backbone: str | None
-    pooling: typing.Literal["keep", "cls", "mean"]
-
-class DedupeOverrides(TypedDict, total=False):
-    progress: bool
-    overwrite: bool
-    similarity: float
-    near: bool
 
 class DeviceOverrides(TypedDict, total=False):
     device: str | None
 
-class EncodeOverrides(TypedDict, total=False):
-    progress: bool
+class CompareOverrides(DeviceOverrides, SeedOverrides, ProgressOverrides, ReadOverrides, total=False):
+    probe: str | None
+    sample: int
+    minutes: float | None
+
+class OverwriteOverrides(TypedDict, total=False):
     overwrite: bool
+
+class ConvertOverrides(OverwriteOverrides, total=False):
+    max_length: int | None
+    backbone: str | None
+    pooling: typing.Literal["keep", "cls", "mean"]
+
+class SimilarityOverrides(TypedDict, total=False):
+    similarity: float
+
+class DedupeOverrides(SimilarityOverrides, OverwriteOverrides, ProgressOverrides, total=False):
+    near: bool
+
+class ResumeOverrides(OverwriteOverrides, total=False):
     resume: bool
-    device: str | collections.abc.Sequence[str] | None
-    engine: typing.Literal["local", "ray"]
-    actors: int | None
-    address: str | None
+
+class EncodeOverrides(EngineOverrides, ResumeOverrides, ProgressOverrides, total=False):
     batch_size: int
     normalize: bool
     part_size: int
 
-class EngineOverrides(TypedDict, total=False):
-    device: str | collections.abc.Sequence[str] | None
-    engine: typing.Literal["local", "ray"]
-    actors: int | None
-    address: str | None
-
-class EvaluateOverrides(TypedDict, total=False):
-    progress: bool
-    seed: int
+class EvaluateOverrides(SeedOverrides, ProgressOverrides, total=False):
     shots: int
     draws: int
     head: typing.Literal["mlp", "logistic"]
@@ -79,33 +78,23 @@ class EvaluateOverrides(TypedDict, total=False):
     segmenter: str | simlte_st.data.segmenters.Segmenter
     batch_size: int
 
-class ExploreOverrides(TypedDict, total=False):
-    progress: bool
-    seed: int
-    device: str | None
-    overwrite: bool
-    similarity: float
-    language: str | None
+class ExploreOverrides(
+    LanguageOverrides,
+    SimilarityOverrides,
+    OverwriteOverrides,
+    DeviceOverrides,
+    SeedOverrides,
+    ProgressOverrides,
+    total=False,
+):
     label: str | None
     title: str | None
     topics: int | None
     batch_size: int
     redundancy: bool
 
-class ExportOverrides(TypedDict, total=False):
-    overwrite: bool
+class ExportOverrides(OverwriteOverrides, total=False):
     int8: bool
-
-class LanguageOverrides(TypedDict, total=False):
-    language: str | None
-
-class LinkOverrides(TypedDict, total=False):
-    top_k: int | None
-    threshold: float | None
-    where: str | None
-    mode: typing.Literal["hybrid", "dense", "text"]
-    rerank: typing.Any
-    explain: bool
 
 class LinkEachOverrides(TypedDict, total=False):
     top_k: int | None
@@ -114,22 +103,11 @@ class LinkEachOverrides(TypedDict, total=False):
     mode: typing.Literal["hybrid", "dense", "text"]
     rerank: typing.Any
 
-class LsaOverrides(TypedDict, total=False):
-    device: str | None
-    progress: bool
-    overwrite: bool
-    seed: int
-    text_column: str | None
-    id_column: str | None
-    encoding: str
-    limit: int | None
-    mails: bool
-    drop_quotes: bool
-    drop_boilerplate: bool
-    dimension: int
+class LinkOverrides(LinkEachOverrides, total=False):
+    explain: bool
 
-class OverwriteOverrides(TypedDict, total=False):
-    overwrite: bool
+class LsaOverrides(ReadOverrides, SeedOverrides, OverwriteOverrides, ProgressOverrides, DeviceOverrides, total=False):
+    dimension: int
 
 class PresetOverrides(TypedDict, total=False):
     view: simlte_st.data.drawing.View
@@ -154,27 +132,7 @@ class PresetOverrides(TypedDict, total=False):
     max_length: int | typing.Literal["base"] | None
     backbone: str | None
 
-class ProgressOverrides(TypedDict, total=False):
-    progress: bool
-
-class ReadOverrides(TypedDict, total=False):
-    text_column: str | None
-    id_column: str | None
-    encoding: str
-    limit: int | None
-    mails: bool
-    drop_quotes: bool
-    drop_boilerplate: bool
-
-class ResumeOverrides(TypedDict, total=False):
-    overwrite: bool
-    resume: bool
-
-class RunningOverrides(TypedDict, total=False):
-    overwrite: bool
-    resume: bool
-    progress: bool
-    device: str | None
+class RunningOverrides(DeviceOverrides, ProgressOverrides, ResumeOverrides, total=False):
     stream: bool
     held_out: float
     probe: str | None
@@ -183,48 +141,19 @@ class RunningOverrides(TypedDict, total=False):
     workers: int
     save_steps: int | None
 
-class SearchOverrides(TypedDict, total=False):
-    top_k: int | None
-    threshold: float | None
-    where: str | None
-    mode: typing.Literal["hybrid", "dense", "text"]
-    rerank: typing.Any
-    explain: bool
+class SearchOverrides(LinkOverrides, total=False):
+    pass
 
-class SeedOverrides(TypedDict, total=False):
-    seed: int
-
-class SimilarityOverrides(TypedDict, total=False):
-    similarity: float
-
-class SourceOverrides(TypedDict, total=False):
-    text_column: str | None
-    id_column: str | None
-    encoding: str
-    limit: int | None
-    mails: bool
-    drop_quotes: bool
-    drop_boilerplate: bool
+class SourceOverrides(ReadOverrides, total=False):
     label_column: str | None
     max_characters: int
     metadata: bool
 
-class StaticOverrides(TypedDict, total=False):
-    device: str | None
-    progress: bool
-    overwrite: bool
-    text_column: str | None
-    id_column: str | None
-    encoding: str
-    limit: int | None
-    mails: bool
-    drop_quotes: bool
-    drop_boilerplate: bool
+class StaticOverrides(ReadOverrides, OverwriteOverrides, ProgressOverrides, DeviceOverrides, total=False):
     dimension: int
     words: int
 
-class TrainOverrides(TypedDict, total=False):
-    seed: int
+class TrainingOverrides(SeedOverrides, total=False):
     base: str | os.PathLike[str] | None
     static: bool | None
     preset: str | simlte_st.training.config.Preset
@@ -233,24 +162,8 @@ class TrainOverrides(TypedDict, total=False):
     max_steps: int | None
     lsa: int | None
     keep: typing.Literal["verdict", "trained"]
-    text_column: str | None
-    id_column: str | None
-    encoding: str
-    limit: int | None
-    mails: bool
-    drop_quotes: bool
-    drop_boilerplate: bool
-    overwrite: bool
-    resume: bool
-    progress: bool
-    device: str | None
-    stream: bool
-    held_out: float
-    probe: str | None
-    report: bool
-    bf16: bool | None
-    workers: int
-    save_steps: int | None
+
+class TrainOverrides(RunningOverrides, ReadOverrides, TrainingOverrides, total=False):
     view: simlte_st.data.drawing.View | None
     batch_size: int | None
     batch_tokens: int | None
@@ -272,14 +185,3 @@ class TrainOverrides(TypedDict, total=False):
     max_view_length: int | None
     max_length: int | typing.Literal["base"] | None
     backbone: str | None
-
-class TrainingOverrides(TypedDict, total=False):
-    seed: int
-    base: str | os.PathLike[str] | None
-    static: bool | None
-    preset: str | simlte_st.training.config.Preset
-    settings: collections.abc.Mapping[str, typing.Any]
-    segmenter: str | simlte_st.data.segmenters.Segmenter
-    max_steps: int | None
-    lsa: int | None
-    keep: typing.Literal["verdict", "trained"]

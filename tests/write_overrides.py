@@ -21,13 +21,21 @@ HEAD = '"""Settings as keyword arguments, for type checkers. Made by ``make over
 
 
 def configs() -> list[type[Config]]:
-    """Return the settings of all verbs, in the order of their names."""
+    """Return the settings of all verbs, in the order of their names, each after those that it is made of."""
     found = {}
     for path in [ROOT / "config.py", *ROOT.glob("*/config.py")]:
         module = importlib.import_module(".".join(path.with_suffix("").relative_to(ROOT.parent).parts))
         kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, Config)]
         found |= {kind.__name__: kind for kind in kinds if kind.__module__ == module.__name__ and kind is not Config}
-    return [found[name] for name in sorted(found)]
+    return list(dict.fromkeys(base for name in sorted(found) for base in reversed(found[name].__mro__) if is_own(base)))
+
+
+def is_own(kind: type) -> bool:
+    return issubclass(kind, Config) and kind is not Config
+
+
+def overrides_of(kind: type[Config]) -> str:
+    return f"{kind.__name__.removesuffix('Config')}Overrides"
 
 
 def shown(hint: Any) -> str:
@@ -45,11 +53,12 @@ def stub() -> str:
     for kind in configs():
         own = get_type_hints(kind)  # what it takes beyond them replaces settings of another object, which None keeps
         hints = {name: own[name] if name in own else everywhere[name] | None for name in kind.accepted()}
-        lines = [f"    {name}: {shown(hints[name])}" for name in kind.accepted()]
+        bases = [base for base in kind.__bases__ if is_own(base)]
+        inherited = {name for base in bases for name in base.accepted()}
+        lines = [f"    {name}: {shown(hints[name])}" for name in kind.accepted() if name not in inherited]
         modules |= set(re.findall(r"([\w.]+)\.\w+", "\n".join(lines)))
-        classes.append(
-            "\n".join([f"class {kind.__name__.removesuffix('Config')}Overrides(TypedDict, total=False):", *lines])
-        )
+        parents = ", ".join(map(overrides_of, bases)) or "TypedDict"
+        classes.append("\n".join([f"class {overrides_of(kind)}({parents}, total=False):", *(lines or ["    pass"])]))
     own = {name for name in modules if name.startswith("simlte_st.")}
     imports = [f"import {name}" for name in sorted({*modules, "typing"} - own)] + ["from typing import TypedDict"]
     imports += ["", *(f"import {name}" for name in sorted(own))]
