@@ -93,16 +93,7 @@ class Config:
 
     @classmethod
     def make(cls: type[C], config: C | None, overrides: Mapping[str, Any]) -> C:
-        """Return the settings of a call: those of a config, or the defaults, with some replaced.
-
-        Args:
-            config: The config, or None for the defaults.
-            overrides: Values by the names of the fields.
-
-        Raises:
-            ConfigurationError: A value is out of its range, or ``config`` is of another class.
-            TypeError: There is no such setting.
-        """
+        """Return the settings of a call: those of a config, or the defaults, with some replaced."""
         if config is not None and not isinstance(config, cls):
             raise ConfigurationError(f"config={config!r}: must be a {cls.__name__}.")
         if unknown := [name for name in overrides if name not in cls.__dataclass_fields__]:
@@ -130,11 +121,7 @@ class Config:
 
 
 def configured(kind: type[Config]) -> Callable[[F], F]:
-    """Show the settings of ``kind`` in the signature of a function that takes them as ``**overrides``.
-
-    Args:
-        kind: The config that ``config`` is, and whose fields ``overrides`` replace.
-    """
+    """Show the settings of ``kind`` in the signature of a function that takes them as ``**overrides``."""
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
@@ -174,11 +161,7 @@ def types_of(kind: type) -> dict[str, tuple[Any, ...]]:
 
 
 def check_value(name: str, value: Any, kinds: tuple[Any, ...], entry: Setting) -> None:
-    """Check a value by the type and range of its field.
-
-    Raises:
-        ConfigurationError: It does not fit.
-    """
+    """Check a value by the type and range of its field."""
     literal = next((kind for kind in kinds if get_origin(kind) is Literal), None)
     if value is None and type(None) in kinds:
         return

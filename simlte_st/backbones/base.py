@@ -45,10 +45,6 @@ class Backbone(Config):
             max_length: Tokens that the new model reads, special tokens included; None for the architecture's default,
                 or for what a model of an architecture that is replaced reads.
             tuned: Whether the model is a sentence encoder, as opposed to a bare language model.
-
-        Raises:
-            ModelError: The model cannot be converted.
-            ConfigurationError: A setting is out of its range.
         """
         import_module(f"{_room(type(self))}.convert").convert(self, model, path, max_length, tuned)
 

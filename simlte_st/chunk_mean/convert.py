@@ -144,11 +144,7 @@ def _check_length(max_length: int, chunk_length: int) -> None:
 
 
 def _parts(model: SentenceTransformer) -> tuple[Transformer, Pooling, bool]:
-    """Return the modules of a model and whether it normalizes.
-
-    Raises:
-        ModelError: It cannot be wrapped.
-    """
+    """Return the modules of a model and whether it normalizes."""
     name = "This model cannot read in chunks:"
     names = [type(module).__name__ for module in model]
     if not 2 <= len(names) <= 3 or not isinstance(model[0], Transformer) or not isinstance(model[1], Pooling):

@@ -16,13 +16,7 @@ C = TypeVar("C", bound=Config)
 
 
 def add_options(parser: argparse._ActionsContainer, kind: type[Config], without: Collection[str] = ()) -> None:
-    """Add an option for each setting; those of a class that has a heading are a group of the help.
-
-    Args:
-        parser: The parser of a command, or a group of its options.
-        kind: The settings.
-        without: Fields that are no option of this command.
-    """
+    """Add an option for each setting; those of a class that has a heading are a group of the help."""
     groups = {group.title: group for group in parser._action_groups}
     owners = {name: owner for owner in kind.__mro__ for name in vars(owner).get("__annotations__", {})}
     for item in sorted(fields(kind), key=lambda each: kind.__mro__.index(owners[each.name])):  # its own settings first
@@ -34,11 +28,7 @@ def add_options(parser: argparse._ActionsContainer, kind: type[Config], without:
 
 
 def config_from(arguments: argparse.Namespace, kind: type[C], **others: Any) -> C:
-    """Return the settings that a command line has; ``others`` are those that are no options.
-
-    Raises:
-        ConfigurationError: They contradict each other.
-    """
+    """Return the settings that a command line has; ``others`` are those that are no options."""
     given = {item.name: getattr(arguments, item.name) for item in fields(kind) if hasattr(arguments, item.name)}
     return kind(**{**given, **others})
 
@@ -47,9 +37,6 @@ def add_alternatives(group: Any, kinds: Mapping[str, type]) -> None:
     """Add an option for each field of dataclasses of which one is chosen by name; None is an option not given.
 
     A field that several have is one option; the help says for each what its own field says.
-
-    Raises:
-        TypeError: Fields of one name have different types, which one option cannot have.
     """
     items: dict[str, Field[Any]] = {}
     types: dict[str, tuple[Any, ...]] = {}
@@ -132,11 +119,7 @@ def number(kind: type[int] | type[float], **bounds: Any) -> Callable[[str], Any]
 
 
 def read_value(text: str, name: str, kinds: tuple[Any, ...], entry: Setting) -> Any:
-    """Return the value that a word of the command line is for a setting.
-
-    Raises:
-        argparse.ArgumentTypeError: It is of another type, or out of the field's range.
-    """
+    """Return the value that a word of the command line is for a setting."""
     try:
         value = _typed(text, kinds)
         check_value(name, value, kinds, entry)

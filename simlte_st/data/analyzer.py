@@ -224,10 +224,6 @@ def content_terms(text: str, languages: Sequence[str]) -> list[Term]:
     In an index of several languages a word is stemmed in each, but in a query of some length only in those that most
     of its stop words are of. A word in capitals, in a query that is not all in capitals, is not a stop word: US, IT,
     WHO.
-
-    Args:
-        text: The query.
-        languages: The languages of the index.
     """
     chunks = (_once(_pieces_of_chunk, chunk) for chunk in text.split())
     pieces = [piece for own in chunks for piece in own if term_of(piece, languages[0])]

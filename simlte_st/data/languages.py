@@ -92,11 +92,7 @@ def language_codes() -> frozenset[str]:
 
 
 def check_language(code: str) -> str:
-    """Return the code of a language as it is used here.
-
-    Raises:
-        ConfigurationError: It has neither a stemmer nor stop words.
-    """
+    """Return the code of a language as it is used here."""
     known = sorted(language_codes())
     found = _VARIETIES.get(code.lower(), code.lower())
     if found not in known:
@@ -156,11 +152,6 @@ class LanguageFinder:
 
     Most function words decide between the languages of the first documents. Where they are few, py3langid is asked; a
     language that is not among those needs a text of some words, and more of its function words than of theirs.
-
-    Args:
-        first: The first texts of the corpus.
-        named: The language of all of them, if it is known.
-        known: Languages that the corpus is known to have.
 
     Attributes:
         languages: Those that the corpus has, beginning with the one of most of the first texts.

@@ -22,9 +22,6 @@ def name_of(value: object) -> str | None:
     Whole numbers have the name of an integer: a column of them becomes one of floats where a value is missing. Text is
     composed (NFC), since macOS writes decomposed names. In a source without types ``1.0`` and ``TRUE`` are written for
     the values that others have as such.
-
-    Raises:
-        TypeError: It is a list or another value that is not a name.
     """
     if value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ == "NAType":
         return None  # NAType is pandas'

@@ -36,12 +36,6 @@ def topic_terms(
     News. Stop words of each document's language, URLs and mail addresses are ignored. In scripts without spaces, pairs
     of characters grow by those that nearly always stand beside them.
 
-    Args:
-        texts: The documents.
-        assigned: The topic of each, shape ``[N]``; -1 for none.
-        number: Number of topics.
-        language: The language of all documents; None for that of each.
-
     References:
         Grootendorst, "BERTopic: Neural topic modeling with a class-based TF-IDF procedure", 2022.
     """

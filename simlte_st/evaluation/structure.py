@@ -122,9 +122,6 @@ def similarity_agreement(first: ArrayLike, second: ArrayLike, *, seed: int = 0) 
 
     Returns:
         ``scores`` and ``agreement`` are Pearson correlations, -1 to 1.
-
-    Raises:
-        DataError: Fewer than three documents, shapes that differ, or a value that is not finite.
     """
     _sides(cosines_of_halves(first, second).size // 2, 1)  # checks both
     sides = [np.asarray(rows, dtype=np.float64) for rows in (first, second)]

@@ -24,12 +24,7 @@ from simlte_st.extras import check_installed
 
 @dataclass(frozen=True, kw_only=True)
 class EngineConfig(Config):
-    """What encodes documents: this process, one on each of several devices, or actors of Ray.
-
-    Raises:
-        ConfigurationError: A setting belongs to the other engine, or there is no such device.
-        MissingExtraError: ``engine="ray"`` without the extra ``ray``.
-    """
+    """What encodes documents: this process, one on each of several devices, or actors of Ray."""
 
     heading: ClassVar[str] = "devices and machines"
 

@@ -40,13 +40,7 @@ REMEDY = "simlte convert {name} makes a model that reads documents whole, and si
 
 @dataclass
 class EncodingReport:
-    """What became of the documents.
-
-    Attributes:
-        documents: Documents encoded, those of an interrupted run included.
-        dimension: Size of a vector.
-        truncation: How much of them the model read.
-    """
+    """What became of the documents."""
 
     documents: int
     dimension: int

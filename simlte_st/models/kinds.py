@@ -33,17 +33,7 @@ _MODULES = {
 
 
 def check_kind(name: str, places: tuple[str, ...], local: bool, cache: str | None = None) -> None:
-    """Check by its files that a model has one vector for each text.
-
-    Args:
-        name: What the user called it.
-        places: Its folder, or its names on the Hub.
-        local: Ask nothing of the Hub.
-        cache: Folder of the Hub's files.
-
-    Raises:
-        ModelError: It is of another kind; the message says which, and what to use.
-    """
+    """Check by its files that a model has one vector for each text."""
 
     def read(file: str) -> Any:
         paths = (load_file_path(place, file, cache_folder=cache, local_files_only=local) for place in places)

@@ -131,10 +131,6 @@ def check_model(name: Any) -> None:
     """Check that there is a model of a name, without torch and without making or fetching it.
 
     The Hub is asked only if the model is not on this machine. What is no name is a loaded model.
-
-    Raises:
-        ModelError: There is none.
-        MissingExtraError: It is the packaged base, which is not installed.
     """
     if not isinstance(name, (str, os.PathLike)):
         return

@@ -23,11 +23,7 @@ _STATES = ("last_hidden_state", "token_embeddings")
 
 
 def graph_file(folder: Path) -> Path | None:
-    """Return the graph of a folder that has an encoder's configuration and no weights; None for other folders.
-
-    Raises:
-        ModelError: It has several graphs, of which none is called as exporting calls it; or it is an export of ours.
-    """
+    """Return the graph of a folder that has an encoder's configuration and no weights; None for other folders."""
     if (folder / EXPORT_FILE).is_file():
         raise ModelError(f"{folder} is an export, which simlte_st.load_onnx() reads: name the model it was made of.")
     weights = [*folder.glob("*.safetensors"), *folder.glob("*.bin"), *folder.glob("*.index.json")]

@@ -82,11 +82,6 @@ def feels_padding(model: SentenceTransformer, features: dict[str, Any], lengths:
     """Return whether the vector of a text changes beside a longer one; a warning says so.
 
     It is tried once for a model, with the shortest text of the first batch that has one longer by 8 tokens or more.
-
-    Args:
-        model: The model.
-        features: A batch that is padded on the right.
-        lengths: Tokens of each text, ``(batch,)``.
     """
     if (known := _FEELING.get(model[0])) is not None:
         return known

@@ -33,13 +33,7 @@ from simlte_st.models.static import is_static
 
 @dataclass(frozen=True)
 class Part:
-    """Texts that are encoded together, and the file of their vectors.
-
-    Attributes:
-        path: The file, named by the number of the part and the digest of its ids and texts.
-        ids: An id for each text.
-        texts: The texts.
-    """
+    """Texts that are encoded together, and the file of their vectors."""
 
     path: Path
     ids: list[str]

@@ -10,11 +10,7 @@ from simlte_st.errors import ModelError
 
 
 def side_of(model: SentenceTransformer, task: str | None, name: str = "given") -> SentenceTransformer:
-    """Return a model as it reads texts of a task ("query", "document"), with the same weights; itself without Router.
-
-    Raises:
-        ModelError: It has no modules for that task.
-    """
+    """Return a model as it reads texts of a task ("query", "document"), same weights; itself without Router."""
     modules = list(model)
     if not any(isinstance(module, Router) for module in modules):
         return model

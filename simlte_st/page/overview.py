@@ -38,12 +38,7 @@ _WORDS = 5  # of a beginning: as many as people type
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic.
-
-    Attributes:
-        name: Words that its documents have and others do not.
-        documents: Id and title of those nearest to its centre.
-    """
+    """A topic."""
 
     name: str
     documents: Sequence[tuple[str, str]]

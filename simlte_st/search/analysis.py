@@ -32,14 +32,7 @@ def check_analyzer(folder: Path, settings: dict[str, Any]) -> None:
 
 
 class Analysis:
-    """Makes terms of documents that are added to an index, and keeps in its settings what was done.
-
-    Args:
-        folder: The index.
-        settings: Its settings, which are changed and written.
-        first: The first texts that are added.
-        named: Their language, which the index keeps; None for that which it has, or that of each document.
-    """
+    """Makes terms of documents that are added to an index, and keeps in its settings what was done."""
 
     def __init__(self, folder: Path, settings: dict[str, Any], first: Sequence[str], named: str | None) -> None:
         self._folder, self._settings = folder, settings

@@ -51,7 +51,9 @@ class Index:
     """Documents on disk, found by text or by other documents.
 
     It is made by :meth:`create` and :meth:`open`. One process writes at a time; others can search meanwhile, and find
-    what is written by then.
+    what is written by then. Every method raises :class:`~simlte_st.errors.StoreError` where the index cannot be read or
+    written, and ``ModelError`` where its model is gone or is another one now; those that write raise
+    ``ConfigurationError`` while another process does.
 
     Example:
         ::
@@ -117,10 +119,8 @@ class Index:
                 one.
 
         Raises:
-            ConfigurationError: The folder exists or was made with other settings, there is no such device, or another
-                process writes.
+            ConfigurationError: The folder exists or was made with other settings, or there is no such device.
             ModelError: The model does not exist, or the index there has another one.
-            StoreError: The index cannot be written.
             MissingExtraError: LanceDB is not installed.
         """
         folder = Path(path)
@@ -162,7 +162,6 @@ class Index:
         """Load the model now rather than when it is first needed, and return the index.
 
         Raises:
-            ModelError: The model is gone, or is another one now.
             ConfigurationError: It had no name, and none was given.
         """
         _ = self.encoder
@@ -214,11 +213,9 @@ class Index:
 
         Raises:
             DataError: They cannot be read, or their columns have no place in the index.
-            ConfigurationError: Another process writes, ``sync=True`` with a limited number of documents, or there is no
-                such device, engine or cluster, or no room in it.
+            ConfigurationError: ``sync=True`` with a limited number of documents, or there is no such device, engine or
+                cluster, or no room in it.
             MissingExtraError: ``engine="ray"`` without the extra ``ray``.
-            ModelError: The model is gone, or is another one now.
-            StoreError: The index cannot be written; what was written before is there.
             Interrupted: Ctrl-C, or SIGTERM at the command line; the message says how many documents are there.
         """
         from simlte_st.models.device import check_devices
@@ -235,12 +232,7 @@ class Index:
             return report
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Delete documents, and return how many of them there were.
-
-        Raises:
-            ConfigurationError: Another process writes.
-            StoreError: The index cannot be written.
-        """
+        """Delete documents, and return how many of them there were."""
         with self._writing():
             before = len(self)
             self._store.delete([each for name in ids for each in dict.fromkeys((name, composed(name)))])
@@ -263,18 +255,11 @@ class Index:
             columns: Some of ``id``, ``text``, ``tokens``, ``vector`` and the metadata; None for all. The id is always
                 there.
             ids: Ids of the documents; None for all.
-
-        Raises:
-            StoreError: The index cannot be read.
         """
         return self._store.table(columns, ids)
 
     def passages(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """Return the vectors of the passages of documents that have some: each of shape ``[passages, dimension]``.
-
-        Raises:
-            StoreError: The index cannot be read.
-        """
+        """Return the vectors of the passages of documents that have some: each of shape ``[passages, dimension]``."""
         rows = self._store.rows_of("id", ids, ["id", "part", "vector"], "part > 0")
         rows = rows.sort_by([("id", "ascending"), ("part", "ascending")])
         vectors = np.array(rows["vector"].combine_chunks().flatten()).reshape(len(rows), -1)
@@ -296,8 +281,7 @@ class Index:
         Raises:
             ConfigurationError: A value is out of range, or the filter cannot be used.
             DataError: The query is empty.
-            ModelError: The model is gone, or is another one now, or that of ``rerank=`` cannot be used.
-            StoreError: The index cannot be read.
+            ModelError: That of ``rerank=`` cannot be used.
         """
         config = SearchConfig.make(config, overrides)
         check_query(query)
@@ -329,8 +313,7 @@ class Index:
         Raises:
             DataError: A query document is empty, or one word that is neither an id nor a path.
             ConfigurationError: A value is out of range, or the filter cannot be used.
-            ModelError: The model is gone, or is another one now, or that of ``rerank=`` cannot be used.
-            StoreError: The index cannot be read.
+            ModelError: That of ``rerank=`` cannot be used.
         """
         config = self._calibrated(LinkConfig.make(config, overrides))
         several = isinstance(documents, Iterable) and not isinstance(documents, (str, bytes, os.PathLike))
@@ -400,9 +383,7 @@ class Index:
 
         Raises:
             DataError: The labels cannot be used, or name a document that is not in the index.
-            ConfigurationError: No threshold reaches the precision, or another process writes.
-            ModelError: The model is gone, or is another one now.
-            StoreError: The index cannot be read or written.
+            ConfigurationError: No threshold reaches the precision.
         """
         pairs, searcher = read_labels(labels), self._searcher.now()
         store = searcher.store

@@ -36,11 +36,6 @@ class KeptVectors:
     """The vectors of sentences or passages of documents.
 
     Several processes may read and add: LanceDB's commits are atomic, and rows are only ever added under their hashes.
-
-    Args:
-        folder: The index.
-        encode: Makes the vectors of texts.
-        model: Digest of the model, if it is not the index's.
     """
 
     def __init__(

@@ -110,9 +110,6 @@ def typed_literals(where: str, schema: pa.Schema) -> str:
     """Return a condition with the literals that columns of moments are compared with in the columns' types.
 
     Names of columns that SQL would not read by themselves, such as Hindi ones, get quotes.
-
-    Raises:
-        ConfigurationError: A literal is not a date or time.
     """
     names = {field.name.lower(): field for field in schema}
 

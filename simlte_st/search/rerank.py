@@ -44,11 +44,6 @@ class Reranker:
 
     The ranks by the highest cosine of each take the place of those by the index's vectors, beside BM25. What was read
     is kept in the index.
-
-    Args:
-        folder: The index.
-        model: The encoder.
-        device: Where it computes.
     """
 
     def __init__(self, folder: Path, model: Model, device: str | None = None) -> None:

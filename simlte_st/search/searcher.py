@@ -32,14 +32,7 @@ _BEGINNING = 300  # characters
 
 
 class Searcher:
-    """Searches an index, with what it knew of its documents when it was first searched.
-
-    Attributes:
-        store: The table of the index, for :meth:`now` as it was then.
-        encoder: Loads the model.
-        parts: Whether documents have passages.
-        languages: The languages that its words are stemmed in.
-    """
+    """Searches an index, with what it knew of its documents when it was first searched."""
 
     def __init__(self, store: Store, encoder: Callable[[], Encoder], parts: bool, languages: Sequence[str]) -> None:
         self.store, self.encoder, self.parts, self.languages, self._latest = store, encoder, parts, languages, store

@@ -64,11 +64,7 @@ def is_one_of(column: str, values: Iterable[str]) -> str:
 
 
 class Store:
-    """The table of an index.
-
-    Attributes:
-        folder: The index.
-    """
+    """The table of an index."""
 
     def __init__(self, folder: Path, table: Any) -> None:
         self.folder, self._table = folder, table

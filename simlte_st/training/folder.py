@@ -39,13 +39,7 @@ def report_path(output: Path) -> Path:
 
 
 class RunFolder:
-    """The work folder of a run, ``OUTPUT.run``, which one process uses at a time.
-
-    Attributes:
-        output: Folder of the finished model.
-        path: The work folder: settings, documents, a converted base, checkpoints.
-        resume: Whether an interrupted run is continued.
-    """
+    """The work folder of a run, ``OUTPUT.run``, which one process uses at a time."""
 
     def __init__(self, output: Path, *, resume: bool = False) -> None:
         self.output, self.path, self.resume = output, output.with_name(f"{output.name}{RUN}"), resume
