@@ -72,7 +72,7 @@ def test_a_folder_to_a_model_and_what_would_be_published(example: Example, tmp_p
 
 
 def test_few_labels(example: Example) -> None:
-    out = example("few_labels.py", "--documents", "60", "--setfit-steps", "2")
+    out = example("few_labels.py", "--documents", "60", "--setfit-steps", "1")
     assert "after 25 labelled ones" in out
     assert float(re.findall(r"labelled ones: (\S+)", out)[0]) > 50, "topics of news are easy to tell"
     assert "SetFit" in out

@@ -87,7 +87,7 @@ def damages(draw: st.DrawFn, data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("suffix", [*SUFFIXES, *FORMATTED])
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(data=st.data(), rows=st.lists(texts, min_size=1, max_size=4))
 def test_damaged_files_are_an_error_or_counted(
     suffix: str, data: st.DataObject, rows: list[str], tmp_path_factory: pytest.TempPathFactory
