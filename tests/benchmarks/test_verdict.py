@@ -326,20 +326,8 @@ def test_a_bank_is_made_once_and_reported(
     short[attention] = replace(recipes.RECIPES[attention], tokens=24)
     monkeypatch.setattr(make, "RECIPES", {**recipes.RECIPES, **short})
     command = f"--shared {shared} --work {tmp_path / 'work'} --results {tmp_path / 'results'} --data brown sotu".split()
-    command += [
-        "--recipes",
-        "tuned",
-        "docsplit-cls",
-        attention,
-        "--steps",
-        "3",
-        "--train-documents",
-        "30",
-        "--held-out",
-        "30",
-        "--base",
-        str(encoder_path),
-    ]
+    command += ["--recipes", "tuned", "docsplit-cls", attention]
+    command += f"--steps 3 --train-documents 30 --held-out 30 --base {encoder_path}".split()
     (tmp_path / "results").mkdir()
     verdict.main(command)
     out = capsys.readouterr().out

@@ -51,9 +51,6 @@ needs_base = pytest.mark.skipif(not packaged_base_installed(), reason="the packa
 pytestmark = pytest.mark.usefixtures("weights")
 
 
-# What the package has.
-
-
 def test_a_package_that_lacks_its_models(tmp_path: Path) -> None:
     for name in OWN_MODELS:
         file = WEIGHTS if name == STATIC else DIFFERENCE_FILE
@@ -61,9 +58,6 @@ def test_a_package_that_lacks_its_models(tmp_path: Path) -> None:
             with pytest.raises(ModelError, match=rf"{name}.*{file}.*Install simlte-st"):
                 load(name)
         assert not model_path(name).exists()
-
-
-# The start.
 
 
 @needs_base
@@ -122,9 +116,6 @@ def test_a_bare_language_model_is_no_base(base: Path, tmp_path: Path) -> None:
     for name in OWN_ENCODERS:
         with pytest.raises(ModelError, match=r"bare .*modules\.json"):
             untrained(name, tmp_path / "bare")
-
-
-# Put together.
 
 
 def test_the_static_one_needs_neither_a_base_nor_model2vec(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -380,9 +371,6 @@ def test_of_several_processes_one_makes_it(tiny: Path) -> None:
     assert [process.exitcode for process in processes] == [0, 0, 0]
     assert sorted(made.get() for _ in processes) == [0, 0, 1]
     assert read_json(model_path(BERT) / BUILD_FILE) == {"seed": 2}
-
-
-# The difference.
 
 
 def test_a_difference_of_another_model(base: Path, tmp_path: Path) -> None:
