@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import inspect
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial, wraps
 from typing import TYPE_CHECKING, Any, cast
@@ -20,6 +20,7 @@ from transformers import AutoModelForMaskedLM, PreTrainedModel
 from transformers.utils import logging
 
 from simlte_st.errors import ModelError
+from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:  # sentence_transformers may be half imported when this module is
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
@@ -65,9 +66,6 @@ _STATIC_NAMES = tuple(
     )
 )
 """What ``modules.json`` may call sentence-transformers' table of token vectors."""
-
-DOCUMENT_PROMPTS = ("document", "passage", "corpus")
-"""sentence-transformers' names of a prompt for documents."""
 
 
 def encoder_of(model: torch.nn.Module) -> PreTrainedModel:
@@ -131,25 +129,6 @@ def tokens_read(features: Any, special: int) -> list[int] | None:
 def encodes_here(model: SentenceTransformer) -> bool:
     """Return whether ``encode`` calls the model's own ``forward``, not a compiled or distributed one."""
     return model._compiled_call_impl is None and model._distributed_inference is None
-
-
-def document_prompt_name(prompts: Mapping[str, str | None], default: str | None) -> str | None:
-    """Return the name of the prompt for documents among a model's prompts, or that of its default prompt.
-
-    ``encode_document`` would use the prompt "document" even if that is empty and the prompt "passage" is not.
-    """
-    return next((name for name in DOCUMENT_PROMPTS if prompts.get(name)), default)
-
-
-def document_prompt(model: SentenceTransformer) -> str:
-    """Return the prompt that stands before every document of this package, encoded or trained on; may be empty."""
-    return model.prompts.get(document_prompt_name(model.prompts, model.default_prompt_name) or "") or ""
-
-
-def query_prompt(model: SentenceTransformer) -> str:
-    """Return the model's prompt for queries, or its default prompt unless that one is for documents."""
-    default = None if model.default_prompt_name in DOCUMENT_PROMPTS else model.default_prompt_name
-    return model.prompts.get("query") or model.prompts.get(default or "") or ""
 
 
 def taken_tokens(model: SentenceTransformer, prompt: str) -> int:

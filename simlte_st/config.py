@@ -87,7 +87,8 @@ class Config:
         cls.__doc__ = "\n".join([inspect.cleandoc(cls.__doc__ or ""), "", "Attributes:", *lines])
 
     def __post_init__(self) -> None:
-        hints = types_of(type(self))
+        kind: type = type(self)
+        hints = types_of(kind)
         for item in fields(self):
             check_value(item.name, getattr(self, item.name), hints[item.name], setting_of(item))
 

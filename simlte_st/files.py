@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import glob
+import hashlib
 import json
 import logging
 import math
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
@@ -342,3 +343,13 @@ def read_json(source: str | os.PathLike[str]) -> Any:
         return json.loads(Path(source).read_text(encoding="utf-8"))
     except ValueError as error:
         raise DamagedFileError(f"{source} is truncated or damaged ({error}): copy or make it again.") from error
+
+
+def digest_of(pieces: Iterable[Any]) -> str:
+    """Return a digest of pieces of bytes and their lengths."""
+    digest = hashlib.blake2b(digest_size=16)
+    for piece in pieces:
+        data = memoryview(piece)
+        digest.update(data.nbytes.to_bytes(8, "big"))  # else a text's end could be the next one's beginning
+        digest.update(data)
+    return digest.hexdigest()

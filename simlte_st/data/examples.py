@@ -17,7 +17,7 @@ from sentence_transformers.sentence_transformer.readers import InputExample
 from torch import nn
 from torch.utils.data import DataLoader
 
-from simlte_st.compat import document_prompt, view_budget
+from simlte_st.compat import view_budget
 from simlte_st.config import check_count
 from simlte_st.data.corpus import too_few_documents
 from simlte_st.data.document import SegmentedDocument
@@ -27,6 +27,7 @@ from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import estimate_tokens, segment_stream, tokenizer_counter
 from simlte_st.data.views import DocSplit
 from simlte_st.errors import EmptyCorpusError
+from simlte_st.prompts import document_prompt
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
-from simlte_st.compat import document_prompt, masks_without_vmap
+from simlte_st.compat import masks_without_vmap
 from simlte_st.config import configured
 from simlte_st.errors import ModelError
 from simlte_st.extras import require
@@ -36,6 +36,7 @@ from simlte_st.models.names import shown_base
 from simlte_st.models.onnx_encoder import GRAPH_FILE, HEAD_FILE, OnnxEncoder, prompt_tokens
 from simlte_st.models.static import is_static
 from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
+from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

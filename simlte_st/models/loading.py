@@ -20,15 +20,7 @@ from sentence_transformers.util import is_sentence_transformer_model
 from transformers import PreTrainedModel
 
 from simlte_st.backbones.registry import backbone_of
-from simlte_st.compat import (
-    NO_LIMIT,
-    document_prompt,
-    load_stock,
-    onnx_by,
-    readable_length,
-    readable_tokens,
-    taken_tokens,
-)
+from simlte_st.compat import NO_LIMIT, load_stock, onnx_by, readable_length, readable_tokens, taken_tokens
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
 from simlte_st.files import MODEL_FILE, is_model, valid_unicode
 from simlte_st.models.device import dtype_unasked
@@ -39,6 +31,7 @@ from simlte_st.models.padding import attend_fully
 from simlte_st.models.routes import side_of
 from simlte_st.models.static import is_static, model2vec_modules
 from simlte_st.modules import OWN_MODULES
+from simlte_st.prompts import document_prompt
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,6 @@ import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.compat import document_prompt
 from simlte_st.config import configured
 from simlte_st.data.config import ReadConfig
 from simlte_st.data.documents import read_documents
@@ -25,6 +24,7 @@ from simlte_st.models.config import LsaConfig
 from simlte_st.models.loading import without_queries
 from simlte_st.models.names import shown_base
 from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
+from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -14,6 +14,7 @@ from simlte_st.errors import ConfigurationError, ModelError, did_you_mean
 from simlte_st.extras import check_installed, require
 from simlte_st.files import RUN, RUN_FILE, SETTINGS_FILE, home, is_model, nearest_place, read_json
 from simlte_st.models.registration import has_own_modules, is_own_architecture
+from simlte_st.prompts import document_prompt_name
 
 OWN_ENCODERS = {"simlte-bert": 512, "simlte-longformer": 4096}
 """Encoders that come with this package, and the tokens that they read."""
@@ -298,8 +299,6 @@ def usage_example(path: str | os.PathLike[str]) -> str:
 
 def encode_call(settings: Mapping[str, Any]) -> str:
     """Return the call that encodes documents by a model's settings, naming the prompt for them if it is not default."""
-    from simlte_st.compat import document_prompt_name  # with torch, which help need not wait for
-
     default = settings.get("default_prompt_name")
     name = document_prompt_name(settings.get("prompts") or {}, default)
     named = "" if name == default else f', prompt_name="{name}"'

@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from transformers.modeling_outputs import BaseModelOutput
 
 from simlte_st.errors import MissingExtraError, ModelError
-from simlte_st.files import EXPORT_FILE
+from simlte_st.files import EXPORT_FILE, digest_of
 from simlte_st.models.onnx_encoder import open_session
-from simlte_st.models.parts import digest_of
 
 _STATES = ("last_hidden_state", "token_embeddings")
 """What optimum and earlier versions of sentence-transformers call the states of the tokens."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import itertools
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from operator import length_hint
@@ -22,13 +21,13 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.util import batch_to_device
 
-from simlte_st.compat import document_prompt
 from simlte_st.data.documents import DocumentReader
 from simlte_st.errors import ModelError, ResumeError
-from simlte_st.files import atomic_path
+from simlte_st.files import atomic_path, digest_of
 from simlte_st.models.parts_folder import part_files
 from simlte_st.models.passes import TextReader
 from simlte_st.models.static import is_static
+from simlte_st.prompts import document_prompt
 
 
 @dataclass(frozen=True)
@@ -223,13 +222,3 @@ def _leaves(end: Any) -> set[torch.Tensor]:
         seen |= before
         waiting += before
     return found
-
-
-def digest_of(pieces: Iterable[Any]) -> str:
-    """Return a digest of pieces of bytes and their lengths."""
-    digest = hashlib.blake2b(digest_size=16)
-    for piece in pieces:
-        data = memoryview(piece)
-        digest.update(data.nbytes.to_bytes(8, "big"))  # else a text's end could be the next one's beginning
-        digest.update(data)
-    return digest.hexdigest()

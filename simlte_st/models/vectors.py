@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 
 from simlte_st.errors import DataError
 
@@ -30,9 +29,16 @@ def unit_rows(x: ArrayLike) -> NDArray[np.float64]:
 
 def check_embeddings(x: Any, dtype: Any = None) -> Any:
     """Bring embeddings to an array ``[n, dim]`` of ``dtype``, or of their own; a SciPy sparse matrix stays as it is."""
-    data = x if issparse(x) else np.asarray(x, dtype=dtype)
+    sparse = not isinstance(x, np.ndarray) and _is_sparse(x)
+    data = x if sparse else np.asarray(x, dtype=dtype)
     if data.ndim != 2 or 0 in data.shape:
         raise DataError(f"Embeddings must form a non-empty array [n, dim], got shape {data.shape}.")
-    if not np.isfinite(data.data if issparse(x) else data).all():
+    if not np.isfinite(data.data if sparse else data).all():
         raise DataError("The embeddings hold values that are not finite (NaN or infinity): the model has diverged.")
     return data
+
+
+def _is_sparse(x: Any) -> bool:
+    from scipy.sparse import issparse  # a fifth of a second that a search need not wait for
+
+    return bool(issparse(x))

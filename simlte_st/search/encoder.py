@@ -11,17 +11,18 @@ import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.compat import query_prompt
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import TokenCounter, segment_document
 from simlte_st.errors import ModelError
+from simlte_st.files import digest_of
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import check_encodes
-from simlte_st.models.parts import Encoded, digest_of, encode_counted, weights_digest
+from simlte_st.models.parts import Encoded, encode_counted, weights_digest
 from simlte_st.models.routes import side_of
 from simlte_st.models.truncation import Truncation, text_lengths
 from simlte_st.models.vectors import unit_rows
+from simlte_st.prompts import query_prompt
 
 Model = str | os.PathLike[str] | SentenceTransformer
 

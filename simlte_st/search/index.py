@@ -29,12 +29,13 @@ from simlte_st.search.hits import Hits
 from simlte_st.search.kept import remove_unused
 from simlte_st.search.link import document_queries, known_documents, query_documents
 from simlte_st.search.searcher import Searcher
-from simlte_st.search.settings import check_new_index, load_encoder, make_folder, read_settings
+from simlte_st.search.settings import check_new_index, load_encoder, make_folder, read_settings, read_token_vectors
 from simlte_st.search.store import Store
 
 if TYPE_CHECKING:  # with torch and transformers, which a search by words alone does not need
     from typing_extensions import Unpack
 
+    from simlte_st.models.token_vectors import TokenVectors
     from simlte_st.overrides import AddOverrides, LinkEachOverrides, LinkOverrides, SearchOverrides
     from simlte_st.search.add import IndexReport
     from simlte_st.search.encoder import Encoder, Model
@@ -173,9 +174,14 @@ class Index:
         return load_encoder(self.folder, self._settings, self._model, self._device)
 
     @cached_property
+    def _reader(self) -> Encoder | TokenVectors:
+        loaded = self.__dict__.get("encoder")
+        return loaded or read_token_vectors(self.folder, self._settings, self._model) or self.encoder
+
+    @cached_property
     def _searcher(self) -> Searcher:
         check_analyzer(self.folder, self._settings)
-        return Searcher(self._store, lambda: self.encoder, self.parts, self.languages)
+        return Searcher(self._store, lambda: self.encoder, lambda: self._reader, self.parts, self.languages)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

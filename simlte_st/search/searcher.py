@@ -20,6 +20,7 @@ from simlte_st.search.store import Store
 from simlte_st.search.words import WordCounts
 
 if TYPE_CHECKING:
+    from simlte_st.models.token_vectors import TokenVectors
     from simlte_st.search.encoder import Encoder
     from simlte_st.search.rerank import Reranker
 
@@ -34,8 +35,16 @@ _BEGINNING = 300  # characters
 class Searcher:
     """Searches an index, with what it knew of its documents when it was first searched."""
 
-    def __init__(self, store: Store, encoder: Callable[[], Encoder], parts: bool, languages: Sequence[str]) -> None:
-        self.store, self.encoder, self.parts, self.languages, self._latest = store, encoder, parts, languages, store
+    def __init__(
+        self,
+        store: Store,
+        encoder: Callable[[], Encoder],
+        reader: Callable[[], Encoder | TokenVectors],
+        parts: bool,
+        languages: Sequence[str],
+    ) -> None:
+        self.store, self.encoder, self.reader, self._latest = store, encoder, reader, store
+        self.parts, self.languages = parts, languages
 
     def now(self) -> Searcher:
         """Return a searcher of the index as it is now, whatever others write while it searches."""
@@ -61,11 +70,11 @@ class Searcher:
 
     @cached_property
     def _sentences(self) -> KeptVectors:
-        return KeptVectors(self.store.folder, lambda sentences: self.encoder().documents(sentences))
+        return KeptVectors(self.store.folder, lambda sentences: self.reader().documents(sentences))
 
     def text_query(self, text: str, with_vector: bool) -> Query:
         """Return a text as a query."""
-        return Query(self.words_of_query(text), self.encoder().query(text) if with_vector else None, text=text)
+        return Query(self.words_of_query(text), self.reader().query(text) if with_vector else None, text=text)
 
     def checked(self, config: L) -> L:
         """Return the settings with the filter as the store takes it."""

@@ -11,8 +11,8 @@ from torch import nn
 from torch.nn import functional
 from transformers import TrainerCallback, TrainerState
 
-from simlte_st.compat import document_prompt
 from simlte_st.errors import TrainingDiverged
+from simlte_st.prompts import document_prompt
 
 REMEDY = "Use a lower learning rate (learning_rate=), a longer warm-up (warmup=), or float32 (bf16=False)."
 

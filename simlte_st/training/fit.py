@@ -25,20 +25,13 @@ from transformers.trainer import TRAINER_STATE_NAME
 
 from simlte_st.backbones.base import Backbone
 from simlte_st.backbones.registry import backbone_of
-from simlte_st.compat import (
-    document_prompt,
-    eager_attention,
-    encoder_of,
-    is_fused,
-    load_stock,
-    taken_tokens,
-    use_one_gpu,
-)
+from simlte_st.compat import eager_attention, encoder_of, is_fused, load_stock, taken_tokens, use_one_gpu
 from simlte_st.distributed import rank, world
 from simlte_st.errors import ConfigurationError, DataError, ModelError, TrainingInterrupted
 from simlte_st.files import raise_if_full
 from simlte_st.modules import OWN_MODULES
 from simlte_st.progress import logs_above_bars
+from simlte_st.prompts import document_prompt
 from simlte_st.training.batching import (
     ConfiguredBatchSampler,
     OrderedBatchSampler,

@@ -14,6 +14,8 @@ import pytest
 from support import write_jsonl
 
 from simlte_st.cli.main import main
+from simlte_st.data import Document
+from simlte_st.search import Index
 
 
 @pytest.fixture
@@ -70,17 +72,22 @@ def test_search_prints_a_table_as_wide_as_the_terminal(
     assert run(f"search {index} ba --where 'year = 1'", capfd)[0].startswith("No document")
 
 
-def test_a_search_by_words_waits_for_no_model(index: Path, documents: list[str]) -> None:
+def test_a_search_by_words_or_by_a_static_model_waits_for_no_torch(
+    index: Path, static_path: Path, documents: list[str], tmp_path: Path
+) -> None:
+    static = Index.create(tmp_path / "static", static_path)
+    static.add([Document(f"d{number}", text) for number, text in enumerate(documents)])
     code = (
         "import sys\n"
         "from simlte_st.cli.main import main\n"
         f"assert main(['search', {str(index)!r}, {documents[3][:50]!r}, '--mode', 'text']) == 0\n"
+        f"assert main(['search', {str(static.folder)!r}, {documents[4][:50]!r}, '--mode', 'dense', '--explain']) == 0\n"
         "heavy = {'torch', 'transformers.models.bert', 'sentence_transformers', 'datasets', 'peft'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
-    assert " d3 " in found.stdout
+    assert re.findall(r"^ +1  (d\d+) +\S", found.stdout, re.MULTILINE) == ["d3", "d4"]
 
 
 def test_hits_go_to_files(index: Path, documents: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -11,8 +11,8 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.builder import multilingual_base
 from benchmarks.builder.multilingual_base import Weights, build, main
-from simlte_st.compat import document_prompt, query_prompt
 from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.prompts import document_prompt, query_prompt
 
 HIDDEN, LAYERS, HEADS, INNER, POSITIONS = 32, 2, 4, 64, 40
 PIECES = ["<s>", "<pad>", "</s>", "<unk>", "▁die", "▁Flut", "▁im", "▁Norden", "en", ""]

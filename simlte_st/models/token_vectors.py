@@ -1,0 +1,129 @@
+"""Static models read by NumPy alone, so that a question is answered before torch would have been imported.
+
+What they compute is what :class:`StaticEmbedding`, ``Normalize`` and
+:class:`~simlte_st.modules.LatentSemanticAnalysis` compute, which a test compares; a model of other modules is not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer
+
+from simlte_st.data.tokens import flat_ids
+from simlte_st.files import MODEL_FILE, digest_of, read_json
+from simlte_st.models.names import settings_of
+from simlte_st.models.vectors import unit_rows
+from simlte_st.prompts import document_prompt, query_prompt
+
+Floats = NDArray[np.float32]
+
+_KIND = re.compile(r"(?:sentence_transformers|simlte_st)\.[\w.]*\.(\w+)")
+_ORDER = re.compile("StaticEmbedding( Normalize)?( LatentSemanticAnalysis)?")
+_EMBEDDING = "0.embedding.weight"
+
+
+@dataclass(frozen=True)
+class TokenVectors:
+    """A vector for each token; and for each token that an analysis knows its rareness and its latent dimensions.
+
+    Attributes:
+        tokenizer: Cuts texts.
+        weights: All weights by the names that they have in the modules.
+        analysis: Settings of the analysis that the model ends with; None without one.
+        prompts: Prompts by their names.
+        default_prompt_name: Name of the default prompt.
+    """
+
+    tokenizer: Tokenizer
+    weights: dict[str, Floats]
+    analysis: dict[str, Any] | None
+    prompts: dict[str, str | None]
+    default_prompt_name: str | None
+
+    @classmethod
+    def read(cls, folder: Path) -> TokenVectors | None:
+        """Read a model; None where it has other modules, or its files are not as sentence-transformers writes them."""
+        try:
+            modules, settings = read_json(folder / MODEL_FILE), settings_of(folder)
+            kinds = [_KIND.fullmatch(module["type"]) for module in modules]
+            names = [kind[1] if kind else "" for kind in kinds]
+            if not _ORDER.fullmatch(" ".join(names)) or modules[0]["path"] not in ("", "."):
+                return None
+            weights, analysis = _embeddings(folder), None
+            if names[-1] == "LatentSemanticAnalysis":
+                place = folder / modules[-1]["path"]
+                analysis = read_json(place / "config.json")
+                own = load_file(place / "model.safetensors")
+                weights |= {f"{len(names) - 1}.{name}": values for name, values in own.items()}
+            if any(values.dtype != np.float32 for values in weights.values()):
+                return None
+            tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        except Exception as error:  # tokenizers raises nothing more special
+            if isinstance(error, MemoryError):
+                raise
+            return None  # loading it as usual tells what is wrong
+        prompts = {"query": "", "document": "", **(settings.get("prompts") or {})}
+        return cls(tokenizer, weights, analysis, prompts, settings.get("default_prompt_name"))
+
+    def identity(self) -> dict[str, Any]:
+        """Return everything that decides the vectors, as an index knows it of the loaded model."""
+        state = sorted(self.weights.items())
+        values = (np.ascontiguousarray(each).reshape(-1).view(np.uint8) for _, each in state)
+        names = f"{[name for name, _ in state]} None".encode()
+        size = self.weights[_EMBEDDING].shape[1]
+        if self.analysis:
+            size = self.analysis["embedding_dimension"] + self.analysis["dimension"]
+        return {
+            "weights": digest_of([names, *values]),
+            "prompts": self.prompts,
+            "default_prompt": self.default_prompt_name,
+            "dimension": size,
+        }
+
+    def query(self, text: str) -> Floats:
+        """Return the vector of a query: shape ``[dimension]``."""
+        vector: Floats = self._encode([query_prompt(self) + text])[0]
+        return vector
+
+    def documents(self, texts: Sequence[str]) -> Floats:
+        """Return the vectors of documents, passages or sentences: shape ``[len(texts), dimension]``."""
+        return self._encode([document_prompt(self) + text for text in texts])
+
+    def _encode(self, texts: Sequence[str]) -> Floats:
+        ids, lengths = flat_ids(self.tokenizer, texts)
+        vectors = [self._vector(own) for own in np.split(ids, np.cumsum(lengths)[:-1])]
+        return unit_rows(np.stack(vectors)).astype(np.float32)
+
+    def _vector(self, ids: NDArray[np.int64]) -> Floats:
+        mean: Floats = self.weights[_EMBEDDING][ids].sum(0) / max(1, len(ids))
+        if self.analysis is None:
+            return mean
+        place = max(name for name in self.weights if name.endswith(".idf")).removesuffix("idf")
+        idf, components = self.weights[f"{place}idf"], self.weights[f"{place}components"]
+        known, counts = np.unique(ids[idf[ids] > 0], return_counts=True)
+        latent = ((1 + np.log(counts)) * idf[known]).astype(np.float32) @ components[known]
+        share = self.analysis["weight"] * min(1.0, counts.sum() / self.analysis["full"])
+        own = _unit(mean[: self.analysis["embedding_dimension"]])
+        return np.concatenate([own * np.float32((1 - share) ** 0.5), _unit(latent) * np.float32(share**0.5)])
+
+
+def _embeddings(folder: Path) -> dict[str, Floats]:
+    """Read the vectors of tokens; model2vec calls them otherwise, and may have more beside them."""
+    found = load_file(folder / "model.safetensors")
+    if len(found) != 1 or not found.keys() <= {"embedding.weight", "embeddings"}:
+        raise SafetensorError(f"{folder} has {sorted(found)}")
+    return {_EMBEDDING: next(iter(found.values()))}
+
+
+def _unit(vector: Floats) -> Floats:
+    unit: Floats = vector / max(float(np.linalg.norm(vector)), 1e-12)
+    return unit

@@ -1,0 +1,77 @@
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from odd_texts import texts as odd_texts
+from safetensors.numpy import load_file, save_file
+from support import make_static_model, write_model2vec
+
+from simlte_st.data import Document
+from simlte_st.errors import ModelError
+from simlte_st.models.token_vectors import TokenVectors
+from simlte_st.modules import LatentSemanticAnalysis
+from simlte_st.search import Index
+from simlte_st.search.encoder import Encoder
+
+KINDS = ("mean", "unit", "analysis", "mean, analysis", "prompts", "model2vec")
+
+
+@pytest.fixture(scope="module")
+def places(documents: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a static model of each kind."""
+    folder = tmp_path_factory.mktemp("static")
+    for kind in KINDS:
+        model = make_static_model()
+        if "mean" in kind:
+            del model[1]
+        if "analysis" in kind:
+            corpus = [Document(str(number), text) for number, text in enumerate(documents)]
+            model.append(LatentSemanticAnalysis.fit(model, corpus, dimension=8, embedding_dimension=24, full=30))
+        if kind == "prompts":
+            model.prompts = {"query": documents[0][:20], "document": "", "passage": documents[1][:30]}
+        model.save_pretrained(str(folder / kind))
+    write_model2vec(folder / "model2vec2", make_static_model(), "float32")
+    return folder
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "model2vec2"])
+def test_vectors_and_identity_are_those_of_the_modules(places: Path, documents: list[str], kind: str) -> None:
+    quick, model = TokenVectors.read(places / kind), Encoder(places / kind)
+    assert quick is not None
+    assert quick.identity().items() <= model.identity().items()
+
+    @settings(max_examples=25)
+    @given(st.lists(st.one_of(odd_texts, st.sampled_from(documents), st.just("")), min_size=1, max_size=4))
+    def compare(texts: list[str]) -> None:
+        np.testing.assert_allclose(quick.documents(texts), model.documents(texts), atol=1e-6)
+        np.testing.assert_allclose(quick.query(texts[0]), model.query(texts[0]), atol=1e-6)
+
+    compare()
+
+
+def test_other_models_are_left_to_sentence_transformers(places: Path, encoder_path: Path, tmp_path: Path) -> None:
+    assert TokenVectors.read(encoder_path) is None
+    assert TokenVectors.read(tmp_path / "nothing") is None
+    for kind in ("float16", "int8", "mapped"):
+        write_model2vec(tmp_path / kind, make_static_model(), kind)
+        assert TokenVectors.read(tmp_path / kind) is None
+    other = tmp_path / "other"
+    make_static_model().save_pretrained(str(other))
+    modules = json.loads((other / "modules.json").read_text())
+    for kind in ("sentence_transformers.models.Dense", "theirs.StaticEmbedding"):
+        (other / "modules.json").write_text(json.dumps([modules[0], {**modules[1], "type": kind}]))
+        assert TokenVectors.read(other) is None
+
+
+def test_an_index_notices_other_weights(documents: list[str], static_path: Path, tmp_path: Path) -> None:
+    place = shutil.copytree(static_path, tmp_path / "model")
+    Index.create(tmp_path / "index", place).add([Document("d0", documents[0])])
+    assert Index.open(tmp_path / "index").search(documents[0])
+    weights = {name: values * np.float32(1.5) for name, values in load_file(place / "model.safetensors").items()}
+    save_file(weights, place / "model.safetensors")
+    with pytest.raises(ModelError, match="was made with another model"):
+        Index.open(tmp_path / "index").search(documents[0])
