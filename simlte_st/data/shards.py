@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from glob import has_magic
 from typing import Any
 
 from simlte_st.data import hub
@@ -134,6 +135,14 @@ def open_shards(
     return _of_parquet([os.fspath(place) for place in places], config)
 
 
+def check_places(source: Any) -> None:
+    """Check, before a library is imported that opens them, that files and folders of a stream are there."""
+    for place in source if isinstance(source, (list, tuple)) else [source]:
+        path = os.fspath(place) if isinstance(place, (str, os.PathLike)) else ""
+        if path and not hub.is_hub(place) and "://" not in path and not has_magic(path) and not os.path.exists(path):
+            raise DataError(f"There is no file or folder {path!r}. A stream is read from {KINDS}.")
+
+
 def _of_dataset(dataset: Any, name: str, config: SourceConfig) -> Shards:
     if dataset.features is None:
         raise DataError(f"{name} does not say which columns it has: give it features=, or cast it to some.")
@@ -143,6 +152,7 @@ def _of_dataset(dataset: Any, name: str, config: SourceConfig) -> Shards:
 
 
 def _of_parquet(places: list[str], config: SourceConfig) -> Shards:
+    check_places(places)
     import datasets
 
     name = places[0] if len(places) == 1 else f"{len(places):,} sources"

@@ -12,7 +12,7 @@ from typing import Any
 
 from simlte_st.errors import ConfigurationError, ModelError, did_you_mean
 from simlte_st.extras import check_installed, require
-from simlte_st.files import RUN, RUN_FILE, SETTINGS_FILE, home, is_model, nearest_place, read_json
+from simlte_st.files import MODEL_FILE, RUN, RUN_FILE, SETTINGS_FILE, home, is_model, nearest_place, read_json
 from simlte_st.models.registration import has_own_modules, is_own_architecture
 from simlte_st.prompts import document_prompt_name
 
@@ -309,3 +309,14 @@ def settings_of(folder: Path) -> dict[str, Any]:
     """Return what sentence-transformers saved about a model in its folder; empty without such a file."""
     path = folder / "config_sentence_transformers.json"
     return read_json(path) if path.is_file() else {}
+
+
+def has_layers(name: str | os.PathLike[str]) -> bool:
+    """Return whether the files of a model on this machine say that it is not a static one; False without files."""
+    if name in OWN_ENCODERS:
+        return True
+    folder = Path(local_folder(name) or name)
+    if not (folder / MODEL_FILE).is_file():
+        config = folder / "config.json"
+        return config.is_file() and read_json(config).get("model_type") != "model2vec"
+    return not str(read_json(folder / MODEL_FILE)[0]["type"]).endswith("StaticEmbedding")

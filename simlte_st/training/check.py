@@ -8,11 +8,12 @@ from typing import Any
 
 from simlte_st.data.config import ReadConfig
 from simlte_st.data.documents import DocumentReader, read_documents
-from simlte_st.data.shards import Shards, open_shards
+from simlte_st.data.shards import Shards, check_places, open_shards
 from simlte_st.distributed import launched
 from simlte_st.files import check_apart, check_new, check_place
-from simlte_st.models.names import check_model
-from simlte_st.training.config import TrainConfig
+from simlte_st.models.config import StaticConfig
+from simlte_st.models.names import check_model, has_layers
+from simlte_st.training.config import TrainConfig, wants_static
 from simlte_st.training.folder import RunFolder, report_path
 
 
@@ -20,12 +21,16 @@ def check_run(source: Any, output: str | os.PathLike[str], config: TrainConfig) 
     """Check documents, output and base of a run; of several processes the main one does that when all are connected."""
     if launched()[1] > 1:
         return
-    if not config.stream:  # what is streamed, the library datasets opens
+    if config.stream:  # the library datasets opens it
+        check_places(source)
+    else:
         open_documents(source, config)
     check_output(source, Path(output), config)
     RunFolder(Path(output), resume=config.resume).check(overwrite=config.overwrite)
     if config.base is not None:
         check_model(config.base)
+        if wants_static(config) and has_layers(config.base):
+            StaticConfig()  # checks that what distils the base is installed
 
 
 def open_documents(source: Any, config: TrainConfig) -> DocumentReader | Shards:

@@ -11,7 +11,7 @@ from simlte_st.data.document_stream import shard_order
 from simlte_st.data.shards import Shards
 from simlte_st.files import SETTINGS_FILE, read_json
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE
-from simlte_st.training.config import ONLY_ENCODERS, STATIC_PRESET, TrainConfig
+from simlte_st.training.config import ONLY_ENCODERS, TrainConfig, wants_static
 
 if TYPE_CHECKING:
     from simlte_st.training.run import TrainingRun
@@ -37,11 +37,6 @@ def choose_base(run: TrainingRun) -> str:
     name = OWN_STATIC if static else PACKAGED_BASE
     logger.info("Base: %s, the default.", name)
     return name
-
-
-def wants_static(config: TrainConfig) -> bool:
-    """Return whether a run is asked for a static model, whatever its base is."""
-    return bool(config.static) or (config.static is None and config.preset == STATIC_PRESET)
 
 
 def leaves_open(config: TrainConfig) -> bool:

