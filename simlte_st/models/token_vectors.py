@@ -7,17 +7,18 @@ What they compute is what :class:`StaticEmbedding`, ``Normalize`` and
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
+from simlte_st.data.document import Document
+from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.tokens import flat_ids
 from simlte_st.files import MODEL_FILE, digest_of, read_json
 from simlte_st.models.names import settings_of
@@ -58,7 +59,7 @@ class TokenVectors:
             names = [kind[1] if kind else "" for kind in kinds]
             if not _ORDER.fullmatch(" ".join(names)) or modules[0]["path"] not in ("", "."):
                 return None
-            weights, analysis = _embeddings(folder), None
+            weights, analysis = {_EMBEDDING: _table(load_file(folder / "model.safetensors"))}, None
             if names[-1] == "LatentSemanticAnalysis":
                 place = folder / modules[-1]["path"]
                 analysis = read_json(place / "config.json")
@@ -67,6 +68,8 @@ class TokenVectors:
             if any(values.dtype != np.float32 for values in weights.values()):
                 return None
             tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+            if max(tokenizer.get_vocab().values(), default=0) >= min(map(len, weights.values())):
+                return None
         except Exception as error:  # tokenizers raises nothing more special
             if isinstance(error, MemoryError):
                 raise
@@ -74,20 +77,28 @@ class TokenVectors:
         prompts = {"query": "", "document": "", **(settings.get("prompts") or {})}
         return cls(tokenizer, weights, analysis, prompts, settings.get("default_prompt_name"))
 
+    @property
+    def dimension(self) -> int:
+        """Size of a vector."""
+        if self.analysis is None:
+            return int(self.weights[_EMBEDDING].shape[1])
+        return int(self.analysis["embedding_dimension"] + self.analysis["dimension"])
+
     def identity(self) -> dict[str, Any]:
         """Return everything that decides the vectors, as an index knows it of the loaded model."""
         state = sorted(self.weights.items())
         values = (np.ascontiguousarray(each).reshape(-1).view(np.uint8) for _, each in state)
         names = f"{[name for name, _ in state]} None".encode()
-        size = self.weights[_EMBEDDING].shape[1]
-        if self.analysis:
-            size = self.analysis["embedding_dimension"] + self.analysis["dimension"]
         return {
             "weights": digest_of([names, *values]),
             "prompts": self.prompts,
             "default_prompt": self.default_prompt_name,
-            "dimension": size,
+            "dimension": self.dimension,
         }
+
+    def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
+        """Return none: a static model reads whole documents."""
+        return []
 
     def query(self, text: str) -> Floats:
         """Return the vector of a query: shape ``[dimension]``."""
@@ -100,11 +111,14 @@ class TokenVectors:
 
     def _encode(self, texts: Sequence[str]) -> Floats:
         ids, lengths = flat_ids(self.tokenizer, texts)
-        vectors = [self._vector(own) for own in np.split(ids, np.cumsum(lengths)[:-1])]
-        return unit_rows(np.stack(vectors)).astype(np.float32)
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for row, own in enumerate(np.split(ids, np.cumsum(lengths))[: len(texts)]):
+            vectors[row] = self._vector(own)
+        return unit_rows(vectors).astype(np.float32) if texts else vectors
 
     def _vector(self, ids: NDArray[np.int64]) -> Floats:
-        mean: Floats = self.weights[_EMBEDDING][ids].sum(0) / max(1, len(ids))
+        tokens, times = np.unique(ids, return_counts=True)  # a long text has more tokens than the table has rows
+        mean: Floats = times.astype(np.float32) @ self.weights[_EMBEDDING][tokens] / np.float32(max(1, len(ids)))
         if self.analysis is None:
             return mean
         place = max(name for name in self.weights if name.endswith(".idf")).removesuffix("idf")
@@ -116,12 +130,16 @@ class TokenVectors:
         return np.concatenate([own * np.float32((1 - share) ** 0.5), _unit(latent) * np.float32(share**0.5)])
 
 
-def _embeddings(folder: Path) -> dict[str, Floats]:
-    """Read the vectors of tokens; model2vec calls them otherwise, and may have more beside them."""
-    found = load_file(folder / "model.safetensors")
-    if len(found) != 1 or not found.keys() <= {"embedding.weight", "embeddings"}:
-        raise SafetensorError(f"{folder} has {sorted(found)}")
-    return {_EMBEDDING: next(iter(found.values()))}
+def _table(weights: Mapping[str, NDArray[Any]]) -> Floats:
+    """Return the vectors of tokens; model2vec may keep them in fewer bits or for several tokens, and weigh tokens."""
+    if (stock := weights.get("embedding.weight")) is not None:
+        return stock.astype(np.float32)
+    table: Floats = weights["embeddings"].astype(np.float32)
+    if (rows := weights.get("mapping")) is not None:
+        table = table[rows]
+    if (scale := weights.get("weights")) is not None:
+        table = (table * scale[:, None]).astype(np.float32)
+    return table
 
 
 def _unit(vector: Floats) -> Floats:

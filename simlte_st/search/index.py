@@ -175,13 +175,14 @@ class Index:
 
     @cached_property
     def _reader(self) -> Encoder | TokenVectors:
-        loaded = self.__dict__.get("encoder")
-        return loaded or read_token_vectors(self.folder, self._settings, self._model) or self.encoder
+        if "encoder" in self.__dict__ or self._device is not None:
+            return self.encoder
+        return read_token_vectors(self.folder, self._settings, self._model) or self.encoder
 
     @cached_property
     def _searcher(self) -> Searcher:
         check_analyzer(self.folder, self._settings)
-        return Searcher(self._store, lambda: self.encoder, lambda: self._reader, self.parts, self.languages)
+        return Searcher(self._store, lambda: self._reader, self.parts, self.languages)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -73,7 +73,7 @@ def _document_vectors(searcher: Searcher, documents: Sequence[Document]) -> list
     texts: list[list[str]] = [[] for _ in documents]
     encoded: Iterator[NDArray[np.float32]] = iter(())
     if not all(one.id for one in documents):
-        encoder, segmenter = searcher.encoder(), searcher.segmenter if searcher.parts else None
+        encoder, segmenter = searcher.reader(), searcher.segmenter if searcher.parts else None
         for document, own in zip(documents, texts, strict=True):
             if not document.id:
                 own.extend(encoder.passages(document, segmenter) or [document.text])

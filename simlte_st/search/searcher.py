@@ -36,15 +36,9 @@ class Searcher:
     """Searches an index, with what it knew of its documents when it was first searched."""
 
     def __init__(
-        self,
-        store: Store,
-        encoder: Callable[[], Encoder],
-        reader: Callable[[], Encoder | TokenVectors],
-        parts: bool,
-        languages: Sequence[str],
+        self, store: Store, reader: Callable[[], Encoder | TokenVectors], parts: bool, languages: Sequence[str]
     ) -> None:
-        self.store, self.encoder, self.reader, self._latest = store, encoder, reader, store
-        self.parts, self.languages = parts, languages
+        self.store, self.reader, self.parts, self.languages, self._latest = store, reader, parts, languages, store
 
     def now(self) -> Searcher:
         """Return a searcher of the index as it is now, whatever others write while it searches."""

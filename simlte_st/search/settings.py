@@ -14,7 +14,7 @@ from simlte_st.data.analyzer import ANALYZER
 from simlte_st.errors import ConfigurationError, ModelError, StoreError
 from simlte_st.extras import check_installed
 from simlte_st.files import SETTINGS_FILE, changes, check_place, hold, is_model, nearest_place, write_json
-from simlte_st.models.names import check_model, local_folder
+from simlte_st.models.names import check_model, present_folder
 from simlte_st.models.token_vectors import TokenVectors
 from simlte_st.search.damage import ADVICE, read_part
 from simlte_st.search.kept import TABLE as KEPT_TABLE
@@ -133,7 +133,7 @@ def check_encoder(folder: Path, settings: dict[str, Any], model: Any = None) -> 
 def read_token_vectors(folder: Path, settings: dict[str, Any], model: Any) -> TokenVectors | None:
     """Return what encodes queries without torch: the model of an index where it is static, and as it was."""
     wanted = check_encoder(folder, settings, model)
-    place = local_folder(wanted) if isinstance(wanted, (str, os.PathLike)) else None
+    place = present_folder(wanted) if isinstance(wanted, (str, os.PathLike)) else None
     found = TokenVectors.read(Path(place)) if place and settings["dtype"] == "float32" else None
     return found if found and found.identity().items() <= settings.items() else None
 

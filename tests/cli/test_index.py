@@ -82,12 +82,13 @@ def test_a_search_by_words_or_by_a_static_model_waits_for_no_torch(
         "from simlte_st.cli.main import main\n"
         f"assert main(['search', {str(index)!r}, {documents[3][:50]!r}, '--mode', 'text']) == 0\n"
         f"assert main(['search', {str(static.folder)!r}, {documents[4][:50]!r}, '--mode', 'dense', '--explain']) == 0\n"
+        f"assert main(['link', {str(static.folder)!r}, {documents[6][:120]!r}, '--top-k', '1']) == 0\n"
         "heavy = {'torch', 'transformers.models.bert', 'sentence_transformers', 'datasets', 'peft'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
-    assert re.findall(r"^ +1  (d\d+) +\S", found.stdout, re.MULTILINE) == ["d3", "d4"]
+    assert re.findall(r"^ +1  (d\d+) +\S", found.stdout, re.MULTILINE) == ["d3", "d4", "d6"]
 
 
 def test_hits_go_to_files(index: Path, documents: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -11,13 +11,14 @@ from safetensors.numpy import load_file, save_file
 from support import make_static_model, write_model2vec
 
 from simlte_st.data import Document
-from simlte_st.errors import ModelError
+from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.models.token_vectors import TokenVectors
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.search import Index
 from simlte_st.search.encoder import Encoder
 
-KINDS = ("mean", "unit", "analysis", "mean, analysis", "prompts", "model2vec")
+KINDS = ("mean", "unit", "analysis", "mean, analysis", "prompts")
+STORED = ("float32", "float16", "int8", "mapped")
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +35,12 @@ def places(documents: list[str], tmp_path_factory: pytest.TempPathFactory) -> Pa
         if kind == "prompts":
             model.prompts = {"query": documents[0][:20], "document": "", "passage": documents[1][:30]}
         model.save_pretrained(str(folder / kind))
-    write_model2vec(folder / "model2vec2", make_static_model(), "float32")
+    for kind in STORED:
+        write_model2vec(folder / kind, make_static_model(), kind)
     return folder
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "model2vec2"])
+@pytest.mark.parametrize("kind", [*KINDS, *STORED])
 def test_vectors_and_identity_are_those_of_the_modules(places: Path, documents: list[str], kind: str) -> None:
     quick, model = TokenVectors.read(places / kind), Encoder(places / kind)
     assert quick is not None
@@ -51,14 +53,12 @@ def test_vectors_and_identity_are_those_of_the_modules(places: Path, documents: 
         np.testing.assert_allclose(quick.query(texts[0]), model.query(texts[0]), atol=1e-6)
 
     compare()
+    assert quick.documents([]).shape == model.documents([]).shape
 
 
 def test_other_models_are_left_to_sentence_transformers(places: Path, encoder_path: Path, tmp_path: Path) -> None:
     assert TokenVectors.read(encoder_path) is None
     assert TokenVectors.read(tmp_path / "nothing") is None
-    for kind in ("float16", "int8", "mapped"):
-        write_model2vec(tmp_path / kind, make_static_model(), kind)
-        assert TokenVectors.read(tmp_path / kind) is None
     other = tmp_path / "other"
     make_static_model().save_pretrained(str(other))
     modules = json.loads((other / "modules.json").read_text())
@@ -67,10 +67,18 @@ def test_other_models_are_left_to_sentence_transformers(places: Path, encoder_pa
         assert TokenVectors.read(other) is None
 
 
-def test_an_index_notices_other_weights(documents: list[str], static_path: Path, tmp_path: Path) -> None:
+def test_an_index_notices_other_weights_and_tokens(documents: list[str], static_path: Path, tmp_path: Path) -> None:
     place = shutil.copytree(static_path, tmp_path / "model")
     Index.create(tmp_path / "index", place).add([Document("d0", documents[0])])
     assert Index.open(tmp_path / "index").search(documents[0])
+    with pytest.raises(ConfigurationError, match="cdua"):
+        Index.open(tmp_path / "index", device="cdua").search(documents[0])
+    tokenizer = json.loads((place / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"]["beyond"] = len(tokenizer["model"]["vocab"])
+    (place / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(ModelError, match="do not belong together"):
+        Index.open(tmp_path / "index").search("beyond")
+    shutil.copy(static_path / "tokenizer.json", place)
     weights = {name: values * np.float32(1.5) for name, values in load_file(place / "model.safetensors").items()}
     save_file(weights, place / "model.safetensors")
     with pytest.raises(ModelError, match="was made with another model"):
