@@ -55,6 +55,6 @@ class Explainer:
         shared: dict[str, Counter[str]] = {name: Counter() for name in self._texts}
         where = is_one_of("id", shared)
         for term, word in self._query.words.items():
-            for name, score in self._store.matching([term], where, len(shared)).items():
+            for name, score in self._store.matching({term: self._query.weights[term]}, where, len(shared)).items():
                 shared[name][word] += score  # type: ignore[assignment]  # a word may have a term in several languages
         return shared

@@ -60,7 +60,7 @@ def document_queries(searcher: Searcher, groups: Sequence[Sequence[Document]], w
         vector = _unit_mean(np.stack([*islice(vectors, len(group))])) if with_vectors else None
         texts = [document.text for document in group]
         words = searcher.words_of_query("\n\n".join(texts))
-        queries.append(Query(words, vector, sorted(excluded), documents=texts))
+        queries.append(Query(*words, vector, sorted(excluded), documents=texts))
     return queries
 
 

@@ -38,6 +38,7 @@ class Query:
 
     Attributes:
         words: What BM25 looks for: words of the query by their terms.
+        weights: What the score of each term is multiplied by.
         vector: Shape ``[dim]``, of length 1; None where only text is searched.
         excluded: Ids of documents that are not to be found: the query documents.
         text: The text that is searched for; empty where documents are.
@@ -45,6 +46,7 @@ class Query:
     """
 
     words: Mapping[str, str]
+    weights: Mapping[str, float]
     vector: NDArray[np.float32] | None
     excluded: Sequence[str] = ()
     text: str = ""
@@ -113,7 +115,7 @@ def _nearest(
 
 def _matching(store: Store, query: Query, depth: int | None, where: str | None) -> dict[str, float]:
     number = store.count() if depth is None else depth + len(query.excluded)
-    found = store.matching(query.words, f"part = 0 AND {where}" if where else "part = 0", number)
+    found = store.matching(query.weights, f"part = 0 AND {where}" if where else "part = 0", number)
     return dict(islice(_others(found, query), depth))
 
 

@@ -58,9 +58,10 @@ class Searcher:
     def _words(self) -> WordCounts:
         return WordCounts.read(self.store)
 
-    def words_of_query(self, text: str) -> dict[str, str]:
-        """Return the words that BM25 looks for, by their terms."""
-        return self._words.of_query(text, self.languages)
+    def words_of_query(self, text: str) -> tuple[dict[str, str], dict[str, float]]:
+        """Return the words that BM25 looks for, and the weights of their terms, both by term."""
+        words = self._words.of_query(text, self.languages)
+        return words, self._words.weights(words)
 
     @cached_property
     def _sentences(self) -> KeptVectors:
@@ -68,7 +69,7 @@ class Searcher:
 
     def text_query(self, text: str, with_vector: bool) -> Query:
         """Return a text as a query."""
-        return Query(self.words_of_query(text), self.reader().query(text) if with_vector else None, text=text)
+        return Query(*self.words_of_query(text), self.reader().query(text) if with_vector else None, text=text)
 
     def checked(self, config: L) -> L:
         """Return the settings with the filter as the store takes it."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from math import ceil, sqrt
 from pathlib import Path
@@ -238,14 +239,17 @@ class Store:
             query = query.bypass_vector_index() if probes is None else query.nprobes(probes)
             return query.select(["id", "part", "_distance"]).limit(limit).to_arrow()
 
-    def matching(self, terms: Iterable[str], where: str, top_k: int) -> dict[str, float]:
-        """Return the BM25 scores of the documents that have some of the terms, from the best on."""
-        text = " ".join(terms)
-        if not text:
+    def matching(self, terms: Mapping[str, float], where: str, top_k: int) -> dict[str, float]:
+        """Return the BM25 scores of the documents that have some of the terms, each by its weight, from the best on."""
+        if not terms:
             return {}
-        match = require("lancedb.query", "index", "indexes").MatchQuery
+        lance, alike = require("lancedb.query", "index", "indexes"), defaultdict[float, list[str]](list)
+        for term, weight in terms.items():
+            alike[weight].append(term)
+        parts = [lance.MatchQuery(" ".join(own), "terms", boost=weight) for weight, own in alike.items()]
+        match = parts[0] if len(parts) == 1 else lance.BooleanQuery([(lance.Occur.SHOULD, part) for part in parts])
         with store_errors(self.folder, "read"):
-            query = self._table.search(match(text, "terms"), query_type="fts").where(where)
+            query = self._table.search(match, query_type="fts").where(where)
             rows = query.select(["id", "_score"]).limit(top_k).to_arrow()
         scores = zip(rows["id"].to_pylist(), rows["_score"].to_pylist(), strict=True)
         return dict(sorted(scores, key=lambda item: (-item[1], item[0])))

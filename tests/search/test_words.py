@@ -37,6 +37,7 @@ def test_a_word_is_as_rare_as_the_most_frequent_of_its_terms() -> None:
     found = known.of_query("Regierung Zug", ["de", "nl"])
     assert list(dict.fromkeys(found.values())) == ["zug", "regierung"]
     assert terms_by_word(found)["regierung"][0] == "regier"
+    assert known.weights(found) == {**dict.fromkeys(found, 2**-5), "regier": 1.0, "zug": 1.0, "zug\u0301": 0.5}
     many = " ".join(f"mot{chr(97 + number % 26)}{chr(97 + number // 26)}" for number in range(2 * MOST_WORDS))
     assert len(terms_by_word(known.of_query(many, ["fr"]))) == MOST_WORDS
 
@@ -56,6 +57,24 @@ def test_words_are_counted_when_an_index_has_doubled(
     assert found == {"documents": 6, "indexed": 6, "counts": {"the": 6, "w0x": 3, "w1x": 3, "zebra": 6}}
     (index.folder / WORDS_FILE).unlink()  # as where a process is killed before it counts
     assert asdict(Index.open(index.folder, model)._searcher._words) == found
-    assert list(index._searcher.words_of_query("zebra w0x w5")) == ["w5", "w0x", "zebra"]
+    assert list(index._searcher.words_of_query("zebra w0x w5")[0]) == ["w5", "w0x", "zebra"]
     monkeypatch.setattr(words, "_SAMPLE", 4)
     assert add(*range(6, 20))["documents"] == 4
+
+
+@pytest.mark.parametrize(("query", "other"), [("make", "mak"), ("home", "hom"), ("notice", "notic")])
+def test_the_stem_in_another_language_is_no_rare_word(
+    query: str, other: str, model: SentenceTransformer, tmp_path: Path
+) -> None:
+    text = "I think that they {} it with the others of {}."
+    documents = [Document(str(row), text.format(query, "x" * row)) for row in range(20)]
+    documents.append(Document("stem", text.format(other, "it")))
+    documents.append(Document("german", "Der Zug ist mit den anderen nicht auf dem Weg in die Stadt."))
+    documents.append(Document("dutch", "De trein is met de anderen niet op weg naar het huis van een vriend."))
+    index = Index.create(tmp_path / "index", model)
+    index.add(documents)
+    assert len(index.languages) > 1
+    hits = index.search(query, top_k=21, mode="text", explain=True)
+    scores = {hit.id: hit.bm25 or 0.0 for hit in hits}
+    assert 0 < scores.pop("stem") < 1.5 * max(scores.values())
+    assert all(sum(score for _, score in hit.words) == pytest.approx(hit.bm25) for hit in hits)
