@@ -87,7 +87,8 @@ class Boilerplate:
                 if dropped and not text:
                     event = Skip(event.where, NOTHING_ELSE, _shown(dropped[0]), id=event.made_id)
                 elif dropped:
-                    what = f"{len(dropped):,} lines such as {_shown(dropped[0])}"
+                    several = f"{len(dropped):,} lines such as " * (len(dropped) > 1)
+                    what = several + _shown(dropped[0])
                     event = replace(event, text=text, left_out=(*event.left_out, (BOILERPLATE, what)))
             yield event
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from simlte_st.data.document import Document, SegmentedDocument, text_key
 from simlte_st.data.documents import read_documents
 from simlte_st.data.drawing import View
+from simlte_st.data.report import counted
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter
 from simlte_st.data.sentences import TokenCounter, estimate_tokens, in_batches, segment_stream
 from simlte_st.errors import EmptyCorpusError
@@ -161,10 +162,10 @@ def from_rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[SegmentedDocumen
 def too_few_documents(documents: int, left_out: Mapping[str, int] | None = None) -> str:
     """Return the message for too few documents to train on."""
     usable = "1 document" if documents == 1 else f"{documents} documents"
-    others = ", ".join(f"{count} left out: {reason}" for reason, count in (left_out or {}).items())
+    others = ", ".join(counted(count, reason) for reason, count in (left_out or {}).items())
     return (
         "Training needs at least 2 documents, as the others of a batch are the negatives. "
-        f"{usable} can be used{f' ({others})' if others else ''}."
+        f"{usable} can be used{f' (left out: {others})' if others else ''}."
     )
 
 

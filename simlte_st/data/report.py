@@ -15,6 +15,16 @@ LOOKED_AT = 100
 
 _EXAMPLES = 3
 _KINDS = 8
+_PLURALS = {
+    "blank line": "blank lines",
+    "duplicate id": "duplicate ids",
+    "exact copy of another document": "exact copies of other documents",
+    "malformed row": "malformed rows",
+    "missing id": "missing ids",
+    "not a string": "not strings",
+    "not an e-mail": "not e-mails",
+    "not an object": "not objects",
+}
 _EXAMPLE_LENGTH = 200
 _WIDTH = 80
 
@@ -91,11 +101,11 @@ class ReadReport:
         return lines
 
     def _tally(self, verb: str, counts: dict[str, int]) -> str:
-        parts = []
+        parts, having = [], "with " * (counts is self.left_out)
         ordered = sorted(counts.items(), key=lambda item: -item[1])
         for reason, number in ordered[:_KINDS]:
             first = self.examples.get(reason)
-            parts.append(f"{number:,} {reason}" + (f" (first: {first[0]})" if first else ""))
+            parts.append(counted(number, having + reason) + (f" (first: {first[0]})" if first else ""))
         if rest := ordered[_KINDS:]:
             parts.append(f"{sum(number for _, number in rest):,} of {len(rest):,} other kinds")
         total = f"{verb} {sum(counts.values()):,}:"
@@ -105,6 +115,11 @@ class ReadReport:
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values."""
         return asdict(self)
+
+
+def counted(number: int, reason: str) -> str:
+    """Return how many documents, rows or files a reason holds for."""
+    return f"{number:,} {reason if number == 1 else _PLURALS.get(reason, reason)}"
 
 
 def _in_short(number: int, noun: str) -> str:

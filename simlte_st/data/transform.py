@@ -18,6 +18,7 @@ from simlte_st.data.corpus import CorpusReport, Coverage, from_rows, write_corpu
 from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
 from simlte_st.data.drawing import View, ViewPair, draw_views
+from simlte_st.data.report import counted
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import estimate_tokens, tokenizer_counter
 from simlte_st.data.views import DocSplit
@@ -164,7 +165,7 @@ class DocSplitTransform:
             progress=progress,
         )
         if self.report.left_out:
-            left_out = (f"{count:,} {reason}" for reason, count in self.report.left_out.items())
+            left_out = (counted(count, reason) for reason, count in self.report.left_out.items())
             logger.warning("Left out of training: %s.", ", ".join(left_out))
         self._documents += len(corpus)
         return corpus.with_transform(self)

@@ -9,7 +9,7 @@ from typing import Any
 from simlte_st.data.document import LONG
 from simlte_st.evaluation.few_shot import FewShotResult
 from simlte_st.evaluation.probe import ProbeResult
-from simlte_st.evaluation.table import named_table
+from simlte_st.evaluation.table import in_interval, named_table
 from simlte_st.evaluation.verdict import Verdict
 
 SHOTS, DRAWS = 5, 20
@@ -182,14 +182,14 @@ class Comparison:
         if chosen is best:
             why = "It has the best probe of the settings that a command makes."
             if best is not first:
-                difference, low, high = best.against(first, self.seed)
-                why += f" Against {first.name}: {difference:+.1f} points [{low:+.1f}, {high:+.1f}]."
+                difference = in_interval(*best.against(first, self.seed))
+                why += f" Against {first.name}: {difference} points."
         else:
-            difference, low, high = chosen.against(best, self.seed)
+            difference = in_interval(*chosen.against(best, self.seed))
             times = chosen.documents_per_second / best.documents_per_second
             why = (
                 f"It is as good as {best.name}, which has the best probe, within the interval of their difference "
-                f"({difference:+.1f} points [{low:+.1f}, {high:+.1f}]), and {times:,.0f} times as fast."
+                f"({difference} points), and {times:,.0f} times as fast."
             )
         words = [each for each in self.candidates if not each.command and each.score > best.score]
         return why + "".join(f" {each.name} is better still: words alone tell most here." for each in words)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+_SIGNED_ZERO = re.compile(r"[+-](?=0\.0+(?!\d))")
 
 
 def named_table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> str:
@@ -20,6 +23,11 @@ def short_names(names: Sequence[str], width: int) -> dict[str, str]:
     """Return names, such as paths, by their ends, if these tell them apart."""
     shown = {name: name if len(name) <= width else f"…{name[len(name) - width + 1 :]}" for name in names}
     return shown if len(set(shown.values())) == len(shown) else {name: name for name in names}
+
+
+def in_interval(mean: float, low: float, high: float) -> str:
+    """Return a difference with its interval, with signs; what rounds to zero has none."""
+    return _SIGNED_ZERO.sub("", f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]")
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

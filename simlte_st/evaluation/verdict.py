@@ -14,7 +14,7 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation.comparison import HalvesComparison
 from simlte_st.evaluation.few_shot import FewShotResult
 from simlte_st.evaluation.statistics import bootstrap_interval
-from simlte_st.evaluation.table import markdown_table
+from simlte_st.evaluation.table import in_interval, markdown_table
 from simlte_st.files import read_json
 
 Word = Literal["helped", "hurt", "no clear difference", "too few documents"]
@@ -71,7 +71,7 @@ class Difference:
 
     def in_points(self) -> list[str]:
         """Return base, model, and difference with its interval, in percent."""
-        difference = f"{100 * self.mean:+.1f} [{100 * self.low:+.1f}, {100 * self.high:+.1f}]"
+        difference = in_interval(100 * self.mean, 100 * self.low, 100 * self.high)
         return [f"{100 * self.base:.1f}", f"{100 * self.model:.1f}", difference]
 
 

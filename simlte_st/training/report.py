@@ -16,6 +16,7 @@ from simlte_st.data.columns import title_of
 from simlte_st.data.document import Document
 from simlte_st.evaluation.comparison import TFIDF
 from simlte_st.evaluation.evaluator import encode_texts
+from simlte_st.evaluation.table import in_interval
 from simlte_st.exploration.html import about, as_script, frame_page, make_curve, section, table
 from simlte_st.exploration.layout import nearest_documents
 from simlte_st.exploration.page import SHOWN
@@ -170,8 +171,7 @@ def _model_is(result: TrainingResult) -> str:
 
 def _row(measure: str, values: Mapping[str, Any], words: float | None) -> list[str]:
     numbers = ["" if value is None else f"{100 * value:.1f}" for value in (words, values["base"], values["model"])]
-    mean, low, high = (f"{100 * values[name]:+.1f}" for name in ("mean", "low", "high"))
-    return [escape(measure), *numbers, f"{mean} [{low}, {high}]"]
+    return [escape(measure), *numbers, in_interval(*(100 * values[name] for name in ("mean", "low", "high")))]
 
 
 def neighbours_section(changes: Sequence[NeighbourChange], documents: Sequence[Document]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from simlte_st.data.corpus import CorpusReport, Coverage
+from simlte_st.data.report import counted
 from simlte_st.models.truncation import Truncation
 from simlte_st.training.config import Preset
 from simlte_st.training.folder import trained_path
@@ -131,7 +132,7 @@ class TrainingResult:
         lines = [
             f"Trained on {self.corpus.documents:,} documents{stream}: {steps} in {self.seconds:,.0f} s "
             f"({_rate(self.documents_per_second)} documents a second, in {self.dtype}). "
-            f"Left out: {', '.join(f'{count:,} {reason}' for reason, count in left_out.items()) or 'none'}.",
+            f"Left out: {', '.join(counted(count, reason) for reason, count in left_out.items()) or 'none'}.",
             *([] if self.static else [f"Seen and cut: {self.coverage.summary()}."]),
             STATIC if self.static else f"{self.truncation.summary()} {self.truncation.advice}".rstrip(),
             self.gain["summary"] if self.gain else "No documents, or too few, were held out to measure the gain.",

@@ -10,6 +10,7 @@ from typing import Any
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 
+from simlte_st.data.report import counted
 from simlte_st.distributed import on_main
 from simlte_st.files import RUN_FILE, atomic_path, write_json
 from simlte_st.models.cards import write_model_card
@@ -83,7 +84,7 @@ def run_section(run: Mapping[str, Any]) -> str:
         f"- Documents: {corpus['documents']:,} ({_sizes(run)})",
         f"- {truncation['summary']} {truncation['advice']}".rstrip(),
         *([f"- {run['whole']['summary']}"] if run["whole"] else []),
-        *(["- Left out: " + ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())] if skipped else []),
+        *(["- Left out: " + ", ".join(counted(count, reason) for reason, count in skipped.items())] if skipped else []),
         f"- Seen in one pass: {coverage['share']:.1%} of the tokens; a part of {coverage['cut']:,} of "
         f"{coverage['documents']:,} documents looked at stays unseen in it",
         f"- Steps: {run['steps']:,} in {run['seconds']:,.0f} s ({run['documents_per_second']:.2g} documents a second)",

@@ -38,7 +38,7 @@ def test_lines_in_more_than_a_tenth_of_the_documents_are_left_out(number: int, s
         assert texts == (plain if found else pages(number, shared))
         assert reader.report.left_out == ({"boilerplate": found} if found else {})
     if found:
-        assert f"1 lines such as {FOOTER + '7'!r}" in reader.report.summary()
+        assert f"{found} with boilerplate (first: text 1: {FOOTER + '7'!r})" in reader.report.summary()
 
 
 def test_copies_of_a_document_are_no_boilerplate() -> None:

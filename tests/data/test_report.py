@@ -11,6 +11,7 @@ import pytest
 
 from simlte_st.data.document import Document, content_id
 from simlte_st.data.documents import _count_duplicates, read_documents
+from simlte_st.data.report import counted
 from simlte_st.errors import EmptyCorpusError
 
 
@@ -79,6 +80,13 @@ def test_tables_in_a_folder_are_not_read_but_told(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text\na\n")
     with pytest.raises(EmptyCorpusError, match=r"ignored 1: 1 \.csv\n.* FOLDER/\*\.csv"):
         list(read_documents(tmp_path))
+
+
+@pytest.mark.parametrize("reason", ["duplicate id", "exact copy of another document", "not a string", "wrong encoding"])
+def test_reasons_agree_with_their_number(reason: str) -> None:
+    several = {"duplicate id": "duplicate ids", "exact copy of another document": "exact copies of other documents"}
+    several["not a string"] = "not strings"
+    assert [counted(1, reason), counted(1_000, reason)] == [f"1 {reason}", f"1,000 {several.get(reason, reason)}"]
 
 
 def test_summary_and_dict() -> None:

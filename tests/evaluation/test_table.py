@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from simlte_st.evaluation import FewShotResult, ProbeResult, SplitHalfResult, StructureResult
 from simlte_st.evaluation.comparison import HalvesComparison, ProbeComparison, comparison_table
-from simlte_st.evaluation.table import markdown_table, short_names
+from simlte_st.evaluation.table import in_interval, markdown_table, short_names
 
 
 def test_columns_are_aligned() -> None:
@@ -38,6 +38,11 @@ def test_tables_fit_where_names_are_long() -> None:
         "models/mine",
     ]
     assert names[1] in comparison_table(dict.fromkeys(names, result))
+
+
+def test_zero_has_no_sign() -> None:
+    assert in_interval(-0.04, -10.04, 0.04) == "0.0 [-10.0, 0.0]"
+    assert in_interval(0.05, -0.06, 100.0) == "+0.1 [-0.1, +100.0]"
 
 
 def test_names_are_told_apart() -> None:
