@@ -88,7 +88,7 @@ class WordCounts:
         Among e-mails in English, and a few in German, a query with "make" would else find one with "config.mak" first:
         "mak" is the stem of "make" in German, and hardly another document has it.
         """
-        found = {}
+        found: dict[str, float] = {}
         for terms in terms_by_word(words).values():
             rareness = [self.rareness(term) for term in terms]
             # Powers of two, which are few: the terms of each weight are a query of their own.
