@@ -20,6 +20,7 @@ from simlte_st.exploration.outliers import find_outliers
 from simlte_st.exploration.output import check_output
 from simlte_st.exploration.page import Exploration, page_of
 from simlte_st.exploration.tagging import SpacyTagger
+from simlte_st.exploration.tight import with_tight_clusters
 from simlte_st.exploration.topics import Stability, compare_topics, find_topics
 from simlte_st.files import atomic_path
 from simlte_st.search import Index
@@ -140,6 +141,8 @@ def explore_corpus(corpus: Corpus, halves: Halves, config: ExploreConfig) -> Exp
     how: dict[str, Any] = {"seed": config.seed, "progress": config.progress}
     topics = find_topics(corpus.vectors, halves, config.topics, **how)
     near, cosines = nearest_documents(corpus.vectors, progress=config.progress)
+    if config.topics is None:
+        topics = with_tight_clusters(topics, corpus.vectors, halves, near, cosines)
     return Exploration(
         corpus=corpus,
         topics=topics,

@@ -73,6 +73,9 @@ def topic_notes(topics: Topics) -> list[str]:
         "document share a topic)"
         + ("; at this number the halves tell most about each other." if len(topics.tried) > 1 else "."),
     ]
+    if topics.tight:
+        those = "1 of them is a tight cluster" if topics.tight == 1 else f"{topics.tight} of them are tight clusters"
+        notes.append(f"{those}, whose documents are more alike than the halves of nearly all documents are.")
     if topics.none:
         noun, their = ("document belongs", "its") if topics.none == 1 else ("documents belong", "their")
         notes.append(f"{topics.none:,} {noun} to none: {their} halves would more likely be in different topics.")

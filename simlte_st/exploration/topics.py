@@ -63,7 +63,8 @@ class Topics:
     """The topic of each document, the largest first and :data:`NONE` for none.
 
     ``centres`` have length 1 and the shape ``[topics, dimension]``, ``cosines`` are those of each document to the
-    nearest centre. Topics without documents are dropped, so there may be fewer than ``stability.number``.
+    nearest centre. Topics without documents are dropped, so there may be fewer than ``stability.number``; ``tight`` of
+    them were added by :func:`~simlte_st.exploration.tight.with_tight_clusters`.
     """
 
     assigned: NDArray[np.int64]
@@ -71,6 +72,7 @@ class Topics:
     cosines: NDArray[np.float32]
     stability: Stability
     tried: Sequence[Stability]
+    tight: int = 0
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -114,10 +116,14 @@ def find_topics(
     centres = _centres(vectors, best.number, seed)
     nearest, cosines, margins = _nearest_centres(vectors, centres)
     belongs = margins >= _least_margin(halves, centres, margins)
-    sizes = np.bincount(nearest[belongs], minlength=len(centres))
+    return Topics(*by_size(np.where(belongs, nearest, NONE), centres), cosines, best, tried)
+
+
+def by_size(assigned: NDArray[np.int64], centres: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return topics, the largest first, and the centres of those that have documents."""
+    sizes = np.bincount(assigned[assigned >= 0], minlength=len(centres))
     order = np.argsort(-sizes, kind="stable")
-    assigned = np.where(belongs, np.argsort(order)[nearest], NONE)
-    return Topics(assigned, centres[order[: np.count_nonzero(sizes)]], cosines, best, tried)
+    return np.where(assigned >= 0, np.argsort(order)[assigned], NONE), centres[order[: np.count_nonzero(sizes)]]
 
 
 def _count_different(vectors: NDArray[np.float32]) -> int:
