@@ -12,6 +12,7 @@ import torch
 from support import make_document
 
 from benchmarks import languages, languages_page, languages_words
+from benchmarks.bank import outcomes
 from benchmarks.bank.outcomes import FEW, FULL
 from benchmarks.languages_page import (
     ADAPTED,
@@ -55,6 +56,7 @@ def test_all_rows_of_a_toy_and_what_is_finished_is_not_made_again(
         return train_for_real(documents, output, batch_size=16, **settings)
 
     monkeypatch.setattr(languages, "train", train)
+    monkeypatch.setattr(outcomes, "DRAWS", 1)
     monkeypatch.setattr(languages, "load_language", toy_documents)
     monkeypatch.setattr(languages, "PACKAGED_BASE", str(encoder_path))
     monkeypatch.setattr(torch, "set_num_threads", lambda number: None)

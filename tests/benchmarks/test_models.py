@@ -12,6 +12,7 @@ from sentence_transformers import SentenceTransformer
 from toy_sets_support import PAPERS, write_set, write_toy_sets
 
 from benchmarks import models, models_cards, models_page
+from benchmarks.bank import outcomes as bank_outcomes
 from benchmarks.bank.outcomes import FEW, FULL, HALVES, INVERSE_L2, outcomes, shares_right
 from benchmarks.bank.sets import BankSet, load_set
 from benchmarks.builder.account import LIMITS_TITLE, RESULTS_TITLE
@@ -60,6 +61,7 @@ def command(shared: Path, encoder_path: Path, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(shipped, "FOLDER", tmp_path / "nothing")
     monkeypatch.setattr(models, "PACKAGED_BASE", str(encoder_path))
     monkeypatch.setattr(models, "TOKENS", 128)
+    monkeypatch.setattr(bank_outcomes, "DRAWS", 1)
     monkeypatch.setattr(torch, "set_num_threads", lambda number: None)
     (tmp_path / "out").mkdir()
     return [
