@@ -136,8 +136,9 @@ def _is_utf8(data: bytes, whole: bool = True) -> bool:
     return True
 
 
-def _wrong(error: UnicodeDecodeError) -> str:
-    return f"not valid {error.encoding} at byte {error.start:,} (0x{error.object[error.start]:02x})"
+def _wrong(error: UnicodeDecodeError, encoding: str | None = None) -> str:
+    # Python calls all encodings with a table of 256 letters "charmap".
+    return f"not valid {encoding or error.encoding} at byte {error.start:,} (0x{error.object[error.start]:02x})"
 
 
 def _ascii_compatible(encoding: str) -> bool:
@@ -157,7 +158,7 @@ def decode_text(data: bytes, encoding: str) -> str:
     try:
         text = data.decode(marked or encoding)
     except UnicodeDecodeError as error:
-        problem = _wrong(error)
+        problem = _wrong(error, marked or encoding)
     plain = data if narrow or problem else text.encode("utf-8")
     share = (len(plain) - len(plain.translate(None, _CONTROLS))) / max(len(plain), 1)
     if share > _CONTROL_SHARE:
@@ -184,7 +185,7 @@ def _lines(stream: BinaryIO | io.TextIOWrapper, encoding: str, bound: int) -> It
             try:
                 yield Line(number, data.decode(encoding))
             except UnicodeDecodeError as error:
-                yield Line(number, data.decode(encoding, "replace"), WRONG_ENCODING, _wrong(error))
+                yield Line(number, data.decode(encoding, "replace"), WRONG_ENCODING, _wrong(error, encoding))
 
 
 def read_whole(path: Path, encoding: str, max_characters: int) -> str:

@@ -110,7 +110,10 @@
         for (const point of drawn) if (covers(point, half, 10)) cost += 1 / counts.get(point.topic);
         if (!best || cost < best.cost) best = { ...name, cost };
       }
-      best ??= { half, across, down };
+      if (!best) { // of many topics: the list beside the map names the small ones
+        text[topic] = "";
+        return [0, 0];
+      }
       placed.push(best);
       return [best.across - across, best.down - down];
     });

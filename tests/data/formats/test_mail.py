@@ -98,9 +98,14 @@ def test_an_encoding_that_is_named_is_for_mails_that_declare_none(tmp_path: Path
     data = mail("дом".encode("koi8-r"), kind="text/plain")
     assert read_one(tmp_path, data, encoding="koi8-r")[0] == "Rain\n\nдом"
     (tmp_path / "wrong.eml").write_bytes(mail(b"\x81\xff", kind="text/plain; charset=gb2312"))
+    (tmp_path / "western.eml").write_bytes(mail(b"\x81 rain", kind="text/plain"))
     reader = read_documents(tmp_path)
     assert [document.id for document in reader] == ["one.eml"]
-    assert reader.report.skipped == {"wrong encoding": 1}
+    assert reader.report.skipped == {"wrong encoding": 2}
+    assert [case[:32] for case in reader.report.examples["wrong encoding"]] == [
+        "western.eml: not valid cp1252 at",
+        "wrong.eml: not valid gb18030 at ",
+    ]
 
 
 def test_parts_of_a_mail(tmp_path: Path) -> None:
