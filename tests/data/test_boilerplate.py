@@ -38,7 +38,8 @@ def test_lines_in_more_than_a_tenth_of_the_documents_are_left_out(number: int, s
         assert texts == (plain if found else pages(number, shared))
         assert reader.report.left_out == ({"boilerplate": found} if found else {})
     if found:
-        assert f"{found} with boilerplate (first: text 1: {FOOTER + '7'!r})" in reader.report.summary()
+        assert f"{found} with boilerplate (first: " in reader.report.summary()
+        assert f": {FOOTER + '7'!r})" in reader.report.summary()
 
 
 def test_copies_of_a_document_are_no_boilerplate() -> None:
@@ -163,4 +164,4 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "--drop-boilerplate leaves them out" in " ".join(capsys.readouterr().err.split())
     assert main(["dedupe", str(source), "--output", str(output), "--exact", "--overwrite", "--drop-boilerplate"]) == 0
     assert [json.loads(line)["text"] for line in output.read_text().splitlines()] == pages(40, 0)
-    assert "40 boilerplate" in capsys.readouterr().err
+    assert "40 with boilerplate" in capsys.readouterr().err

@@ -190,7 +190,7 @@ def test_notes_are_read_and_headers_are_counted(tmp_path: Path) -> None:
     reader = read_documents(path)
     assert [document.text for document in reader] == ["See.\n\nThree\n\nTwo"]
     assert reader.report.left_out == {"headers and footers": 1}
-    assert re.search(r"1 headers and footers .*a\.docm", reader.report.summary())
+    assert re.search(r"1 with headers and footers .*a\.docm", reader.report.summary())
 
 
 def test_what_is_no_word_file_is_named(tmp_path: Path) -> None:
