@@ -41,6 +41,7 @@ _PART = regex.compile(  # a zero-width non-joiner stands between the parts of Pe
 _UNIT = regex.compile(rf"[{UNSPACED}]\p{{M}}*")
 _ENDINGS = frozenset(("d", "ll", "m", "re", "s", "t", "ve"))  # after an apostrophe: no words
 
+_BEFORE, _BEHIND = "([{\"'\u201c\u2018", ".,;:!?)]}\"'\u201d\u2019"  # signs around a word that make no other word of it
 _REMEMBERED = 64  # characters of words whose terms are kept in memory
 _LONGEST_RUN = 12  # characters of a script without spaces: longer runs are sentences, and no terms
 
@@ -99,7 +100,7 @@ def features_of(text: str, languages: Iterable[str] = ()) -> list[str]:
     of neighbouring characters is a word, too.
     """
     stops = frozenset[str]().union(*map(stop_words, languages))
-    return [word for chunk in text.split() for word in _once(_features_of_chunk, chunk) if word not in stops]
+    return [word for word in _each(_features_of_chunk, text) if word not in stops]
 
 
 def terms_of(text: str, language: str) -> Iterator[Term]:
@@ -109,8 +110,7 @@ def terms_of(text: str, language: str) -> Iterator[Term]:
     scripts without spaces each character is a term and so is each pair of neighbours; of Korean words, which take their
     particles with them, each pair of syllables is.
     """
-    for chunk in text.split():
-        yield from _once(_terms_of_chunk, chunk, language)
+    return _each(_terms_of_chunk, text, language)
 
 
 def plain_words(text: str) -> list[str]:
@@ -119,7 +119,13 @@ def plain_words(text: str) -> list[str]:
     They begin with a letter, and are no remains of numbers or of English contractions. In scripts without spaces each
     character with its marks is one.
     """
-    return [word for chunk in text.split() for word in _once(_plain_words_of_chunk, chunk)]
+    return [*_each(_plain_words_of_chunk, text)]
+
+
+def _each(cut: Any, text: str, *language: str) -> Iterator[Any]:
+    """Yield what is cut of each chunk between two spaces."""
+    for chunk in text.split():
+        yield from (cut if len(chunk) <= _REMEMBERED else cut.__wrapped__)(chunk, *language)
 
 
 def _once(cut: Any, chunk: str, *language: str) -> Any:
@@ -145,6 +151,8 @@ def _terms_of_chunk(chunk: str, language: str) -> tuple[Term, ...]:
 
 @functools.lru_cache(1 << 16)
 def _words_of_chunk(chunk: str) -> tuple[str, ...]:
+    if plain := _plain_word(chunk):
+        return (plain.lower(),)
     return tuple(
         plain
         for word in WORD.findall(_composed(chunk))
@@ -159,7 +167,7 @@ def _features_of_chunk(chunk: str) -> tuple[str, ...]:
     found: list[str] = []
     before = ""
     for word in _once(_words_of_chunk, chunk):
-        unspaced = _UNIT.fullmatch(word) is not None
+        unspaced = not word.isascii() and _UNIT.fullmatch(word) is not None
         if unspaced or len(word) > 1 or not word.isalnum():
             found += [word, before + word] if unspaced and before else [word]
         before = word if unspaced else ""
@@ -188,17 +196,33 @@ def _composed(chunk: str) -> str:
 
 def _parts(word: str) -> list[tuple[str | None, str]]:
     """Return the parts of a word, each with its kind; a word with signs, or an emoji, is one."""
+    if word.isascii() and word.isalnum():
+        return [(None, word)]
     parts = [(match.lastgroup, match[0]) for match in _PART.finditer(word)]
     return [(None, word)] if not parts or word[0] == "." or word[-1] in "+#" else parts
 
 
 @functools.lru_cache(1 << 16)
 def _pieces_of_chunk(chunk: str) -> tuple[str, ...]:
+    if plain := _plain_word(chunk):
+        return (plain,)
     return tuple(piece for word in WORD.findall(_composed(chunk)) for piece in _pieces(word))
+
+
+def _plain_word(chunk: str) -> str:
+    """Return the word of ASCII letters and digits that a chunk is but for signs around it; empty if it is more.
+
+    Most chunks are such a word, which this finds in a tenth of the time of the patterns.
+    """
+    word = chunk.rstrip(_BEHIND).lstrip(_BEFORE)
+    return word if word.isascii() and word.isalnum() else ""
 
 
 def _pieces(word: str) -> Iterator[str]:
     """Return what a word is found by: itself, its parts, and the characters and pairs of scripts without spaces."""
+    if word.isascii() and word.isalnum():
+        yield word
+        return
     parts = list(_PART.finditer(word))
     if all(part.lastgroup != "unspaced" or len(part[0]) <= _LONGEST_RUN for part in parts):
         yield word

@@ -22,7 +22,7 @@ from simlte_st.evaluation.config import CompareConfig
 from simlte_st.evaluation.evaluator import encode_texts, reading_at_most
 from simlte_st.evaluation.few_shot import FewShotResult, few_shot_probe
 from simlte_st.evaluation.probe import ProbeResult, Rows, fit_probe
-from simlte_st.evaluation.scores import fit_tfidf
+from simlte_st.evaluation.scores import tfidf_rows
 from simlte_st.evaluation.splits import PROBE_LEAST, divide_rows, probe_rows, warned_once
 from simlte_st.evaluation.verdict import FEWEST, Verdict, give_verdict
 from simlte_st.models.base import load_model
@@ -143,7 +143,7 @@ class Bench:
             _, latent, seconds = self._analysis(longest.name)
             self._add(Candidate("LSA by itself", longest.reads, longest.share), unit_rows(latent), seconds)
         began = time.perf_counter()
-        words = fit_tfidf(self.texts).transform(self.texts)
+        words = tfidf_rows(self.texts)
         self._add(Candidate(TFIDF, None, 1.0), words, time.perf_counter() - began)
 
     def _encoding(self, name: str) -> str:

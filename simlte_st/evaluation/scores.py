@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -88,10 +88,18 @@ def fit_tfidf(texts: Sequence[str], *, stop_words: Sequence[str] = (), **setting
         stop_words: ISO 639-1 codes of the languages whose stop words are left out.
         **settings: Further settings of the vectorizer.
     """
+    return _fit(TfidfVectorizer.fit, texts, stop_words, settings)
+
+
+def tfidf_rows(texts: Sequence[str], *, stop_words: Sequence[str] = (), **settings: Any) -> Any:
+    """Return the rows of texts by TF-IDF that is fitted on them; the texts are cut into words once."""
+    return _fit(TfidfVectorizer.fit_transform, texts, stop_words, settings)
+
+
+def _fit(method: Callable[..., Any], texts: Sequence[str], stop_words: Sequence[str], settings: dict[str, Any]) -> Any:
     words = functools.partial(features_of, languages=tuple(map(check_language, stop_words)))
-    vectorizer = TfidfVectorizer(sublinear_tf=True, analyzer=words, **settings)
     try:
-        return vectorizer.fit(texts)
+        return method(TfidfVectorizer(sublinear_tf=True, analyzer=words, **settings), texts)
     except ValueError as error:  # scikit-learn's "empty vocabulary"
         raise DataError(f"TF-IDF cannot be fitted on these {len(texts)} texts: {error}") from error
 
@@ -121,7 +129,7 @@ class TfidfScores(CosineScores):
     unrelated = 0.0
 
     def __init__(self, texts: Sequence[str], **settings: Any) -> None:
-        self._set_rows(fit_tfidf(texts, **settings).transform(texts))
+        self._set_rows(tfidf_rows(texts, **settings))
         warn_of_wordless(self._rows)
 
 

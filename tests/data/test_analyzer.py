@@ -126,6 +126,22 @@ def test_terms_of_joined_words_signs_and_scripts() -> None:
     assert term_of("کتاب", "fa") in terms("کتاب‌ها", "fa")
 
 
+def test_signs_around_a_word_are_no_part_of_it() -> None:
+    assert [words_of(f"{sign}Snow,") for sign in "([{\"'\u201c\u2018"] == [["snow"]] * 7
+    assert [terms(f"(Snow{sign}") for sign in ".,;:!?)]}\"'\u201d\u2019"] == [["snow"]] * 13
+    assert terms("(C++) .NET, 3.5% \u201cnode.js\u201d") == [
+        "c++",
+        ".net",
+        "net",
+        "3.5",
+        "3",
+        "5",
+        "node.js",
+        "node",
+        "js",
+    ]
+
+
 def test_words_are_in_their_normal_form() -> None:
     assert words_of("Don't stop: node.js, C++ & ÉTÉ!") == ["don", "t", "stop", "node", "js", "c++", "été"]
     assert words_of("天气 ข่าว") == ["天", "气", "ข่", "า", "ว"]
