@@ -26,6 +26,9 @@ from simlte_st.prompts import query_prompt
 
 Model = str | os.PathLike[str] | SentenceTransformer
 
+STATIC_PASSAGE = 256
+"""Tokens of a passage where the model reads any number of them."""
+
 
 class Encoder:
     """A model that encodes documents and queries, with its prompts for each where it has some.
@@ -82,13 +85,15 @@ class Encoder:
         return digest_of([own.encode(), weights_digest(self._queries).encode()])
 
     def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
-        """Return runs of whole sentences, as many as the model reads at once; none where it reads the whole document.
+        """Return runs of whole sentences, as many as the model reads at once; none where that is the whole document.
 
-        An index without passages has no segmenter, and gets none.
+        Of a model without a bound they have :data:`STATIC_PASSAGE` tokens: the vector of a long document says little of
+        each of its pages. An index without passages has no segmenter, and gets none.
         """
-        if segmenter is None or self.budget is None or self.count([document.text])[0] <= self.budget:
+        budget = STATIC_PASSAGE if self.budget is None else self.budget
+        if segmenter is None or self.count([document.text])[0] <= budget:
             return []
-        return list(sentence_runs(segment_document(document, segmenter, self.count), self.budget))
+        return list(sentence_runs(segment_document(document, segmenter, self.count), budget))
 
     def documents(self, texts: Sequence[str], batch_size: int = 32) -> NDArray[np.float32]:
         """Return the vectors of documents, passages or sentences: shape ``[len(texts), dimension]``."""

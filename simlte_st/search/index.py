@@ -113,8 +113,8 @@ class Index:
             path: Its folder, which is created.
             model: The model, or its name or folder, by which it is found again when the index is opened.
             parts: Also find documents that are longer than the model reads by passages: runs of whole sentences, as
-                many as the model reads at once, with a vector each. None keeps the choice of an index that exists;
-                otherwise it means no.
+                many as the model reads at once (256 tokens of a static model, which reads any number), with a vector
+                each. None keeps the choice of an index that exists; otherwise it means no.
             exist_ok: Open the index if it exists and was made with the same model and ``parts``.
             device: Where a model that is named computes, such as ``"cpu"`` or ``"cuda:1"``; None for a GPU, if there is
                 one.

@@ -168,6 +168,7 @@ ALLOWED = {
     "data/sources.py": "suffixes of files",
     "models/names.py": "names on the Hub",
     "models/cards.py": "names on the Hub and keys of YAML",
+    "models/token_vectors.py": "names of classes",
     "search/damage.py": "LanceDB's messages",
 }
 """Files with patterns of ``\\w`` for names that are no text of users."""

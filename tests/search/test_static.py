@@ -1,4 +1,4 @@
-"""An index of a static embedding, which reads documents to their end."""
+"""An index of a static embedding, which reads documents to their end and finds long ones by passages, too."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from simlte_st.data import Document
 from simlte_st.models import encode
 from simlte_st.models.truncation import text_lengths
 from simlte_st.search import Index, add
+from simlte_st.search.encoder import STATIC_PASSAGE
 
 UNKNOWN = "\u16a0\u16a1 \u16a2"
 CORPUS = [
@@ -28,7 +29,10 @@ def static_index(static_model: SentenceTransformer, tmp_path: Path) -> Index:
     return Index.create(tmp_path / "index", static_model, parts=True)
 
 
-def test_documents_are_indexed_whole_and_what_has_no_vector_is_told(static_index: Index) -> None:
+def test_documents_are_indexed_whole_and_what_has_no_vector_is_told(
+    static_model: SentenceTransformer, tmp_path: Path
+) -> None:
+    static_index = Index.create(tmp_path / "whole", static_model)
     report = static_index.add(CORPUS)
     assert (report.documents, report.vectors, report.encoded) == (10, 10, 10), "no passages"
     found = report.truncation
@@ -40,6 +44,21 @@ def test_documents_are_indexed_whole_and_what_has_no_vector_is_told(static_index
     assert rows["tokens"].to_pylist() == text_lengths(make_static_model(), texts)
     again = static_index.add(CORPUS)
     assert (again.unchanged, again.encoded, again.truncation.empty_texts) == (10, 0, 1)
+
+
+def test_long_documents_have_passages_where_they_are_wanted(static_index: Index) -> None:
+    report = static_index.add(CORPUS)
+    assert (report.documents, report.vectors, report.encoded) == (10, 18, 26)
+    text = CORPUS[3].text
+    lengths = text_lengths(make_static_model(), [text])
+    assert STATIC_PASSAGE < lengths[0] <= 2 * STATIC_PASSAGE
+    words = text.split()
+    for place, half in enumerate((words[: len(words) // 2], words[len(words) // 2 :])):
+        query = " ".join(half)
+        hit = static_index.search(query, top_k=1, mode="dense")[0]
+        own = static_index.passages(["d3"])["d3"] @ static_index.encoder.query(query)
+        assert (hit.id, own.argmax()) == ("d3", place)
+        assert hit.cosine == pytest.approx(own.max(), abs=1e-5)
 
 
 def test_a_zero_vector_is_no_hit(static_index: Index) -> None:
