@@ -28,6 +28,7 @@ PAGES = {
     "first_hour": "benchmarks.first_hour",
     "first_seconds": "benchmarks.first_seconds",
     "index_links": "benchmarks.index_links",
+    "index_parts": "benchmarks.index_parts",
     "index_rerank": "benchmarks.index_rerank",
     "index_scale": "benchmarks.index_scale",
     "languages": "benchmarks.languages_page",
