@@ -33,6 +33,7 @@ from benchmarks.index_links import papers, tweets
 from benchmarks.pages import document, explanation, write_results
 from benchmarks.records import difference, dtype_of, environment, make_parser
 from simlte_st.data import Document, read_documents
+from simlte_st.errors import DataError
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.base import load_model
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE
@@ -118,13 +119,17 @@ def passages_of(documents: Sequence[Document], number: int) -> Queries:
     rng, queries = random.Random(1), Queries()
     for quarter in range(4):
         asked = queries.setdefault(f"quarter {quarter + 1}", [])
-        while len(asked) < number // 4:
+        for _ in range(100 * number):
+            if len(asked) == number // 4:
+                break
             name = rng.choice([*plain])
             words = plain[name].split()
             start = int((quarter + rng.random()) / 4 * (len(words) - WORDS))
             query = " ".join(words[start : start + WORDS])
             if sum(query in text for text in plain.values()) == 1:
                 asked.append((_searched(query), {name}))
+        else:
+            raise DataError(f"Too few of {len(plain)} documents have {WORDS} words in a row that no other one has.")
     return queries
 
 
