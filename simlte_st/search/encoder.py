@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.data.document import Document, SegmentedDocument
+from simlte_st.data.document import Document
+from simlte_st.data.passages import passages_of
 from simlte_st.data.segmenters import Segmenter
-from simlte_st.data.sentences import TokenCounter, segment_document
+from simlte_st.data.sentences import TokenCounter
 from simlte_st.errors import ModelError
 from simlte_st.files import digest_of
 from simlte_st.models.base import load_model
@@ -25,9 +26,6 @@ from simlte_st.models.vectors import unit_rows
 from simlte_st.prompts import query_prompt
 
 Model = str | os.PathLike[str] | SentenceTransformer
-
-STATIC_PASSAGE = 256
-"""Tokens of a passage where the model reads any number of them."""
 
 
 class Encoder:
@@ -85,15 +83,8 @@ class Encoder:
         return digest_of([own.encode(), weights_digest(self._queries).encode()])
 
     def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
-        """Return runs of whole sentences, as many as the model reads at once; none where that is the whole document.
-
-        Of a model without a bound they have :data:`STATIC_PASSAGE` tokens: the vector of a long document says little of
-        each of its pages. An index without passages has no segmenter, and gets none.
-        """
-        budget = STATIC_PASSAGE if self.budget is None else self.budget
-        if segmenter is None or self.count([document.text])[0] <= budget:
-            return []
-        return list(sentence_runs(segment_document(document, segmenter, self.count), budget))
+        """Return the passages of a document; see :func:`~simlte_st.data.passages.passages_of`."""
+        return passages_of(document, segmenter, self.count, self.budget)
 
     def documents(self, texts: Sequence[str], batch_size: int = 32) -> NDArray[np.float32]:
         """Return the vectors of documents, passages or sentences: shape ``[len(texts), dimension]``."""
@@ -112,17 +103,3 @@ class Encoder:
         vectors = unit_rows(rows).astype(np.float32)
         vector: NDArray[np.float32] = vectors[0]
         return vector
-
-
-def sentence_runs(document: SegmentedDocument, budget: int) -> Iterator[str]:
-    """Return runs of whole sentences of up to so many tokens; a longer sentence is a run of its own."""
-    beginnings = set(document.paragraphs)
-    text, taken = "", 0
-    for number, (sentence, tokens) in enumerate(zip(document.sentences, document.tokens, strict=True)):
-        if text and taken + tokens > budget:
-            yield text
-            text, taken = "", 0
-        separator = "\n\n" if number in beginnings else " "
-        text, taken = f"{text}{separator}{sentence}" if text else sentence, taken + tokens
-    if text:
-        yield text

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simlte_st.data.document import Document
+from simlte_st.data.passages import sentence_runs
 from simlte_st.data.sentences import segment_document
 from simlte_st.errors import ModelError
 from simlte_st.models.vectors import unit_rows
 from simlte_st.search.config import READ_HITS
-from simlte_st.search.encoder import Encoder, Model, sentence_runs
+from simlte_st.search.encoder import Encoder, Model
 from simlte_st.search.kept import KeptVectors
 from simlte_st.search.query import Match, Query, hybrid_scores
 from simlte_st.search.store import text_hash

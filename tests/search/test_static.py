@@ -11,10 +11,10 @@ from sentence_transformers import SentenceTransformer
 from support import make_document, make_static_model
 
 from simlte_st.data import Document
+from simlte_st.data.passages import STATIC_PASSAGE
 from simlte_st.models import encode
 from simlte_st.models.truncation import text_lengths
 from simlte_st.search import Index, add
-from simlte_st.search.encoder import STATIC_PASSAGE
 
 UNKNOWN = "\u16a0\u16a1 \u16a2"
 CORPUS = [
@@ -96,3 +96,14 @@ def test_several_devices_index_the_same(
     tables = one.table(), two.table()
     vectors = [np.stack(table["vector"].to_pylist()) for table in tables]
     np.testing.assert_allclose(*vectors, atol=1e-6)
+
+
+def test_long_documents_are_linked_alike_by_numpy_and_by_the_modules(static_path: Path, tmp_path: Path) -> None:
+    long = [Document(f"d{number}", make_document(number, sentences=60)) for number in range(4)]
+    Index.create(tmp_path / "index", static_path, parts=True).add(long)
+    text = make_document(9, sentences=30) + " " + long[2].text
+    quick, loaded = (
+        index.link(text, top_k=4) for index in (Index.open(tmp_path / "index"), Index.open(tmp_path / "index").load())
+    )
+    assert [hit.id for hit in quick] == [hit.id for hit in loaded]
+    assert [hit.cosine for hit in quick] == pytest.approx([hit.cosine for hit in loaded], abs=1e-6)
