@@ -279,6 +279,9 @@
     leave();
   });
   placeNames();
+  for (const side of ["inner_width", "inner_height"]) { // as when a scroll bar appears, or a phone is turned
+    figure.properties[side].change.connect(() => requestAnimationFrame(placeNames));
+  }
   theme();
   show();
   renderer("points").glyph.setv({ size: size > 5000 ? 4 : size > 300 ? 6 : 9, fill_color: { field: "fill" }, fill_alpha: { field: "alpha" } });

@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -202,13 +203,17 @@ def test_nothing_covers_anything_or_sticks_out(page: Page, explored: ExploreRepo
     odd.write_text(f'{before}<script id="data" type="application/octet-stream">{packed}<{after}', encoding="utf-8")
     page.url = odd.as_uri()
     page.show(390, 800, address="#document=3")
-    boxes, (left, right, top, bottom) = page.names(), page.frame()
-    assert len(boxes) == 3
-    for place, (across, down, half) in enumerate(boxes):
-        assert left <= across - half
-        assert across + half <= right
-        assert top <= down <= bottom
-        assert all(abs(across - x) >= half + other or abs(down - y) >= 19 for x, y, other in boxes[:place])
+    for width in (390, 300, 480):
+        page.look(width, 800, "light")
+        page.wait(f"Math.abs({width} - Object.values(Bokeh.index)[0].frame.bbox.width) < 60")
+        time.sleep(0.3)  # an animation frame
+        boxes, (left, right, top, bottom) = page.names(), page.frame()
+        assert len(boxes) == 3
+        for place, (across, down, half) in enumerate(boxes):
+            assert left <= across - half
+            assert across + half <= right
+            assert top <= down <= bottom
+            assert all(abs(across - x) >= half + other or abs(down - y) >= 19 for x, y, other in boxes[:place])
     assert page.run("panel.scrollWidth <= panel.clientWidth")
 
 
