@@ -32,6 +32,7 @@ class ReadOverrides(TypedDict, total=False):
     limit: int | None
     mails: bool
     drop_quotes: bool
+    html: bool
     drop_boilerplate: bool
 
 class ProgressOverrides(TypedDict, total=False):

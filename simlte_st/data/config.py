@@ -29,6 +29,7 @@ class ReadConfig(Config):
         False, "read what begins with the headers of an e-mail as one: text files, files without a known suffix, texts"
     )
     drop_quotes: bool = setting(False, "leave quoted mails and signatures out of e-mails")
+    html: bool = setting(False, "read texts that have HTML tags, as of tickets in a table, as a browser shows them")
     drop_boilerplate: bool = setting(False, "leave out lines that stand in more than a tenth of the documents")
 
 

@@ -17,6 +17,7 @@ from simlte_st.config import configured
 from simlte_st.data.boilerplate import BoilerplateSample
 from simlte_st.data.config import ReadConfig, SourceConfig
 from simlte_st.data.document import Document, content_id
+from simlte_st.data.formats.html import has_tags
 from simlte_st.data.formats.mail import looks_like_mail
 from simlte_st.data.names import composed, name_of
 from simlte_st.data.report import LOOKED_AT, ReadReport
@@ -194,7 +195,9 @@ class DocumentReader:
                 else:
                     report.documents += 1
                     report.characters += len(document.text)
-                    report.mails += report.documents <= LOOKED_AT and looks_like_mail(document.text)
+                    if report.documents <= LOOKED_AT:
+                        report.mails += looks_like_mail(document.text)
+                        report.tagged += has_tags(document.text)
                     if self._remembers:
                         texts.append(int(content_id(document.text), 16))
                         sample.add(document.text)

@@ -40,6 +40,7 @@ class ReadReport:
     repaired: dict[str, int] = field(default_factory=dict)  # documents, by what was repaired
     left_out: dict[str, int] = field(default_factory=dict)  # documents read in part, by what was not read
     mails: int = 0  # of the first documents, those that look like raw e-mails
+    tagged: int = 0  # of the first documents, those that have HTML tags
     boilerplate: str = ""  # how much of the first documents it is, in a sentence
     copies: int = 0  # documents with exactly the text of an earlier one, which are kept; known at the end
     ignored: dict[str, int] = field(default_factory=dict)  # files of other kinds, by suffix, and blank lines
@@ -98,6 +99,8 @@ class ReadReport:
             lines.append("if the files are in another encoding, name it with encoding=")
         if RAW_MAIL in self.ignored or 2 * self.mails > min(self.documents, LOOKED_AT):
             lines.append("texts that look like raw e-mails, with their headers, are read as such with mails=True")
+        if 10 * self.tagged > min(self.documents, LOOKED_AT):
+            lines.append("texts that have HTML tags are read without them with html=True")
         return lines
 
     def _tally(self, verb: str, counts: dict[str, int]) -> str:

@@ -23,7 +23,8 @@ from simlte_st.data.arrow import frame_table, is_frame, is_instance
 from simlte_st.data.boilerplate import Boilerplate
 from simlte_st.data.config import SourceConfig
 from simlte_st.data.formats import DESCRIPTION, MAIL, PLAIN_TEXT, format_of
-from simlte_st.data.formats.base import TextFormat, skip_of
+from simlte_st.data.formats.base import EXTRA, TextFormat, skip_of
+from simlte_st.data.formats.html import has_tags, html_text
 from simlte_st.data.formats.mail import RAW_MAIL, is_mail, is_mailbox, looks_like_mail, read_mail
 from simlte_st.data.tables import (
     LOOK_AHEAD_ROWS,
@@ -40,6 +41,7 @@ from simlte_st.data.tables import (
 )
 from simlte_st.data.text_files import BrokenSourceError
 from simlte_st.errors import DataError
+from simlte_st.extras import check_installed
 from simlte_st.files import is_model, nearest_place
 
 PLACES = f"{DESCRIPTION}; or {hub.FORM}"
@@ -70,6 +72,10 @@ def open_source(source: Any, config: SourceConfig) -> Source:
     if config.mails:
         events = opened.events
         opened = replace(opened, events=lambda: _with_mails(events(), config))
+    if config.html:
+        check_installed("selectolax", EXTRA, "reading HTML")
+        tagged = opened.events
+        opened = replace(opened, events=lambda: _without_tags(tagged()))
     return _without_boilerplate(opened, config) if config.drop_boilerplate else opened
 
 
@@ -103,6 +109,16 @@ def _with_mails(events: Iterator[Event], config: SourceConfig) -> Iterator[Event
                 mail = read_mail(event.text.encode("utf-8", "surrogatepass"), config)
                 metadata = {**mail.columns, **(event.metadata or {})} if config.metadata else None
                 event = replace(event, text=mail.text, metadata=metadata, left_out=(*event.left_out, *mail.left_out))
+            except Exception as error:
+                event = skip_of(error, event.where, event.made_id)
+        yield event
+
+
+def _without_tags(events: Iterator[Event]) -> Iterator[Event]:
+    for event in events:
+        if isinstance(event, Row) and isinstance(event.text, str) and has_tags(event.text):
+            try:
+                event = replace(event, text=html_text(event.text))
             except Exception as error:
                 event = skip_of(error, event.where, event.made_id)
         yield event

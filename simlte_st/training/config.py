@@ -310,7 +310,8 @@ class TrainConfig(RunningConfig, ReadConfig, TrainingConfig):
             )
         if self.stream and self.limit is not None:
             raise ConfigurationError("limit= does not apply to stream=: max_steps= decides how much is read.")
-        if self.stream and (named := next((name for name in ("mails", "drop_quotes") if getattr(self, name)), None)):
+        parsed = (name for name in ("mails", "drop_quotes", "html") if getattr(self, name))
+        if self.stream and (named := next(parsed, None)):
             raise ConfigurationError(f"{named}= does not apply to stream=, which reads the texts as they are.")
 
     @classmethod

@@ -19,6 +19,10 @@ _LABEL_BYTES = 1024  # the standard has it among the first of them
 _PYTHON_NAMES = {"gbk": "gb18030", "utf-16le": "utf-8", "utf-16be": "utf-8"}  # as the standard has them
 _SELF_CLOSED = re.compile(r"<(?!(?:br|hr|img|input|meta|link|col|area|base|wbr)\b)([a-zA-Z][\w:-]*)((?:\s[^<>]*)?)/>")
 
+_TAG = re.compile(
+    r"</?(?:html|head|body|p|br|div|span|b|i|a|ul|ol|li|table|tr|td|h[1-6]|strong|em|font|img)\b[^<>]*>", re.IGNORECASE
+)
+_TAGGED = 8_192  # characters
 _NAVIGATION = ("nav", "menu", "footer")
 _UNSEEN = frozenset((
     "head", "title", "script", "style", "template", "noscript", "iframe", "noembed", "noframes", "datalist", "rp",
@@ -38,6 +42,11 @@ _BREAKS = {**dict.fromkeys(_BLOCKS, "\n\n"), **dict.fromkeys(("td", "th", "butto
 """What is put before and after the text of a tag."""
 _HIDING_WORDS = ("hidden", "display", "visibility", "popover", "<dialog")
 _HIDING_STYLE = re.compile(r"(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\b", re.IGNORECASE)
+
+
+def has_tags(text: str) -> bool:
+    """Return whether a text has HTML tags near its beginning, more than one."""
+    return len(_TAG.findall(text, 0, _TAGGED)) > 1
 
 
 def read(path: Path, config: SourceConfig) -> FileText:

@@ -36,6 +36,7 @@ COLUMNS = ("id", "text", "subject", "sender", "recipients", "date", "attachments
 
 _BEGINNING = 8_192  # bytes that show whether a file is a mail
 _LONGEST_HEADER = 20_000  # characters; parsing one takes quadratic time
+_PAGE = 15  # characters that a page begins with
 _PIECE = 1 << 16  # bytes of a line that are read at once
 _HEADER = re.compile(r"([A-Za-z][\w-]*):|[ \t]|>?From ")
 _SENT = frozenset(("subject", "date", "message-id", "received", "to", "newsgroups", "return-path"))
@@ -187,8 +188,10 @@ def _text_of(part: Message, config: SourceConfig, attachments: list[str]) -> str
     # As in the encoding standard of browsers, ASCII and Latin-1 stand for the Western one of Windows.
     charset = declared or ("cp1252" if config.encoding == SourceConfig.encoding else config.encoding)
     if kind == "text/plain":
-        return decode_text(data, charset).strip()
-    check_installed("selectolax", EXTRA, "reading HTML in e-mails")
+        text = decode_text(data, charset).strip()
+        if not text[:_PAGE].lower().startswith(("<html", "<!doctype html")):
+            return text
+    check_installed("selectolax", EXTRA, "reading HTML in e-mails")  # a page may be declared as plain text
     return html_text(decode_text(data, charset)) if declared else page_text(data, charset)
 
 

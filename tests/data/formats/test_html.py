@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from odd_texts import texts as odd_texts
 from reading_support import page, skipped, texts
 
+from simlte_st.data import read_documents
 from simlte_st.data.formats.html import html_text
 from simlte_st.data.text_files import BadTextError
 from simlte_st.errors import EmptyCorpusError
@@ -235,3 +236,17 @@ def test_a_tag_of_very_many_attributes() -> None:
     start = time.process_time()
     assert html_text(f"<p {' '.join(f'a{number}' for number in range(200_000))}>text") == "text"
     assert time.process_time() - start < 5
+
+
+def test_texts_with_tags_are_told_and_read_on_request(tmp_path: Path) -> None:
+    written = ["<p>A <b>tick</b>et &amp; more</p><script>x</script><p>Last", "2 < 3 and <T> or a<b>c", "<br>" * 3]
+    rows = [{"id": str(number), "text": text} for number, text in enumerate(written)]
+    reader = read_documents(rows)
+    assert [document.text for document in reader] == written
+    assert "HTML tags are read without them with html=True" in reader.report.summary()
+    reader = read_documents(rows, html=True)
+    assert [document.text for document in reader] == ["A ticket & more\n\nLast", written[1]]
+    assert "html=True" not in reader.report.summary()
+    assert sum(reader.report.skipped.values()) == 1, "nothing is left of the third"
+    (tmp_path / "a.txt").write_text(written[0], encoding="utf-8")
+    assert [document.text for document in read_documents(tmp_path, html=True)] == ["A ticket & more\n\nLast"]

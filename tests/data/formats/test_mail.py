@@ -368,3 +368,9 @@ def test_senders_are_labels(tmp_path: Path) -> None:
         list(read_documents(tmp_path, label_column="topic"))
     with pytest.raises(DataError, match="text_column="):
         read_documents(tmp_path, text_column="subject")
+
+
+def test_a_page_that_is_declared_as_plain_text(tmp_path: Path) -> None:
+    for start in ("<html>", "<!DOCTYPE HTML PUBLIC ''><HTML>"):
+        assert read_one(tmp_path, mail(f"{start}<p>A <i>page</i>.</p>"))[0] == "Rain\n\nA page."
+    assert read_one(tmp_path, mail("<htm> is <b>bold</b>"))[0] == "Rain\n\n<htm> is <b>bold</b>"
