@@ -40,10 +40,14 @@ def with_tight_clusters(
         near: The rows of the nearest documents of each, shape ``[documents, nearest]``.
         cosines: Their cosines, in the same shape.
     """
+    if not len(halves.first):  # of texts that have one sentence each
+        return topics
     labels = _clusters(topics.assigned == NONE, near, cosines >= np.quantile(_cosines(halves), _ALIKE))
     sizes = np.bincount(labels[labels >= 0], minlength=1)
     chosen = np.argsort(-sizes, kind="stable")[: max(0, NUMBERS[-1] - len(topics.centres))]
     chosen = chosen[sizes[chosen] >= SMALLEST]
+    if not len(chosen):
+        return topics
     assigned, centres = topics.assigned.copy(), [topics.centres]
     for number, label in enumerate(chosen, start=len(topics.centres)):
         members = labels == label

@@ -116,7 +116,7 @@ def test_texts_in_structs_are_found_by_their_path_or_named(kind: str, tmp_path: 
         assert re.search(r"by its path: text_column='article\.body'; it also has article\.title\.", str(told.value))
     with pytest.raises(DataError, match=r"no column 'article\.bodi'\. Did you mean 'article\.body'\?"):
         texts(source, text_column="article.bodi")
-    with pytest.raises(DataError, match=r"not text|not a string"):
+    with pytest.raises(DataError, match=r"not text|not strings"):
         texts(source, text_column="article.year")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -66,3 +68,13 @@ def test_few_documents_or_loose_ones_are_none(loose: NDArray[np.float64]) -> Non
     before, topics = found_in(loose)
     assert topics.tight == 0
     assert topics.assigned.tolist() == before.assigned.tolist()
+
+
+def test_without_halves_or_clusters_topics_stay_as_they_are() -> None:
+    topics, _ = found_in()
+    vectors = unit(np.random.default_rng(5).normal(size=(400, 32)))
+    near = nearest_documents(vectors)
+    none = Halves(np.zeros(0, dtype=np.int64), vectors[:0], vectors[:0])
+    nowhere = replace(topics, assigned=np.full(400, NONE), centres=topics.centres[:0])
+    assert with_tight_clusters(topics, vectors, none, *near) is topics
+    assert with_tight_clusters(nowhere, vectors, Halves(np.arange(400), vectors, vectors), *near) is nowhere

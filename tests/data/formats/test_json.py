@@ -120,7 +120,7 @@ def test_a_first_line_that_is_cut_is_counted(tmp_path: Path) -> None:
         (b'["caf\xe9"]', "wrong encoding .*encoding="),
         (b'["\0"]', "binary"),
         ("[]", "no usable document"),
-        ("[[1], [2]]", "no usable document.*\n.*not a string"),
+        ("[[1], [2]]", "no usable document.*\n.*not strings"),
         ('{"a": 1}', r"holds one object \(keys: a\)"),
         ('{"version": "1", "data": [{"title": "T", "paragraphs": []}]}', r"holds one object \(keys: version, data\)"),
         ('{"a": 1}\n{"a": 2}', "Cannot tell which column"),
