@@ -87,8 +87,7 @@ class Config:
         cls.__doc__ = "\n".join([inspect.cleandoc(cls.__doc__ or ""), "", "Attributes:", *lines])
 
     def __post_init__(self) -> None:
-        kind: type = type(self)
-        hints = types_of(kind)
+        hints = types_of(type(self))
         for item in fields(self):
             check_value(item.name, getattr(self, item.name), hints[item.name], setting_of(item))
 
@@ -149,9 +148,13 @@ def default_of(item: Field[Any]) -> Any:
     return item.default if item.default_factory is MISSING else item.default_factory()
 
 
-@functools.cache
 def types_of(kind: type) -> dict[str, tuple[Any, ...]]:
     """Return the types that a value of each field may have, None included, as alternatives."""
+    return _types_of(kind)
+
+
+@functools.cache
+def _types_of(kind: type) -> dict[str, tuple[Any, ...]]:
     hints = get_type_hints(kind)
     return {
         item.name: get_args(hints[item.name])

@@ -24,8 +24,7 @@ def add_options(parser: argparse._ActionsContainer, kind: type[Config], without:
             heading = vars(owners[item.name]).get("heading", "")
             if heading and heading not in groups:
                 groups[heading] = parser.add_argument_group(heading)
-            kinds = types_of(kind)[item.name]  # type: ignore[arg-type]  # mypy takes the hash of instances for the class's
-            _add_option(groups[heading] if heading else parser, item, kinds)
+            _add_option(groups[heading] if heading else parser, item, types_of(kind)[item.name])
 
 
 def config_from(arguments: argparse.Namespace, kind: type[C], **others: Any) -> C:

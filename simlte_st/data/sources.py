@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from simlte_st.data import hub
 from simlte_st.data.arrow import frame_table, is_frame, is_instance
@@ -70,12 +70,10 @@ def open_source(source: Any, config: SourceConfig) -> Source:
     """Open a source by what it is."""
     opened = _opened(source, config)
     if config.mails:
-        events = opened.events
-        opened = replace(opened, events=lambda: _with_mails(events(), config))
+        opened = _parsing(opened, looks_like_mail, functools.partial(_as_mail, config=config))
     if config.html:
         check_installed("selectolax", EXTRA, "reading HTML")
-        tagged = opened.events
-        opened = replace(opened, events=lambda: _without_tags(tagged()))
+        opened = _parsing(opened, has_tags, lambda row: replace(row, text=html_text(cast(str, row.text))))
     return _without_boilerplate(opened, config) if config.drop_boilerplate else opened
 
 
@@ -101,27 +99,26 @@ def _texts(events: Iterator[Event]) -> Iterator[str]:
                 yield event.text
 
 
-def _with_mails(events: Iterator[Event], config: SourceConfig) -> Iterator[Event]:
-    """Parse the texts that are raw mails; their columns do not replace those of the source."""
-    for event in events:
-        if isinstance(event, Row) and isinstance(event.text, str) and looks_like_mail(event.text):
-            try:
-                mail = read_mail(event.text.encode("utf-8", "surrogatepass"), config)
-                metadata = {**mail.columns, **(event.metadata or {})} if config.metadata else None
-                event = replace(event, text=mail.text, metadata=metadata, left_out=(*event.left_out, *mail.left_out))
-            except Exception as error:
-                event = skip_of(error, event.where, event.made_id)
-        yield event
+def _parsing(source: Source, suits: Callable[[str], bool], parse: Callable[[Row], Row]) -> Source:
+    """Parse the texts of a source that suit; one that cannot be parsed is skipped."""
+
+    def events() -> Iterator[Event]:
+        for event in source.events():
+            if isinstance(event, Row) and isinstance(event.text, str) and suits(event.text):
+                try:
+                    event = parse(event)
+                except Exception as error:
+                    event = skip_of(error, event.where, event.made_id)
+            yield event
+
+    return replace(source, events=events)
 
 
-def _without_tags(events: Iterator[Event]) -> Iterator[Event]:
-    for event in events:
-        if isinstance(event, Row) and isinstance(event.text, str) and has_tags(event.text):
-            try:
-                event = replace(event, text=html_text(event.text))
-            except Exception as error:
-                event = skip_of(error, event.where, event.made_id)
-        yield event
+def _as_mail(row: Row, config: SourceConfig) -> Row:
+    """Parse a raw mail; its columns do not replace those of the source."""
+    mail = read_mail(cast(str, row.text).encode("utf-8", "surrogatepass"), config)
+    metadata = {**mail.columns, **(row.metadata or {})} if config.metadata else None
+    return replace(row, text=mail.text, metadata=metadata, left_out=(*row.left_out, *mail.left_out))
 
 
 def _opened(source: Any, config: SourceConfig) -> Source:

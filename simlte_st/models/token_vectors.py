@@ -125,7 +125,7 @@ class TokenVectors:
             return mean
         place = max(name for name in self.weights if name.endswith(".idf")).removesuffix("idf")
         idf, components = self.weights[f"{place}idf"], self.weights[f"{place}components"]
-        known, counts = np.unique(ids[idf[ids] > 0], return_counts=True)
+        known, counts = tokens[idf[tokens] > 0], times[idf[tokens] > 0]
         latent = ((1 + np.log(counts)) * idf[known]).astype(np.float32) @ components[known]
         share = self.analysis["weight"] * min(1.0, counts.sum() / self.analysis["full"])
         own = _unit(mean[: self.analysis["embedding_dimension"]])
