@@ -38,10 +38,12 @@ _PART = regex.compile(  # a zero-width non-joiner stands between the parts of Pe
     rf"(?V1)(?P<unspaced>[{UNSPACED}]+)|(?P<hangul>\p{{Hangul}}+)"
     rf"|(?:[{_CHARACTER}--[\u200c{UNSPACED}\p{{Hangul}}]]|(?<!\p{{Arabic}})\u200c)+"
 )
+_ALONE = regex.compile(rf"[^{UNSPACED}\p{{Hangul}}]")  # of scripts whose words have several letters
 _UNIT = regex.compile(rf"[{UNSPACED}]\p{{M}}*")
 _ENDINGS = frozenset(("d", "ll", "m", "re", "s", "t", "ve"))  # after an apostrophe: no words
 
 _BEFORE, _BEHIND = "([{\"'\u201c\u2018", ".,;:!?)]}\"'\u201d\u2019"  # signs around a word that make no other word of it
+_ADDRESS_WORDS = ("http", "https", "www")
 _REMEMBERED = 64  # characters of words whose terms are kept in memory
 _LONGEST_RUN = 12  # characters of a script without spaces: longer runs are sentences, and no terms
 
@@ -209,6 +211,18 @@ def _pieces_of_chunk(chunk: str) -> tuple[str, ...]:
     return tuple(piece for word in WORD.findall(_composed(chunk)) for piece in _pieces(word))
 
 
+@functools.lru_cache(1 << 16)
+def _query_pieces_of_chunk(chunk: str) -> tuple[str, ...]:
+    if plain := _plain_word(chunk):
+        return (plain,)
+    return tuple(
+        piece
+        for word in WORD.findall(_composed(chunk))
+        for number, piece in enumerate(_pieces(word))
+        if number == 0 or len(piece) > 1 or not _ALONE.match(piece)
+    )
+
+
 def _plain_word(chunk: str) -> str:
     """Return the word of ASCII letters and digits that a chunk is but for signs around it; empty if it is more.
 
@@ -247,9 +261,10 @@ def content_terms(text: str, languages: Sequence[str]) -> list[Term]:
 
     In an index of several languages a word is stemmed in each, but in a query of some length only in those that most
     of its stop words are of. A word in capitals, in a query that is not all in capitals, is not a stop word: US, IT,
-    WHO.
+    WHO. Of a joined word, parts of one letter or digit are left out: BM25 takes the "t" of "https://t.co/UTys" to be
+    rare, and "T-shirts" would be found by it.
     """
-    chunks = (_once(_pieces_of_chunk, chunk) for chunk in text.split())
+    chunks = (_once(_query_pieces_of_chunk, chunk) for chunk in text.split())
     pieces = [piece for own in chunks for piece in own if term_of(piece, languages[0])]
     own = languages if len(languages) == 1 else most_stop_words([normal(piece) for piece in pieces], languages)
     shouted = text.isupper()
@@ -267,9 +282,9 @@ _SHORT = 20  # words of a query that may not tell their language
 
 @functools.lru_cache(1 << 16)
 def is_stop_word(word: str, language: str) -> bool:
-    """Return whether a word is a stop word of a language."""
+    """Return whether a word is a stop word of a language, or what addresses of the web begin with."""
     plain, listed = normal(word), stop_words(language)
-    return plain in listed or (language == "el" and _ACCENTS.sub("", unicodedata.normalize("NFD", plain)) in listed)
+    return plain in listed or plain in _ADDRESS_WORDS or (language == "el" and _ACCENTS.sub("", unicodedata.normalize("NFD", plain)) in listed)
 
 
 @functools.lru_cache(1 << 17)

@@ -52,6 +52,11 @@ def test_stop_words_are_left_out_where_there_are_others() -> None:
     assert words("die Regierung und der Minister", "de") == ["Regierung", "Minister"]
     assert words("что такое река Волга", "ru") == ["река", "Волга"]
     assert words("l'université de la région", "fr") == ["l'université", "université", "région"]
+    assert words("Dems on Medicaid: https://t.co/UTys94") == ["Dems", "Medicaid", "t.co/UTys94", "UTys94"]
+    assert words("www.example.org") == ["www.example.org", "example", "org"]
+    assert words("U.S. trade, 3.5%, D-3") == ["U.S", "trade", "3.5", "D-3"], "a part of one letter is rare, and noise"
+    assert words("京都 3월", "ja") == ["京都", "京", "都", "3월", "월"], "a character is a word there"
+    assert words("А.С. Пушкин", "ru") == ["А.С", "Пушкин"]
     assert words("die Regierung", "en", "de")[0] == "Regierung"
     assert "die" in words("to die for", "en", "de")
     assert is_stop_word("είναι", "el"), "the list has no accents"
