@@ -43,7 +43,7 @@ _UNIT = regex.compile(rf"[{UNSPACED}]\p{{M}}*")
 _ENDINGS = frozenset(("d", "ll", "m", "re", "s", "t", "ve"))  # after an apostrophe: no words
 
 _BEFORE, _BEHIND = "([{\"'\u201c\u2018", ".,;:!?)]}\"'\u201d\u2019"  # signs around a word that make no other word of it
-_ADDRESS_WORDS = ("http", "https", "www")
+_ADDRESS_WORDS = frozenset(("http", "https", "www"))
 _REMEMBERED = 64  # characters of words whose terms are kept in memory
 _LONGEST_RUN = 12  # characters of a script without spaces: longer runs are sentences, and no terms
 
@@ -283,8 +283,8 @@ _SHORT = 20  # words of a query that may not tell their language
 @functools.lru_cache(1 << 16)
 def is_stop_word(word: str, language: str) -> bool:
     """Return whether a word is a stop word of a language, or what addresses of the web begin with."""
-    plain, listed = normal(word), stop_words(language)
-    return plain in listed or plain in _ADDRESS_WORDS or (language == "el" and _ACCENTS.sub("", unicodedata.normalize("NFD", plain)) in listed)
+    plain, listed = normal(word), stop_words(language) | _ADDRESS_WORDS
+    return plain in listed or (language == "el" and _ACCENTS.sub("", unicodedata.normalize("NFD", plain)) in listed)
 
 
 @functools.lru_cache(1 << 17)
