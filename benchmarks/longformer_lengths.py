@@ -2,9 +2,10 @@
 
     python -m benchmarks.longformer_lengths --device cuda
 
-Each length is a batch of as many tokens, in bfloat16 and in float32. Four models of MiniLM's size (6 layers, 384
-hidden, 12 heads) with random weights take turns: ours and transformers' Longformer, with the same weights and [CLS]
-global; both again with attention dropout .1; and BERT with full attention through SDPA. Two files come of it,
+Each length is a batch of as many tokens, in bfloat16 and in float32. The last rows are of documents of mixed lengths,
+from a quarter of the most on, which are others at each turn, as those of a corpus are. Four models of MiniLM's size (6
+layers, 384 hidden, 12 heads) with random weights take turns: ours and transformers' Longformer, with the same weights
+and [CLS] global; both again with attention dropout .1; and BERT with full attention through SDPA. Two files come of it,
 ``longformer_lengths.md``, which is printed too, and ``.json``: please open an issue with both. Cards differ, so what is
 compared between them are ratios: how many times the others take, and the share of the card's own matrix rate. The
 greatest difference of our states to transformers' says whether the kernels of that card compute what they shall.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -45,16 +47,17 @@ def main(arguments: list[str] | None = None) -> None:
         parser.error("--device cuda: torch sees no card here. Try it with --device cpu --tokens 512 --lengths 512.")
     rows: list[dict[str, Any]] = []
     rates = {name: matrix_rate(getattr(torch, name), options.device, options.repeats) for name in options.dtypes}
+    batches = [*((length, False) for length in options.lengths), (min(4096, max(options.lengths)), True)]
     for dtype in options.dtypes:
-        for length in options.lengths:
-            rows += measure(length, dtype, options, rates[dtype])
+        for length, mixed in batches:
+            rows += measure(length, mixed, dtype, options, rates[dtype])
             save(rows, rates, options, aloud=False)
-            print(f"{dtype}, {length} tokens: done", flush=True)
+            print(f"{dtype}, {length} tokens{', mixed' if mixed else ''}: done", flush=True)
     save(rows, rates, options)
 
 
-def measure(length: int, dtype: str, options: argparse.Namespace, rate: float) -> list[dict[str, Any]]:
-    """Measure all models at one length."""
+def measure(length: int, mixed: bool, dtype: str, options: argparse.Namespace, rate: float) -> list[dict[str, Any]]:
+    """Measure all models at one length, or at lengths from a quarter of it on."""
     documents, device = max(1, options.tokens // length), options.device
     torch.manual_seed(0)
     stock, ours, again, stock_again = *both(options.window, length), *both(options.window, length)[::-1]
@@ -65,13 +68,12 @@ def measure(length: int, dtype: str, options: argparse.Namespace, rate: float) -
         model.to(device=device, dtype=getattr(torch, dtype))
     for model in (again, stock_again):
         set_attention_dropout(model.train(), 0.1)
-    ids = torch.randint(1000, SIZE["vocab_size"], (documents, length), device=device)
-    batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    marked = {**batch, "global_attention_mask": first_column(ids)}
+    batches = [batch_of(length, documents, mixed, device) for _ in range(options.repeats + 2 if mixed else 1)]
+    batch, marked = batches[0], with_globals(batches[0])
     rows = []
     for name, grad in PASSES.items():
         jobs = {
-            side: model_step(model, marked if side.startswith("transformers") else batch, grad)
+            side: turns(model, [with_globals(b) for b in batches] if side.startswith("transformers") else batches, grad)
             for side, model in models.items()
             if grad or "dropout" not in side
         }
@@ -84,15 +86,34 @@ def measure(length: int, dtype: str, options: argparse.Namespace, rate: float) -
             {
                 "dtype": dtype,
                 "length": length,
+                "mixed": mixed,
                 "documents": documents,
                 "pass": name,
                 "seconds": seconds,
                 "peak_bytes": peaks,
-                "share_of_matrix_rate": work / rate / statistics.median(mine) if mine else None,
+                "share_of_matrix_rate": work / rate / statistics.median(mine) if mine and not mixed else None,
                 "difference": None if grad else difference(ours, stock, batch, marked),
             }
         )
     return rows
+
+
+def batch_of(length: int, documents: int, mixed: bool, device: str) -> dict[str, torch.Tensor]:
+    """Make a batch of random tokens."""
+    ids = torch.randint(1000, SIZE["vocab_size"], (documents, length), device=device)
+    lengths = torch.randint(length // 4, length + 1, (documents, 1), device=device) if mixed else length
+    return {"input_ids": ids, "attention_mask": (torch.arange(length, device=device) < lengths).long().expand_as(ids)}
+
+
+def with_globals(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Mark the first token of each document, which ours does by itself."""
+    return {**batch, "global_attention_mask": first_column(batch["input_ids"])}
+
+
+def turns(model: Any, batches: list[dict[str, torch.Tensor]], grad: bool) -> Job:
+    """Make a job that takes the next batch at each turn."""
+    steps = cycle([model_step(model, batch, grad) for batch in batches])
+    return lambda: next(steps)()
 
 
 def peak(job: Job, device: str) -> int | None:
@@ -114,8 +135,9 @@ def difference(ours: Any, stock: Any, batch: dict[str, Any], marked: dict[str, A
     """Return the greatest difference of our states to transformers' on the first document."""
     try:
         with torch.inference_mode():
+            real = batch["attention_mask"][:1] > 0
             states = [
-                model(**{name: value[:1] for name, value in features.items()}).last_hidden_state.float()
+                model(**{name: value[:1] for name, value in features.items()}).last_hidden_state[real].float()
                 for model, features in ((ours, batch), (stock, marked))
             ]
     except torch.OutOfMemoryError:
@@ -144,7 +166,7 @@ def page(record: dict[str, Any]) -> str:
         cells.append(
             [
                 row["dtype"],
-                f"{row['length']:,}",
+                f"{row['length'] // 4:,} to {row['length']:,}" if row["mixed"] else f"{row['length']:,}",
                 str(row["documents"]),
                 row["pass"],
                 "out of memory" if mine is None else f"{1000 * statistics.median(mine):.1f}",

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from simlte_st.errors import ConfigurationError
-from simlte_st.longformer.blocked import ProductAttention, group_attention, groups_of
+from simlte_st.longformer.blocked import ProductAttention, fused_attention, groups_of
 from simlte_st.longformer.cpu_kernel import cpu_attention, has_cpu_kernel
 from simlte_st.longformer.packing import Packing, Span
 
@@ -128,9 +128,9 @@ def windowed_attention(
         seed = int(torch.randint(2**31, ())) if dropout else 0
         attended: Tensor = ProductAttention.apply(query, key, value, groups, dropout, seed)  # type: ignore[no-untyped-call]
         return attended.flatten(1)
-    outputs = [group_attention(query, key, value, group, dropout) for group in groups]
+    outputs = fused_attention(query, key, value, groups, dropout)
     back = packing.once(("back", window), lambda: torch.cat([group.rows.flatten() for group in groups]).argsort())
-    return torch.cat(outputs).index_select(0, back)
+    return outputs.index_select(0, back)
 
 
 class _Bucket(NamedTuple):

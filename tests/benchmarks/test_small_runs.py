@@ -123,8 +123,10 @@ def test_the_longformer_by_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(longformer_lengths, "peak", no_room)
     longformer_lengths.main([*command, "--dtypes", "float32", "--output", str(tmp_path)])
     rows = read_json(tmp_path / "longformer_lengths.json")["rows"]
-    assert [(row["length"], row["documents"], row["pass"]) for row in rows] == [
-        (length, documents, name) for length, documents in ((32, 2), (64, 1)) for name in longformer_lengths.PASSES
+    assert [(row["length"], row["mixed"], row["documents"], row["pass"]) for row in rows] == [
+        (*batch, name)
+        for batch in ((32, False, 2), (64, False, 1), (64, True, 1))
+        for name in longformer_lengths.PASSES
     ]
     assert all(row["difference"] < 1e-5 for row in rows[::2])
     sides = ["simlte_st", "transformers", "full"]
@@ -133,7 +135,8 @@ def test_the_longformer_by_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ]  # fmt: skip
     page = (tmp_path / "longformer_lengths.md").read_text()
     assert page.count("out of memory") == 1
-    assert page.count("|  float32 |") + page.count("| float32 |") == 4
+    assert page.count("|  float32 |") + page.count("| float32 |") == 6
+    assert page.count("16 to 64 |") == 2
     if not torch.cuda.is_available():
         with pytest.raises(SystemExit):
             longformer_lengths.main(["--device", "cuda"])

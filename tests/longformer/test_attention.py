@@ -161,6 +161,29 @@ def test_random_layouts_equal_the_reference_and_documents_alone(
                 assert_close(by_itself[: span.length], found[own][: span.length])
 
 
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_what_a_gpu_computes_equals_the_products(
+    case: tuple[list[int], int, int, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths, window, globals_each, hole = case
+    packing = make_packing(lengths, globals_each, hole)
+    query, key, value = torch.randn(3, packing.slots, HEADS, SIZE)
+    stock, cudnn = torch.nn.functional.scaled_dot_product_attention, []
+
+    def watched(*inputs: Tensor, **options: object) -> Tensor:
+        cudnn.append(torch.backends.cuda.cudnn_sdp_enabled())
+        return stock(*inputs, **options)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", watched)
+    groups = groups_of(packing, window, torch.float32)
+    found = torch.empty(packing.slots, HEADS * SIZE)
+    rows = torch.cat([group.rows.flatten() for group in groups])
+    found[rows] = blocked.fused_attention(query, key, value, groups, 0.0)
+    expected = blocked.ProductAttention.apply(query, key, value, groups, 0.0, 0).flatten(1)
+    assert_close(found[packing.valid], expected[packing.valid])
+    assert cudnn == [False] * len(groups), "it makes a plan for each shape"
+
+
 def test_queries_that_do_not_begin_their_storage() -> None:
     packing = make_packing([300, 40], 1)
     query, key, value = torch.randn(3, packing.slots, HEADS, SIZE)
