@@ -283,8 +283,10 @@ _SHORT = 20  # words of a query that may not tell their language
 @functools.lru_cache(1 << 16)
 def is_stop_word(word: str, language: str) -> bool:
     """Return whether a word is a stop word of a language, or what addresses of the web begin with."""
-    plain, listed = normal(word), stop_words(language) | _ADDRESS_WORDS
-    return plain in listed or (language == "el" and _ACCENTS.sub("", unicodedata.normalize("NFD", plain)) in listed)
+    plain, listed = normal(word), stop_words(language)
+    if plain in listed or plain in _ADDRESS_WORDS:
+        return True
+    return language == "el" and _ACCENTS.sub("", unicodedata.normalize("NFD", plain)) in listed
 
 
 @functools.lru_cache(1 << 17)
