@@ -1,7 +1,7 @@
 """Progress bars with a name and, if known, a total; log lines are printed above them.
 
-Without a terminal, as in a log file, a bar is a line every half minute. Texts that go through a model have a bar in
-tokens: :class:`simlte_st.models.pace.TokenBar`.
+Without a terminal, as in a log file, a bar is a line every half minute. Documents that go through a model
+have a bar that moves with every pass: :class:`simlte_st.models.pace.TextBar`.
 """
 
 from __future__ import annotations

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from simlte_st.backbones.base import Backbone
 from simlte_st.config import setting
-
-ChunkWeights = Literal["tokens", "equal"]
 
 WHOLE_DOCUMENTS = 32_768
 """Number of tokens that a model reads in chunks by default. It bounds the memory: a batch of 32 such documents, with
@@ -25,10 +23,4 @@ class ChunkMean(Backbone):
 
     chunk_length: int | None = setting(
         None, "tokens in a chunk, special tokens included", default_help="as many as the encoder reads"
-    )
-    overlap: int = setting(0, "tokens that a chunk shares with the one before", least=0, default_help="0")
-    chunk_weights: ChunkWeights = setting(
-        "tokens",
-        "weight of a chunk in the mean: tokens, by the number of its tokens; equal, the same for all",
-        default_help="tokens",
     )

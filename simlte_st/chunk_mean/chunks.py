@@ -31,9 +31,7 @@ def plan_chunks(
     starts: Tensor,
     lengths: Tensor,
     chunk_length: int,
-    overlap: int = 0,
     prefix: int = 1,
-    equal_weights: bool = False,
     slots_per_pass: int = 2048,
     slack: int = 64,
 ) -> list[ChunkBatch]:
@@ -41,29 +39,29 @@ def plan_chunks(
 
     A document that fits a chunk is one, as it is. Each chunk of a longer one has the document's ``prefix`` first tokens
     (``[CLS]`` and the prompt), a stretch of what follows, and the document's last token (``[SEP]``). All stretches but
-    the last are as long as possible. Where two overlap, each chunk has the states of its half of the shared tokens.
+    the last are as long as possible. A chunk's weight is the number of its tokens.
     """
     room = chunk_length - prefix - 1
     long = lengths > chunk_length
-    if bool(long.any()) and room <= overlap:
+    if bool(long.any()) and room <= 0:
         raise ConfigurationError(
-            f"A prompt of {prefix - 1} tokens leaves no room in chunks of {chunk_length} with an overlap of {overlap}: "
-            "use longer chunks or a shorter prompt."
+            f"A prompt of {prefix - 1} tokens leaves no room in chunks of {chunk_length}: use longer chunks or a "
+            "shorter prompt."
         )
-    stride = max(1, room - overlap)
+    room = max(1, room)
     body = (lengths - prefix - 1).clamp(min=0)
-    counts = torch.where(long, -(-(body - overlap) // stride), (lengths > 0).long())
+    counts = torch.where(long, -(-body // room), (lengths > 0).long())
     document = torch.repeat_interleave(torch.arange(len(lengths)), counts)
     number = torch.arange(len(document)) - (counts.cumsum(0) - counts)[document]
     # Per chunk, counted in tokens of its document: where its stretch begins, and which tokens have its states.
-    begin = prefix + number * stride
-    stretch = torch.where(long[document], (body[document] - number * stride).clamp(max=room), body[document])
+    begin = prefix + number * room
+    stretch = torch.where(long[document], (body[document] - number * room).clamp(max=room), body[document])
     size = torch.where(long[document], prefix + stretch + 1, lengths[document])
     is_last = number == counts[document] - 1
-    keep_from = torch.where(number == 0, 1, begin + overlap // 2)
-    keep_to = torch.where(is_last, lengths[document], begin + stride + overlap // 2)
+    keep_from = torch.where(number == 0, 1, begin)
+    keep_to = torch.where(is_last, lengths[document], begin + room)
 
-    share = torch.ones(len(document)) if equal_weights else stretch.clamp(min=1).float()
+    share = stretch.clamp(min=1).float()
     sums = torch.zeros(len(lengths)).index_add(0, document, share)
     weight = share / sums[document]
 

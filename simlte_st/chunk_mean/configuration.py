@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 from transformers import AutoConfig, PretrainedConfig
 
-from simlte_st.chunk_mean.backbone import ChunkMean, ChunkWeights
-from simlte_st.config import check_choice, check_count
+from simlte_st.chunk_mean.backbone import ChunkMean
+from simlte_st.config import check_count
 from simlte_st.errors import ConfigurationError
 
 
@@ -21,16 +21,13 @@ class SimlteChunkMeanConfig(PretrainedConfig):
         include_prompt: Whether the tokens of a prompt are pooled too, as in ``Pooling``.
         normalize_chunks: Whether chunk embeddings are scaled to length 1 before their mean.
         chunk_length: Tokens in a chunk, special tokens included.
-        chunk_overlap: Tokens that a chunk shares with the one before.
-        chunk_weights: Weight of a chunk in the mean: ``"tokens"``, the number of its tokens (special tokens and prompt
-            not counted), or ``"equal"``, the same for all.
         max_position_embeddings: Tokens to read of a document, special tokens included. sentence-transformers caps
             ``max_seq_length`` at it; the model itself has no limit.
         **kwargs: The fields that all configurations of transformers share.
 
     Raises:
-        ConfigurationError: An unknown ``chunk_weights``, a chunk without room for a token beside two special tokens and
-            the overlap, a negative overlap, or a length below 1.
+        ConfigurationError: A chunk without room for a token beside two special tokens, or a length below 1; or a model
+            of an older version whose chunks overlap or have equal weights.
     """
 
     model_type = ChunkMean.model_type
@@ -44,8 +41,6 @@ class SimlteChunkMeanConfig(PretrainedConfig):
         include_prompt: bool = True,
         normalize_chunks: bool = False,
         chunk_length: int = 512,
-        chunk_overlap: int = 0,
-        chunk_weights: ChunkWeights = "tokens",
         max_position_embeddings: int = 4096,
         **kwargs: Any,
     ) -> None:
@@ -56,17 +51,11 @@ class SimlteChunkMeanConfig(PretrainedConfig):
         self.include_prompt = include_prompt
         self.normalize_chunks = normalize_chunks
         self.chunk_length = chunk_length
-        self.chunk_overlap = chunk_overlap
-        self.chunk_weights: ChunkWeights = chunk_weights
         self.max_position_embeddings = max_position_embeddings
+        if kwargs.pop("chunk_overlap", 0) or kwargs.pop("chunk_weights", "tokens") != "tokens":
+            raise ConfigurationError("Chunks that overlap or have equal weights are not supported any more.")
         super().__init__(**kwargs)
-        check_choice("weights", chunk_weights, get_args(ChunkWeights))
-        check_count("overlap", chunk_overlap, least=0)
-        if chunk_length < chunk_overlap + 3:
-            raise ConfigurationError(
-                f"chunk_length={chunk_length}: must be at least {chunk_overlap + 3}, for two special tokens, "
-                f"overlap={chunk_overlap} and a new token."
-            )
+        check_count("chunk_length", chunk_length, least=3)  # two special tokens and one of the text
         check_count("max_length", max_position_embeddings)
 
     @property

@@ -12,7 +12,7 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 from transformers import MODEL_MAPPING, PreTrainedModel
 
-from simlte_st.chunk_mean.backbone import WHOLE_DOCUMENTS, ChunkMean, ChunkWeights
+from simlte_st.chunk_mean.backbone import WHOLE_DOCUMENTS, ChunkMean
 from simlte_st.chunk_mean.configuration import SimlteChunkMeanConfig
 from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
 from simlte_st.compat import encoder_of, readable_length, readable_tokens, with_encoder
@@ -23,23 +23,18 @@ def convert(settings: ChunkMean, model: SentenceTransformer, path: Path, max_len
     """Write a model as one that reads through its encoder in chunks; one that does so already may read more."""
     length = max_length or WHOLE_DOCUMENTS
     if not isinstance(model.transformers_model, SimlteChunkMeanModel):
-        made = to_chunk_mean(model, length, settings.chunk_length, settings.overlap, settings.chunk_weights)
+        made = to_chunk_mean(model, length, settings.chunk_length)
     elif settings == ChunkMean():
         made = read_longer(model, length)
     else:
         raise ConfigurationError(
-            "The base reads in chunks already, and keeps how it does: leave out chunk_length=, overlap= and "
-            "chunk_weights=, or convert the model that it was made of."
+            "The base reads in chunks already: leave out chunk_length=, or convert the model that it was made of."
         )
     made.save_pretrained(str(path), create_model_card=False)
 
 
 def to_chunk_mean(
-    model: SentenceTransformer,
-    max_length: int = 4096,
-    chunk_length: int | None = None,
-    overlap: int = 0,
-    weights: ChunkWeights = "tokens",
+    model: SentenceTransformer, max_length: int = 4096, chunk_length: int | None = None
 ) -> SentenceTransformer:
     """Return a model that reads long documents: the mean of the embeddings of their chunks.
 
@@ -57,18 +52,17 @@ def to_chunk_mean(
             Its tokenizer puts one special token before and one behind a text. It is not changed.
         max_length: Tokens to read of a document, special tokens included.
         chunk_length: Tokens in a chunk, special tokens included; None: what the model reads now.
-        overlap: Tokens that a chunk shares with the one before.
-        weights: ``"tokens"`` weighs a chunk by the number of its tokens, ``"equal"`` all chunks alike.
 
     Returns:
         The new model, on the same device, in the same dtype and mode. Weights are copies.
 
     Raises:
         ModelError: The model is not of this kind; the message says why.
-        ConfigurationError: A ``chunk_length`` beyond the encoder's positions or ``max_length``, an overlap that leaves
-            no room in a chunk, or unknown ``weights``.
+        ConfigurationError: A ``chunk_length`` beyond the encoder's positions or ``max_length``.
     """
-    transformer, pooling, normalizes = _parts(model)
+    if obstacle := _obstacle(model):
+        raise ModelError(f"This model cannot read in chunks: {obstacle}.")
+    transformer, pooling, normalizes = cast(Transformer, model[0]), cast(Pooling, model[1]), len(list(model)) == 3
     readable = readable_tokens(model)
     length = readable_length(model) if chunk_length is None else chunk_length
     if length is None:
@@ -83,8 +77,6 @@ def to_chunk_mean(
         include_prompt=pooling.include_prompt,
         normalize_chunks=normalizes,
         chunk_length=length,
-        chunk_overlap=overlap,
-        chunk_weights=weights,
         max_position_embeddings=max_length,
         dtype=encoder.dtype,
         # The encoder keeps its own name too: there its MLM head is found.
@@ -132,10 +124,7 @@ def chunk_length(model: SentenceTransformer) -> int | None:
 
 def can_read_in_chunks(model: SentenceTransformer) -> bool:
     """Return whether :func:`read_in_chunks` takes a model."""
-    try:
-        return chunk_length(model) is not None or bool(_parts(model))
-    except ModelError:
-        return False
+    return chunk_length(model) is not None or not _obstacle(model)
 
 
 def _check_length(max_length: int, chunk_length: int) -> None:
@@ -143,66 +132,33 @@ def _check_length(max_length: int, chunk_length: int) -> None:
         raise ConfigurationError(f"max_length={max_length}: must be at least the chunk length, {chunk_length} tokens.")
 
 
-def _parts(model: SentenceTransformer) -> tuple[Transformer, Pooling, bool]:
-    """Return the modules of a model and whether it normalizes."""
-    name = "This model cannot read in chunks:"
+def _obstacle(model: SentenceTransformer) -> str:
+    """Return why a model cannot read in chunks; empty for one that can."""
     names = [type(module).__name__ for module in model]
-    if not 2 <= len(names) <= 3 or not isinstance(model[0], Transformer) or not isinstance(model[1], Pooling):
-        raise ModelError(
-            f"{name} it consists of {', '.join(names)}, not of Transformer, Pooling and at most Normalize."
-        )
-    if len(names) == 3 and not isinstance(model[2], Normalize):
-        raise ModelError(f"{name} {names[2]} follows its pooling, where only Normalize may.")
-    transformer, pooling = model[0], model[1]
-    if not isinstance(pooling.pooling_mode, str):
-        modes = " and ".join(pooling.pooling_mode)
-        raise ModelError(f"{name} it pools {modes} together, which does not fit the size of a token's state.")
-    encoder = transformer.auto_model
-    if not isinstance(encoder, PreTrainedModel):
-        raise ModelError(f"{name} its encoder is a {type(encoder).__name__}, not a torch model of transformers.")
-    kind = encoder.config.model_type
-    if isinstance(encoder, SimlteChunkMeanModel):
-        raise ModelError(f"{name} it does so already.")
-    if encoder.config.is_encoder_decoder:
-        raise ModelError(f"{name} its architecture, {kind!r}, has a decoder.")
+    if not (isinstance(model[0], Transformer) and len(names) > 1 and isinstance(model[1], Pooling)) or (
+        names[2:] and not (isinstance(model[2], Normalize) and len(names) == 3)
+    ):
+        return f"it consists of {', '.join(names)}, not of Transformer, Pooling and at most Normalize"
+    if not isinstance(model[1].pooling_mode, str):
+        return f"it pools {' and '.join(model[1].pooling_mode)} together"
+    encoder, tokenizer = model[0].auto_model, model[0].tokenizer
+    if not isinstance(encoder, PreTrainedModel) or isinstance(encoder, SimlteChunkMeanModel):
+        return f"its encoder is a {type(encoder).__name__}"
     made: Any = MODEL_MAPPING.get(type(encoder.config), type(encoder))
-    known = made if isinstance(made, tuple) else (made,)
-    if type(encoder) not in known:  # such as the encoder of a T5
-        raise ModelError(
-            f"{name} its encoder, {type(encoder).__name__}, is not the {known[0].__name__} that AutoModel makes of its "
-            "configuration."
-        )
-    if transformer.module_output_name != "token_embeddings" or "text" not in transformer.modality_config:
-        raise ModelError(f"{name} its architecture, {kind!r}, returns no states of the tokens of a text.")
-    tokenizer = transformer.tokenizer
+    if type(encoder) not in (made if isinstance(made, tuple) else (made,)):  # such as the encoder of a T5
+        return f"AutoModel does not make its encoder, {type(encoder).__name__}, of its configuration"
+    if encoder.config.is_encoder_decoder or model[0].module_output_name != "token_embeddings":
+        return f"its architecture, {encoder.config.model_type!r}, returns no states of the tokens of a text"
     marks = tokenizer("a a a", return_special_tokens_mask=True)["special_tokens_mask"]
     if sum(marks) != 2 or len(marks) < 3 or not (marks[0] and marks[-1]):
-        raise ModelError(
-            f"{name} {type(tokenizer).__name__} of its {kind!r} does not put one special token before and one behind a "
-            "text."
-        )
-    return transformer, pooling, len(names) == 3
+        return f"{type(tokenizer).__name__} does not put one special token before and one behind a text"
+    return ""
 
 
 def _around(encoder: PreTrainedModel, config: SimlteChunkMeanConfig) -> SimlteChunkMeanModel:
     """Return the model around an encoder that exists already."""
-    kind = encoder.config.model_type
-    try:
-        with torch.device("meta"):  # no memory, no random numbers
-            reader = SimlteChunkMeanModel(config)
-    except (ValueError, ImportError) as error:
-        raise ModelError(f"This model cannot read in chunks: AutoModel cannot make its {kind!r} ({error}).") from error
-    expected, actual = _shapes(reader.encoder), _shapes(encoder)
-    if expected != actual:
-        differing = sorted(name for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name))
-        raise ModelError(
-            f"This model cannot read in chunks: its encoder, {type(encoder).__name__}, is not the "
-            f"{type(reader.encoder).__name__} that AutoModel makes of its configuration; they differ in {differing[0]}."
-        )
+    with torch.device("meta"):  # no memory, no random numbers
+        reader = SimlteChunkMeanModel(config)
     reader.encoder = encoder
     reader.train(encoder.training)
     return reader
-
-
-def _shapes(encoder: PreTrainedModel) -> dict[str, Any]:
-    return {name: weight.shape for name, weight in encoder.state_dict().items()}

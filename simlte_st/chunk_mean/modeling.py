@@ -128,9 +128,7 @@ class SimlteChunkMeanModel(PreTrainedModel):
                 starts,
                 lengths,
                 self.config.chunk_length,
-                self.config.chunk_overlap,
                 max(1, prompt or 0),  # [CLS] stands before every chunk in any case
-                self.config.chunk_weights == "equal",
                 *(_CPU_PASS if device.type == "cpu" else _GPU_PASS),
             )
         ]

@@ -25,7 +25,7 @@ from simlte_st.exploration.config import ExploreConfig
 from simlte_st.exploration.redundancy import measure_redundancy
 from simlte_st.exploration.tagging import SpacyTagger
 from simlte_st.models.language import warn_of_language
-from simlte_st.models.pace import CHEAPER, reading
+from simlte_st.models.pace import reading
 from simlte_st.models.truncation import Truncation
 from simlte_st.models.vectors import unit_rows
 from simlte_st.progress import with_progress_bar
@@ -149,7 +149,7 @@ def rename_reserved(columns: Sequence[Column]) -> list[Column]:
 
 
 def _encode(encoder: Encoder, texts: Sequence[str], bar: str, config: ExploreConfig) -> NDArray[np.float32]:
-    with reading(encoder.model, bar, texts, shown=config.progress, cheaper=CHEAPER):
+    with reading(encoder.model, bar, texts, shown=config.progress):
         return encoder.documents(texts, config.batch_size)
 
 

@@ -18,16 +18,6 @@ _MATTER = re.compile(r"\A---\n(.*?\n)---\n", re.DOTALL)
 _ENTRY = re.compile(r"^([\w-]+):.*\n(?:(?:[ -].*)?\n)*", re.MULTILINE)
 _KEPT = {"language", "library_name", "license", "license_link", "license_name", "pipeline_tag", "tags"}
 """What is kept of a base's front matter, without its results, training data and emissions."""
-_STOCK_SECTIONS = ("### Model Sources", "## Additional Resources", "## Citation\n\n### BibTeX\n*\\Z")
-"""Patterns of headings in sentence-transformers' cards with nothing about the model: links, and no citation."""
-
-
-def complete_model_card(folder: Path) -> None:
-    """Make the card in a model's folder say what of this package is needed to load the model."""
-    path, own = folder / "README.md", _imports(folder)
-    if own != _STOCK and path.exists() and own not in (card := path.read_text(encoding="utf-8")):
-        card = card.replace(_STOCK, own, 1).replace(f"{_INSTALL}\n", f"{_INSTALL} simlte-st\n", 1)
-        path.write_text(card, encoding="utf-8")
 
 
 def _imports(folder: Path) -> str:
@@ -54,8 +44,8 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
     if public == base and Path(base).exists():
         public = None
     link = f"[{public}](https://huggingface.co/{public})" if public else f"`{shown_base(base)}`"
-    details = _details(body)
-    if not details:
+    generated = "\n## Model Details\n" in body.partition("\n## Usage\n")[0]
+    if not generated:
         matter = "".join(entry[0] for entry in _ENTRY.finditer(matter) if entry[1] in _KEPT)
         link += ", which has a card of its own"
     if public:
@@ -69,66 +59,33 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
         f'## Usage\n\n```bash\n{install}\n```\n\n```python\n{own}\nmodel = SentenceTransformer("{MODEL_ID}")\n'
         f"vectors = model.{encode_call(settings_of(folder))}\n```\n",
         about.strip() + "\n",
-        *([details] if details else []),
+        *([f"## Training Details\n{_training_details(body)}"] if generated else []),
     ]
     path.write_text("\n".join(parts), encoding="utf-8")
 
 
-def _details(body: str) -> str:
-    """Return the details of the model from a card that sentence-transformers generated; nothing from others."""
-    generated = re.sub(r"<!--.*?-->\n*", "", body, flags=re.DOTALL)  # hints to authors
-    before, details, rest = generated.partition("\n## Model Details\n")
-    if not details or "\n## Usage\n" in before:  # somebody's, or one of ours
-        return ""
-    architecture, _, others = rest.partition("\n## Usage\n")
-    _, heading, training = others.partition("\n## ")
-    kept = f"## Model Details\n{architecture.rstrip()}\n{heading}{training}"
-    for title in _STOCK_SECTIONS:
-        kept = re.sub(rf"^{title}.*?(?=^##|\Z)", "", kept, flags=re.DOTALL | re.MULTILINE)
-    return kept.replace("\n### Full", "\n\n### Full").replace("\n\n\n", "\n\n").rstrip() + "\n"
+def _training_details(body: str) -> str:
+    """Return losses, arguments, logs and citations from a card that sentence-transformers generated."""
+    details = body.partition("\n## Training Details\n")[2]
+    return re.sub(r"<!--.*?-->\n*", "", details, flags=re.DOTALL).rstrip() + "\n"  # hints to authors
 
 
 # Exported models.
 
-_START = """\
+_SPECIAL_WORDS = "tokenizer.encode_special_tokens = True  # words such as [MASK] are text\n"
+
+_SCRIPT = """\
 import numpy as np
 from onnxruntime import InferenceSession
 from tokenizers import Tokenizer
 
-tokenizer, model = Tokenizer.from_file("tokenizer.json"), InferenceSession("{graph}")
-"""
-
-_SPECIAL_WORDS = "tokenizer.encode_special_tokens = True  # words such as [MASK] are text\n"
-
-_RUN = """\
-def run(graph, **features):
-    return graph.run(None, {each.name: features[each.name] for each in graph.get_inputs()})[0]
-
-"""
-
-_WHOLE = """\
+tokenizer, model = Tokenizer.from_file("tokenizer.json"), InferenceSession("model.onnx")
+{special}
 read = tokenizer.encode_batch([{prompt!r} + text for text in ["A long document ...", "Another one ..."]])
 ids, mask = np.array([each.ids for each in read]), np.array([each.attention_mask for each in read])
 content = mask * (np.arange(mask.shape[1]) >= {of_prompt})
-vectors = run(model, input_ids=ids, attention_mask=mask, content_mask=content)
-"""
-
-_CHUNKS = """\
-def encode(text):
-    ids = tokenizer.encode({prompt!r} + text).ids
-    before, body, after = ids[:{prefix}], ids[{prefix}:-1], ids[-1:]  # [CLS] (and a prompt), the text, [SEP]
-    pieces = [body[start : start + {room}] for start in range(0, max(1, len(body) - {overlap}), {stride})]
-    vectors = [read(model, before + piece + after) for piece in pieces]
-    vector = np.average(vectors, axis=0, weights=[{weight} for piece in pieces])
-    return {result}
-
-def read(graph, ids, **more):
-    ids = np.array([ids])
-    content = (np.arange(ids.shape[1])[None] >= {of_prompt}).astype(np.int64)
-    return run(graph, input_ids=ids, attention_mask=np.ones_like(ids), content_mask=content, **more)[0]
-
-tokenizer.no_padding()
-vectors = np.array([encode(text) for text in ["A long document ...", "Another one ..."]])
+features = {{"input_ids": ids, "attention_mask": mask, "content_mask": content}}
+vectors = model.run(None, {{each.name: features[each.name] for each in model.get_inputs()}})[0]
 """
 
 
@@ -137,6 +94,8 @@ def export_card(
 ) -> str:
     """Return the card of an exported model, with a script that encodes documents without torch and this package."""
     reads = "any number of" if settings["max_length"] is None else f"{settings['max_length']:,}"
+    special = _SPECIAL_WORDS if settings["split_special_tokens"] else ""
+    script = _SCRIPT.format(special=special, prompt=prompt, of_prompt=of_prompt)
     precision = (
         f"its weights are float32, and its vectors differ from the model's by at most {error:.1e} of their length"
         if int8_cosine is None
@@ -161,26 +120,5 @@ vectors = simlte_st.load_onnx("{name}").{encode_call(settings)}
 Anywhere else, without torch, in this folder:
 
 ```python
-{_script(settings, prompt, of_prompt)}```
+{script}```
 """
-
-
-def _script(settings: dict[str, Any], prompt: str, of_prompt: int) -> str:
-    graph, *heads = settings["graphs"]
-    start = _START.format(graph=graph) + (_SPECIAL_WORDS if settings["split_special_tokens"] else "")
-    start += f'head = InferenceSession("{heads[0]}")\n' if heads else ""
-    chunks = settings["chunks"]
-    if chunks is None:
-        return f"{start}\n{_RUN}" + _WHOLE.format(prompt=prompt, of_prompt=of_prompt)
-    prefix = max(1, of_prompt)
-    room = chunks["length"] - prefix - 1
-    return f"{start}\n{_RUN}" + _CHUNKS.format(
-        prompt=prompt,
-        prefix=prefix,
-        of_prompt=of_prompt,
-        room=room,
-        overlap=chunks["overlap"],
-        stride=room - chunks["overlap"],
-        weight="1" if chunks["equal_weights"] else "len(piece) or 1",
-        result="read(head, ids, embedding=vector[None].astype(np.float32))" if heads else "vector",
-    )

@@ -25,12 +25,8 @@ def check_device(device: str | None) -> None:
             raise RuntimeError
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError):  # the kind depends on the device
-        available = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
-        if get_device_name().split(":")[0] not in ("cpu", "cuda"):
-            available.append(get_device_name())
         raise ConfigurationError(
-            f"device={device!r} is not available here. Available: {', '.join(available)}. Leave it out for "
-            f"{get_device_name()}."
+            f"device={device!r} is not available here. Leave it out for {get_device_name()}."
         ) from None
 
 
@@ -83,11 +79,10 @@ def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[
         codes = [process.exitcode for process in pool["processes"] if not process.is_alive()]
         if not codes:
             raise
-        if -signal.SIGKILL in codes:
-            why = "was killed, most likely because memory ran out: use less (a smaller batch_size= or fewer devices)"
-        else:
-            why = f"died (exit code {codes[0]}): what it wrote to standard error says why"
-        raise ModelError(f"A process that encodes {why}. Finished parts are kept for a resumed run.") from error
+        raise ModelError(
+            f"A process that encodes died (exit code {codes[0]}); {-signal.SIGKILL} usually means that memory ran out. "
+            "Finished parts are kept for a resumed run."
+        ) from error
     finally:
         model.stop_multi_process_pool(pool)
         model.to(before)

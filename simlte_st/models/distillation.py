@@ -165,8 +165,6 @@ def _distil(
         vocabulary.add_words(documents, config.words, config.progress)
     vectors = _token_vectors(loaded.model, modules, vocabulary.read_by_base(), config.progress)
     size = min(config.dimension, vectors.shape[1])
-    if size < config.dimension:
-        logger.info("The static model has %s dimensions, as many as its base.", size)
     vectors = apply_pca(vectors, size) * compute_weights(len(vectors), SIF)[:, None]
     if vocabulary.unknown is not None:
         # model2vec reads a text without its unknown tokens, StaticEmbedding with them: now both do the same.
@@ -183,17 +181,9 @@ def _modules_to_distil(loaded: LoadedModel) -> list[torch.nn.Module]:
         raise ModelError(f"{name!r} is a static model already.")
     if not isinstance(model[0], Transformer):
         raise ModelError(f"{name!r} begins with {type(model[0]).__name__}, not with an encoder of tokens.")
-    encoder = encoder_of(model)
-    heads = [each for each in encoder.config.architectures or [] if "Classification" in each]
-    if heads and not loaded.tuned:
-        raise ModelError(f"{name!r} is a classifier or cross-encoder ({heads[0]}): it has no embeddings of texts.")
-    if model.prompts and any(model.prompts.values()):
-        logger.info("%r has prompts, which its static model does without.", name)
+    encoder_of(model)  # raises where there is none
     modules = [module for module in model if not isinstance(module, Normalize)]
     if isinstance(modules[-1], LatentSemanticAnalysis):
-        logger.warning(
-            "The latent semantic analysis at the end of %r is not part of its static model; append one to that.", name
-        )
         del modules[-1]
     if not loaded.tuned:  # nobody has chosen how to pool
         modules = [Pooling(each.embedding_dimension) if isinstance(each, Pooling) else each for each in modules]
@@ -215,15 +205,11 @@ class _Vocabulary:
             raise ModelError(f"{name!r} has no fast tokenizer ({type(base).__name__}), which distilling needs.")
         self._base, self._known = base, base.get_vocab()
         self._added = [str(each) for each in base.added_tokens_decoder.values() if not each.special]
-        try:
-            with _silence():
-                model = TokenizerModel.from_transformers_tokenizer(base).prune_added_tokens()
-                if model.adds_prefix_space is not None:
-                    model.adds_prefix_space = True  # a word at the beginning of a text is the same as elsewhere
-                self._model = self._with([], model)
-        except Exception as error:  # skeletoken and pydantic raise anything at a tokenizer that they do not know
-            problem = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise ModelError(f"The tokenizer of {name!r} cannot be distilled: {problem}") from error
+        with _silence():
+            model = TokenizerModel.from_transformers_tokenizer(base).prune_added_tokens()
+            if model.adds_prefix_space is not None:
+                model.adds_prefix_space = True  # a word at the beginning of a text is the same as elsewhere
+            self._model = self._with([], model)
         self.words = 0
 
     def add_words(self, documents: Iterable[Document], number: int, progress: bool) -> None:
@@ -304,8 +290,6 @@ def _token_vectors(
             vectors[rows] = made
             bar.update(len(rows))
     assert vectors is not None
-    if not np.isfinite(vectors).all():
-        raise ModelError("The base makes embeddings of single tokens that are not finite, which cannot be distilled.")
     return vectors
 
 

@@ -23,8 +23,8 @@ from simlte_st.models.config import EncodeConfig, EngineConfig
 from simlte_st.models.device import check_devices, device_pool
 from simlte_st.models.encode_ray import encode_with_ray
 from simlte_st.models.loading import check_encodes
-from simlte_st.models.pace import TokenBar
-from simlte_st.models.parts import DocumentParts, PartEncoder, Parts, token_counts, weights_digest
+from simlte_st.models.pace import TextBar
+from simlte_st.models.parts import DocumentParts, PartEncoder, Parts, weights_digest
 from simlte_st.models.parts_folder import check_vectors, open_parts, part_files, parts_folder
 from simlte_st.models.routes import side_of
 from simlte_st.models.truncation import Truncation, warn_of_truncation
@@ -149,13 +149,12 @@ def make_parts(parts: Parts, encoder: PartEncoder, config: EngineConfig, progres
         warn_of_truncation(model, first[0].texts, remedy)
     with (
         device_pool(model, config.several) if config.several else nullcontext() as pool,
-        TokenBar(model, "Encoding", parts.total, shown=progress) as bar,
+        TextBar(model, "Encoding", parts.total, shown=progress) as bar,
     ):
-        bar.watch(pool)
         for part in chain(first, local):
             bar.documents = parts.total  # known once the source has been read to its end
             if part.path.exists():
-                bar.skip(part.texts)
+                bar.skip(len(part.texts))
             else:
                 bar.begin(len(part.ids))
                 with bar.reading(part.texts):
@@ -176,5 +175,5 @@ def _join_parts(parts: Path, output: Path, report: EncodingReport) -> None:
             table = pq.read_table(path)
             writer.write_table(table.select(schema.names).cast(schema))
             report.documents += len(table)
-            report.truncation.add(*token_counts(table))
+            report.truncation.add(table["tokens"].to_numpy())
     discard(parts, output)

@@ -37,7 +37,6 @@ def encode_with_ray(parts: Parts, encoder: PartEncoder, config: EngineConfig, ba
     from ray import data
 
     encoder.model.to("cpu")  # a machine without a GPU could not read what is on one
-    _check_travels(parts)
     with _cluster(config.address):
         actors, gpus = _resources(ray.cluster_resources(), config.actors, config.device)
         model, run = ray.put(encoder), uuid4().hex
@@ -110,16 +109,6 @@ def _resources(cluster: dict[str, float], actors: int | None, device: Any) -> tu
             f"{cpus} CPUs and {gpus} GPUs, which is room for {room}."
         )
     return wanted, int(on_gpu)
-
-
-def _check_travels(parts: Parts) -> None:
-    try:
-        _pickled(parts)
-    except TypeError as error:
-        raise ConfigurationError(
-            f"The documents cannot be read in another process ({error}): pass a path or a list, or encode with "
-            "engine='local'."
-        ) from error
 
 
 def _source(parts: Parts, run: str) -> Any:
@@ -203,11 +192,7 @@ def _pickled(value: Any) -> bytes:
 
 def _failed(error: Exception) -> bytes:
     """Return an error and its traceback, pickled."""
-    trace = "".join(traceback.format_exception(error))
-    try:
-        return _pickled((error, trace))
-    except Exception:  # of a class that cannot be pickled
-        return _pickled((RuntimeError(str(error)), trace))
+    return _pickled((error, "".join(traceback.format_exception(error))))
 
 
 def _check_seen(folder: Path) -> None:

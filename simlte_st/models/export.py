@@ -1,8 +1,7 @@
-"""Models as ONNX graphs, which run without torch: ``simlte export``."""
+"""Encoders as ONNX graphs, which run without torch: ``simlte export``."""
 
 from __future__ import annotations
 
-import logging
 import os
 import warnings
 from collections.abc import Sequence
@@ -15,25 +14,21 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
-from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from simlte_st.chunk_mean.modeling import SimlteChunkMeanModel
+from simlte_st.backbones.registry import BACKBONES, backbone_of, replacement_of
 from simlte_st.compat import masks_without_vmap
 from simlte_st.config import configured
 from simlte_st.errors import ModelError
 from simlte_st.extras import require
 from simlte_st.files import EXPORT_FILE, atomic_path, check_free, write_json
-from simlte_st.longformer.modeling import SimlteLongformerModel
-from simlte_st.longformer.packing import BLOCK
-from simlte_st.longformer.padded import PaddedLongformer
 from simlte_st.models.base import load_model
 from simlte_st.models.cards import export_card
 from simlte_st.models.config import ExportConfig
 from simlte_st.models.loading import without_queries
 from simlte_st.models.names import shown_base
-from simlte_st.models.onnx_encoder import GRAPH_FILE, HEAD_FILE, OnnxEncoder, prompt_tokens
+from simlte_st.models.onnx_encoder import GRAPH_FILE, OnnxEncoder, prompt_tokens
 from simlte_st.models.static import is_static
 from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
 from simlte_st.prompts import document_prompt
@@ -57,7 +52,7 @@ class Exported:
     Attributes:
         output: The folder.
         dimension: Size of a vector.
-        bytes: Size of the graphs on the disk.
+        bytes: Size of the graph on the disk.
         error: Largest difference between a vector of the float32 graph and the model's, as a share of its length, on
             made-up texts of all lengths.
         int8_cosine: Lowest cosine between a vector of the quantised graph and the model's on the same texts; None if
@@ -78,11 +73,10 @@ def export_onnx(
     config: ExportConfig | None = None,
     **overrides: Unpack[ExportOverrides],
 ) -> Exported:
-    """Write a model as ONNX graphs with its tokenizer, settings and a card, after comparing their vectors.
+    """Write a model as an ONNX graph with its tokenizer, settings and a card, after comparing their vectors.
 
     The graph computes embeddings of token ids, for batches and lengths of any size: encoder, pooling, and all modules
-    behind it. For a chunk mean the graph is that of a chunk; the mean is computed outside, and what follows it is a
-    graph of its own. A stock Longformer has the attention that sentence-transformers gives it, within windows only.
+    behind it. Longformers and models that read in chunks cannot be exported: use them in torch.
 
     Args:
         model: See :func:`~simlte_st.models.names.find_model`.
@@ -105,12 +99,11 @@ def export_onnx(
     loaded = without_queries(load_model(name, dtype=torch.float32, device="cpu"), "exported").model.eval()
     with atomic_path(target) as path:
         path.mkdir()
-        graphs = _graphs(loaded, name)
-        settings = {"graphs": list(graphs), **_settings(loaded)}
-        tokenizer = _save_tokenizer(loaded, name, settings, path)
+        graph = _graph(loaded, name)
+        settings = _settings(loaded)
+        tokenizer = _save_tokenizer(loaded, name, path)
         texts = _texts(loaded)
-        for file, graph in graphs.items():
-            _write(graph, name, path / file)
+        _write(graph, name, path / GRAPH_FILE)
         write_json(path / EXPORT_FILE, settings)
         vectors, expected = _compare(path, loaded, texts)
         error = float((np.linalg.norm(vectors - expected, axis=1) / np.linalg.norm(expected, axis=1)).max())
@@ -129,94 +122,75 @@ def export_onnx(
         before = prompt_tokens(tokenizer, prompt)
         card = export_card(target.name, shown_base(name), settings, prompt, before, error, cosine)
         (path / "README.md").write_text(card, encoding="utf-8")
-        size = sum((path / file).stat().st_size for file in graphs)
+        size = (path / GRAPH_FILE).stat().st_size
     return Exported(target, settings["dimension"], size, error, cosine)
 
 
 class _Graph(nn.Module):
-    """Modules of a SentenceTransformer as a function of the tensors named in ``inputs``."""
+    """A SentenceTransformer as a function of the tensors named in ``inputs``."""
 
-    def __init__(
-        self, encoder: nn.Module | None, modules: Sequence[nn.Module], size: int | None = None, hidden: int = 0
-    ) -> None:
+    inputs = ("input_ids", "attention_mask", "content_mask")
+
+    def __init__(self, encoder: nn.Module, modules: Sequence[nn.Module], size: int | None) -> None:
         super().__init__()
         self.encoder = encoder
         self.after = nn.ModuleList(modules)
         self.size = size
-        ids = torch.ones(2, BLOCK, dtype=torch.int64)
-        self.inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "content_mask": torch.ones_like(ids)}
-        if encoder is None:
-            self.inputs["embedding"] = torch.ones(2, hidden)
 
-    def forward(self, *inputs: Tensor) -> Tensor:
-        given = dict(zip(self.inputs, inputs, strict=True))
-        mask = given["attention_mask"]
-        features: dict[str, Any] = {"input_ids": given["input_ids"]}
-        if self.encoder is None:
-            features["sentence_embedding"] = given["embedding"]
-        else:
-            states = self.encoder(input_ids=given["input_ids"], attention_mask=mask)
-            features["token_embeddings"] = states if isinstance(states, Tensor) else states[0]
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, content_mask: Tensor) -> Tensor:
+        states = self.encoder(input_ids=input_ids, attention_mask=attention_mask)
+        features: dict[str, Any] = {"input_ids": input_ids}
+        features["token_embeddings"] = states if isinstance(states, Tensor) else states[0]
         for module in self.after:
             without_prompt = isinstance(module, LatentSemanticAnalysis) or not getattr(module, "include_prompt", True)
-            features["attention_mask"] = given["content_mask"] if without_prompt else mask
+            features["attention_mask"] = content_mask if without_prompt else attention_mask
             features = module(features)
         embedding: Tensor = features["sentence_embedding"]
         return embedding[:, : self.size]
 
 
-def _traceable(encoder: Any) -> nn.Module:
-    if encoder.config.model_type == "longformer":
-        encoder = SimlteLongformerModel.from_longformer(encoder, "none")
-    return PaddedLongformer(encoder) if isinstance(encoder, SimlteLongformerModel) else encoder
-
-
-def _graphs(model: SentenceTransformer, name: str) -> dict[str, _Graph]:
-    """Return the graphs of a model by the names of their files."""
+def _graph(model: SentenceTransformer, name: str) -> _Graph:
+    """Return a model as a graph; raise a ModelError for one that cannot be exported."""
     if is_static(model):
         raise ModelError(
             f"The model {name!r} is a table of token vectors, which needs no graph: model2vec.StaticModel and "
             "sentence-transformers load its folder as it is."
         )
-    encoder, rest = cast(Any, model[0]).auto_model, list(model)[1:]
     if type(model[0]) is not Transformer:
         raise ModelError(
             f"The model {name!r} begins with {type(model[0]).__name__}, which works on texts: a graph takes tokens."
         )
-    if not isinstance(encoder, SimlteChunkMeanModel):
-        return {GRAPH_FILE: _Graph(_traceable(encoder), rest, model.truncate_dim)}
-    if not isinstance(rest[0], Pooling) or rest[0].pooling_mode != "cls":
+    encoder = cast(Any, model[0]).auto_model
+    if backbone_of(encoder) in BACKBONES.values() or replacement_of(encoder) is not None:
         raise ModelError(
-            f"The model {name!r} is a chunk mean, which pools by itself, but has another pooling after it."
+            f"The model {name!r} is {encoder.config.model_type}, which is not exported: only stock encoders such as "
+            "BERT are. Use it with sentence-transformers, or export simlte-bert."
         )
-    pooling = [encoder.pooling, *([Normalize()] if encoder.config.normalize_chunks else [])]
-    graphs = {GRAPH_FILE: _Graph(_traceable(encoder.encoder), pooling)}
-    if len(rest) > 1 or model.truncate_dim:
-        graphs[HEAD_FILE] = _Graph(None, rest[1:], model.truncate_dim, encoder.config.hidden_size)
-    return graphs
+    return _Graph(encoder, list(model)[1:], model.truncate_dim)
 
 
 def _write(graph: _Graph, name: str, path: Path) -> None:
     """Trace a graph into a file; unused inputs are left out."""
-    axes = {each: {0: "batch", 1: "length"} for each in graph.inputs if each != "embedding"}
+    ids = torch.ones(2, 32, dtype=torch.int64)
+    axes = {each: {0: "batch", 1: "length"} for each in graph.inputs}
     try:
         with warnings.catch_warnings(), torch.no_grad(), masks_without_vmap():
             warnings.simplefilter("ignore")  # of decisions while tracing; the vectors are compared afterwards
             torch.onnx.export(
                 graph.eval(),
-                tuple(graph.inputs.values()),
+                (ids, torch.ones_like(ids), torch.ones_like(ids)),
                 str(path),
-                dynamo=False,  # the newer exporter takes minutes for a Longformer
+                dynamo=False,
                 opset_version=OPSET,
                 input_names=list(graph.inputs),
                 output_names=["sentence_embedding"],
-                dynamic_axes={**axes, "embedding": {0: "batch"}, "sentence_embedding": {0: "batch"}},
+                dynamic_axes={**axes, "sentence_embedding": {0: "batch"}},
             )
     except Exception as error:  # torch raises many kinds, and modules their own
         raise ModelError(f"The model {name!r} cannot be written as a graph: {str(error).splitlines()[0]}") from error
 
 
-def _save_tokenizer(model: SentenceTransformer, name: str, settings: dict[str, Any], path: Path) -> Tokenizer:
+def _save_tokenizer(model: SentenceTransformer, name: str, path: Path) -> Tokenizer:
     """Save the tokenizer with the truncation and padding that the graph needs, and return it."""
     backend = getattr(model.tokenizer, "backend_tokenizer", None)
     if not isinstance(backend, Tokenizer):
@@ -226,31 +200,20 @@ def _save_tokenizer(model: SentenceTransformer, name: str, settings: dict[str, A
         tokenizer.no_truncation()
     else:
         tokenizer.enable_truncation(model.max_seq_length)
-    pad_token, multiple = str(model.tokenizer.pad_token), settings["length_multiple"]
-    tokenizer.enable_padding(pad_id=settings["pad_id"], pad_token=pad_token, pad_to_multiple_of=multiple)
+    tokenizer.enable_padding(pad_id=model.tokenizer.pad_token_id, pad_token=str(model.tokenizer.pad_token))
     tokenizer.save(str(path / "tokenizer.json"))
     return tokenizer
 
 
 def _settings(model: SentenceTransformer) -> dict[str, Any]:
-    """Return what ``export.json`` holds besides the names of the graphs."""
-    config, chunks = cast(Any, model[0]).auto_model.config, None
-    if isinstance(cast(Any, model[0]).auto_model, SimlteChunkMeanModel):
-        chunks = {
-            "length": config.chunk_length,
-            "overlap": config.chunk_overlap,
-            "equal_weights": config.chunk_weights == "equal",
-        }
-        config = config.encoder_config
+    """Return what ``export.json`` holds."""
     return {
         "dimension": model.get_embedding_dimension(),
         "max_length": model.max_seq_length,
         "prompts": {name: prompt for name, prompt in model.prompts.items() if prompt},
         "default_prompt_name": model.default_prompt_name,
-        "length_multiple": BLOCK if "longformer" in config.model_type else 1,
         "pad_id": model.tokenizer.pad_token_id,
         "split_special_tokens": bool(model.tokenizer.split_special_tokens),
-        "chunks": chunks,
     }
 
 
@@ -280,12 +243,7 @@ def _quantise(path: Path) -> None:
     quantization: Any = require("onnxruntime.quantization", "onnx", "quantisation")
     others = [node.name for node in onnx.load(str(path)).graph.node if "/after." in node.name]
     small = str(path.with_name(f"{path.name}.int8"))
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)  # it recommends a preparation that these graphs do not need
-    try:
-        quantization.quantize_dynamic(
-            str(path), small, weight_type=quantization.QuantType.QInt8, per_channel=True, nodes_to_exclude=others
-        )
-    finally:
-        logging.disable(before)
+    quantization.quantize_dynamic(
+        str(path), small, weight_type=quantization.QuantType.QInt8, per_channel=True, nodes_to_exclude=others
+    )
     os.replace(small, path)

@@ -49,17 +49,15 @@ def warn_of_language(models: Mapping[str, SentenceTransformer], texts: Iterable[
     if len(words) < FEWEST:
         return
     least = KNOWN_CHARACTERS if sum(map(len, words)) < 1.5 * len(words) else KNOWN
-    known = {name: known_share(model.tokenizer, words) for name, model in models.items()}
-    if foreign := [name for name, share in known.items() if share < least]:
-        most = max(known[name] for name in foreign)
+    shares = {name: known_share(model.tokenizer, words) for name, model in models.items()}
+    if foreign := {name: share for name, share in shares.items() if share < least}:
         logger.warning(
-            "%s: trained on another language than most of these documents are in. Of their %d most frequent words, "
-            "%.0f%% %s, the others are unknown or in pieces. Use a base of their language, or a "
-            "multilingual one such as intfloat/multilingual-e5-small.",
-            " and ".join([", ".join(foreign[:-1]), foreign[-1]] if foreign[1:] else foreign),
+            "%s: trained on another language than most of these documents are in. At most %.0f%% of their %d most "
+            "frequent words are in the vocabulary. Use a base of their language, or a multilingual one such as "
+            "intfloat/multilingual-e5-small.",
+            ", ".join(foreign),
+            100 * max(foreign.values()),
             len(words),
-            100 * most,
-            "at most are in their vocabularies" if foreign[1:] else "are in its vocabulary",
         )
 
 

@@ -7,26 +7,22 @@ import os
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from pickle import UnpicklingError
-from typing import Any, Literal, cast
+from typing import Literal
 
 import torch
 from huggingface_hub import constants
-from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util import is_sentence_transformer_model
-from transformers import PreTrainedModel
 
 from simlte_st.backbones.registry import backbone_of
 from simlte_st.compat import NO_LIMIT, load_stock, onnx_by, readable_length, readable_tokens, taken_tokens
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
-from simlte_st.files import MODEL_FILE, is_model, valid_unicode
 from simlte_st.models.device import dtype_unasked
 from simlte_st.models.kinds import check_kind
 from simlte_st.models.names import hub_repositories, not_loaded
-from simlte_st.models.onnx_graph import OnnxGraph, graph_file
+from simlte_st.models.onnx_encoder import OnnxGraph, graph_file
 from simlte_st.models.padding import attend_fully
 from simlte_st.models.routes import side_of
 from simlte_st.models.static import is_static, model2vec_modules
@@ -36,7 +32,6 @@ from simlte_st.prompts import document_prompt
 logger = logging.getLogger(__name__)
 
 _DRAWING = 0
-_FORESEEN = (OSError, ValueError, SafetensorError, ModelError)  # raised by the libraries with a message for users
 
 
 @dataclass(frozen=True)
@@ -79,10 +74,6 @@ def load_from(
 ) -> LoadedModel:
     """Load a model from its folder, or by its full name on the Hub; also an ONNX graph if asked for ``graphs``."""
     dtype = dtype or dtype_unasked(device)
-    if valid_unicode(source) != source:
-        raise not_loaded(name, "the name of its folder is not UTF-8, which the libraries need. Rename it.")
-    if Path(source, "config_sentence_transformers.json").is_file() and not is_model(Path(source)):
-        raise not_loaded(name, f"{MODEL_FILE} is missing, which says how it pools. Fetch or make it again.")
     cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")  # where loading from the Hub puts modules.json
     local = Path(source).exists()
     places = (source,) if local else hub_repositories(source)
@@ -108,7 +99,7 @@ def load_from(
     except (MissingExtraError, MemoryError):
         raise
     except Exception as error:  # damaged files make the libraries raise anything anywhere
-        raise not_loaded(name, _problem(error)) from (None if isinstance(error, _FORESEEN) else error)
+        raise not_loaded(name, _problem(error)) from (None if isinstance(error, (OSError, ValueError)) else error)
     finally:
         torch.set_rng_state(random_state)
     whole, model = model, side_of(model, "document", name)
@@ -126,7 +117,6 @@ def load_from(
 
 
 def _check_side(model: SentenceTransformer, name: str) -> None:
-    _check_weights(model, name)
     attend_fully(model)
     check_encodes(model, name)
     if not isinstance(model[0], Transformer) and not is_static(model):
@@ -195,37 +185,9 @@ def _read_special_words_as_text(model: SentenceTransformer) -> None:
 
 
 def _problem(error: Exception) -> str:
-    if isinstance(error, UnpicklingError):  # the library's message advises to load it all the same
-        return (
-            "its weights are a pickle that is damaged or holds more than tensors, which could run code. Get the model "
-            "as model.safetensors."
-        )
     if "trust_remote_code" in str(error):  # an argument that is not here
         return "it has custom code of its own, which is not run. Use a model of an architecture that transformers has."
-    known = isinstance(error, _FORESEEN)
-    return str(error) if known else f"it is incomplete or damaged ({type(error).__name__}: {error})."
-
-
-def _check_weights(model: SentenceTransformer, name: str) -> None:
-    """Check for NaN weights and missing embeddings, which would cause obscure errors much later."""
-    bad = [key for key, weight in model.named_parameters() if not torch.isfinite(weight).all()]
-    if bad:
-        raise ModelError(
-            f"The model {name!r} is damaged: {len(bad)} of its tensors hold numbers that are not finite ({bad[0]}, "
-            "...). Fetch or make it again."
-        )
-    encoder = model.transformers_model
-    embeddings = encoder.get_input_embeddings() if isinstance(encoder, PreTrainedModel) else None
-    if is_static(model):
-        embeddings = cast(Any, model[0]).embedding
-    if isinstance(embeddings, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
-        highest = max(model.tokenizer.get_vocab().values(), default=0)
-        if highest >= embeddings.num_embeddings:
-            raise ModelError(
-                f"The model {name!r} has embeddings for {embeddings.num_embeddings:,} tokens, but its tokenizer has "
-                f"token ids up to {highest:,}: they do not belong together, or tokens were added without "
-                "resize_token_embeddings()."
-            )
+    return str(error) if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: {error}"
 
 
 def _set_length(model: SentenceTransformer, name: str, length: int | None) -> None:

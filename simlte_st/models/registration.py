@@ -65,10 +65,10 @@ def _name_models() -> None:
 
 
 def _own_model(name: str) -> tuple[str, Sequence[type[Module]]] | None:
-    """Return folder and modules of a model of this package, unless a folder or a model on the Hub has its name."""
-    from simlte_st.models.names import OWN_MODELS, find_model, on_hub
+    """Return folder and modules of a model of this package, unless a folder has its name."""
+    from simlte_st.models.names import OWN_MODELS, find_model
 
-    if name not in OWN_MODELS or os.path.isdir(name) or on_hub(name):
+    if name not in OWN_MODELS or os.path.isdir(name):
         return None
     from simlte_st.modules import OWN_MODULES
 

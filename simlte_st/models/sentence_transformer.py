@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from pathlib import Path
 from typing import Any
 
 import sentence_transformers
@@ -14,7 +13,6 @@ from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from simlte_st.compat import NO_LIMIT, load_modules_of, readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError
-from simlte_st.models.cards import complete_model_card
 from simlte_st.models.device import dtype_unasked
 from simlte_st.models.names import OWN_MODELS, find_model, local_folder, not_loaded
 from simlte_st.models.padding import attend_fully
@@ -42,7 +40,7 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
        dtype.
     5. Models with modules of this package (:mod:`simlte_st.modules`) load without ``trust_remote_code=True``.
 
-    Saved models are stock models except for such modules; their cards say how to load them.
+    Saved models are stock models except for such modules.
 
     Args:
         model_name_or_path: A folder or a name, for example ``"simlte-longformer"``.
@@ -109,14 +107,6 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
             )
         stated = VERY_LARGE_INTEGER if value is None else value
         sentence_transformers.SentenceTransformer.max_seq_length.fset(self, stated)  # type: ignore[attr-defined]
-
-    def save(
-        self, path: str, model_name: str | None = None, create_model_card: bool = True, *args: Any, **options: Any
-    ) -> None:
-        """Save as the stock class does, with a card that says how to load the model."""
-        super().save(path, model_name, create_model_card, *args, **options)
-        if create_model_card:
-            complete_model_card(Path(path))
 
     def set_pooling_include_prompt(self, include_prompt: bool) -> None:
         """Set it as the stock class does, for this package's poolings too."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -19,7 +18,7 @@ from torch import nn
 
 from simlte_st.compat import static_loader
 from simlte_st.data.sentences import TOKENIZED_CHARACTERS, in_batches
-from simlte_st.data.tokens import count_in_texts, flat_ids, unknown_id
+from simlte_st.data.tokens import flat_ids
 from simlte_st.files import MODEL_FILE, read_json
 
 if TYPE_CHECKING:
@@ -48,21 +47,14 @@ def model2vec_modules(source: str) -> list[nn.Module] | None:
 
 def static_passes(
     model: SentenceTransformer, texts: Sequence[str], prompt: str
-) -> Iterator[tuple[list[str], dict[str, Any], NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield some of the texts at a time, their features, and their numbers of tokens and of unknown ones."""
+) -> Iterator[tuple[list[str], dict[str, Any], NDArray[np.int64]]]:
+    """Yield some of the texts at a time, their features, and their numbers of tokens."""
     embedding = cast(Any, model[0])
-    if embedding not in _UNKNOWN:
-        _UNKNOWN[embedding] = unknown_id(embedding.tokenizer)
-    unknown = _UNKNOWN[embedding]
     for batch in in_batches(texts, len, TOKENIZED_CHARACTERS):
         ids, lengths = flat_ids(embedding.tokenizer, [prompt + text for text in batch] if prompt else batch)
-        lacking = count_in_texts(ids == (-1 if unknown is None else unknown), lengths)
-        yield batch, flat_features(ids, lengths), lengths, lacking
+        yield batch, flat_features(ids, lengths), lengths
 
 
 def flat_features(ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> dict[str, torch.Tensor]:
     """Return token ids that follow one another as a static embedding takes them."""
     return {"input_ids": torch.from_numpy(ids), "offsets": torch.from_numpy(np.cumsum(lengths) - lengths)}
-
-
-_UNKNOWN: WeakKeyDictionary[nn.Module, int | None] = WeakKeyDictionary()

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
-from transformers import PreTrainedModel
 
 from simlte_st.chunk_mean.convert import can_read_in_chunks
-from simlte_st.compat import checkpoint_name, readable_length, readable_tokens, taken_tokens
+from simlte_st.compat import checkpoint_name, readable_length, taken_tokens
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.models.names import OWN_ENCODERS, name_of
 from simlte_st.models.static import is_static
@@ -46,10 +45,7 @@ class Truncation:
         longest: Tokens of the longest text.
         model: Name or folder by which the model can be loaded, or empty.
         convertible: Whether ``simlte convert --backbone chunk-mean`` takes the model.
-        positions: Tokens that the model has positions for, special tokens included; None for any number.
         empty_texts: Number of texts without a token, which a static embedding gives a zero vector; else 0.
-        unknown_texts: Number of texts of which a static embedding knows no token; else 0.
-        unknown_tokens: Tokens that a static embedding does not know; else 0.
         static: Whether the model is a static embedding.
     """
 
@@ -63,10 +59,7 @@ class Truncation:
     longest: int = 0
     model: str = ""
     convertible: bool = True
-    positions: int | None = None
     empty_texts: int = 0
-    unknown_texts: int = 0
-    unknown_tokens: int = 0
     static: bool = False
 
     @classmethod
@@ -80,7 +73,6 @@ class Truncation:
             length,
             model=name,
             convertible=can_read_in_chunks(model),
-            positions=readable_tokens(model) if isinstance(encoder, PreTrainedModel) else length,  # not of a graph
             static=is_static(model),
         )
         if length is not None:
@@ -94,9 +86,9 @@ class Truncation:
         """Tokens of a text itself that the model reads; None for no limit."""
         return None if self.max_seq_length is None else max(0, self.max_seq_length - self.taken)
 
-    def add(self, lengths: Counts, unknown: Counts = ()) -> Truncation:
-        """Add texts by their numbers of tokens, and by how many of these the vocabulary lacks."""
-        tokens = _array(lengths)
+    def add(self, lengths: Counts) -> Truncation:
+        """Add texts by their numbers of tokens."""
+        tokens = np.asarray(lengths if isinstance(lengths, np.ndarray) else list(lengths), dtype=np.int64)
         over = tokens[:0] if self.budget is None else tokens[tokens > self.budget] - self.budget
         self.texts += len(tokens)
         self.tokens += int(tokens.sum())
@@ -105,9 +97,6 @@ class Truncation:
         self.longest = max(self.longest, int(tokens.max(initial=0)))
         if self.static:
             self.empty_texts += int((tokens == 0).sum())
-        if len(lacking := _array(unknown)):
-            self.unknown_texts += int(((lacking == tokens) & (tokens > 0)).sum())
-            self.unknown_tokens += int(lacking.sum())
         return self
 
     def summary(self, subject: str = "The model") -> str:
@@ -125,17 +114,10 @@ class Truncation:
 
     @property
     def unread(self) -> str:
-        """Sentences on texts that have no tokens or none that a static embedding knows; empty if there are none."""
-        said = ""
-        if self.empty_texts:
-            said = f" {self.empty_texts:,} of {self.texts:,} texts have no tokens: their vectors are zero."
-        if self.unknown_texts:
-            share = self.unknown_tokens / self.tokens
-            said += (
-                f" Of {self.unknown_texts:,} of {self.texts:,} texts ({self.unknown_texts / self.texts:.1%}) it knows "
-                f"no token, and {share:.1%} of all tokens are not in its vocabulary: was it made for their language?"
-            )
-        return said
+        """A sentence on texts that have no tokens; empty if there are none."""
+        if not self.empty_texts:
+            return ""
+        return f" {self.empty_texts:,} of {self.texts:,} texts have no tokens: their vectors are zero."
 
     @property
     def advice(self) -> str:
@@ -148,21 +130,12 @@ class Truncation:
             also = f"{other} reads {OWN_ENCODERS[other]:,} tokens of a text. " if name == "simlte-bert" else ""
             command = f"simlte convert {shlex.quote(name)} --backbone chunk-mean --max-length {needed} --output LONGER"
             return f"{also}To read them whole:\n    {command}"
-        if self.positions is None or needed <= self.positions:
-            return (
-                f"To read them whole, in Python:\n    model = simlte_st.SentenceTransformer({name!r})\n"
-                f"    model.max_seq_length = {needed}\n    model.save('LONGER')"
-            )
         command = f"simlte index {shlex.quote(name)} DOCUMENTS --output INDEX --parts"
-        return f"It cannot be made to read more; an index finds longer texts by their passages:\n    {command}"
+        return f"An index finds longer texts by their passages:\n    {command}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts and the sentences as JSON values."""
         return {**asdict(self), "summary": self.summary(), "advice": self.advice}
-
-
-def _array(counts: Counts) -> NDArray[np.int64]:
-    return np.asarray(counts if isinstance(counts, np.ndarray) else list(counts), dtype=np.int64)
 
 
 def warn_of_truncation(model: SentenceTransformer, texts: Sequence[str], remedy: str) -> None:

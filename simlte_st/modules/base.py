@@ -11,7 +11,6 @@ from torch import Tensor
 from typing_extensions import Self
 
 from simlte_st.compat import mask_without_prompt
-from simlte_st.errors import ModelError
 
 
 class SavedModule(Module):
@@ -58,19 +57,9 @@ class WeightedPooling(SavedModule):
         """Add ``sentence_embedding`` and ``token_attention``."""
         padded = repad_flattened_features(dict(features)) if "cu_seq_lens_q" in features else features
         embeddings = padded["token_embeddings"]
-        if embeddings.shape[-1] != self.embedding_dimension:
-            raise ModelError(
-                f"The encoder's token embeddings have {embeddings.shape[-1]} numbers, and {type(self).__name__} was "
-                f"made for {self.embedding_dimension}: make it with embedding_dimension={embeddings.shape[-1]}."
-            )
         mask = padded.get("attention_mask")
         if mask is None:  # some encoders' tokenizers make none
             mask = torch.ones(embeddings.shape[:2], dtype=torch.int64, device=embeddings.device)
-        if mask.shape != embeddings.shape[:2]:
-            raise ModelError(
-                f"The attention mask has the shape {tuple(mask.shape)}, the token embeddings "
-                f"{tuple(embeddings.shape)}. {type(self).__name__} needs a text encoder with one embedding a token."
-            )
         if not self.include_prompt and "prompt_length" in features:
             mask = mask_without_prompt(mask, features["prompt_length"])
         vectors, features["token_attention"] = self.pool(embeddings, mask.bool())

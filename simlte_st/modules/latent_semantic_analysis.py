@@ -25,7 +25,7 @@ from simlte_st.config import check_count, check_number, check_seed
 from simlte_st.data.documents import read_documents
 from simlte_st.data.sentences import TOKENIZED_CHARACTERS, in_batches
 from simlte_st.data.tokens import special_ids, token_ids, vocabulary_size
-from simlte_st.errors import ConfigurationError, DataError, ModelError
+from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.modules.base import SavedModule
 from simlte_st.modules.base_form import texts_as_read
 from simlte_st.progress import progress_bar
@@ -187,7 +187,6 @@ class LatentSemanticAnalysis(SavedModule):
 
         A row of counts for each text, as for padded tokens, would be some hundred times as large as these texts.
         """
-        self._check_ids(ids)
         texts = torch.arange(len(offsets), device=ids.device)
         row = texts.repeat_interleave(torch.diff(offsets, append=offsets.new_tensor([len(ids)])))
         kept = self.idf[ids] > 0
@@ -197,24 +196,14 @@ class LatentSemanticAnalysis(SavedModule):
         sums = functional.embedding_bag(ids, self.components.float(), starts, per_sample_weights=weights, mode="sum")
         return sums, torch.zeros(len(offsets), device=ids.device).index_add_(0, row, times)[:, None]
 
-    def _check_ids(self, ids: Tensor) -> None:
-        if ids.numel() and int(ids.max()) >= self.vocabulary_size:
-            raise ModelError(
-                f"Token {int(ids.max())} is outside the vocabulary of {self.vocabulary_size:,} tokens that the latent "
-                "semantic analysis was fitted with: fit it with this tokenizer."
-            )
-
     def _counts(self, features: dict[str, Any]) -> Tensor:
         """Return the number of each token in each text, ``[B, V]``, float32."""
-        if "input_ids" not in features:
-            raise ModelError("A latent semantic analysis needs input_ids, which this model's first module lacks.")
         padded = repad_flattened_features(dict(features)) if "cu_seq_lens_q" in features else features
         ids: Tensor = padded["input_ids"]
         mask = padded.get("attention_mask")
         mask = torch.ones_like(ids) if mask is None else mask[:, : ids.shape[1]]
         if "prompt_length" in features:
             mask = mask_without_prompt(mask, features["prompt_length"])
-        self._check_ids(ids)
         counts = torch.zeros(ids.shape[0], self.vocabulary_size, device=ids.device)
         return counts.scatter_add_(1, ids, mask.to(counts.dtype))
 

@@ -22,8 +22,8 @@ from simlte_st.errors import ConfigurationError
 from simlte_st.files import write_json
 from simlte_st.models.encode import make_parts
 from simlte_st.models.language import warn_of_language
-from simlte_st.models.pace import TokenBar
-from simlte_st.models.parts import Part, PartEncoder, Parts, part_number, token_counts
+from simlte_st.models.pace import TextBar
+from simlte_st.models.parts import Part, PartEncoder, Parts, part_number
 from simlte_st.models.parts_folder import part_files
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import Truncation, warn_of_truncation
@@ -52,8 +52,8 @@ _SHOWN = 5  # ids that a summary names
 REMEDY = "parts=True finds documents by all of it, for about {times:.1f} times the work."
 """What to do where a model truncates much. It is not done unasked, because of what it costs."""
 
-Made = Mapping[str, tuple[Any, int, int]]
-"""By the hash of a text: its vector, its tokens, and how many of them are unknown."""
+Made = Mapping[str, tuple[Any, int]]
+"""By the hash of a text: its vector and its tokens."""
 
 logger = logging.getLogger(__name__)
 
@@ -159,7 +159,7 @@ def add_documents(
         make_parts(missing_texts, PartEncoder(encoder.model, config.batch_size), config, config.progress)
     ahead = _files_ahead(folder)
     seen = set[str]()
-    with TokenBar(encoder.model, "Indexing", None, shown=config.progress) as bar:
+    with TextBar(encoder.model, "Indexing", None, shown=config.progress) as bar:
         for number, batch in enumerate(_batches(stream, encoder), start=1):
             new = {document.id: document for document in batch if document.id not in seen}
             seen |= new.keys()
@@ -231,7 +231,6 @@ class _Writer:
     ) -> None:
         self._store, self._encoder, self._segmenter, self._batch_size = store, encoder, segmenter, batch_size
         self._metadata, self._analysis = metadata, analysis
-        self._unknown = np.zeros(2, dtype=np.int64)  # texts and tokens
         self.report = report
 
     def learn_columns(self, documents: Iterable[Document]) -> None:
@@ -243,7 +242,7 @@ class _Writer:
         for source in sorted(self._metadata.renamed.keys() - before):
             logger.info("The column %r is called %s in the index.", source, self._metadata.renamed[source])
 
-    def write(self, documents: list[Document], ahead: Made, bar: TokenBar) -> None:
+    def write(self, documents: list[Document], ahead: Made, bar: TextBar) -> None:
         """Write those documents that are new or have changed; ``ahead`` has vectors that were made before."""
         self.learn_columns(documents)
         names, columns = [one.id for one in documents], ["id", "hash", *self._metadata.types]
@@ -267,10 +266,10 @@ class _Writer:
         if rows:
             self._store.merge(self._table(rows, ahead, bar))
 
-    def _table(self, rows: list[dict[str, Any]], ahead: Made, bar: TokenBar) -> pa.Table:
+    def _table(self, rows: list[dict[str, Any]], ahead: Made, bar: TextBar) -> pa.Table:
         texts = {row["hash"]: row["text"] if row["part"] == 0 else row["passage"] for row in rows}
         known = self._store.rows_of("hash", list(texts), ["hash", "vector", "tokens"])
-        made = {row["hash"]: (row["vector"], row["tokens"], 0) for row in known.to_pylist()}
+        made = {row["hash"]: (row["vector"], row["tokens"]) for row in known.to_pylist()}
         missing = [one for one in texts if one not in made]
         self.report.encoded += len(missing)
         self.report.reused += len(rows) - len(missing)
@@ -279,8 +278,6 @@ class _Writer:
         with bar.reading([texts[one] for one in here]):
             encoded = self._encoder.counted([texts[one] for one in here], self._batch_size)
         made |= zip(here, zip(*encoded, strict=True), strict=True)
-        for _, tokens, unknown in map(made.__getitem__, missing):
-            self._unknown += (tokens == unknown > 0, unknown)
         flat = np.stack([np.asarray(made[row["hash"]][0], dtype=np.float32) for row in rows]).reshape(-1)
         schema = own_schema(self._encoder.dimension)
         own = {field.name: field.type for field in schema if field.name not in ("tokens", "vector")}
@@ -298,7 +295,6 @@ class _Writer:
         self.report.documents, self.report.vectors = self._store.count(), len(tokens)
         self.report.truncation = self._encoder.truncation().add(tokens)
         self.report.misfits, self.report.left_out = self._metadata.misfits, dict(self._metadata.left_out)
-        self.report.truncation.unknown_texts, self.report.truncation.unknown_tokens = self._unknown.tolist()
         return self.report
 
 
@@ -341,10 +337,10 @@ def _files_ahead(folder: Path) -> dict[int, list[Path]]:
 
 def _made_ahead(paths: Iterable[Path]) -> Made:
     """Return the vectors of files, scaled to length 1, and the tokens of their texts."""
-    made: dict[str, tuple[Any, int, int]] = {}
+    made: dict[str, tuple[Any, int]] = {}
     for path in paths:
         table = pq.read_table(path)
         rows = table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), -1)
-        counts = (each.tolist() for each in token_counts(table))
-        made.update(zip(table["id"].to_pylist(), zip(unit_rows(rows), *counts, strict=True), strict=True))
+        counted = zip(unit_rows(rows), table["tokens"].to_pylist(), strict=True)
+        made.update(zip(table["id"].to_pylist(), counted, strict=True))
     return made

@@ -93,7 +93,7 @@ class Encoder:
     def counted(self, texts: Sequence[str], batch_size: int = 32) -> Encoded:
         """Return the vectors of texts, and their tokens as :attr:`count` counts them."""
         if not texts:
-            return Encoded(np.zeros((0, self.dimension), dtype=np.float32), [], [])
+            return Encoded(np.zeros((0, self.dimension), dtype=np.float32), [])
         found = encode_counted(self.model, list(texts), batch_size)
         return found._replace(vectors=unit_rows(found.vectors).astype(np.float32))
 
