@@ -56,13 +56,7 @@ def make_model(
 
 
 def by_hand(
-    model: SentenceTransformer,
-    text: str,
-    chunk_length: int = 24,
-    overlap: int = 0,
-    weights: str = "tokens",
-    max_length: int = 4096,
-    prompt: str = "",
+    model: SentenceTransformer, text: str, chunk_length: int = 24, max_length: int = 4096, prompt: str = ""
 ) -> Tensor:
     """Encode each chunk alone with the original model and average: the slow and obvious way."""
     tokenizer = model.tokenizer
@@ -72,9 +66,8 @@ def by_hand(
     pieces = [body[:room]]
     end = room
     while end < len(body):
-        start = end - overlap
-        pieces.append(body[start : start + room])
-        end = start + room
+        pieces.append(body[end : end + room])
+        end += room
     vectors = []
     for piece in pieces:
         ids = torch.tensor([[tokenizer.cls_token_id, *prompt_ids, *piece, tokenizer.sep_token_id]])
@@ -82,8 +75,6 @@ def by_hand(
         if prompt:
             features["prompt_length"] = 1 + len(prompt_ids)
         vectors.append(model(features)["sentence_embedding"][0])
-    shares = torch.tensor([float(len(piece)) if weights == "tokens" else 1.0 for piece in pieces])
-    if not body:
-        shares = torch.ones(1)
+    shares = torch.tensor([float(max(1, len(piece))) for piece in pieces])
     mean = (torch.stack(vectors) * shares[:, None]).sum(0) / shares.sum()
     return functional.normalize(mean, dim=0) if isinstance(model[-1], Normalize) else mean

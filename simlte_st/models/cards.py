@@ -7,27 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from simlte_st.models.names import HUB_BASE, PACKAGED_BASE, encode_call, settings_of, shown_base
-from simlte_st.models.registration import has_own_modules, is_own_architecture
+from simlte_st.models.registration import needs_package
 
 MODEL_ID = "sentence_transformers_model_id"
 """Placeholder in a card for a model that is not on the Hub yet."""
 
-_STOCK = "from sentence_transformers import SentenceTransformer\n"
 _INSTALL = "pip install -U sentence-transformers"
 _MATTER = re.compile(r"\A---\n(.*?\n)---\n", re.DOTALL)
 _ENTRY = re.compile(r"^([\w-]+):.*\n(?:(?:[ -].*)?\n)*", re.MULTILINE)
 _KEPT = {"language", "library_name", "license", "license_link", "license_name", "pipeline_tag", "tags"}
 """What is kept of a base's front matter, without its results, training data and emissions."""
-
-
-def _imports(folder: Path) -> str:
-    """Return the imports that loading a model needs."""
-    if has_own_modules(folder):
-        return (
-            "from simlte_st import SentenceTransformer\n"
-            "# The class of sentence_transformers loads it with trust_remote_code=True, where simlte-st is installed.\n"
-        )
-    return f"import simlte_st  # the model's architecture\n{_STOCK}" if is_own_architecture(folder) else _STOCK
 
 
 def write_model_card(folder: Path, *, name: str, base: str, summary: str, about: str) -> None:
@@ -40,9 +29,8 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
     card = path.read_text(encoding="utf-8")
     match = _MATTER.match(card)
     matter, body = (match[1], card[match.end() :]) if match else ("", card)
-    public = HUB_BASE if base == PACKAGED_BASE else base if re.fullmatch(r"[\w.-]+/[\w.-]+", base) else None
-    if public == base and Path(base).exists():
-        public = None
+    on_hub = re.fullmatch(r"[\w.-]+/[\w.-]+", base) and not Path(base).exists()
+    public = HUB_BASE if base == PACKAGED_BASE else base if on_hub else None
     link = f"[{public}](https://huggingface.co/{public})" if public else f"`{shown_base(base)}`"
     generated = "\n## Model Details\n" in body.partition("\n## Usage\n")[0]
     if not generated:
@@ -51,12 +39,13 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
     if public:
         matter = "".join(entry[0] for entry in _ENTRY.finditer(matter) if entry[1] != "base_model")
         matter += f"base_model: {public}\n"
-    own = _imports(folder)
-    install = _INSTALL if own == _STOCK else f"{_INSTALL} simlte-st"
+    own = needs_package(folder)
+    package, install = ("simlte_st", f"{_INSTALL} simlte-st") if own else ("sentence_transformers", _INSTALL)
     parts = [
         f"---\n{matter}---\n\n# {name}\n",
         f"{summary}\n\n- **Base model:** {link}\n",
-        f'## Usage\n\n```bash\n{install}\n```\n\n```python\n{own}\nmodel = SentenceTransformer("{MODEL_ID}")\n'
+        f"## Usage\n\n```bash\n{install}\n```\n\n```python\nfrom {package} import SentenceTransformer\n\n"
+        f'model = SentenceTransformer("{MODEL_ID}")\n'
         f"vectors = model.{encode_call(settings_of(folder))}\n```\n",
         about.strip() + "\n",
         *([f"## Training Details\n{_training_details(body)}"] if generated else []),

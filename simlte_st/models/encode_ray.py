@@ -76,8 +76,6 @@ def _cluster(address: str | None) -> Iterator[None]:
     import ray
 
     if ray.is_initialized():
-        if address is not None:
-            raise ConfigurationError(f"address={address!r}: this process is connected to Ray already; leave it out.")
         yield
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

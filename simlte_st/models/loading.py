@@ -31,8 +31,6 @@ from simlte_st.prompts import document_prompt
 
 logger = logging.getLogger(__name__)
 
-_DRAWING = 0
-
 
 @dataclass(frozen=True)
 class LoadedModel:
@@ -86,7 +84,7 @@ def load_from(
             "of the checkpoint that the graph was made of."
         )
     random_state = torch.get_rng_state()
-    torch.default_generator.manual_seed(_DRAWING)  # what the checkpoint lacks, such as a pooler, is the same each time
+    torch.default_generator.manual_seed(0)  # what the checkpoint lacks, such as a pooler, is the same each time
     try:
         if (modules := model2vec_modules(source)) is not None:
             model = SentenceTransformer(modules=modules, device=device)

@@ -101,9 +101,7 @@ def find_model(name: str | os.PathLike[str]) -> str:
         return str(put_together(text))
     if (folder := local_folder(text)) is not None:
         return folder
-    if os.path.lexists(text):
-        raise not_loaded(text, "it is a file, and a model is a folder.")
-    if not _HUB_NAME.fullmatch(text):
+    if os.path.lexists(text) or not _HUB_NAME.fullmatch(text):
         raise not_loaded(text, "there is no such folder, and it is not a name on the Hub.")
     # Asked once: without a network, sentence-transformers would ask for each of several files for over a minute.
     if (problem := hub_problem(hub_repositories(text)[0])) is None:

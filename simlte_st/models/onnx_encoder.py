@@ -17,7 +17,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from simlte_st.chunk_mean.chunks import split_by_length
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.extras import require
-from simlte_st.files import EXPORT_FILE, digest_of, nearest_place, read_json, valid_unicode
+from simlte_st.files import EXPORT_FILE, digest_of, read_json, valid_unicode
 from simlte_st.models.names import local_folder
 from simlte_st.progress import progress_bar
 
@@ -53,10 +53,7 @@ def load_onnx(model: str | os.PathLike[str]) -> OnnxEncoder:
     name = os.fspath(model)
     folder = Path(local_folder(name) or name)
     if not (folder / EXPORT_FILE).is_file():
-        what = f"it has no {EXPORT_FILE}" if folder.is_dir() else f"there is no such folder{nearest_place(folder)}"
-        raise ModelError(
-            f"{name!r} is not an exported model: {what}. Make one with: simlte export MODEL --output {name}-onnx"
-        )
+        raise ModelError(f"{name!r} is not an exported model: {folder / EXPORT_FILE} does not exist.")
     return OnnxEncoder(folder)
 
 

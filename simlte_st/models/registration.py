@@ -40,17 +40,13 @@ def register() -> None:
             sys.meta_path.insert(0, _Finder(module, before, tell))
 
 
-def is_own_architecture(folder: Path) -> bool:
-    """Return whether a model's folder can be loaded only after ``import simlte_st``."""
-    config = folder / "config.json"
+def needs_package(folder: Path) -> bool:
+    """Return whether a model's folder has modules of this package or its architecture."""
+    modules, config = folder / MODEL_FILE, folder / "config.json"
+    if modules.exists() and any(module["type"].startswith("simlte_st.") for module in read_json(modules)):
+        return True
     own = {backbone.model_type for backbone in BACKBONES.values()}
     return config.exists() and read_json(config).get("model_type") in own
-
-
-def has_own_modules(folder: Path) -> bool:
-    """Return whether a model's folder has modules of this package, which its own SentenceTransformer loads."""
-    modules = folder / MODEL_FILE
-    return modules.exists() and any(module["type"].startswith("simlte_st.") for module in read_json(modules))
 
 
 def _register_backbones() -> None:

@@ -14,7 +14,7 @@ from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 from simlte_st.compat import NO_LIMIT, load_modules_of, readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.device import dtype_unasked
-from simlte_st.models.names import OWN_MODELS, find_model, local_folder, not_loaded
+from simlte_st.models.names import OWN_MODELS, find_model, local_folder
 from simlte_st.models.padding import attend_fully
 from simlte_st.models.passes import TextReader, is_read
 from simlte_st.models.static import is_static, model2vec_modules
@@ -47,7 +47,8 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
         **options: As in the stock class.
 
     Raises:
-        ModelError: There is no such model, or the base of this package's models is not installed.
+        OSError: There is no such model.
+        ModelError: The base of this package's models is not installed.
         ConfigurationError: The folder for this package's models cannot be written.
 
     Example:
@@ -71,12 +72,7 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
             options["model_kwargs"] = _with_dtype(options)
         if name is not None and (modules := model2vec_modules(name)) is not None:
             options, name = {**options, "modules": modules}, None
-        try:
-            super().__init__(name, **options)
-        except OSError as error:
-            if name is None or os.path.isdir(name):
-                raise
-            raise not_loaded(name, f"there is no such folder. {str(error).splitlines()[0]}") from None
+        super().__init__(name, **options)
         attend_fully(self)
         if not isinstance(self[0], Router):  # each of whose encoders reads a length of its own
             length = readable_length(self)

@@ -15,7 +15,7 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.chunk_mean.convert import can_read_in_chunks
 from simlte_st.compat import checkpoint_name, readable_length, taken_tokens
 from simlte_st.data.sentences import tokenizer_counter
-from simlte_st.models.names import OWN_ENCODERS, name_of
+from simlte_st.models.names import name_of
 from simlte_st.models.static import is_static
 from simlte_st.modules.base_form import texts_as_read
 from simlte_st.prompts import document_prompt
@@ -126,10 +126,8 @@ class Truncation:
             return ""
         name, needed = self.model or "MODEL", self.longest + self.taken
         if self.convertible:
-            other = "simlte-longformer"
-            also = f"{other} reads {OWN_ENCODERS[other]:,} tokens of a text. " if name == "simlte-bert" else ""
             command = f"simlte convert {shlex.quote(name)} --backbone chunk-mean --max-length {needed} --output LONGER"
-            return f"{also}To read them whole:\n    {command}"
+            return f"To read them whole:\n    {command}"
         command = f"simlte index {shlex.quote(name)} DOCUMENTS --output INDEX --parts"
         return f"An index finds longer texts by their passages:\n    {command}"
 

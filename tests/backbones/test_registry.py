@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import pytest
-from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, BertConfig, LongformerConfig
-from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from simlte_st.backbones.base import Backbone
-from simlte_st.backbones.registry import BACKBONES, backbone_of, make_backbone, replacement_of
+from simlte_st.backbones.registry import backbone_of, make_backbone, replacement_of
 from simlte_st.chunk_mean import SimlteChunkMeanConfig
 from simlte_st.chunk_mean.backbone import ChunkMean
-from simlte_st.cli.main import main
-from simlte_st.config import setting
 from simlte_st.errors import ConfigurationError
 from simlte_st.longformer import SimlteLongformerConfig
 from simlte_st.longformer.backbone import Longformer
@@ -43,47 +37,12 @@ def test_an_encoder_is_of_the_backbone_that_it_is() -> None:
     assert (backbone_of(stock), replacement_of(stock)) == (Backbone, "longformer")
 
 
-def test_every_backbone_is_registered_and_says_how_it_reads() -> None:
-    for name in BACKBONES:
-        backbone = make_backbone(name)
-        config = CONFIG_MAPPING[backbone.model_type]
-        assert config.model_type == backbone.model_type
-        assert hasattr(config, "usable_length")
-        assert config in AutoModel._model_mapping
-        assert "4,096 tokens" in backbone.reading.format(4096)
-
-
 def test_settings_are_those_of_the_backbone() -> None:
-    assert make_backbone("chunk-mean", overlap=4, chunk_length=None, positions=None) == ChunkMean(overlap=4)
-    with pytest.raises(ConfigurationError, match=r"overlap=4 .* backbone='chunk-mean'"):
-        make_backbone("longformer", overlap=4)
+    assert make_backbone("chunk-mean", chunk_length=4, positions=None) == ChunkMean(chunk_length=4)
+    with pytest.raises(ConfigurationError, match=r"chunk_length=4 .* backbone='chunk-mean'"):
+        make_backbone("longformer", chunk_length=4)
     with pytest.raises(ConfigurationError, match=r"'longformer' .* windows=.*attention_window"):
         make_backbone("longformer", windows=4)
     for make in (make_backbone, lambda name: Preset(backbone=name, max_length=9)):
         with pytest.raises(ConfigurationError, match="backbone='x'"):
             make("x")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Copy(Backbone):
-    """An encoder stays as it is."""
-
-    model_type: ClassVar[str] = "copy"
-    how: Literal["well", "badly"] = setting("well", "the way in which it does: well, or badly")
-
-    def convert(self, model: SentenceTransformer, path: Path, max_length: int | None, tuned: bool) -> None:
-        model.save_pretrained(str(path))
-        (path / "how.txt").write_text(f"{self.how} {max_length} {tuned}")
-
-
-def test_a_new_backbone_is_a_line(
-    encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(BACKBONES, "copy", Copy)
-    command = ["convert", str(encoder_path), "--backbone", "copy", "--output", str(tmp_path / "m")]
-    assert main([*command, "--how", "badly", "--max-length", "9"]) == 0
-    assert (tmp_path / "m" / "how.txt").read_text() == "badly 9 True"
-    assert Preset(backbone="copy", max_length=9).backbone == "copy"
-    with pytest.raises(SystemExit):
-        main(["convert", "--help"])
-    assert "well, or badly" in capsys.readouterr().out

@@ -12,9 +12,7 @@ from simlte_st.errors import ConfigurationError
 def test_saved_and_loaded_without_the_path_of_the_encoder(tmp_path: Path) -> None:
     encoder = BertConfig(vocab_size=77, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
     encoder.name_or_path = "/home/someone/secret"
-    config = SimlteChunkMeanConfig(
-        encoder, "cls", False, True, 128, chunk_overlap=16, chunk_weights="equal", max_position_embeddings=1000
-    )
+    config = SimlteChunkMeanConfig(encoder, "cls", False, True, 128, max_position_embeddings=1000)
     config.save_pretrained(tmp_path)
     assert "secret" not in (tmp_path / "config.json").read_text(encoding="utf-8")
     assert encoder.name_or_path == "/home/someone/secret"
@@ -27,7 +25,7 @@ def test_saved_and_loaded_without_the_path_of_the_encoder(tmp_path: Path) -> Non
         fields.pop("transformers_version", None)
     assert theirs == ours
     assert (loaded.pooling_mode, loaded.include_prompt, loaded.normalize_chunks) == ("cls", False, True)
-    assert (loaded.chunk_length, loaded.chunk_overlap, loaded.chunk_weights) == (128, 16, "equal")
+    assert (loaded.chunk_length, loaded.usable_length) == (128, 1000)
 
 
 def test_sizes_are_the_encoders() -> None:
@@ -40,10 +38,9 @@ def test_sizes_are_the_encoders() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"chunk_weights": "sum"}, "weights='sum'"),
-        ({"chunk_overlap": -1}, "overlap=-1"),
-        ({"chunk_length": 2}, "chunk_length=2.*at least 3"),
-        ({"chunk_length": 12, "chunk_overlap": 10}, "chunk_length=12: .*at least 13.*overlap=10"),
+        ({"chunk_weights": "equal"}, "not supported"),
+        ({"chunk_overlap": 4}, "not supported"),
+        ({"chunk_length": 2}, "chunk_length=2"),
         ({"max_position_embeddings": 0}, "max_length=0"),
     ],
 )

@@ -42,8 +42,8 @@ def weigh(vectors: Tensor) -> Tensor:
 
 
 def test_gradients_are_those_of_the_mean_made_by_hand(model: SentenceTransformer) -> None:
-    converted = to_chunk_mean(model, overlap=4)
-    vectors = torch.stack([by_hand(model, text, overlap=4) for text in TEXTS])
+    converted = to_chunk_mean(model)
+    vectors = torch.stack([by_hand(model, text) for text in TEXTS])
     weigh(vectors).backward()
     found = converted(features_of(converted))["sentence_embedding"]
     assert torch.allclose(found, vectors, atol=1e-5)
@@ -55,27 +55,20 @@ def test_gradients_are_those_of_the_mean_made_by_hand(model: SentenceTransformer
 
 
 def test_token_states_are_their_chunks(model: SentenceTransformer) -> None:
-    converted = to_chunk_mean(model, overlap=4)
+    converted = to_chunk_mean(model)
     features = features_of(converted)
     ids, mask = features["input_ids"], features["attention_mask"]
     states = converted(dict(features))["token_embeddings"]
     assert states.shape[:2] == ids.shape
     assert states[mask == 0].abs().max() == 0
-    room, stride = 22, 18
     for row in range(len(TEXTS)):
         length = int(mask[row].sum())
         body = ids[row, 1 : length - 1]
-        starts = range(0, max(1, len(body) - 4), stride) if length > 24 else [0]
-        for number, start in enumerate(starts):
-            piece = torch.cat([ids[row, :1], body[start : start + room], ids[row, length - 1 : length]])
+        for start in range(0, max(1, len(body)), 22):
+            piece = torch.cat([ids[row, :1], body[start : start + 22], ids[row, length - 1 : length]])
             alone = model({"input_ids": piece[None], "attention_mask": torch.ones_like(piece)[None]})
-            token_states = alone["token_embeddings"][0]
-            last = number == len(starts) - 1
-            for place in range(1, len(piece)):
-                here = start + place if place < len(piece) - 1 else length - 1
-                mine = (number == 0 or place > 2) and (last or place <= room - 2)
-                if mine and (place < len(piece) - 1 or last):
-                    assert torch.allclose(states[row, here], token_states[place], atol=1e-5), (row, number, place)
+            expected = alone["token_embeddings"][0, 1:-1]
+            assert torch.allclose(states[row, 1 + start : 1 + start + len(expected)], expected, atol=1e-5)
 
 
 def test_the_embedding_stands_at_the_first_token_on_either_side_of_padding(model: SentenceTransformer) -> None:
@@ -128,32 +121,6 @@ def test_a_document_does_not_depend_on_its_batch_or_on_the_size_of_a_pass(
         assert torch.allclose(reader(**alone).last_hidden_state[0], expected[row, :length], atol=1e-5)
 
 
-def test_segments_embedded_input_and_holes(model: SentenceTransformer) -> None:
-    reader = reader_of(to_chunk_mean(model))
-    encoder = reader.encoder
-    ids = torch.randint(5, 100, (2, 20))
-    segments = torch.randint(0, 2, ids.shape)
-    mask = torch.ones_like(ids)
-    mask[0, 7:9] = 0
-    expected = encoder(input_ids=ids, token_type_ids=segments, attention_mask=mask).last_hidden_state
-    found = reader(input_ids=ids, token_type_ids=segments, attention_mask=mask)
-    assert torch.allclose(found.last_hidden_state[:, 1:], expected[:, 1:], atol=1e-5)
-    long = torch.randint(5, 100, (2, 70))
-    segments = torch.randint(0, 2, long.shape)
-    embedded = reader.get_input_embeddings()(long)
-    by_ids = reader(input_ids=long, token_type_ids=segments).last_hidden_state
-    assert torch.allclose(reader(inputs_embeds=embedded, token_type_ids=segments).last_hidden_state, by_ids, atol=1e-5)
-    assert not torch.allclose(reader(input_ids=long).last_hidden_state, by_ids, atol=1e-2)
-
-
-def test_an_encoder_that_takes_no_segments_is_given_none(tmp_path: Path) -> None:
-    model = make_model(tmp_path, "distilbert")
-    reader = reader_of(to_chunk_mean(model))
-    ids = torch.randint(5, 100, (2, 70))
-    expected = reader(input_ids=ids).pooler_output
-    assert torch.equal(reader(input_ids=ids, token_type_ids=torch.zeros_like(ids)).pooler_output, expected)
-
-
 def test_rows_without_a_token(model: SentenceTransformer) -> None:
     reader = reader_of(to_chunk_mean(model))
     features = features_of(to_chunk_mean(model))
@@ -165,60 +132,6 @@ def test_rows_without_a_token(model: SentenceTransformer) -> None:
     features["attention_mask"][:] = 0
     assert reader(**features).last_hidden_state.abs().max() == 0
     assert reader(**features).last_hidden_state.shape == expected.last_hidden_state.shape
-
-
-@pytest.mark.parametrize("reentrant", [False, True])
-def test_gradient_checkpointing_gives_equal_gradients(model: SentenceTransformer, reentrant: bool) -> None:
-    converted = to_chunk_mean(model)
-    reader = reader_of(converted)
-    for module in reader.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0
-    converted.train()
-    calls = []
-    reader.encoder.encoder.layer[0].intermediate.dense.register_forward_hook(lambda *_: calls.append(1))
-    found = []
-    for _ in range(2):
-        converted.zero_grad()
-        weigh(converted(features_of(converted))["sentence_embedding"]).backward()
-        found.append((gradients(reader), len(calls)))
-        calls.clear()
-        reader.gradient_checkpointing_enable({"use_reentrant": reentrant})
-        reader.enable_input_require_grads()
-    (plain, once), (checkpointed, twice) = found
-    assert twice == 2 * once, "layers run again in the backward pass"
-    assert plain.keys() == checkpointed.keys()
-    assert all(torch.allclose(plain[name], checkpointed[name], atol=1e-5) for name in plain)
-
-
-def test_autocast(model: SentenceTransformer) -> None:
-    converted = to_chunk_mean(model)
-    expected = torch.stack([by_hand(model, text) for text in TEXTS])
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = converted(features_of(converted))["sentence_embedding"]
-    assert 0 < (found.float() - expected).abs().max() < 0.05
-
-
-def test_the_attention_implementation_reaches_the_encoder(tmp_path: Path) -> None:
-    model = make_model(tmp_path / "base")
-    to_chunk_mean(model).save_pretrained(str(tmp_path / "converted"))
-    eager = SentenceTransformer(
-        str(tmp_path / "converted"), device="cpu", model_kwargs={"attn_implementation": "eager"}
-    )
-    assert reader_of(eager).encoder.config._attn_implementation == "eager"
-    reader_of(eager).set_attn_implementation("sdpa")
-    assert reader_of(eager).encoder.config._attn_implementation == "sdpa"
-    assert reader_of(SentenceTransformer(str(tmp_path / "converted"))).encoder.config._attn_implementation == "sdpa"
-
-
-def test_more_words(model: SentenceTransformer) -> None:
-    converted = to_chunk_mean(model)
-    reader = reader_of(converted)
-    converted.tokenizer.add_tokens(["simlte"])
-    reader.resize_token_embeddings(len(converted.tokenizer))
-    assert reader.encoder.embeddings.word_embeddings.num_embeddings == len(converted.tokenizer)
-    assert reader.config.vocab_size == reader.encoder.config.vocab_size == len(converted.tokenizer)
-    converted.encode("simlte " * 50)
 
 
 def test_what_is_refused(model: SentenceTransformer) -> None:

@@ -9,7 +9,6 @@ import huggingface_hub
 import pytest
 
 from simlte_st.errors import ModelError
-from simlte_st.models import names
 from simlte_st.models.base import load_model
 from simlte_st.models.names import (
     PACKAGED_BASE,
@@ -45,22 +44,6 @@ def test_the_packaged_base() -> None:
     assert base.model[1].pooling_mode == "mean"
     first, second, other = base.model.encode(["A cat sits.", "A kitten is sitting.", "Interest rates rose."])
     assert first @ second > 0.5 > 0.3 > first @ other
-
-
-def test_a_folder_of_that_name_comes_first(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(encoder_path, tmp_path / PACKAGED_BASE)
-    monkeypatch.chdir(tmp_path)
-    assert load_model(PACKAGED_BASE).model.get_embedding_dimension() == 32
-
-
-def test_an_unknown_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(names, "packaged_base_installed", lambda: True)
-    with pytest.raises(ModelError, match=rf"(?s)'no-such/model' .* {PACKAGED_BASE} works"):
-        load_model("no-such/model")
-    monkeypatch.setattr(names, "packaged_base_installed", lambda: False)
-    with pytest.raises(ModelError) as error:
-        load_model("no-such/model")
-    assert PACKAGED_BASE not in str(error.value)
 
 
 # On the Hub.
@@ -108,7 +91,7 @@ def test_without_a_network_the_cache_is_read(
 
 @pytest.mark.parametrize(("status", "reached"), [(None, True), (404, True), (401, True), (503, False)])
 def test_the_hub_is_asked_once_and_a_no_is_an_answer(
-    status: int | None, reached: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    status: int | None, reached: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Refused(Exception):
         response = SimpleNamespace(status_code=status)
@@ -131,8 +114,5 @@ def test_the_hub_is_asked_once_and_a_no_is_an_answer(
     for path in ("/no/such/x", "./x", "../x", "a/b/c", "", " "):
         with pytest.raises(ModelError, match=f"^The model '{path}' .*no such folder"):
             find_model(path)
-    (tmp_path / "papers.parquet").touch()
-    with pytest.raises(ModelError, match=r"papers\.parquet.* a file"):
-        find_model(tmp_path / "papers.parquet")
     assert len(asked) == 2, "paths are none of the Hub's business"
     assert local_folder("x") is None

@@ -9,7 +9,7 @@ from longformer_support import randomise, stock_config
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from support import make_tokenizer
-from transformers import AutoModelForMaskedLM, LongformerForMaskedLM, LongformerModel, ModernBertConfig, ModernBertModel
+from transformers import LongformerForMaskedLM, LongformerModel, ModernBertConfig, ModernBertModel
 
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.errors import ConfigurationError, ModelError
@@ -30,18 +30,6 @@ def test_a_sentence_encoder_stays_what_it_is_on_short_texts(encoder_path: Path, 
     assert model.max_seq_length == 200
     np.testing.assert_allclose(model.encode(TEXTS), original.encode(TEXTS), atol=1e-5)
     assert not np.allclose(model.encode(["ba " * 150]), original.encode(["ba " * 150]), atol=1e-3)
-
-
-def test_the_mlm_head_comes_along(bert_path: Path, encoder_path: Path, tmp_path: Path) -> None:
-    convert_base(bert_path, tmp_path / "raw", max_length=200, attention_window=64)
-    base = load_model(tmp_path / "raw")
-    assert base.model[1].pooling_mode == "mean"
-    head = make_mlm_head(base.model, "pretrained")
-    original = AutoModelForMaskedLM.from_pretrained(bert_path)
-    assert torch.equal(head.dense.weight, original.cls.predictions.transform.dense.weight)
-    convert_base(encoder_path, tmp_path / "tuned", max_length=200)
-    with pytest.raises(ModelError, match="MLM head"):
-        make_mlm_head(load_model(tmp_path / "tuned").model, "pretrained")
 
 
 @pytest.mark.parametrize("with_head", [True, False])
@@ -76,10 +64,10 @@ def test_a_stock_longformer_is_adopted(with_head: bool, tmp_path: Path) -> None:
 
 
 def test_a_base_in_chunks(encoder_path: Path, tmp_path: Path) -> None:
-    settings = {"max_length": 200, "chunk_length": 32, "overlap": 4, "chunk_weights": "equal"}
+    settings = {"max_length": 200, "chunk_length": 32}
     base = convert_base(encoder_path, tmp_path / "m", backbone="chunk-mean", pooling="cls", **settings)
     model = load_model(tmp_path / "m").model
-    expected = to_chunk_mean(base.model, 200, 32, 4, "equal")
+    expected = to_chunk_mean(base.model, 200, 32)
     assert model.max_seq_length == 200
     np.testing.assert_allclose(model.encode(["ba bei " * 60]), expected.encode(["ba bei " * 60]), atol=1e-6)
 
@@ -95,13 +83,13 @@ def test_a_base_of_which_nothing_else_is_said_reads_whole_documents(encoder_path
 
 
 def test_what_reads_in_chunks_reads_more_of_them(encoder_path: Path, tmp_path: Path) -> None:
-    convert_base(encoder_path, tmp_path / "m", backbone="chunk-mean", max_length=80, overlap=4)
+    convert_base(encoder_path, tmp_path / "m", backbone="chunk-mean", max_length=80, chunk_length=32)
     convert_base(tmp_path / "m", tmp_path / "longer", backbone="chunk-mean", max_length=200)
     model = load_model(tmp_path / "longer").model
-    expected = to_chunk_mean(load_model(encoder_path).model, 200, overlap=4)
+    expected = to_chunk_mean(load_model(encoder_path).model, 200, 32)
     assert model.max_seq_length == 200
     np.testing.assert_allclose(model.encode(["ba bei " * 60]), expected.encode(["ba bei " * 60]), atol=1e-6)
-    for settings, message in (({"overlap": 2}, "reads in chunks already"), ({"max_length": 20}, "max_length=20")):
+    for settings, message in (({"chunk_length": 16}, "reads in chunks already"), ({"max_length": 20}, "max_length=20")):
         with pytest.raises(ConfigurationError, match=message):
             convert_base(tmp_path / "m", tmp_path / "n", backbone="chunk-mean", **settings)
     assert not (tmp_path / "n").exists()

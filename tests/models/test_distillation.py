@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,12 +22,11 @@ from transformers import (
 
 import simlte_st
 from simlte_st.data.document import Document
-from simlte_st.errors import ConfigurationError, DataError, MissingExtraError, ModelError
+from simlte_st.errors import ConfigurationError, DataError, ModelError
 from simlte_st.models import distillation
 from simlte_st.models.config import StaticConfig
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.distillation import distilled
-from simlte_st.models.lsa import append_lsa
 
 pytest.importorskip("skeletoken", reason="needs the extra static")
 static_model = pytest.importorskip("model2vec", reason="needs the extra static").StaticModel
@@ -83,19 +80,6 @@ def test_it_is_what_model2vec_makes(encoder_path: Path) -> None:
     rows = [row for row in range(len(theirs.embedding)) if row != theirs.unk_token_id]
     np.testing.assert_allclose(embeddings(ours)[rows], theirs.embedding[rows], atol=1e-6)
     assert not embeddings(ours)[theirs.unk_token_id].any()
-
-
-def test_the_same_base_gives_the_same_bytes(encoder_path: Path, tmp_path: Path) -> None:
-    for name, seed in (("one", 1), ("two", 2)):
-        torch.manual_seed(seed)
-        np.random.seed(seed)
-        simlte_st.to_static(encoder_path, tmp_path / name, dimension=12, progress=False)
-    for file in ("model.safetensors", "tokenizer.json", "config.json"):
-        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
-
-
-def test_it_has_no_more_dimensions_than_its_base(encoder_path: Path) -> None:
-    assert embeddings(distilled(SentenceTransformer(str(encoder_path)), QUIET)).shape == (133, 32)
 
 
 @pytest.mark.parametrize("kind", TOKENIZERS)
@@ -168,21 +152,13 @@ def dense(folder: Path) -> SentenceTransformer:
     return tiny(folder, make_tokenizer(), Dense(32, 20), Normalize())
 
 
-def whole(folder: Path, **settings: Any) -> SentenceTransformer:
+def chunks(folder: Path) -> SentenceTransformer:
     tiny(folder / "short", make_tokenizer()).save_pretrained(str(folder / "model"))
-    convert_base(folder / "model", folder / "long", **settings)
+    convert_base(folder / "model", folder / "long")
     return SentenceTransformer(str(folder / "long"), device="cpu")
 
 
-def chunks(folder: Path) -> SentenceTransformer:
-    return whole(folder)
-
-
-def longformer(folder: Path) -> SentenceTransformer:
-    return whole(folder, max_length=300, attention_window=32)
-
-
-@pytest.mark.parametrize(("make", "size"), [(llama, 32), (dense, 20), (chunks, 32), (longformer, 32)])
+@pytest.mark.parametrize(("make", "size"), [(llama, 32), (dense, 20), (chunks, 32)])
 def test_any_encoder_as_it_pools_itself(
     make: Callable[[Path], SentenceTransformer], size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,18 +177,6 @@ def test_a_bare_language_model_is_pooled_by_the_mean(bert_path: Path, encoder_pa
     for base, name in ((bert_path, "bare"), (encoder_path, "pooled")):
         simlte_st.to_static(base, tmp_path / name, progress=False)
     one, two = (SentenceTransformer(str(tmp_path / name), device="cpu") for name in ("bare", "pooled"))
-    torch.testing.assert_close(embeddings(one), embeddings(two), atol=1e-6, rtol=0)
-
-
-def test_an_analysis_at_the_end_is_told(
-    encoder_path: Path, documents: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    append_lsa(encoder_path, documents, tmp_path / "mine", dimension=5)
-    with caplog.at_level(logging.WARNING, "simlte_st"):
-        simlte_st.to_static(tmp_path / "mine", tmp_path / "fast", progress=False)
-    assert "latent semantic analysis" in caplog.text
-    simlte_st.to_static(encoder_path, tmp_path / "plain", progress=False)
-    one, two = (SentenceTransformer(str(tmp_path / name), device="cpu") for name in ("fast", "plain"))
     torch.testing.assert_close(embeddings(one), embeddings(two), atol=1e-6, rtol=0)
 
 
@@ -235,23 +199,4 @@ def test_refused_before_anything_is_computed(
     monkeypatch.setattr(type(model), "tokenizer", property(lambda self: object()))
     with pytest.raises(ModelError, match="fast tokenizer"):
         distilled(model, QUIET)
-    monkeypatch.undo()
-    monkeypatch.setattr("skeletoken.TokenizerModel.from_transformers_tokenizer", lambda given: 1 / 0)
-    with pytest.raises(ModelError, match=r"tokenizer of 'the base' .*division"):
-        distilled(model, QUIET)
     assert not (tmp_path / "x").exists()
-
-
-def test_settings_and_places(encoder_path: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="dimension=0"):
-        simlte_st.to_static(encoder_path, tmp_path / "x", dimension=0)
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "file").touch()
-    with pytest.raises(ConfigurationError, match="exists already"):
-        simlte_st.to_static(encoder_path, tmp_path / "full")
-
-
-def test_the_extra_is_named(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "skeletoken", None)
-    with pytest.raises((MissingExtraError, ModuleNotFoundError), match="skeletoken"):
-        simlte_st.to_static(encoder_path, tmp_path / "x")

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
 import re
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -15,9 +12,8 @@ from sentence_transformers import SentenceTransformer
 from support import broken_off_at
 
 from simlte_st.data import Document
-from simlte_st.errors import ConfigurationError, DataError, Interrupted, ModelError, ResumeError
+from simlte_st.errors import ConfigurationError, Interrupted, ModelError, ResumeError
 from simlte_st.files import hold
-from simlte_st.models import parts
 from simlte_st.models.encode import encode_documents
 from simlte_st.models.truncation import Truncation
 
@@ -48,35 +44,6 @@ def test_vectors_are_the_models_own(model: SentenceTransformer, corpus: list[Doc
     np.testing.assert_allclose(np.array(table["vector"].to_pylist()), expected, atol=1e-6)
     assert report.documents == len(corpus)
     assert not (tmp_path / "v.parquet.parts").exists()
-
-
-def test_any_source_of_documents_is_taken(model: SentenceTransformer, documents: list[str], tmp_path: Path) -> None:
-    folder = tmp_path / "texts"
-    folder.mkdir()
-    (folder / "a.txt").write_text(documents[0])
-    (folder / "b.txt").write_text(documents[1])
-    encode_documents(model, folder, tmp_path / "folder.parquet")
-    encode_documents(model, documents[:2], tmp_path / "list.parquet")
-    tables = [pq.read_table(tmp_path / f"{name}.parquet") for name in ("folder", "list")]
-    assert tables[0]["id"].to_pylist() == ["a.txt", "b.txt"]
-    assert tables[0]["vector"].to_pylist() == tables[1]["vector"].to_pylist()
-    with pytest.raises(DataError, match="no file"):
-        encode_documents(model, tmp_path / "nowhere", tmp_path / "nothing.parquet")
-    assert not list(tmp_path.glob("nothing*")), "nothing is begun that would have to be resumed or overwritten"
-
-
-def test_odd_texts_have_vectors(model: SentenceTransformer, tmp_path: Path) -> None:
-    texts = ["Word", "b", "👩‍👩‍👧🎉", "\u200b\u200d", "\x01\x02\x1b[31m", "שלום עולם", "a\ud800b", "漢" * 50_000]
-    texts.append("x" * 500_000)
-    rows = [{"id": f"../../{number}", "text": text} for number, text in enumerate(texts)]
-    begin = time.process_time()
-    report = encode_documents(model, rows, tmp_path / "out" / "v.parquet")
-    assert time.process_time() - begin < 60
-    table = pq.read_table(tmp_path / "out" / "v.parquet")
-    assert np.isfinite(np.array(table["vector"].to_pylist())).all()
-    assert table["id"].to_pylist() == [f"../../{number}" for number in range(9)]
-    assert (report.documents, report.truncation.cut_texts) == (9, 1)
-    assert [path.name for path in tmp_path.rglob("*")] == ["out", "v.parquet"], "an id is no path"
 
 
 def test_vectors_that_are_no_numbers(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
@@ -184,22 +151,9 @@ def test_neither_the_documents_nor_a_folder_are_replaced(model: SentenceTransfor
     assert (tmp_path / "texts" / "a.txt").exists()
 
 
-@pytest.mark.parametrize("name", ["part_size", "batch_size"])
-@pytest.mark.parametrize("value", [0, -3, 1.5, float("nan"), True, "7"])
-def test_sizes_out_of_range(
-    name: str, value: Any, model: SentenceTransformer, corpus: list[Document], tmp_path: Path
-) -> None:
-    with pytest.raises(ConfigurationError, match=f"{name}={value}"):
-        encode_documents(model, corpus, tmp_path / "v.parquet", **{name: value})
-    assert not any(tmp_path.iterdir())
-
-
-def test_what_is_no_loaded_model_and_no_documents(model: SentenceTransformer, tmp_path: Path) -> None:
+def test_a_name_is_not_a_model(model: SentenceTransformer, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="model='a-name'"):
         encode_documents("a-name", ["ba bun"], tmp_path / "v.parquet")  # type: ignore[arg-type]
-    for source in (np.array("ba bun"), "ba bun bis", b"ba bun", 5, None):
-        with pytest.raises(DataError, match=r"not a source|no file"):
-            encode_documents(model, source, tmp_path / "v.parquet")  # type: ignore[arg-type]
     assert not any(tmp_path.iterdir())
 
 
@@ -236,21 +190,3 @@ def test_two_processes_do_not_write_one_output(
         yield corpus[1]
 
     assert encode_documents(model, busy(), tmp_path / "v.parquet", part_size=1).documents == 2
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="glibc gives memory back")
-def test_memory_is_given_back_after_each_part(
-    model: SentenceTransformer, corpus: list[Document], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Library:
-        calls: list[int] = []  # noqa: RUF012
-
-        def __init__(self, name: object) -> None:
-            self.malloc_trim = self.calls.append
-
-    monkeypatch.setattr(parts.ctypes, "CDLL", Library)
-    encode_documents(model, corpus[:25], tmp_path / "v.parquet", part_size=10)
-    assert Library.calls == [0, 0, 0]
-    monkeypatch.setattr(parts.ctypes, "CDLL", lambda name: object())
-    encode_documents(model, corpus[:5], tmp_path / "w.parquet")
-    assert (tmp_path / "w.parquet").exists(), "another C library has no such function"

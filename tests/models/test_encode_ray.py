@@ -18,9 +18,9 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.cli.main import main
 from simlte_st.data import read_documents
-from simlte_st.errors import ConfigurationError, EmptyCorpusError, MissingExtraError, ModelError, ResumeError
+from simlte_st.errors import ConfigurationError, ModelError, ResumeError
 from simlte_st.models.encode import encode_documents
-from simlte_st.models.encode_ray import _attempt, _failed, _resources, _rows
+from simlte_st.models.encode_ray import _attempt, _resources, _rows
 from simlte_st.models.parts import DocumentParts
 from simlte_st.models.parts_folder import part_files
 from simlte_st.search import Index
@@ -167,21 +167,6 @@ def test_what_cannot_start_is_refused_with_the_numbers() -> None:
         _resources({"CPU": 8}, 0, None)
 
 
-def test_errors_of_reading_come_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # where the reader goes and stays; this goes back
-    parts = DocumentParts(read_documents([" ", ""]), tmp_path, 10)
-    (message,) = (row["message"][0].as_py() for row in _rows(parts, str(tmp_path), "run"))
-    error, trace = ray.cloudpickle.loads(message)
-    assert isinstance(error, EmptyCorpusError)
-    assert "in _documents" in trace
-
-    class Local(Exception):
-        def __reduce__(self) -> str:
-            raise TypeError
-
-    assert repr(ray.cloudpickle.loads(_failed(Local("of this process")))[0]) == "RuntimeError('of this process')"
-
-
 def test_a_folder_that_is_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # where the reader goes and stays; this goes back
     parts = DocumentParts(read_documents(["a text"]), tmp_path / "elsewhere", 10)
@@ -198,37 +183,3 @@ def test_an_actor_that_dies_again_and_again_is_an_error(tmp_path: Path) -> None:
     with _attempt(tmp_path / "other", "a part"):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["part"]
-
-
-def test_documents_of_this_process_are_refused(
-    cluster: str, model: SentenceTransformer, documents: list[str], tmp_path: Path
-) -> None:
-    with pytest.raises(ConfigurationError, match="engine='local'"):
-        encode_documents(model, (text for text in documents), tmp_path / "v.parquet", engine="ray")
-    with pytest.raises(ConfigurationError, match="address="):
-        encode_documents(model, documents, tmp_path / "w.parquet", engine="ray", address=cluster)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"engine": "dask"}, "engine='dask': use 'local' or 'ray'"),
-        ({"actors": 2}, "actors=2 is an option of engine='ray'"),
-        ({"engine": "ray", "device": ["cpu", "cpu"]}, "'cpu' or 'cuda'; Ray chooses which"),
-        ({"device": ["cpu", "cuda:99"]}, "device='cuda:99' is not available"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(
-    options: dict[str, Any], message: str, model: SentenceTransformer, documents: list[str], tmp_path: Path
-) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        encode_documents(model, documents, tmp_path / "v.parquet", **options)
-    assert not list(tmp_path.iterdir())
-
-
-def test_the_extra_is_named(
-    model: SentenceTransformer, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtraError, match=r"\[ray\]"):
-        encode_documents(model, documents, tmp_path / "v.parquet", engine="ray")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
@@ -23,12 +22,8 @@ from simlte_st.evaluation import bench, compare
 from simlte_st.evaluation.evaluator import encode_texts
 from simlte_st.losses.masking import TokenMasker
 from simlte_st.models.base import load_model
-from simlte_st.models.encode import encode_documents
-from simlte_st.models.lsa import lengthened
 from simlte_st.models.names import usage_example
 from simlte_st.models.truncation import Truncation
-from simlte_st.modules import LatentSemanticAnalysis
-from simlte_st.search import Index
 
 PROMPT = "ba bei bo bun: "  # four tokens and a colon
 
@@ -61,11 +56,9 @@ def texts_of(docs: Path) -> list[str]:
 @pytest.mark.parametrize(
     "command",
     [
-        "encode {model} {docs} --output {out}.parquet",
         "index {model} {docs} --output {out} --parts",
         "compare {docs} {model}",
         "evaluate {model} --data {docs} --base {model} --label label --draws 2 --head logistic",
-        "train {docs} --base {model} --output {out} --max-steps 2 --batch-size 8 --lsa 4",
         "train {docs} --base {model} --output {out} --max-steps 2 --batch-size 8 --max-length base --held-out 0",
     ],
     ids=lambda command: " ".join(command.split()[:1] + command.split()[-1:]),
@@ -92,35 +85,6 @@ def test_every_verb_reads_documents_behind_the_prompt(
     assert len(seen) >= 16
     prompt = tokenizer(PROMPT)["input_ids"][1:-1]
     assert all(each == prompt for each in seen)
-
-
-@pytest.mark.parametrize("include_prompt", [True, False], ids=["pooled", "not pooled"])
-def test_what_is_measured_is_what_the_index_holds(
-    include_prompt: bool, docs: Path, bert_path: Path, tmp_path: Path
-) -> None:
-    model = load_model(saved(bert_path, tmp_path / "model", include_prompt)).model
-    texts = texts_of(docs)
-    encode_documents(model, docs, tmp_path / "v.parquet")
-    vectors = np.array(pq.read_table(tmp_path / "v.parquet")["vector"].to_pylist())
-    index = Index.create(tmp_path / "ix", model)
-    index.add(docs)
-    table = index.table().sort_by("id").to_pydict()
-    held = dict(zip(table["id"], table["vector"], strict=True))
-    measured = encode_texts(model, texts)
-    np.testing.assert_allclose(measured, vectors, atol=1e-5)
-    unit = measured / np.linalg.norm(measured, axis=1, keepdims=True)
-    np.testing.assert_allclose(unit, np.array([held[f"d{row}"] for row in range(len(texts))]), atol=1e-5)
-    assert not np.allclose(measured, model.encode(texts), atol=1e-3), "which have no prompt"
-    ours = simlte_st.SentenceTransformer(str(tmp_path / "model"), device="cpu")  # whose class has an encode of its own
-    np.testing.assert_allclose(encode_texts(ours, texts), vectors, atol=1e-5)
-
-
-def test_an_analysis_is_appended_to_the_vectors_that_encode_makes(docs: Path, prompted: Path) -> None:
-    model, texts = load_model(prompted).model, texts_of(docs)
-    analysis = LatentSemanticAnalysis.fit(model, texts, dimension=4)
-    found = lengthened(model, analysis, texts, encode_texts(model, texts))
-    model.append(analysis)
-    np.testing.assert_allclose(found, encode_texts(model, texts), atol=1e-5)
 
 
 def test_training_masks_no_prompt_and_keeps_it(

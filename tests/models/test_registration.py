@@ -14,7 +14,6 @@ from shipped_support import BERT, STATIC, ship, ship_static
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
 import simlte_st
-from simlte_st.models import names
 from simlte_st.models.conversion import convert_base
 
 IMPORTS = {
@@ -96,26 +95,6 @@ def test_the_stock_class_knows_our_models(
     with pytest.raises(OSError, match="huggingface"):
         Stock("simlte-staticc")
 
-    with monkeypatch.context() as patched:
-        patched.setattr(names, "on_hub", lambda name: True)
-        with pytest.raises(OSError, match="huggingface"):  # the Hub's has precedence, and cannot be reached here
-            Stock(STATIC)
     monkeypatch.chdir(tmp_path)
     shutil.copytree(encoder_path, STATIC)
     assert Stock(STATIC).get_embedding_dimension() == Stock(str(encoder_path)).get_embedding_dimension()
-
-
-def test_what_the_hub_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    monkeypatch.setattr(names, "cached_folder", lambda name: "/cache" if name == "owner/kept" else None)
-    monkeypatch.setattr("huggingface_hub.HfApi.model_info", lambda self, name, timeout: asked.append((name, timeout)))
-    assert names.on_hub("owner/kept")
-    assert asked == []
-    assert names.on_hub("plain")
-    assert asked == [("sentence-transformers/plain", names.HUB_SECONDS)]
-
-    def fail(self: object, name: str, timeout: float) -> None:
-        raise ConnectionError
-
-    monkeypatch.setattr("huggingface_hub.HfApi.model_info", fail)
-    assert not names.on_hub("plain")

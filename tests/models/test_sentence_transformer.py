@@ -4,7 +4,6 @@ import json
 import logging
 import re
 import shutil
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,10 +14,7 @@ import torch
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
-import simlte_st
-from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.longformer import convert_to_longformer
-from simlte_st.models.base import load_model
+from simlte_st.errors import ConfigurationError
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.names import model_path
 from simlte_st.models.sentence_transformer import SentenceTransformer
@@ -30,11 +26,6 @@ def longformer_path(encoder_path: Path, tmp_path_factory: pytest.TempPathFactory
     path = tmp_path_factory.mktemp("models") / "longformer"
     convert_base(encoder_path, path, max_length=100, attention_window=16)
     return path
-
-
-def test_it_is_the_exported_class() -> None:
-    assert simlte_st.SentenceTransformer is SentenceTransformer
-    assert issubclass(SentenceTransformer, sentence_transformers.SentenceTransformer)
 
 
 def test_a_named_model_and_what_is_saved_of_it_is_stock(encoder_path: Path, tmp_path: Path) -> None:
@@ -50,57 +41,17 @@ def test_a_named_model_and_what_is_saved_of_it_is_stock(encoder_path: Path, tmp_
         assert saved == expected
 
 
-def test_the_card_says_what_of_this_package_it_takes(
-    bert_path: Path, encoder_path: Path, longformer_path: Path, tmp_path: Path
-) -> None:
-    def card(model: SentenceTransformer, name: str, **options: bool) -> str:
-        model.save_pretrained(str(tmp_path / name), **options)
-        return (tmp_path / name / "README.md").read_text(encoding="utf-8")
-
-    stock = "from sentence_transformers import SentenceTransformer\n"
-    modules = [Transformer(str(bert_path)), TokenAttention(32)]
-    written = card(SentenceTransformer(modules=modules, device="cpu"), "own modules")
-    for part in ("from simlte_st import SentenceTransformer\n", "trust_remote_code=True", "-transformers simlte-st\n"):
-        assert written.count(part) == 1
-    assert stock not in written
-    again = SentenceTransformer(str(tmp_path / "own modules"), device="cpu")
-    assert card(again, "again") == written
-    (tmp_path / "again" / "README.md").write_text(stock)
-    assert card(again, "again", create_model_card=False) == stock, "a card that is not written is not touched"
-    longformer = card(SentenceTransformer(str(longformer_path), device="cpu"), "own architecture")
-    for _ in range(2):
-        assert len(re.findall("import simlte_st.*\n" + stock, longformer)) == 1
-        assert longformer.count("import simlte_st") == longformer.count("-transformers simlte-st\n") == 1
-        longformer = card(SentenceTransformer(str(tmp_path / "own architecture"), device="cpu"), "saved again")
-    assert "simlte" not in card(SentenceTransformer(str(encoder_path), device="cpu"), "stock")
-
-
-def test_modules_instead_of_a_name(encoder_path: Path) -> None:
-    stock = sentence_transformers.SentenceTransformer(str(encoder_path), device="cpu")
-    assert SentenceTransformer(modules=list(stock), device="cpu").encode(["Ba."]).shape == (1, 32)
-
-
-def test_a_name_that_is_nowhere_is_told_without_the_errors_of_the_libraries() -> None:
-    for load in (SentenceTransformer, load_model, convert_to_longformer):
-        with pytest.raises(ModelError, match="'no-such-model'") as caught:
-            load("no-such-model")
-        shown = "".join(traceback.format_exception(caught.value))
-        assert "direct cause" not in shown
-        assert "During handling" not in shown
-
-
 def words(tokens: int) -> str:
     return " ".join(["ba"] * (tokens - 2))  # [CLS] and [SEP] are two more
 
 
-@pytest.mark.parametrize("show", [False, True])
-def test_what_is_cut_is_told(longformer_path: Path, caplog: pytest.LogCaptureFixture, show: bool) -> None:
+def test_what_is_cut_is_told(longformer_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     model = SentenceTransformer(str(longformer_path), device="cpu")
     assert model.max_seq_length == 100
     with caplog.at_level(logging.WARNING, "simlte_st"):
-        whole = model.encode([words(100), words(7)], show_progress_bar=show)
+        whole = model.encode([words(100), words(7)])
         assert caplog.messages == [], "the longest legal text is not cut"
-        cut = model.encode([words(101), words(7)], show_progress_bar=show)
+        cut = model.encode([words(101), words(7)])
     [message] = caplog.messages
     assert re.search(r"100 tokens.* 1 of 2 .* 1\.0%", message)
     assert f"\n    simlte convert {longformer_path} --backbone chunk-mean --max-length 101 --output LONGER" in message
@@ -108,7 +59,7 @@ def test_what_is_cut_is_told(longformer_path: Path, caplog: pytest.LogCaptureFix
     caplog.clear()
     model[1] = PositionPooling(32)
     with caplog.at_level(logging.WARNING, "simlte_st"):
-        model.encode([words(101)], show_progress_bar=show)
+        model.encode([words(101)])
     assert f"\n    simlte index {longformer_path} DOCUMENTS --output INDEX --parts" in caplog.text
 
 

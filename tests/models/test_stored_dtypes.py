@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import sentence_transformers
 import torch
-from sentence_transformers.base.modules import Dense, Router, Transformer
+from sentence_transformers.base.modules import Dense, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from support import make_document, make_tokenizer
-from torch import nn
 from transformers import (
     BertConfig,
     BertModel,
@@ -29,7 +24,6 @@ from transformers import (
     T5EncoderModel,
 )
 
-from simlte_st.cli.main import main
 from simlte_st.errors import ResumeError
 from simlte_st.models import device
 from simlte_st.models.base import load_model
@@ -40,7 +34,6 @@ from simlte_st.models.encode import encode_documents
 from simlte_st.models.parts import weights_digest
 from simlte_st.models.parts_folder import open_parts
 from simlte_st.models.sentence_transformer import SentenceTransformer
-from simlte_st.search import Index
 
 TEXTS = [make_document(number, sentences=1 + number) for number in range(8)]
 SIZES = {
@@ -72,27 +65,6 @@ def write(folder: Path, name: str, dtype: torch.dtype = torch.bfloat16) -> tuple
     return folder / "narrow", folder / "wide"
 
 
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    return write(tmp_path_factory.mktemp("llama"), "llama")
-
-
-@contextmanager
-def computed_dtypes() -> Iterator[set[torch.dtype]]:
-    """Note the dtypes that linear layers and embeddings of any model return inside the block."""
-    seen = set[torch.dtype]()
-
-    def note(module: nn.Module, inputs: Any, output: Any) -> None:
-        if isinstance(module, (nn.Linear, nn.Embedding)):
-            seen.add(output.dtype)
-
-    hook = nn.modules.module.register_module_forward_hook(note)
-    try:
-        yield seen
-    finally:
-        hook.remove()
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("name", ENCODERS)
 def test_the_vectors_are_those_of_the_same_weights_in_32_bits(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
@@ -103,18 +75,6 @@ def test_the_vectors_are_those_of_the_same_weights_in_32_bits(name: str, dtype: 
         assert {each.dtype for each in model.parameters()} == {torch.float32}
         np.testing.assert_allclose(model.encode(TEXTS), stock.encode(TEXTS), rtol=0, atol=1e-5)
     assert weights_digest(own) == weights_digest(loaded) == weights_digest(load_model(wide, device="cpu").model)
-
-
-def test_both_encoders_of_a_router(tmp_path: Path) -> None:
-    sides = [
-        list(sentence_transformers.SentenceTransformer(str(place), device="cpu")) for place in write(tmp_path, "bert")
-    ]
-    router = sentence_transformers.SentenceTransformer(modules=[Router.for_query_document(*sides)], device="cpu")
-    router.to(torch.bfloat16).save_pretrained(str(tmp_path / "router"))
-    loaded = load_model(tmp_path / "router", device="cpu")
-    assert loaded.other is not None
-    for model in (SentenceTransformer(str(tmp_path / "router"), device="cpu"), loaded.model, loaded.other):
-        assert {each.dtype for each in model.parameters()} == {torch.float32}
 
 
 @pytest.mark.parametrize("backbone", ["longformer", "chunk-mean"])
@@ -129,43 +89,6 @@ def test_a_conversion_stores_what_the_base_does(backbone: str, tmp_path: Path) -
     np.testing.assert_allclose(*(model.encode(TEXTS) for model in longer), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "encode {model} {docs} --output {out}.parquet",
-        "index {model} {docs} --output {out}",
-        "evaluate {model} --data {docs} --label label --draws 2 --head logistic",
-        "compare {docs} {model}",
-        "train {docs} --base {model} --output {out} --max-steps 1 --held-out 0 --batch-size 8 --no-bf16",
-        "convert {model} --static --dimension 4 --output {out}",
-        "explore {model} {docs} --output {out}.html",
-    ],
-    ids=lambda line: line.split()[0],
-)
-def test_commands(
-    line: str, folders: tuple[Path, Path], docs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with computed_dtypes() as seen:
-        command = line.format(model=folders[0], docs=docs, out=tmp_path / "out")
-        assert main(shlex.split(f"{command} --device cpu --quiet")) == 0, capsys.readouterr().err
-    assert seen == {torch.float32}
-
-
-def test_what_is_asked_for_is_done(folders: tuple[Path, Path]) -> None:
-    name = str(folders[0])
-    for options in (
-        {"model_kwargs": {"dtype": torch.bfloat16}},
-        {"model_kwargs": {"torch_dtype": torch.bfloat16}},
-        {"model_kwargs": {"dtype": "auto"}},
-        {"config_kwargs": {"dtype": torch.bfloat16}, "model_kwargs": {"dtype": "auto"}},
-    ):
-        assert SentenceTransformer(name, device="cpu", **options).dtype is torch.bfloat16
-    other = SentenceTransformer(name, device="cpu", model_kwargs={"attn_implementation": "eager"})
-    assert (other.dtype, other[0].auto_model.config._attn_implementation) == (torch.float32, "eager")
-    for dtype in (torch.bfloat16, "auto"):
-        assert load_model(name, dtype=dtype, device="cpu").model.dtype is torch.bfloat16
-
-
 def test_a_gpu_computes_in_what_a_checkpoint_is_stored_in(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [dtype_unasked(each) for each in ("cpu", "cuda", "cuda:1", "mps")] == [torch.float32, None, None, None]
     for found, expected in (("cpu", torch.float32), ("cuda", None)):
@@ -175,34 +98,19 @@ def test_a_gpu_computes_in_what_a_checkpoint_is_stored_in(monkeypatch: pytest.Mo
         assert EncodeConfig(device=several).loading_device == expected
 
 
-def test_an_index_says_which_and_opens_with_the_other(
-    folders: tuple[Path, Path], docs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    narrow = load_model(folders[0], dtype="auto", device="cpu").model
-    indices = {"float32": folders[0], "bfloat16": narrow}  # the second as a GPU would make it
-    for dtype, model in indices.items():
-        Index.create(tmp_path / dtype, model, device="cpu").add(docs, progress=False)
-        assert json.loads((tmp_path / dtype / "settings.json").read_text())["dtype"] == dtype
-    queries = TEXTS[:4]
-    for dtype in indices:
-        with caplog.at_level("INFO", "simlte_st"), computed_dtypes() as seen:
-            index = Index.open(tmp_path / dtype, folders[0], device="cpu").load()
-            index.search(TEXTS[0], rerank=folders[0])
-            index.link(TEXTS[0])
-        assert index.encoder.dtype == "float32"
-        assert seen == {torch.float32}
-        assert ("made in bfloat16" in caplog.text) is (dtype == "bfloat16")
-        found = [[(hit.id, hit.cosine) for hit in index.search(text, mode="dense", top_k=3)] for text in queries]
-        if dtype == "float32":
-            expected = found
-    for mine, theirs in zip(found, expected, strict=True):
-        np.testing.assert_allclose([cosine for _, cosine in mine], [cosine for _, cosine in theirs], atol=0.02)
-
-
-def test_vectors_of_two_dtypes_are_not_joined(folders: tuple[Path, Path], docs: Path, tmp_path: Path) -> None:
+def test_vectors_of_two_dtypes_are_not_joined(docs: Path, tmp_path: Path) -> None:
+    folder, _ = write(tmp_path / "model", "llama")
     output = tmp_path / "v.parquet"
-    narrow, wide = (load_model(folders[0], dtype=dtype, device="cpu").model for dtype in ("auto", None))
+    narrow, wide = (load_model(folder, dtype=dtype, device="cpu").model for dtype in ("auto", None))
     settings = {"normalize": False, "weights": weights_digest(narrow), "dtype": "torch.bfloat16"}
     open_parts(output, settings, resume=False).release()
     with pytest.raises(ResumeError, match=r"dtype: was 'torch\.bfloat16', is 'torch\.float32'"):
         encode_documents(wide, docs, output, resume=True, progress=False)
+
+
+def test_what_is_asked_for_is_done(tmp_path: Path) -> None:
+    name = str(write(tmp_path, "bert")[0])
+    for asked in ({"dtype": torch.bfloat16}, {"torch_dtype": torch.bfloat16}, {"dtype": "auto"}):
+        assert SentenceTransformer(name, device="cpu", model_kwargs=asked).dtype is torch.bfloat16
+    for dtype in (torch.bfloat16, "auto"):
+        assert load_model(name, dtype=dtype, device="cpu").model.dtype is torch.bfloat16

@@ -5,15 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
-from support import make_tokenizer
-from transformers import T5Config, T5EncoderModel
 
-import simlte_st
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.errors import ModelError
 from simlte_st.models.base import load_model
@@ -47,16 +42,6 @@ def test_the_default_prompt_takes_its_tokens(model: SentenceTransformer) -> None
     assert said in truncation.summary()
 
 
-def test_a_prompt_that_fills_the_model_leaves_nothing(model: SentenceTransformer) -> None:
-    assert Truncation.of(model, prompt="ba " * 70).add([1]).cut_tokens == 1
-
-
-def test_a_length_that_is_wanted_is_that_of_the_positions_at_most(model: SentenceTransformer) -> None:
-    model.max_seq_length = 20
-    lengths = [Truncation.of(model, max_seq_length=wanted).max_seq_length for wanted in (None, 30, 500)]
-    assert lengths == [20, 30, 64]
-
-
 @pytest.mark.parametrize(
     ("lengths", "said"),
     [
@@ -87,37 +72,14 @@ def test_what_is_advised_names_the_model_and_the_length(encoder_path: Path, tmp_
     assert Truncation.of(model).add([62]).advice == ""
     assert advised(model) == command.format(encoder_path)
     assert advised(to_chunk_mean(model, 80)) == command.format(encoder_path)
-    for name in ("simlte-bert", "my own model"):
-        (tmp_path / name).symlink_to(encoder_path)
+    (tmp_path / "my own model").symlink_to(encoder_path)
     assert advised(load_model(tmp_path / "my own model").model) == command.format(
         shlex.quote(f"{tmp_path}/my own model")
     )
-    assert Truncation(64).add([102]).advice == command.format("MODEL")
-    known = Truncation(64, model="simlte-bert").add([102]).advice
-    assert re.match(r"simlte-longformer reads 4,096 tokens", known)
-    assert known.endswith(command.format("simlte-bert"))
     model[1] = PositionPooling(32)
     with pytest.raises(ModelError, match="in chunks"):
         to_chunk_mean(model, 200)
     assert advised(model).endswith(f":\n    simlte index {encoder_path} DOCUMENTS --output INDEX --parts")
-
-
-def test_a_model_with_more_positions_is_told_how_to_use_them(tmp_path: Path) -> None:
-    """T5 has any number of positions, and a decoder in its configuration, so that it does not read in chunks."""
-    config = T5Config(vocab_size=140, d_model=32, d_kv=8, d_ff=32, num_layers=1, num_heads=4)
-    T5EncoderModel(config).save_pretrained(tmp_path / "t5")
-    make_tokenizer().save_pretrained(tmp_path / "t5")
-    text = "ba bun " * 60
-    read = Truncation.of(load_model(tmp_path / "t5").model).add([120])
-    assert "simlte-" not in read.advice
-    heading, *code = read.advice.splitlines()
-    assert heading == "To read them whole, in Python:"
-    done: dict[str, Any] = {"simlte_st": simlte_st}
-    exec("\n".join(code).replace("    ", "").replace("LONGER", f"{tmp_path}/longer"), done)
-    assert Truncation.of(load_model(tmp_path / "longer").model).add([120]).advice == ""
-    whole = SentenceTransformer(str(tmp_path / "longer"), device="cpu").encode(text)
-    np.testing.assert_allclose(done["model"].encode(text), whole, atol=1e-6)
-    assert not np.allclose(load_model(tmp_path / "t5").model.encode(text), whole, atol=1e-6)
 
 
 def test_what_a_model_does_not_read_is_said_before_the_work(

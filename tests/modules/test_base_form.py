@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import gc
 import time
-import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -14,8 +12,7 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 import simlte_st
-from simlte_st.errors import MissingExtraError
-from simlte_st.modules import BaseForm, base_form, expand_contractions
+from simlte_st.modules import BaseForm, expand_contractions
 from simlte_st.search.encoder import Encoder
 
 
@@ -98,37 +95,6 @@ def test_only_contractions_change(parts: list[tuple[tuple[str, str], str]]) -> N
     assert expanded(text) == "".join(meant + between for (_, meant), between in parts)
 
 
-PIECES = ["it", "I", "you", "Ca", "ai", "how", "Ann", "been", "not", "have", "n't", "N'T", "'s", "\u2019S", "'d", "'ve"]
-PIECES += ["'ll", "'m", "'re", "'", " ", " ", " ", "\n", "-", "\u017f", "\u0130"]
-
-
-@settings(max_examples=300)
-@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
-def test_what_is_converted_stays_when_converted_again(text: str) -> None:
-    assert expanded(expanded(text)) == expanded(text)
-
-
-def test_it_is_quick_and_keeps_nothing() -> None:
-    def post(number: int) -> str:
-        return " ".join(f"word{number}x{place} doesn't know Ann{place}{number}'s" for place in range(2000))
-
-    expanded(post(0))
-    texts = list(map(post, range(1, 11)))
-    began = time.process_time()
-    list(expand_contractions(texts))
-    assert time.process_time() - began < sum(map(len, texts)) / 1e6  # seconds; it takes about a sixth of it
-    gc.collect()
-    tracemalloc.start()
-    try:
-        expanded(post(11))
-        gc.collect()
-        assert (
-            tracemalloc.get_traced_memory()[0] < 200_000
-        )  # bytes; a word kept for each word read would make 2 million
-    finally:
-        tracemalloc.stop()
-
-
 @pytest.mark.parametrize("text", ["a" * 300_000 + "'", "a" + "'ll" * 50_000 + "x", "it's" + " " * 300_000 + "x"])
 def test_odd_texts_take_no_longer(text: str) -> None:
     began = time.process_time()
@@ -179,12 +145,6 @@ def test_inputs_of_all_forms(
     assert torch.equal(found["attention_mask"], expected["attention_mask"])
 
 
-def test_no_texts(bert_path: Path) -> None:
-    assert make(bert_path).preprocess([]) == {}
-    assert make(bert_path)[0].preprocess([]) == {}
-    assert make(bert_path).encode([]).shape[0] == 0
-
-
 def test_a_prompt_is_measured_as_it_is_read(bert_path: Path, plain: SentenceTransformer) -> None:
     model = make(bert_path)
     found = model.preprocess(["We can't.", "It's"], prompt="Don't think: ")
@@ -216,13 +176,3 @@ def test_what_is_cut_is_counted_in_what_is_read(
     counted = report.truncation
     assert (counted.tokens, counted.cut_texts, counted.cut_tokens) == (22, 1, 2)
     assert Encoder(model).count([fits]) == [10]
-
-
-def test_without_spacy_the_extra_is_named(bert_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(*names: str) -> None:
-        raise MissingExtraError(f"{names[2]} needs {names[0]}: pip install simlte-st[{names[1]}]")
-
-    base_form._readings.cache_clear()
-    monkeypatch.setattr(base_form, "require", missing)
-    with pytest.raises(MissingExtraError, match=r"\[pos\]"):
-        make(bert_path)

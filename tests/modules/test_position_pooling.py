@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pooling_support
 import pytest
@@ -13,7 +12,6 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 import simlte_st
-from simlte_st.errors import ConfigurationError
 from simlte_st.models.names import usage_example
 from simlte_st.modules import PositionPooling
 
@@ -55,22 +53,8 @@ def test_flattened_is_padded(module: PositionPooling) -> None:
         torch.testing.assert_close(one["sentence_embedding"], two["sentence_embedding"])
 
 
-def test_positions_are_counted_after_a_prompt_that_is_left_out(module: PositionPooling) -> None:
-    features = batch((9,))
-    module.include_prompt = False
-    rest = {name: values[:, 3:] for name, values in features.items()}
-    found = module({**features, "prompt_length": 3})["sentence_embedding"]
-    torch.testing.assert_close(found, module(rest)["sentence_embedding"])
-
-
 def test_odd_batches(module: PositionPooling) -> None:
     check_empty_batches(module)
-
-
-@pytest.mark.parametrize("settings", [{"embedding_dimension": 0}, {"flat": 0}, {"power": -0.1}])
-def test_sizes_are_positive(settings: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match="at least"):
-        PositionPooling(**{"embedding_dimension": 8, **settings})
 
 
 def test_a_model_with_it_is_saved_and_loaded(bert_path: Path, tmp_path: Path) -> None:

@@ -1,22 +1,17 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pooling_support
 import pytest
 import torch
 from pooling_support import flattened
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
 from torch import Tensor
 from torch.nn import functional
 
-import simlte_st
-from simlte_st.errors import ConfigurationError
 from simlte_st.modules import StarTransformer
-from simlte_st.modules.star_transformer import LEAST_ALPHA, AdaptiveAttention
+from simlte_st.modules.star_transformer import AdaptiveAttention
 
 entmax = pytest.importorskip("entmax")
 
@@ -89,16 +84,6 @@ def test_weights_are_those_of_the_closed_forms(alpha: float, exact: str) -> None
         assert torch.equal(found[row, ..., :count] == 0, expected == 0), "zero where entmax says so"
 
 
-def test_alpha_stays_in_its_range() -> None:
-    attention = StarTransformer(12, heads=3).ring
-    assert attention.alpha.tolist() == [1.5] * 3
-    with torch.no_grad():
-        attention.sparsity.copy_(torch.tensor([-1e3, 0.0, 1e3]))
-    assert attention.alpha.tolist() == pytest.approx([LEAST_ALPHA, 1.5, 2.0])
-    weights = attention.weights(torch.randn(1, 1, 3, 9), torch.ones(1, 1, 1, 9, dtype=torch.bool))
-    assert weights.isfinite().all()
-
-
 def test_flattened_is_padded_and_a_prompt_can_be_left_out() -> None:
     module, lengths = made(), (5, 2, 9)
     padded = batch(lengths)
@@ -110,21 +95,6 @@ def test_flattened_is_padded_and_a_prompt_can_be_left_out() -> None:
     for row, length in enumerate(lengths):
         expected = transcribed(module, padded["token_embeddings"][row, 1:length])
         torch.testing.assert_close(found[row], expected, rtol=1e-4, atol=1e-5)
-
-
-def test_the_weights_can_be_asked_for() -> None:
-    module = made(window=2)
-    features = batch((6, 3))
-    mask = features["attention_mask"].bool()
-    vectors, ring, star = module.attention(features["token_embeddings"], mask)
-    found = module(dict(features))
-    assert torch.equal(found["sentence_embedding"], vectors)
-    assert torch.equal(found["token_attention"], star.mean(dim=1))
-    assert ring.shape == (2, 6, 3, 6)
-    torch.testing.assert_close(ring.sum(dim=-1), mask[..., None].expand(2, 6, 3).float())
-    torch.testing.assert_close(star.sum(dim=-1), torch.ones(2, 3))
-    assert not ring[1, 0, :, :2].any(), "nothing stands before the first token"
-    assert (ring[mask][:, 2] == 0).any(), "the head with alpha near 2 leaves some out"
 
 
 def test_odd_batches() -> None:
@@ -157,25 +127,6 @@ def test_memory_is_linear() -> None:
             module({**batch((length,)), "token_embeddings": batch((length,))["token_embeddings"].requires_grad_()})
         kept[length] = sum(sizes)
     assert kept[1024] == pytest.approx(2 * kept[512], rel=0.01)
-
-
-def test_a_model_with_it_trains_and_is_loaded(bert_path: Path, tmp_path: Path) -> None:
-    before = torch.get_rng_state()
-    module = StarTransformer(32, heads=4, window=2, rounds=1, seed=3)
-    assert torch.equal(before, torch.get_rng_state())
-    model = SentenceTransformer(modules=[Transformer(str(bert_path)), module], device="cpu")
-    texts = ["a short text", "one that is a little longer than that"]
-    model.save_pretrained(str(tmp_path / "model"))
-    again = simlte_st.SentenceTransformer(str(tmp_path / "model"), device="cpu")
-    assert again[1].get_config_dict() == module.get_config_dict()
-    torch.testing.assert_close(torch.tensor(again.encode(texts)), torch.tensor(model.encode(texts)))
-
-
-def test_what_cannot_be() -> None:
-    with pytest.raises(ConfigurationError, match=r"heads=5.*embedding_dimension=12"):
-        StarTransformer(12, heads=5)
-    with pytest.raises(ConfigurationError, match="window=0"):
-        StarTransformer(12, window=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import copy
 import math
 import re
 from collections import OrderedDict
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pooling_support
 import pytest
@@ -19,7 +17,6 @@ from sentence_transformers.sentence_transformer.losses import BatchAllTripletLos
 from torch import Tensor
 
 import simlte_st
-from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.losses import ReconstructionLoss
 from simlte_st.modules import TokenAttention, token_attention
 
@@ -94,21 +91,6 @@ def test_odd_batches(module: TokenAttention) -> None:
     assert nothing["sentence_embedding"].tolist() == torch.zeros(2, 8).tolist()
 
 
-def test_without_a_mask_all_tokens_count(module: TokenAttention) -> None:
-    features = batch((5, 5))
-    expected = module(dict(features))["sentence_embedding"]
-    del features["attention_mask"]
-    assert torch.equal(module(features)["sentence_embedding"], expected)
-
-
-def test_features_that_do_not_fit(module: TokenAttention) -> None:
-    features = batch((5, 3))
-    with pytest.raises(ModelError, match=r"12 numbers.* TokenAttention .* 8:"):
-        module({**features, "token_embeddings": torch.zeros(2, 5, 12)})
-    with pytest.raises(ModelError, match=r"\(2, 4\), .*\(2, 5, 8\)"):
-        module({**features, "attention_mask": features["attention_mask"][:, :4]})
-
-
 def test_weights_begin_as_the_paper_says() -> None:
     before = torch.get_rng_state()
     module = TokenAttention(256)
@@ -119,43 +101,6 @@ def test_weights_begin_as_the_paper_says() -> None:
     assert weights.abs().max() <= math.sqrt(0.06)
     assert torch.equal(weights, TokenAttention(256).query.weight)
     assert not torch.equal(weights, TokenAttention(256, seed=1).query.weight)
-
-
-def test_half_precision_is_summed_in_float(module: TokenAttention) -> None:
-    features = batch((12, 5))
-    half = {**features, "token_embeddings": features["token_embeddings"].bfloat16()}
-    with torch.autocast("cpu", torch.bfloat16):
-        found = module(half)
-    assert found["sentence_embedding"].dtype == torch.bfloat16
-    torch.testing.assert_close(
-        found["sentence_embedding"].float(), module(dict(features))["sentence_embedding"], rtol=0.05, atol=0.02
-    )
-
-
-def test_4096_tokens_keep_no_map(module: TokenAttention, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes: list[int] = []
-    attended = token_attention._attended
-
-    def watched(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-        sizes.append(queries.shape[1] * keys.shape[1])
-        return attended(queries, keys, values, mask)
-
-    monkeypatch.setattr(token_attention, "_attended", watched)
-    monkeypatch.setattr(token_attention, "BLOCK", 1 << 16)
-    features = batch((4096,))
-    kept: list[int] = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda value: (kept.append(value.numel()), value)[1], lambda v: v):
-        loss = module({**features, "token_embeddings": features["token_embeddings"].requires_grad_()})
-    assert max(sizes) <= 1 << 16
-    assert max(kept) < 4096 * 64, "nothing of 4,096 x 4,096 is held for the gradient"
-    loss["sentence_embedding"].sum().backward()
-    assert len(sizes) == 2 * 256, "computed again"
-
-
-@pytest.mark.parametrize("settings", [{"embedding_dimension": 0}, {"embedding_dimension": 8, "s_max": 0}])
-def test_sizes_are_positive(settings: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match="=0: must be a"):
-        TokenAttention(**settings)
 
 
 def test_a_model_with_it_is_saved_and_loaded(bert_path: Path, tmp_path: Path) -> None:
@@ -199,13 +144,3 @@ def test_all_but_the_encoder_has_the_learning_rate_that_is_documented(
     encoder = {id(weight) for weight in model[0].parameters()}
     slow = {id(weight) for group in groups for weight in group["params"] if group["lr"] == 2e-5}
     assert slow == encoder, "of a loss that keeps the model by another name, too"
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_weights_of_half_precision(module: TokenAttention, dtype: torch.dtype) -> None:
-    features = batch((12, 5))
-    expected = module(dict(features))["sentence_embedding"]
-    half = {**features, "token_embeddings": features["token_embeddings"].to(dtype)}
-    found = copy.deepcopy(module).to(dtype)(half)["sentence_embedding"]
-    assert found.dtype == dtype
-    torch.testing.assert_close(found.float(), expected, rtol=0.05, atol=0.03)
