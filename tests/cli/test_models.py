@@ -65,7 +65,7 @@ def test_distil(encoder_path: Path, folder: Path, tmp_path: Path, capsys: pytest
     assert main(shlex.split(f"{command} --dimension 12")) == 0
     out, err = capsys.readouterr()
     assert "vectors of 12 numbers for 133 tokens" in out
-    assert "from sentence_transformers import SentenceTransformer" in out
+    assert "from simlte_st import SentenceTransformer" in out
     assert "Distilling: 100%" in err
     assert SentenceTransformer(str(output), device="cpu").encode("ba bun").shape == (12,)
     source = write_jsonl(tmp_path / "texts.jsonl", [{"body": "Zuqbar vorpal."}] * 3)
@@ -94,14 +94,14 @@ def test_distil(encoder_path: Path, folder: Path, tmp_path: Path, capsys: pytest
 
 def test_convert_to_chunks(encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "chunks"
-    command = f"convert {encoder_path} --backbone chunk-mean --max-length 300 --overlap 4 --output {output}"
+    command = f"convert {encoder_path} --backbone chunk-mean --max-length 300 --chunk-length 32 --output {output}"
     assert main(shlex.split(command)) == 0
     assert f"{encoder_path} reads 64 tokens; {output} reads 300." in capsys.readouterr().out
     assert SentenceTransformer(str(output), device="cpu").encode(["ba " * 250]).shape == (1, 32)
     assert main(shlex.split(f"{command} --attention-window 32 --overwrite")) == 1
     assert re.search("--attention-window 32 .*--backbone longformer", capsys.readouterr().err)
-    assert main(shlex.split(f"convert {encoder_path} --overlap 4 --output {tmp_path / 'long'}")) == 1
-    assert re.search("--overlap 4 .*--backbone chunk-mean", capsys.readouterr().err)
+    assert main(shlex.split(f"convert {encoder_path} --chunk-length 32 --output {tmp_path / 'long'}")) == 1
+    assert re.search("--chunk-length 32 .*--backbone chunk-mean", capsys.readouterr().err)
 
 
 def test_a_name_instead_of_a_folder(

@@ -9,10 +9,10 @@ from longformer_support import randomise, stock_config
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from support import make_tokenizer
-from transformers import LongformerForMaskedLM, LongformerModel, ModernBertConfig, ModernBertModel
+from transformers import LongformerForMaskedLM, LongformerModel
 
 from simlte_st.chunk_mean import to_chunk_mean
-from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.errors import ConfigurationError
 from simlte_st.losses.mlm_head import make_mlm_head
 from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
@@ -63,15 +63,6 @@ def test_a_stock_longformer_is_adopted(with_head: bool, tmp_path: Path) -> None:
     np.testing.assert_allclose(kept.encode([text[:200]]), tuned.encode([text[:200]]), atol=1e-5)
 
 
-def test_a_base_in_chunks(encoder_path: Path, tmp_path: Path) -> None:
-    settings = {"max_length": 200, "chunk_length": 32}
-    base = convert_base(encoder_path, tmp_path / "m", backbone="chunk-mean", pooling="cls", **settings)
-    model = load_model(tmp_path / "m").model
-    expected = to_chunk_mean(base.model, 200, 32)
-    assert model.max_seq_length == 200
-    np.testing.assert_allclose(model.encode(["ba bei " * 60]), expected.encode(["ba bei " * 60]), atol=1e-6)
-
-
 def test_a_base_of_which_nothing_else_is_said_reads_whole_documents(encoder_path: Path, tmp_path: Path) -> None:
     convert_base(encoder_path, tmp_path / "m")
     model = load_model(tmp_path / "m").model
@@ -93,17 +84,6 @@ def test_what_reads_in_chunks_reads_more_of_them(encoder_path: Path, tmp_path: P
         with pytest.raises(ConfigurationError, match=message):
             convert_base(tmp_path / "m", tmp_path / "n", backbone="chunk-mean", **settings)
     assert not (tmp_path / "n").exists()
-
-
-def test_a_base_that_needs_no_conversion_says_so(bert_path: Path, tmp_path: Path) -> None:
-    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 48}
-    config = ModernBertConfig(**sizes, vocab_size=140, pad_token_id=0, max_position_embeddings=256)
-    ModernBertModel(config).save_pretrained(tmp_path / "modern")
-    make_tokenizer().save_pretrained(tmp_path / "modern")
-    with pytest.raises(ModelError, match=r"rotary.* 256 .*max_seq_length"):
-        convert_base(tmp_path / "modern", tmp_path / "m", max_length=200)
-    with pytest.raises(ModelError, match=r"rotary.*Convertible: [\w, -]+\.$"):
-        convert_base(tmp_path / "modern", tmp_path / "m", max_length=300)
 
 
 def test_nothing_is_overwritten_or_half_written(encoder_path: Path, tmp_path: Path) -> None:

@@ -38,8 +38,6 @@ def test_another_is_refused_with_what_there_is(device: str) -> None:
     [
         "train texts --output model",
         "encode tiny texts --output vectors.parquet",
-        "evaluate tiny --data texts",
-        "index tiny texts --output index",
     ],
     ids=lambda line: line.split()[0],
 )

@@ -101,17 +101,6 @@ def test_words_of_documents_whatever_cuts_them(kind: str, tmp_path: Path) -> Non
     assert embeddings(both).shape[0] == both.tokenizer.get_vocab_size()
 
 
-def test_a_word_has_the_vector_that_its_base_gives_it(encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tokenizer = TOKENIZERS["byte_level"]()
-    monkeypatch.setattr("model2vec.distill.inference.apply_pca", lambda vectors, dimension: vectors)
-    base = tiny(encoder_path.parent / "bytes", tokenizer)
-    made = distilled(base, QUIET, [Document(name, "Zuqbar") for name in "ab"])
-    row = made.tokenizer.token_to_id("ĠZuqbar")
-    found = torch.nn.functional.normalize(embeddings(made)[row], dim=0)
-    wanted = torch.nn.functional.normalize(base.encode(" Zuqbar", convert_to_tensor=True), dim=0)
-    torch.testing.assert_close(found, wanted, atol=1e-5, rtol=0)
-
-
 def test_documents_of_a_folder(encoder_path: Path, tmp_path: Path) -> None:
     (tmp_path / "texts").mkdir()
     for name in "ab":

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, Interrupted, ModelError, ResumeError
 from simlte_st.files import hold
 from simlte_st.models.encode import encode_documents
-from simlte_st.models.truncation import Truncation
 
 
 @pytest.fixture
@@ -52,17 +50,6 @@ def test_vectors_that_are_no_numbers(model: SentenceTransformer, corpus: list[Do
     with pytest.raises(ModelError, match=r"10 of 10 documents .*'d0'"):
         encode_documents(model.half(), corpus, tmp_path / "v.parquet", part_size=10)
     assert not (tmp_path / "v.parquet").exists()
-
-
-def test_truncation_is_told(model: SentenceTransformer, tmp_path: Path) -> None:
-    corpus = [Document("short", "ba bun bis"), Document("long", "ba " * 100)]
-    report = encode_documents(model, corpus, tmp_path / "v.parquet")
-    assert report.truncation == Truncation.of(model).add([3, 100])
-    assert re.search(rf"36\.9% .*{re.escape(report.truncation.advice)}", report.summary())
-    assert "none of 1 text" in encode_documents(model, corpus[:1], tmp_path / "short.parquet").summary()
-    model.prompts, model.default_prompt_name = {"document": "ba bei bo: "}, "document"
-    report = encode_documents(model, corpus, tmp_path / "prompted.parquet")
-    assert report.truncation.cut_tokens == 100 - 62 + 4
 
 
 def test_an_interrupted_run_goes_on(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:

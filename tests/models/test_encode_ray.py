@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -16,14 +15,12 @@ import pytest
 import ray
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.cli.main import main
 from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, ModelError, ResumeError
 from simlte_st.models.encode import encode_documents
 from simlte_st.models.encode_ray import _attempt, _resources, _rows
 from simlte_st.models.parts import DocumentParts
 from simlte_st.models.parts_folder import part_files
-from simlte_st.search import Index
 
 
 @pytest.fixture(scope="module")
@@ -122,27 +119,6 @@ def test_what_a_killed_driver_made_is_not_made_again(
     ids, resumed = vectors(output)
     assert ids == [f"d{number}" for number in range(48)]
     np.testing.assert_allclose(resumed, model.encode(documents), atol=1e-5)
-
-
-def test_an_index_is_encoded_by_ray_and_written_here(
-    cluster: str, encoder_path: Path, model: SentenceTransformer, documents: list[str], tmp_path: Path
-) -> None:
-    source, folder = tmp_path / "texts.jsonl", tmp_path / "made"
-    source.write_text("".join(f'{{"id": "d{number}", "text": "{text}"}}\n' for number, text in enumerate(documents)))
-    local = Index.create(tmp_path / "local", model, parts=True)
-    local.add(source)
-    line = f"index {encoder_path} {source} --output {folder} --parts --engine ray --actors 1 --quiet"
-    assert main(shlex.split(line)) == 0
-    made = Index.open(folder)
-    columns = ["id", "part", "hash", "vector"]
-    tables = [
-        index._store.rows("true", columns).sort_by([("id", "ascending"), ("part", "ascending")])
-        for index in (made, local)
-    ]
-    assert tables[0].drop(["vector"]) == tables[1].drop(["vector"])
-    here, there = (np.array(table["vector"].to_pylist()) for table in tables)
-    np.testing.assert_allclose(here, there, atol=1e-5)
-    assert len(made) == 48 < len(here)
 
 
 def test_an_address_where_nobody_is(model: SentenceTransformer, tmp_path: Path, monkeypatch: Any) -> None:

@@ -121,12 +121,6 @@ def test_encode(encoder_path: Path, home: Path, caplog: pytest.LogCaptureFixture
         encoder.encode(TEXTS, prompt_name="query")
 
 
-def test_marks_are_text(encoder_path: Path, tmp_path: Path) -> None:
-    texts = ["ba [MASK] ba", "ba [ MASK ] ba", "[SEP]"]
-    found = simlte_st.load_onnx(export_onnx(encoder_path, tmp_path / "onnx").output).encode(texts)
-    assert np.abs(found[0] - found[1]).max() < 1e-6
-
-
 def test_what_cannot_be_exported(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Deciding(torch.nn.Module):
         def forward(self, features: dict[str, Any]) -> dict[str, Any]:

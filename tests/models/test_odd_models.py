@@ -60,10 +60,6 @@ def dense(folder: Path, bert_path: Path) -> Path:
     return made(folder, [*bert(bert_path), Dense(32, 20)], truncate_dim=12)
 
 
-def full_prompt(folder: Path, bert_path: Path) -> Path:
-    return made(folder, bert(bert_path), prompts={"document": "ba " * 70})
-
-
 def router(folder: Path, bert_path: Path) -> Path:
     sides = bert(bert_path), bert(bert_path)
     with torch.no_grad():
@@ -97,16 +93,6 @@ def test_it_works(
         own = {"dense": 12, "two_ends": 20}.get(make.__name__, 32)
         assert len(finished.encode("ba bun")) == own + 4 * command.startswith("convert")
         assert finished.get_embedding_dimension() == own + 4 * command.startswith("convert")
-
-
-def test_what_is_missing_is_said_before_any_work(
-    docs: Path, bert_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    model, out = full_prompt(tmp_path, bert_path), tmp_path / "out"
-    for command in COMMANDS[:3]:
-        assert main(shlex.split(command.format(model=model, docs=docs, out=out) + " --quiet")) == 1
-        assert "there is no room for a text" in " ".join(capsys.readouterr().err.split()), command
-        assert not out.exists()
 
 
 def test_a_model_without_a_padding_token(encoder_path: Path, tmp_path: Path) -> None:

@@ -41,7 +41,6 @@ from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNega
 from simlte_st.models import passes
 from simlte_st.models.base import load_model
 from simlte_st.models.encode import encode_documents
-from simlte_st.models.padding import right_padded
 from simlte_st.models.passes import TextReader
 from simlte_st.models.sentence_transformer import SentenceTransformer
 
@@ -97,26 +96,6 @@ def watch(model: Any) -> list[tuple[int, int, int]]:
         )
     )
     return notes
-
-
-def test_a_batch_is_padded_on_the_right() -> None:
-    mask = torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1], [0, 0, 0, 0], [0, 1, 1, 1]])
-    ids = torch.tensor([[9, 9, 1, 2], [3, 4, 5, 6], [9, 9, 9, 9], [9, 7, 8, 1]])
-    features = {
-        "input_ids": ids,
-        "attention_mask": mask,
-        "token_type_ids": ids + 10,
-        "prompt_length": 1,
-        "modality": "text",
-    }
-    found = right_padded(features)
-    assert found["input_ids"].tolist() == [[1, 2, 9, 9], [3, 4, 5, 6], [9, 9, 9, 9], [7, 8, 1, 9]]
-    assert found["attention_mask"].tolist() == [[1, 1, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0], [1, 1, 1, 0]]
-    assert torch.equal(found["token_type_ids"], found["input_ids"] + 10)
-    assert (found["prompt_length"], found["modality"]) == (1, "text")
-    assert torch.equal(features["input_ids"], ids)
-    for unchanged in (found, {"input_ids": ids, "cu_seq_lens_q": torch.tensor([0, 4])}):
-        assert right_padded(unchanged) is unchanged
 
 
 @pytest.mark.parametrize("pooling", ["lasttoken", "mean"])

@@ -15,12 +15,10 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from support import make_document
 
-import simlte_st
 from simlte_st.cli.main import main
 from simlte_st.compat import view_budget
 from simlte_st.evaluation import bench, compare
 from simlte_st.evaluation.evaluator import encode_texts
-from simlte_st.losses.masking import TokenMasker
 from simlte_st.models.base import load_model
 from simlte_st.models.names import usage_example
 from simlte_st.models.truncation import Truncation
@@ -85,42 +83,6 @@ def test_every_verb_reads_documents_behind_the_prompt(
     assert len(seen) >= 16
     prompt = tokenizer(PROMPT)["input_ids"][1:-1]
     assert all(each == prompt for each in seen)
-
-
-def test_training_masks_no_prompt_and_keeps_it(
-    docs: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = saved(bert_path, tmp_path / "model", include_prompt=False)
-    prompt = load_model(model).model.tokenizer(PROMPT)["input_ids"][1:-1]
-    lengths, labels = [], []
-    call = TokenMasker.__call__
-
-    def watched(self: TokenMasker, features: dict[str, Any], draw: tuple[int, ...]) -> Any:
-        masked, targets = call(self, features, draw)
-        assert features["input_ids"][:, 1:6].tolist() == [prompt] * len(masked)
-        assert masked[:, 1:6].tolist() == [prompt] * len(masked)
-        lengths.append(int(features["attention_mask"].sum(1).max()))
-        labels.append(targets)
-        return masked, targets
-
-    monkeypatch.setattr(TokenMasker, "__call__", watched)
-    options: dict[str, Any] = {"mlm_weight": 0.5, "mlm_probability": 0.9, "max_length": "base", "batch_size": 8}
-    simlte_st.train(
-        docs,
-        tmp_path / "out",
-        base=model,
-        max_steps=3,
-        held_out=0.0,
-        progress=False,
-        preset="docsplit-tuned",
-        **options,
-    )
-    assert len(labels) >= 3
-    assert all((each[:, :6] == -100).all() and (each[:, 6:] != -100).any() for each in labels)
-    assert 50 < max(lengths) <= 64, "views fill what the prompt leaves of the model"
-    trained = load_model(tmp_path / "out").model
-    assert (trained.prompts["passage"], trained.default_prompt_name) == (PROMPT, None)
-    assert trained[1].include_prompt is False
 
 
 @pytest.mark.parametrize(

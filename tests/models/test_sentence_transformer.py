@@ -63,17 +63,6 @@ def test_what_is_cut_is_told(longformer_path: Path, caplog: pytest.LogCaptureFix
     assert f"\n    simlte index {longformer_path} DOCUMENTS --output INDEX --parts" in caplog.text
 
 
-def test_prompts_count(longformer_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    model = SentenceTransformer(str(longformer_path), device="cpu")
-    with caplog.at_level(logging.WARNING, "simlte_st"):
-        model.encode([words(100)], prompt="bei bo ")
-    assert re.search(r"100 tokens .*2 of .*prompt.* 1 of 1 .* 2\.0%", caplog.text)
-    caplog.clear()
-    with caplog.at_level(logging.WARNING, "simlte_st"):
-        model.encode(words(150))  # one text instead of a list
-    assert "1 of 1 text " in caplog.text
-
-
 @pytest.mark.parametrize("pooling", [PositionPooling, TokenAttention, Pooling])
 def test_a_prompt_can_be_left_out_of_each_pooling(
     encoder_path: Path, pooling: Callable[[int], torch.nn.Module]

@@ -18,7 +18,6 @@ import simlte_st
 from simlte_st.errors import ConfigurationError, DiskFullError, ModelError
 from simlte_st.files import HOME_VARIABLE, read_json
 from simlte_st.models import shipped
-from simlte_st.models.base import load_model
 from simlte_st.models.names import (
     OWN_ENCODERS,
     base_of_own_models,
@@ -84,17 +83,6 @@ def test_the_static_one_needs_neither_a_base_nor_model2vec(monkeypatch: pytest.M
         np.testing.assert_allclose(other, vectors, atol=1e-6)
 
 
-def test_eight_bits_turn_no_vector_by_much() -> None:
-    source = ship_static()
-    drawn = np.random.default_rng(0).standard_normal((136, 12), dtype=np.float32)
-    found = table(source)
-    rows = np.linalg.norm(found, axis=1) > 0
-    cosine = (found * drawn).sum(1)[rows] / np.linalg.norm(found, axis=1)[rows] / np.linalg.norm(drawn, axis=1)[rows]
-    assert rows.sum() == 135
-    assert cosine.min() > 0.9999
-    np.testing.assert_allclose(found, drawn * np.linspace(0.01, 1, 136)[:, None] * rows[:, None], atol=0.02)
-
-
 def test_a_model_is_put_together_once(tiny: Path, caplog: pytest.LogCaptureFixture) -> None:
     model = ship(BERT, tiny)
     caplog.clear()
@@ -111,21 +99,6 @@ def test_a_model_is_put_together_once(tiny: Path, caplog: pytest.LogCaptureFixtu
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == written
     assert sorted(os.listdir(folder.parent)) == [f".{BERT}.lock", BERT]
     assert cosines(SentenceTransformer(str(folder), device="cpu"), model, ["Ba bei bo."]).min() > 1 - 1e-5
-
-
-@pytest.mark.parametrize("name", [BERT, LONGFORMER])
-def test_the_name_is_enough(name: str, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("huggingface_hub.HfApi.model_info", lambda *_, **__: pytest.fail("the Hub was asked"))
-    model = ship(name, tiny)
-    made = simlte_st.SentenceTransformer(name, device="cpu")
-    assert cosines(made, model, ["Ba bei bo.", "Bun dal."]).min() > 1 - 1e-5
-    assert find_model(name) == str(model_path(name))
-    loaded = load_model(name)
-    assert (loaded.name, loaded.tuned) == (name, True)
-    assert loaded.model.max_seq_length == made.max_seq_length
-    monkeypatch.chdir(tmp_path)  # a folder here is meant first, as ever
-    shutil.copytree(tiny, name)
-    assert find_model(name) == name
 
 
 def test_it_is_made_anew_where_anything_of_it_changes(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:

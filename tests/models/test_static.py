@@ -70,16 +70,6 @@ def test_model2vec_folders_load_in_float32(tmp_path: Path, texts: list[str], kin
         np.testing.assert_allclose(model.encode(texts), expected.encode(texts), atol=1e-6)
 
 
-def test_what_model2vec_writes_loads(tmp_path: Path, texts: list[str]) -> None:
-    model2vec = pytest.importorskip("model2vec", reason="needs the extra static")
-    plain = make_static_model()
-    made = model2vec.StaticModel(plain[0].embedding.weight.detach().numpy(), plain.tokenizer, normalize=True)
-    made.save_pretrained(tmp_path / "m2v")
-    known = [text for text in texts if UNKNOWN not in text]  # model2vec leaves unknown tokens out
-    vectors = load_model(tmp_path / "m2v", device="cpu").model.encode(known)
-    np.testing.assert_allclose(vectors, made.encode(known, max_length=None), atol=1e-6)
-
-
 def test_there_is_no_length(static_path: Path, documents: list[str]) -> None:
     with pytest.raises(ConfigurationError, match="max_seq_length=64"):
         load_model(static_path, max_seq_length=64)

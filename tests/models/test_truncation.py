@@ -42,26 +42,6 @@ def test_the_default_prompt_takes_its_tokens(model: SentenceTransformer) -> None
     assert said in truncation.summary()
 
 
-@pytest.mark.parametrize(
-    ("lengths", "said"),
-    [
-        ([5], "none of 1 text is longer."),
-        ([5] * 9, "none of 9 texts is longer."),
-        ([4096, 5], "1 of 2 texts is longer; 0.0% of all tokens are truncated."),
-        ([8188, 4094, 4095], "2 of 3 texts are longer; 25.0% of all tokens are truncated."),
-    ],
-)
-def test_what_is_said(lengths: list[int], said: str) -> None:
-    whole = f"The model reads the first 4,096 tokens of a text: {said}"
-    assert Truncation(4096, taken=2).add(lengths).summary() == whole
-
-
-def test_a_model_without_a_bound_reads_all() -> None:
-    truncation = Truncation().add([10**9])
-    assert (truncation.budget, truncation.cut_texts, truncation.advice) == (None, 0, "")
-    assert "to their end" in truncation.summary("It")
-
-
 def test_what_is_advised_names_the_model_and_the_length(encoder_path: Path, tmp_path: Path) -> None:
     command = "To read them whole:\n    simlte convert {} --backbone chunk-mean --max-length 102 --output LONGER"
 

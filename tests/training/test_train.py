@@ -212,8 +212,7 @@ def test_a_short_base_is_converted_and_its_long_documents_are_not_cut(
     assert model.max_seq_length == 400
     assert type(model[0].auto_model).__name__ == "SimlteLongformerModel"
     assert model[0].auto_model.config.attention_probs_dropout_prob == 0.1, "what training does without is not lost"
-    snippet = "import simlte_st  # the model's architecture\nfrom sentence_transformers import SentenceTransformer\n"
-    assert (tmp_path / "m" / "README.md").read_text().count(snippet) == 1
+    assert (tmp_path / "m" / "README.md").read_text().count("from simlte_st import SentenceTransformer\n") == 1
     assert json.loads((tmp_path / "m" / "simlte.json").read_text())["base"] == str(bert_path)
     assert not (tmp_path / "m.run").exists()
 
