@@ -35,7 +35,7 @@ FILES = ("stsb.parquet", "aan_papers.parquet", "aan_citations.parquet")
 
 def main(arguments: list[str] | None = None) -> None:
     parser = make_parser(__doc__, "--shared", "--output")
-    parser.add_argument("--models", nargs="+", default=[PACKAGED_BASE, "simlte-longformer"], metavar="NAME")
+    parser.add_argument("--models", nargs="+", default=[PACKAGED_BASE, "simlte-bert"], metavar="NAME")
     parser.add_argument("--pairs", type=int, default=500, metavar="N", help="of sentences (default: %(default)s)")
     parser.add_argument("--links", type=int, default=40, metavar="N", help="of papers (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=2, metavar="N", help="of timings (default: %(default)s)")

@@ -168,9 +168,7 @@ def lengthen(loaded: LoadedModel, max_length: int) -> bool:
         return False
     length = model.max_seq_length
     if length is not None and length < max_length:
-        known = "any number" if positions is None else f"{positions:,}"
-        said = "%s was set to read %s tokens and has positions for %s: it now reads %s."
-        logger.info(said, loaded.name, f"{length:,}", known, f"{max_length:,}")
+        logger.info("%s was set to read %s tokens: it now reads %s.", loaded.name, f"{length:,}", f"{max_length:,}")
         model.max_seq_length = max_length
     return True
 

@@ -104,11 +104,9 @@ def test_quantised(encoder_path: Path, tmp_path: Path) -> None:
 
 
 def test_encode(encoder_path: Path, home: Path, caplog: pytest.LogCaptureFixture) -> None:
-    model = export_onnx(encoder_path, home / "models" / "mine").output
+    export_onnx(encoder_path, home / "models" / "mine")
     encoder = simlte_st.load_onnx("mine")
-    assert model.is_dir()
     vectors = encoder.encode(TEXTS)
-    assert encoder.encode(TEXTS[2]).shape == (32,)
     assert np.abs(encoder.encode(TEXTS[2]) - vectors[2]).max() < 1e-5
     assert encoder.encode([]).shape == (0, 32)
     caplog.clear()
