@@ -26,7 +26,7 @@ def test_convert(encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(shlex.split(f"convert {encoder_path} --max-length 300 --attention-window 32 --output {output}")) == 0
     out = capsys.readouterr().out
     assert f"{encoder_path} reads 64 tokens; {output} reads 300." in out
-    assert "import simlte_st" in out
+    assert "from simlte_st import SentenceTransformer" in out
     assert SentenceTransformer(str(output), device="cpu").max_seq_length == 300
     assert main(shlex.split(f"convert {encoder_path} --output {output}")) == 1
     assert "exists already" in capsys.readouterr().err
