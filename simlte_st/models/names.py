@@ -102,7 +102,7 @@ def find_model(name: str | os.PathLike[str]) -> str:
     if (folder := local_folder(text)) is not None:
         return folder
     if os.path.lexists(text) or not _HUB_NAME.fullmatch(text):
-        raise not_loaded(text, "it is neither the folder of a model nor a name on the Hub.")
+        raise not_loaded(text, "it is not the folder of a model, and not a name on the Hub.")
     # Asked once: without a network, sentence-transformers would ask for each of several files for over a minute.
     if (problem := hub_problem(hub_repositories(text)[0])) is None:
         return text

@@ -49,7 +49,7 @@ ERRORS = [
     ("encode nomodel texts --output v.parquet", 1, "'nomodel'"),
     ("encode owner/nomodel texts --output v.parquet", 1, "'owner/nomodel'.* hf download owner/nomodel"),
     ("encode ./nomodel texts --output v.parquet", 1, "'./nomodel'.*not a name on the Hub"),
-    ("encode texts/a.txt texts --output v.parquet", 1, "neither the folder of a model"),
+    ("encode texts/a.txt texts --output v.parquet", 1, "not the folder of a model"),
     ("encode simlte-longfromer texts --output v.parquet", 1, "Did you mean 'simlte-longformer'"),
     ("index nomodel texts --output i", 1, "'nomodel'"),
     ("explore nomodel texts --output c.html", 1, "'nomodel'"),

@@ -44,6 +44,18 @@ def test_vectors_are_the_models_own(model: SentenceTransformer, corpus: list[Doc
     assert not (tmp_path / "v.parquet.parts").exists()
 
 
+def test_odd_texts_have_vectors(model: SentenceTransformer, tmp_path: Path) -> None:
+    texts = ["Word", "b", "👩‍👩‍👧🎉", "\u200b\u200d", "\x01\x02\x1b[31m", "שלום עולם", "a\ud800b", "漢" * 50_000]
+    texts.append("x" * 500_000)
+    rows = [{"id": f"../../{number}", "text": text} for number, text in enumerate(texts)]
+    report = encode_documents(model, rows, tmp_path / "out" / "v.parquet")
+    table = pq.read_table(tmp_path / "out" / "v.parquet")
+    assert np.isfinite(np.array(table["vector"].to_pylist())).all()
+    assert table["id"].to_pylist() == [f"../../{number}" for number in range(9)]
+    assert (report.documents, report.truncation.cut_texts) == (9, 1)
+    assert [path.name for path in tmp_path.rglob("*")] == ["out", "v.parquet"], "an id is no path"
+
+
 def test_vectors_that_are_no_numbers(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
     with torch.no_grad():
         model[0].auto_model.embeddings.word_embeddings.weight[5:] *= 1e30

@@ -3,11 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 from sentence_transformers import SentenceTransformer
 
 from simlte_st import SentenceTransformer as OwnSentenceTransformer
-from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.models.base import load_model
 from simlte_st.models.lsa import append_lsa, end_with_lsa, lengthened
 from simlte_st.modules import LatentSemanticAnalysis
@@ -37,21 +35,6 @@ def test_an_analysis_that_is_there_is_replaced(encoder_path: Path, documents: li
     second, direct = (OwnSentenceTransformer(tmp_path / name, device="cpu") for name in ("second", "direct"))
     assert [type(module).__name__ for module in second].count("LatentSemanticAnalysis") == 1
     np.testing.assert_array_equal(second.encode(documents[:3]), direct.encode(documents[:3]))
-
-
-def test_nothing_is_written_where_it_cannot_be_done(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
-    (tmp_path / "texts").mkdir()
-    (tmp_path / "texts" / "a.txt").write_text(documents[0], encoding="utf-8")
-    with pytest.raises(ConfigurationError, match="holds the documents"):
-        append_lsa(encoder_path, tmp_path / "texts", tmp_path, overwrite=True)
-    with pytest.raises(ConfigurationError, match="dimension=0"):
-        append_lsa(encoder_path, documents, tmp_path / "mine", dimension=0)
-    with pytest.raises(DataError, match="1 document with"):
-        append_lsa(encoder_path, tmp_path / "texts", tmp_path / "mine")
-    append_lsa(encoder_path, documents, tmp_path / "mine", dimension=5)
-    with pytest.raises(ConfigurationError, match="exists already"):
-        append_lsa(encoder_path, documents, tmp_path / "mine", dimension=5)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "texts"]
 
 
 def test_a_static_embedding_gets_one_too(static_path: Path, documents: list[str], tmp_path: Path) -> None:
