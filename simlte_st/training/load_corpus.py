@@ -116,10 +116,6 @@ def _read_documents(run: TrainingRun, shards: Shards | None) -> Dataset:
 
 def _stream_steps(run: TrainingRun) -> int:
     """Return the number of steps of a run on a stream."""
-    if run.preset.batch_tokens is not None:
-        raise ConfigurationError(
-            "batch_tokens= needs the lengths of all documents, which a stream does not tell: use batch_size=."
-        )
     steps = run.config.steps_of(run.preset)
     if steps is None:
         raise ConfigurationError("Set max_steps=: the number of documents of a stream, and so an epoch, is unknown.")

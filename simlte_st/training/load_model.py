@@ -51,7 +51,7 @@ def load_model(run: TrainingRun) -> TrainingRun:
     if run.static:
         check_static(preset)
         run.dtype = "float32"
-    if preset.batch_tokens is None and (rest := preset.batch_size % world()):
+    if rest := preset.batch_size % world():
         nearest = max(preset.batch_size - rest, world())
         raise ConfigurationError(
             f"batch_size={preset.batch_size} is the batch of all {world()} processes, which take equal parts: "
@@ -138,7 +138,7 @@ def _truncate_embeddings(model: torch.nn.Module, inputs: Any, features: dict[str
 
 
 def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None, seed: int) -> torch.nn.Module:
-    names = ("scale", "mlm_weight", "mlm_probability", "mlm_input", "mlm_share")
+    names = ("scale", "mlm_weight", "mlm_probability", "mlm_input")
     options: dict[str, Any] = {name: getattr(preset, name) for name in names}
     options |= {"mlm_head": head or "auto", "seed": seed, "gather_across_devices": world() > 1}
     if preset.symmetric:
