@@ -14,9 +14,8 @@ from torch import Tensor, nn
 
 from simlte_st.data.document import count_words
 from simlte_st.data.sentences import tokenizer_counter
-from simlte_st.models.parts import encode_counted
 from simlte_st.models.static import is_static
-from simlte_st.models.truncation import Truncation, text_lengths
+from simlte_st.models.truncation import Truncation
 from simlte_st.progress import complete, logs_above_bars, progress_bar, spell_seconds
 
 MEASURED = 5.0
@@ -28,7 +27,6 @@ LONG_WORK = 60.0
 CHEAPER = " simlte-static in place of the model takes a fraction of it; limit= tries fewer documents."
 
 _SAMPLE, _CHARACTERS = 16, 2_000  # texts whose tokens are counted, and characters of each
-_MEASURED = 8  # texts that are read to measure a rate
 
 logger = logging.getLogger(__name__)
 
@@ -172,16 +170,6 @@ def reading(
         bar.begin(len(texts))
         with bar.reading(texts):
             yield
-
-
-def tokens_per_second(model: SentenceTransformer, texts: Sequence[str]) -> float:
-    """Measure on the beginnings of a few texts how fast a model reads."""
-    sample = [text[:_CHARACTERS] for text in texts[:_MEASURED]]
-    read = Truncation.of(model).add(text_lengths(model, sample))
-    encode_counted(model, sample[:1], 32)  # the first call prepares
-    began = time.perf_counter()
-    encode_counted(model, sample, 32)
-    return max(1, read.tokens - read.cut_tokens) / (time.perf_counter() - began)
 
 
 class _Watched:

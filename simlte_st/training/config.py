@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal
@@ -101,19 +100,6 @@ class Preset(Config):
                 raise ConfigurationError(
                     f"backbone={self.backbone!r} needs max_length=, the number of tokens that the model shall read."
                 )
-
-    def summary(self) -> str:
-        """Return the main settings in a sentence."""
-        passes = f"{self.epochs:g} pass{'' if self.epochs == 1 else 'es'} over the documents"
-        if self.steps is not None:
-            most = "" if self.most_passes is None else f", at most {self.most_passes:g} passes over the documents"
-            passes = f"{self.steps:,} step{'' if self.steps == 1 else 's'}{most}"
-        mlm = f"an MLM term of weight {self.mlm_weight:g}" if self.mlm_weight else "no MLM term"
-        pooling = "the base's pooling" if self.pooling == "keep" else f"{self.pooling.upper()} pooling"
-        return (
-            f"Batches of {self.batch_size} documents, {passes}, learning rate {self.learning_rate:g}, temperature "
-            f"{1 / self.scale:g}, {mlm}, {pooling}."
-        )
 
     def changed(self, **settings: Any) -> Preset:
         """Return a copy with some settings replaced; those that are None stay.
@@ -213,7 +199,7 @@ class TrainingConfig(SeedConfig):
     segmenter: str | Segmenter = setting(
         "punkt", "what splits documents into sentences: punkt, nupunkt, or in Python a callable", metavar="NAME"
     )
-    max_steps: int | None = setting(None, "steps of the optimizer, whatever ``epochs=`` and the preset say", least=0)
+    max_steps: int | None = setting(None, "steps of the optimizer, whatever ``epochs=`` and the preset say")
     lsa: int | None = setting(
         None,
         "append a latent semantic analysis of the documents to the embedding, of this number of dimensions (256 is "
@@ -281,11 +267,6 @@ class TrainConfig(RunningConfig, ReadConfig, TrainingConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         (self.named_preset or Preset()).changed(**self.settings)  # raises for what is wrong with them
-        if self.max_steps == 0:
-            raise ConfigurationError(
-                "max_steps=0: at least one step is needed. To append an analysis without training: simlte convert "
-                f"{shlex.quote(os.fspath(self.base or 'MODEL'))} --lsa DOCUMENTS --output DIR"
-            )
         for name, asked in (("probe", self.probe is not None), ("report", self.report)):
             if asked and self.held_out == 0:
                 raise ConfigurationError(f"{name}= needs held-out documents: held_out= must not be 0.")
@@ -298,11 +279,9 @@ class TrainConfig(RunningConfig, ReadConfig, TrainingConfig):
                 "lsa= analyses all documents together, which a stream never holds. Append an analysis of some of them "
                 "to the finished model: simlte convert MODEL --lsa DOCUMENTS --output DIR"
             )
-        if self.stream and self.limit is not None:
-            raise ConfigurationError("limit= does not apply to stream=: max_steps= decides how much is read.")
-        parsed = (name for name in ("mails", "drop_quotes", "html") if getattr(self, name))
-        if self.stream and (named := next(parsed, None)):
-            raise ConfigurationError(f"{named}= does not apply to stream=, which reads the texts as they are.")
+        others = (name for name in ("limit", "mails", "drop_quotes", "html") if getattr(self, name))
+        if self.stream and (named := next(others, None)):
+            raise ConfigurationError(f"{named}= does not apply to stream=, which reads max_steps= batches as they are.")
 
     @classmethod
     def make(cls, config: TrainConfig | None, overrides: Mapping[str, Any]) -> TrainConfig:

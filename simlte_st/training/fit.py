@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import math
 import time
@@ -25,15 +24,19 @@ from simlte_st.backbones.base import Backbone
 from simlte_st.backbones.registry import backbone_of
 from simlte_st.compat import eager_attention, encoder_of, is_fused, load_stock, use_one_gpu
 from simlte_st.distributed import rank, world
-from simlte_st.errors import ConfigurationError, DataError, ModelError, TrainingInterrupted
+from simlte_st.errors import ConfigurationError, ModelError, TrainingInterrupted
 from simlte_st.files import raise_if_full
 from simlte_st.modules import OWN_MODULES
 from simlte_st.progress import logs_above_bars
 from simlte_st.prompts import document_prompt
 from simlte_st.training.batching import OrderedBatchSampler, SeededBatchSampler
-from simlte_st.training.callbacks import CompleteCallback, ProgressBarCallback, StepTimeCallback, trainer_callbacks
-from simlte_st.training.divergence import DivergenceCallback
-from simlte_st.training.interrupt import InterruptCallback
+from simlte_st.training.callbacks import (
+    CompleteCallback,
+    DivergenceCallback,
+    InterruptCallback,
+    ProgressBarCallback,
+    trainer_callbacks,
+)
 from simlte_st.training.load_model import warn_of_pooling
 from simlte_st.training.run import TrainingRun
 from simlte_st.training.token_views import reader_of
@@ -64,18 +67,12 @@ class Batches:
         """Number of batches of an epoch."""
         return len(self.rows) // world()
 
-    def rows_of(self, step: int) -> list[int]:
-        """Return the rows in the batch of a step, counted from 0, those of all processes."""
-        self.rows.set_epoch(step // self.steps)
-        first = step % self.steps * world()
-        return list(itertools.chain.from_iterable(itertools.islice(self.rows, first, first + world())))
-
 
 def fit(run: TrainingRun) -> TrainingRun:
     """Train with the stock Trainer, from the beginning or from the newest complete checkpoint of the run."""
     model, folder = run.model, run.folder
     batches, interrupt, trainer = set_up(run)
-    folder.begin()
+    folder.begun = True
     checkpoint = folder.checkpoint if folder.resume else None
     if folder.resume:
         logger.info("Resuming from %s.", checkpoint or "the beginning: no checkpoint was complete")
@@ -86,8 +83,6 @@ def fit(run: TrainingRun) -> TrainingRun:
         try:
             with logs_above_bars(), faster_attention(model, dtype):
                 trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-        except DataError as error:  # to that of a worker the loader adds its traceback
-            raise type(error)(str(error).rpartition(f"{type(error).__name__}: ")[2].strip()) from error
         except Exception as error:
             raise_if_full(error, folder.checkpoints, "Make room, and continue with the same settings and resume=True.")
             raise
@@ -122,17 +117,12 @@ def set_up(run: TrainingRun) -> tuple[Batches, InterruptCallback, SentenceTransf
     steps = config.steps_of(preset, None if stream else batches.steps) or math.ceil(batches.steps * preset.epochs)
     _log_plan(run, batches, steps, len(dataset))
 
-    def ids(step: int) -> list[str]:
-        rows = batches.rows_of(step)
-        return [str(name) for name in run.dataset.with_format(None)[rows]["id"]] if stream is None else stream.ids(rows)
-
     interrupt = InterruptCallback()
     callbacks: list[TrainerCallback] = [
         *trainer_callbacks(run.views, run.loss),
         # After those whose numbers it shows.
         *([ProgressBarCallback(batches.size)] if config.progress else []),
-        DivergenceCallback(model, run.loss, ids),
-        StepTimeCallback(run.loss),
+        DivergenceCallback(model, run.loss),
         CompleteCallback(),
         interrupt,
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,6 @@ def load_model(run: TrainingRun) -> TrainingRun:
             f"batch_size={preset.batch_size} is the batch of all {world()} processes, which take equal parts: "
             f"use {nearest}, or another multiple of {world()}."
         )
-    logger.info("%s", replace(preset, steps=config.steps_of(preset)).summary())
     pooling, head = convert(base, preset, folder, config.seed)
     length, dtype = preset.max_view_length, torch.float32
     try:

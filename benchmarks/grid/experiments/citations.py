@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.bm25 import Bm25Scores
 from benchmarks.citation import ENGLISH, SPLITS, WORDS, KnownScores, measure
 from benchmarks.grid.cells import Cell, Grid, Run
 from benchmarks.grid.models import run_name
 from benchmarks.grid.sets import CITATIONS, Papers
 from benchmarks.papers.citation_links import citation_link_probe
 from benchmarks.papers.link_pairs import LinkPairs, link_pairs
-from simlte_st.evaluation import Bm25Scores, CosineScores, PairScores, TfidfScores
+from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
 
 NAME = "citations"
 
@@ -39,7 +40,7 @@ def embedded(grid: Grid, run: Run, data: Papers) -> Cell:
         tasks = make_tasks(grid, data)
         heads = {
             split: [
-                citation_link_probe(rows, train, test, head=grid.scale.head, seed=seed).accuracy
+                citation_link_probe(rows, train, test, is_mlp=grid.scale.head == "mlp", seed=seed).accuracy
                 for seed, (train, test) in enumerate(pairs)
             ]
             for split, pairs in tasks.items()
