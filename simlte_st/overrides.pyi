@@ -11,7 +11,7 @@ import simlte_st.training.config
 
 class EngineOverrides(TypedDict, total=False):
     device: str | collections.abc.Sequence[str] | None
-    engine: typing.Literal['local', 'ray']
+    engine: typing.Literal["local", "ray"]
     actors: int | None
     address: str | None
 
@@ -54,7 +54,7 @@ class OverwriteOverrides(TypedDict, total=False):
 class ConvertOverrides(OverwriteOverrides, total=False):
     max_length: int | None
     backbone: str | None
-    pooling: typing.Literal['keep', 'cls', 'mean']
+    pooling: typing.Literal["keep", "cls", "mean"]
 
 class SimilarityOverrides(TypedDict, total=False):
     similarity: float
@@ -77,7 +77,15 @@ class EvaluateOverrides(SeedOverrides, ProgressOverrides, total=False):
     segmenter: str | simlte_st.data.segmenters.Segmenter
     batch_size: int
 
-class ExploreOverrides(LanguageOverrides, SimilarityOverrides, OverwriteOverrides, DeviceOverrides, SeedOverrides, ProgressOverrides, total=False):
+class ExploreOverrides(
+    LanguageOverrides,
+    SimilarityOverrides,
+    OverwriteOverrides,
+    DeviceOverrides,
+    SeedOverrides,
+    ProgressOverrides,
+    total=False,
+):
     label: str | None
     title: str | None
     topics: int | None
@@ -91,7 +99,7 @@ class LinkEachOverrides(TypedDict, total=False):
     top_k: int | None
     threshold: float | None
     where: str | None
-    mode: typing.Literal['hybrid', 'dense', 'text']
+    mode: typing.Literal["hybrid", "dense", "text"]
     rerank: typing.Any
 
 class LinkOverrides(LinkEachOverrides, total=False):
@@ -112,13 +120,13 @@ class PresetOverrides(TypedDict, total=False):
     symmetric: bool
     mlm_weight: float
     mlm_probability: float
-    mlm_input: typing.Literal['separate', 'shared']
+    mlm_input: typing.Literal["separate", "shared"]
     mini_batch_num_tokens: int | None
-    pooling: typing.Literal['cls', 'mean', 'keep']
+    pooling: typing.Literal["cls", "mean", "keep"]
     dropout: float | None
     attention_dropout: float | None
     max_view_length: int | None
-    max_length: int | typing.Literal['base'] | None
+    max_length: int | typing.Literal["base"] | None
     backbone: str | None
 
 class RunningOverrides(DeviceOverrides, ProgressOverrides, ResumeOverrides, total=False):
@@ -150,7 +158,7 @@ class TrainingOverrides(SeedOverrides, total=False):
     segmenter: str | simlte_st.data.segmenters.Segmenter
     max_steps: int | None
     lsa: int | None
-    keep: typing.Literal['verdict', 'trained']
+    keep: typing.Literal["verdict", "trained"]
 
 class TrainOverrides(RunningOverrides, ReadOverrides, TrainingOverrides, total=False):
     view: simlte_st.data.drawing.View | None
@@ -164,11 +172,11 @@ class TrainOverrides(RunningOverrides, ReadOverrides, TrainingOverrides, total=F
     symmetric: bool | None
     mlm_weight: float | None
     mlm_probability: float | None
-    mlm_input: typing.Literal['separate', 'shared'] | None
+    mlm_input: typing.Literal["separate", "shared"] | None
     mini_batch_num_tokens: int | None
-    pooling: typing.Literal['cls', 'mean', 'keep'] | None
+    pooling: typing.Literal["cls", "mean", "keep"] | None
     dropout: float | None
     attention_dropout: float | None
     max_view_length: int | None
-    max_length: int | typing.Literal['base'] | None
+    max_length: int | typing.Literal["base"] | None
     backbone: str | None

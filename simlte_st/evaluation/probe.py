@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
 
-from simlte_st.errors import DataError
 from simlte_st.evaluation.splits import Label, check_lengths, number_labels
 from simlte_st.models.vectors import check_embeddings
 
@@ -73,13 +72,11 @@ def fit_probe(
         fit: What fits another classifier, such as an MLP, to embeddings, numbers of classes, and a seed.
 
     Raises:
-        DataError: Shapes and labels do not fit together, a value is not finite, or there are fewer than two classes.
+        DataError: Embeddings and labels differ in number, a value is not finite, or there are fewer than two classes.
     """
     train, test = check_embeddings(train_x), check_embeddings(test_x)
     check_lengths(range(train.shape[0]), train_y, "training")
     check_lengths(range(test.shape[0]), test_y, "test")
-    if train.shape[1] != test.shape[1]:
-        raise DataError(f"Training and test embeddings differ in dimension: {train.shape[1]} and {test.shape[1]}.")
     _, train_index, test_index = number_labels(train_y, test_y)
     if fit is None:
         chosen = choose_inverse_l2(train, train_index, seed) if inverse_l2 is None else inverse_l2

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from simlte_st.compat import view_budget
 from simlte_st.data.languages import LanguageFinder
-from simlte_st.data.segmenters import Segmenter
 from simlte_st.errors import DataError
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings, reading_at_most
 from simlte_st.evaluation.scores import PairScores, TfidfScores
@@ -101,10 +100,8 @@ def words_agreement(first: ArrayLike, second: ArrayLike, words: Neighbours, *, s
     Halves that share their neighbours for another reason than the topic, such as style or length, do not share these.
     """
     scores = cosines_of_halves(first, second)
-    size, count = words[0].shape
+    count = words[0].shape[1]
     _, firsts, seconds = _sides(scores.size // 2, count)
-    if len(firsts) != size:
-        raise DataError(f"There are embeddings of {len(firsts)} documents, and neighbours by words of {size}.")
     shares = [
         _shared(_near(scores, firsts, count), words[1]),
         _shared(_near(scores, seconds, count), words[0]),
@@ -205,7 +202,6 @@ class StructureEvaluator(EmbeddingEvaluator):
 
     Args:
         documents: What :func:`~simlte_st.data.read_documents` takes; the model should not have been trained on them.
-        segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
         neighbours: Nearest documents that are compared.
         **settings: Those of every evaluator, see :class:`~simlte_st.evaluation.EvaluatorSettings`. ``seed`` decides the
             split, too.
@@ -223,12 +219,11 @@ class StructureEvaluator(EmbeddingEvaluator):
         self,
         documents: Any,
         *,
-        segmenter: str | Segmenter = "punkt",
         neighbours: int = NEIGHBOURS,
         **settings: Unpack[EvaluatorSettings],
     ) -> None:
         super().__init__(csv_prefix="structure", primary_metric="agreement", **settings)
-        self.documents = splittable(documents, segmenter)
+        self.documents = splittable(documents, "punkt")
         self.neighbours = neighbours
         self.last_result: StructureResult | None = None
 
