@@ -24,7 +24,7 @@ from simlte_st.backbones.base import Backbone
 from simlte_st.backbones.registry import backbone_of
 from simlte_st.compat import eager_attention, encoder_of, is_fused, load_stock, use_one_gpu
 from simlte_st.distributed import rank, world
-from simlte_st.errors import ConfigurationError, ModelError, TrainingInterrupted
+from simlte_st.errors import ConfigurationError, DataError, ModelError, TrainingInterrupted
 from simlte_st.files import raise_if_full
 from simlte_st.modules import OWN_MODULES
 from simlte_st.progress import logs_above_bars
@@ -83,6 +83,8 @@ def fit(run: TrainingRun) -> TrainingRun:
         try:
             with logs_above_bars(), faster_attention(model, dtype):
                 trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        except DataError as error:  # to that of a worker the loader adds its traceback
+            raise type(error)(str(error).rpartition(f"{type(error).__name__}: ")[2].strip()) from error
         except Exception as error:
             raise_if_full(error, folder.checkpoints, "Make room, and continue with the same settings and resume=True.")
             raise

@@ -26,7 +26,7 @@ def check_upload(name: str, *, private: bool = True) -> None:
         HubError: The name is not valid, there is no token that can write to it, or the Hub cannot be reached.
     """
     try:
-        HfApi().create_repo(name, private=private, exist_ok=True)
+        HfApi().create_repo(repo_id=name, private=private, exist_ok=True)
     except Exception as error:  # each has its own class: no network, no token, no right, a bad name
         raise HubError(
             f"push_to_hub={name!r}: nothing could be uploaded ({_why(error)}). Log in with hf auth login."
