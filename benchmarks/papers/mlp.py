@@ -26,7 +26,12 @@ def epochs_of(rows: int) -> int:
 
 
 def fit_mlp(
-    x: NDArray[np.float32], y: NDArray[np.int64], seed: int, *, hidden: Sequence[int] | None = None
+    x: NDArray[np.float32],
+    y: NDArray[np.int64],
+    seed: int,
+    *,
+    hidden: Sequence[int] | None = None,
+    epochs: int | None = None,
 ) -> MLPClassifier:
     """Fit the MLP of DocSplit (2023, appendix A.1): learning rate 3e-4, batch size 8, cross-entropy.
 
@@ -35,12 +40,13 @@ def fit_mlp(
         y: Numbers of their classes.
         seed: Seed of first weights and batches.
         hidden: Widths of the hidden layers; None for one as wide as the embedding.
+        epochs: Passes; None for :func:`epochs_of`.
     """
     mlp = MLPClassifier(
         hidden or (x.shape[1],),
         batch_size=min(_BATCH_SIZE, len(x)),
         learning_rate_init=3e-4,
-        max_iter=epochs_of(len(x)),
+        max_iter=epochs or epochs_of(len(x)),
         tol=0.0,
         n_iter_no_change=10**9,
         random_state=seed,

@@ -4,7 +4,7 @@ import pytest
 
 from simlte_st.data import DocSplit
 from simlte_st.errors import ConfigurationError
-from simlte_st.training import PRESETS, Preset, get_preset
+from simlte_st.training import Preset, get_preset
 
 
 @pytest.mark.parametrize(("name", "batch_size"), [("docsplit-bert", 36), ("docsplit-longformer", 12)])
@@ -32,16 +32,6 @@ def test_the_tuned_preset_is_the_one_that_was_measured() -> None:
     )
 
 
-def test_a_longformer_reads_what_the_papers_read() -> None:
-    assert get_preset("docsplit-longformer").max_length == 4096
-    assert get_preset("docsplit-bert").max_length is None
-
-
-def test_changed_keeps_what_is_none() -> None:
-    preset = PRESETS["docsplit-bert"].changed(batch_size=8, learning_rate=None)
-    assert (preset.batch_size, preset.learning_rate) == (8, 5e-5)
-
-
 @pytest.mark.parametrize(
     "settings",
     [
@@ -55,8 +45,3 @@ def test_changed_keeps_what_is_none() -> None:
 def test_settings_out_of_range_are_named(settings: dict[str, float]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(settings))):
         Preset().changed(**settings)
-
-
-def test_an_unknown_preset_lists_the_known() -> None:
-    with pytest.raises(ConfigurationError, match="docsplit-bert, docsplit-longformer"):
-        get_preset("best")

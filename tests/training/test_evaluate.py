@@ -99,12 +99,6 @@ def test_a_column_of_folders_has_a_say_and_training_does_not_see_it(
         train(labelled, tmp_path / "none", base=encoder_path, probe="folder", **{**OPTIONS, "held_out": 0.0})
 
 
-def test_hardly_a_document_gives_no_numbers(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
-    result = train(documents[:4], tmp_path / "m", base=encoder_path, **{**OPTIONS, "held_out": 0.1})
-    assert (result.kept, result.gain) == ("base", None)
-    assert "too few, were held out" in result.summary()
-
-
 def test_a_latent_semantic_analysis_of_the_documents_is_appended(
     encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path
 ) -> None:

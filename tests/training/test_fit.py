@@ -15,7 +15,7 @@ import simlte_st
 from simlte_st.compat import encoder_of, is_fused
 from simlte_st.training import TrainConfig
 from simlte_st.training import fit as fitting
-from simlte_st.training.fit import MOST_TOKENS, faster_attention, fit, make_batches, training_arguments
+from simlte_st.training.fit import MOST_TOKENS, faster_attention, fit, training_arguments
 from simlte_st.training.load_corpus import load_corpus
 from simlte_st.training.load_model import load_model
 from simlte_st.training.run import TrainingRun
@@ -34,12 +34,6 @@ def test_arguments_follow_from_the_steps() -> None:
     assert (arguments.weight_decay, arguments.bf16, arguments.report_to) == (0.0, False, [])
     stopped = training_arguments(Path("out"), batch_size=4, epochs=2, steps=3, learning_rate=1e-4, max_steps=3)
     assert (stopped.max_steps, stopped.logging_steps, stopped.warmup_steps) == (3, 1, 0)
-
-
-def test_a_batch_larger_than_the_corpus_is_the_corpus(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
-    run = begin(encoder_path, documents[:5], tmp_path, batch_size=64)
-    batches = make_batches(run, run.dataset)
-    assert (batches.size, batches.steps) == (5, 1)
 
 
 @pytest.mark.parametrize(

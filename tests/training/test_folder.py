@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from simlte_st.errors import ConfigurationError, ResumeError
-from simlte_st.files import hold
 from simlte_st.training.folder import RunFolder
 
 
@@ -25,15 +24,6 @@ def test_the_folder_of_a_run_that_could_not_begin_goes(tmp_path: Path) -> None:
     opened(tmp_path / "model").release()
     opened(tmp_path / "model", resume=True).abandon()
     assert (tmp_path / "model.run").exists()
-
-
-def test_killed_before_the_settings_were_written(tmp_path: Path) -> None:
-    hold(tmp_path / "m.run").release()
-    (tmp_path / "m.run" / ".settings.json.abcdefgh.tmp").mkdir()
-    with pytest.raises(ResumeError, match="no interrupted run"):
-        opened(tmp_path / "m", resume=True)
-    opened(tmp_path / "m").release()
-    assert opened(tmp_path / "m", resume=True).resume
 
 
 def test_killed_while_the_work_folder_of_a_finished_run_is_removed(

@@ -119,7 +119,7 @@ def trained(bert_path: Path, documents: list[str], tmp_path_factory: pytest.Temp
         train(rows, folder / "whole", base=bert_path, **{**COMMON, **RANDOM})
         if rank == 1:
             at_step(9, lambda: os.kill(os.getpid(), signal.SIGTERM))
-        with pytest.raises(TrainingInterrupted, match=r"step 10 of 2\d;"):
+        with pytest.raises(TrainingInterrupted, match="step 10 of 18;"):
             train(rows, folder / "stopped", base=bert_path, **{**COMMON, **RANDOM})
         train(rows, folder / "stopped", base=bert_path, resume=True, **{**COMMON, **RANDOM})
         stream, settings = of_kind(documents, SAME["streamed"]), {**COMMON, **SAME["streamed"]}

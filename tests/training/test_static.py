@@ -22,7 +22,7 @@ from simlte_st.data import DocSplitTransform
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.base import load_model
 from simlte_st.modules import LatentSemanticAnalysis
-from simlte_st.training import Preset, TrainConfig, get_preset, static
+from simlte_st.training import TrainConfig, get_preset, static
 from simlte_st.training.load_model import preset_for
 from simlte_st.training.token_views import TokenViews, reader_of, space_before, write_tokens
 
@@ -71,15 +71,6 @@ def test_few_documents_are_passed_a_number_of_times(static_path: Path, documents
     assert most.steps == 14, "a step on the four that are left would count as one on sixteen"
     by_epochs = train(documents, tmp_path / "epochs", base=static_path, lsa=0, held_out=0.0, epochs=2, **options)
     assert by_epochs.steps == 6
-
-
-def test_both_directions_are_trained(static_path: Path, documents: list[str], tmp_path: Path) -> None:
-    tables = []
-    for symmetric in (True, False):
-        preset = Preset(**{**vars(get_preset("docsplit-static")), "symmetric": symmetric})
-        train(documents, tmp_path / f"{symmetric}", base=static_path, preset=preset, lsa=0, **OPTIONS)
-        tables.append(vectors(tmp_path / f"{symmetric}"))
-    assert np.abs(tables[0] - tables[1]).max() > 1e-4
 
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(
@@ -231,11 +222,3 @@ def test_a_stream_is_trained_on(static_path: Path, documents: list[str], tmp_pat
     assert result.static
     assert result.lsa is None
     assert np.abs(vectors(static_path) - vectors(tmp_path / "m")).max() > 1e-2
-
-
-def test_a_static_model_computes_in_float32_whatever_was_asked_for(
-    static_path: Path, documents: list[str], tmp_path: Path
-) -> None:
-    result = train(documents, tmp_path / "m", base=static_path, lsa=0, bf16=True, **OPTIONS)
-    assert result.dtype == "float32"
-    assert load_model(tmp_path / "m").model[0].embedding.weight.dtype is torch.float32  # type: ignore[union-attr]
