@@ -70,8 +70,8 @@ def test_each_command_has_its_own_words(
 def test_errors_log_lines_and_results_are_in_the_words_of_the_command(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert main(["train", "texts", "--output", "model", "--mlm-share", "0.5", "--mlm-weight", "0"]) == 1
-    assert capsys.readouterr().err.startswith("simlte: --mlm-share needs")
+    assert main(["train", "texts", "--output", "model", "--backbone", "chunk-mean"]) == 1
+    assert capsys.readouterr().err.startswith("simlte: --backbone chunk-mean needs --max-length")
     monkeypatch.setattr(logging.root, "handlers", [])  # as in a process of its own
 
     def train(*given: Any) -> None:
