@@ -50,16 +50,6 @@ def test_alignment_and_uniformity_against_double_loops() -> None:
     assert uniformity(a) == pytest.approx(np.log(np.mean(pairs)))
 
 
-def test_uniformity_chunks_agree_and_extremes(monkeypatch: pytest.MonkeyPatch) -> None:
-    x = np.random.default_rng(8).normal(size=(50, 6))
-    whole = uniformity(x)
-    for scratch in (1, 150, 350):
-        monkeypatch.setattr("simlte_st.models.vectors._SCRATCH_VALUES", scratch)
-        assert uniformity(x) == pytest.approx(whole)
-    assert uniformity(np.ones((10, 3))) == pytest.approx(0.0)
-    assert uniformity([[1.0, 0.0], [-1.0, 0.0]]) == pytest.approx(-8.0)
-
-
 def test_measures_refuse() -> None:
     with pytest.raises(DataError):
         alignment(np.ones((2, 3)), np.ones((3, 3)))
