@@ -53,9 +53,3 @@ def test_models_are_measured_beside_their_base(model: SentenceTransformer, corpu
     assert values["twin"].keys() == {"halves", "probes", "truncation", "verdict", "max_seq_length"}
     assert "verdict" not in values["short"]
     assert values["short"]["max_seq_length"] == 20
-
-
-def test_without_labels_and_bases_there_are_halves_alone(model: SentenceTransformer, corpus: list[Document]) -> None:
-    evaluation = evaluate_models({"m": model}, EvaluationDocuments.divide(corpus))
-    assert "labelled" not in evaluation.summary()
-    assert evaluation.to_dict()["m"].keys() == {"halves", "max_seq_length"}

@@ -8,7 +8,7 @@ from losses_support import columns_of, first_batch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
-from simlte_st.errors import ConfigurationError, DataError, ModelError
+from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.losses.mlm_mixin import MLMLossMixin
 
@@ -47,11 +47,6 @@ def test_a_tokenizer_without_a_mask_token(kind: Kind, model: SentenceTransformer
     value = kind(model, mlm_weight=0)(columns_of(model, documents), None)
     assert isinstance(value, Tensor)
     assert value.isfinite()
-
-
-def test_one_column_is_refused(kind: Kind, with_head: SentenceTransformer, documents: list[str]) -> None:
-    with pytest.raises(DataError, match="this batch has 1"):
-        kind(with_head)(columns_of(with_head, documents, 1), None)
 
 
 # State.
