@@ -25,6 +25,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import WordEmbeddings
 
 import simlte_st
+from benchmarks.bm25 import Bm25Scores
 from benchmarks.grid.work import Work
 from benchmarks.linking.data import ARTICLES, POSTS, Linked, load, split
 from benchmarks.linking.encoders import ENCODERS, VECTORS, make_encoder, word_vectors
@@ -33,7 +34,7 @@ from benchmarks.linking.page import report
 from benchmarks.papers.linking import LinkingEvaluator, linking
 from benchmarks.records import make_parser
 from simlte_st.compat import quiet_transformers
-from simlte_st.evaluation import Bm25Scores, PairScores, TfidfScores
+from simlte_st.evaluation import PairScores, TfidfScores
 from simlte_st.losses import MultiSimilarityTripletLoss
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE

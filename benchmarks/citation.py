@@ -32,6 +32,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import torch
 
+from benchmarks.bm25 import Bm25Scores
 from benchmarks.grid.work import Work
 from benchmarks.pages import document, write_results
 from benchmarks.papers.citation_links import citation_link_probe, citation_link_threshold
@@ -39,7 +40,7 @@ from benchmarks.papers.citation_retrieval import citation_retrieval
 from benchmarks.papers.link_pairs import LinkPairs, link_pairs, number_links
 from benchmarks.readers import embed, readers
 from benchmarks.records import difference, dtype_of, environment, make_parser, mean_deviation, with_interval
-from simlte_st.evaluation import Bm25Scores, CosineScores, PairScores, TfidfScores
+from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.names import PACKAGED_BASE
 

@@ -24,9 +24,8 @@ import torch
 
 from benchmarks.pages import document, write_results
 from benchmarks.records import environment, make_parser
-from benchmarks.timing import looked_at
+from benchmarks.timing import looked_at, one_thread
 from simlte_st.data import read_documents
-from simlte_st.evaluation.probe import one_thread
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.base import load_model
 from simlte_st.models.config import EngineConfig

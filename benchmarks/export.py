@@ -23,7 +23,7 @@ from scipy.stats import spearmanr
 
 from benchmarks.pages import document, write_results
 from benchmarks.records import environment, make_parser
-from simlte_st.evaluation.probe import one_thread
+from benchmarks.timing import one_thread
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.base import load_model
 from simlte_st.models.export import export_onnx

@@ -32,6 +32,7 @@ from sklearn.decomposition import TruncatedSVD
 
 from benchmarks.bank.outcomes import outcomes, shares_right
 from benchmarks.bank.sets import FILES, BankSet, load_set
+from benchmarks.bm25 import Bm25Scores
 from benchmarks.citation import ENGLISH, read
 from benchmarks.grid.work import Work
 from benchmarks.models_cards import write_cards
@@ -60,7 +61,7 @@ from benchmarks.records import dtype_of, make_parser
 from benchmarks.timing import side_by_side
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import DataError, MissingExtraError, ModelError
-from simlte_st.evaluation import Bm25Scores, CosineScores, PairScores, TfidfScores
+from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
 from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model

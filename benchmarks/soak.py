@@ -33,9 +33,8 @@ from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 from benchmarks.datasets.bbc import packaged_corpus_path
 from benchmarks.pages import document, write_results
 from benchmarks.records import environment, make_parser
-from benchmarks.timing import looked_at, resident
+from benchmarks.timing import looked_at, one_thread, resident
 from simlte_st.data import read_documents
-from simlte_st.evaluation.probe import one_thread
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import SETTINGS_FILE
 from simlte_st.models.base import load_model

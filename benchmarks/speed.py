@@ -35,9 +35,8 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 from benchmarks.longformer import SIZE, both, first_column, model_step
 from benchmarks.pages import document, write_results
 from benchmarks.records import environment, make_parser
-from benchmarks.timing import own_process, ratio, resident, side_by_side, spread
+from benchmarks.timing import one_thread, own_process, ratio, resident, side_by_side, spread
 from simlte_st import SentenceTransformer
-from simlte_st.evaluation.probe import one_thread
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models import passes
 from simlte_st.models.conversion import convert_base

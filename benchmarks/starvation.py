@@ -30,10 +30,9 @@ from torch.utils.data import DataLoader
 from benchmarks.datasets.bbc import packaged_corpus_path
 from benchmarks.pages import document, write_results
 from benchmarks.records import dtype_of, environment, make_parser
-from benchmarks.timing import Seconds, TrainingStep, columns_of, side_by_side
+from benchmarks.timing import Seconds, TrainingStep, columns_of, one_thread, side_by_side
 from simlte_st.data import DocSplit, DocSplitTransform, read_documents, write_corpus
 from simlte_st.data.sentences import tokenizer_counter
-from simlte_st.evaluation.probe import one_thread
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE

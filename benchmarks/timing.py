@@ -24,6 +24,17 @@ Seconds = list[float]
 """Of each turn."""
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Switch PyTorch to one CPU thread, which makes times comparable on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def side_by_side(
     jobs: Mapping[str, Callable[[], object]],
     repeats: int,

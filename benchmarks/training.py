@@ -49,7 +49,7 @@ from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import read_json
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
 from simlte_st.training import trainer_callbacks
-from simlte_st.training.batching import SeededBatchSampler, ViewLengths
+from simlte_st.training.batching import SeededBatchSampler
 from simlte_st.training.dropout import set_dropout
 from simlte_st.training.fit import make_trainer, training_arguments
 
@@ -109,8 +109,8 @@ def measure_time(source: str, corpus: Dataset, length: int, options: argparse.Na
         if turn == 0:
             for step in steps.values():
                 step.forget()
-    # Batches of like lengths hold more short documents or fewer long ones: tokens are what can be compared.
-    tokens = float(ViewLengths(corpus, DocSplitTransform(model=plain_model(length)))(0).sum()) / len(corpus)
+    taken = len(steps) * options.repeats * min(options.batch_size, len(corpus))
+    tokens = sum(step.tokens for step in steps.values()) / taken
     return {
         "documents": len(corpus),
         "batch_size": options.batch_size,
@@ -174,7 +174,7 @@ def measure_outside(source: str, corpus: Dataset, length: int, options: argparse
     model = plain_model(length)
     set_dropout(model, 0.0)
     views, clock = DocSplitTransform(model=model), StepClock()
-    loss = MultipleNegativesRankingMLMLoss(model, mlm_share=0.25)
+    loss = MultipleNegativesRankingMLMLoss(model)
     steps = options.repeats + 1
     with tempfile.TemporaryDirectory() as folder:
         arguments = training_arguments(
@@ -195,7 +195,7 @@ def measure_outside(source: str, corpus: Dataset, length: int, options: argparse
 
 def measure_large(source: str, corpus: Dataset, length: int, options: argparse.Namespace) -> dict[str, Any]:
     """Compare tokens a second of a large batch through gradient caching with those of small ones."""
-    make = functools.partial(ours, corpus, length, bf16=options.bf16, mlm_share=0.25, exactly=True)
+    make = functools.partial(ours, corpus, length, bf16=options.bf16)
     small, large = make(options.batch_size), make(options.large, mini_batch_num_tokens=4096)
     # Small batches before the large one and after: what disturbs the machine falls on both.
     count = max(2, options.large // options.batch_size // 4)

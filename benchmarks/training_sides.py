@@ -22,7 +22,7 @@ from simlte_st.data import DocSplitTransform
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE, packaged_base_path
-from simlte_st.training.batching import SeededBatchSampler, TokenBudgetBatchSampler, ViewLengths
+from simlte_st.training.batching import SeededBatchSampler
 from simlte_st.training.dropout import set_dropout
 
 
@@ -86,37 +86,25 @@ def ours(
     length: int,
     batch_size: int,
     bf16: bool = False,
-    mlm_share: float = 1.0,
     mini_batch_num_tokens: int | None = None,
-    exactly: bool = False,
 ) -> Side:
-    """This package: both views in one pass, logits at masked positions, batches of like lengths."""
+    """This package: both views in one pass, logits at masked positions."""
     model = plain_model(length)
     set_dropout(model, 0.0)
     loss: CachedMultipleNegativesRankingMLMLoss | MultipleNegativesRankingMLMLoss
     if mini_batch_num_tokens is None:
-        loss = MultipleNegativesRankingMLMLoss(model, mlm_share=mlm_share)
+        loss = MultipleNegativesRankingMLMLoss(model)
     else:
-        loss = CachedMultipleNegativesRankingMLMLoss(
-            model, mini_batch_num_tokens=mini_batch_num_tokens, mlm_share=mlm_share
-        )
-    sampler: SeededBatchSampler
-    if exactly:
-        sampler = SeededBatchSampler(corpus, min(batch_size, len(corpus)), True)
-    else:
-        lengths = ViewLengths(corpus, DocSplitTransform(model=model))
-        # An eighth for the padding that is left: the batches then have batch_size documents on average.
-        budget = max(6 * length, int(1.125 * lengths(0).sum() / len(corpus) * batch_size))  # three of the longest
-        sampler = TokenBudgetBatchSampler(corpus, batch_size, False, lengths=lengths, batch_tokens=budget, seed=0)
+        loss = CachedMultipleNegativesRankingMLMLoss(model, mini_batch_num_tokens=mini_batch_num_tokens)
+    sampler = SeededBatchSampler(corpus, min(batch_size, len(corpus)), True)
     return Side(batches(corpus, model, sampler), TrainingStep(torch.nn.ModuleList([model, loss]), loss, bf16))
 
 
 SIDES: dict[str, Callable[..., Side]] = {
     "obvious": obvious,
     "obvious, no dropout": partial(obvious, dropout=0.0),
-    "simlte_st, every view masked": ours,
-    "simlte_st": partial(ours, mlm_share=0.25),
-    "simlte_st, mini-batches": partial(ours, mlm_share=0.25, mini_batch_num_tokens=4096),
+    "simlte_st": ours,
+    "simlte_st, mini-batches": partial(ours, mini_batch_num_tokens=4096),
 }
 """How each side is set up, by name."""
 

@@ -23,7 +23,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     if arguments.upload:
-        check_upload(arguments.repository)
+        check_upload(arguments.repository, private=not arguments.public)
         print("Uploaded:", upload(arguments.model, arguments.repository, private=not arguments.public))
         return
     print((arguments.model / "README.md").read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ is, and reports any other error as a bug.
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 
@@ -53,15 +53,7 @@ class HubError(SimlteError, RuntimeError):
 
 
 class TrainingDiverged(SimlteError, ArithmeticError):
-    """A loss or a weight is not finite any more; the last good checkpoint is kept.
-
-    Attributes:
-        documents: Ids of the documents in the batch whose loss was not finite.
-    """
-
-    def __init__(self, message: str, documents: Sequence[str] = ()) -> None:
-        super().__init__(message)
-        self.documents = list(documents)
+    """A loss or a weight is not finite any more; the last good checkpoint is kept."""
 
 
 class Interrupted(KeyboardInterrupt):

@@ -47,7 +47,6 @@ class DeviceOverrides(TypedDict, total=False):
 class CompareOverrides(DeviceOverrides, SeedOverrides, ProgressOverrides, ReadOverrides, total=False):
     probe: str | None
     sample: int
-    minutes: float | None
 
 class OverwriteOverrides(TypedDict, total=False):
     overwrite: bool
@@ -74,7 +73,6 @@ class EncodeOverrides(EngineOverrides, ResumeOverrides, ProgressOverrides, total
 class EvaluateOverrides(SeedOverrides, ProgressOverrides, total=False):
     shots: int
     draws: int
-    head: typing.Literal["mlp", "logistic"]
     max_seq_length: int | None
     segmenter: str | simlte_st.data.segmenters.Segmenter
     batch_size: int
@@ -113,7 +111,6 @@ class LsaOverrides(ReadOverrides, SeedOverrides, OverwriteOverrides, ProgressOve
 class PresetOverrides(TypedDict, total=False):
     view: simlte_st.data.drawing.View
     batch_size: int
-    batch_tokens: int | None
     learning_rate: float
     warmup: float
     epochs: float
@@ -124,7 +121,6 @@ class PresetOverrides(TypedDict, total=False):
     mlm_weight: float
     mlm_probability: float
     mlm_input: typing.Literal["separate", "shared"]
-    mlm_share: float
     mini_batch_num_tokens: int | None
     pooling: typing.Literal["cls", "mean", "keep"]
     dropout: float | None
@@ -167,7 +163,6 @@ class TrainingOverrides(SeedOverrides, total=False):
 class TrainOverrides(RunningOverrides, ReadOverrides, TrainingOverrides, total=False):
     view: simlte_st.data.drawing.View | None
     batch_size: int | None
-    batch_tokens: int | None
     learning_rate: float | None
     warmup: float | None
     epochs: float | None
@@ -178,7 +173,6 @@ class TrainOverrides(RunningOverrides, ReadOverrides, TrainingOverrides, total=F
     mlm_weight: float | None
     mlm_probability: float | None
     mlm_input: typing.Literal["separate", "shared"] | None
-    mlm_share: float | None
     mini_batch_num_tokens: int | None
     pooling: typing.Literal["cls", "mean", "keep"] | None
     dropout: float | None

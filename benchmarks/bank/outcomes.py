@@ -55,7 +55,7 @@ def probes(
     """Probe an encoder's vectors of held-out documents with labels."""
     rows, found = unit_rows(vectors), []
     classes = np.unique(data.labels, return_inverse=True)[1].astype(np.int32)
-    settings: dict[str, Any] = {"head": "logistic", "inverse_l2": inverse_l2}
+    settings: dict[str, Any] = {"inverse_l2": inverse_l2}
     for half, (train, test) in enumerate(_divisions(classes, halves)):
         parts = (rows[train], classes[train].tolist(), rows[test], classes[test].tolist())
         if outcome == FEW:

@@ -13,11 +13,11 @@ import math
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from sentence_transformers import (
     SentenceTransformer,
@@ -37,7 +37,7 @@ from simlte_st.models.base import load_model
 from simlte_st.models.names import OWN_ENCODERS, base_of_own_models
 from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, DIFFERENCE_FILE, add_difference, untrained
 from simlte_st.modules.position_pooling import FLAT, POWER
-from simlte_st.training.batching import ConfiguredBatchSampler, TokenBudgetBatchSampler
+from simlte_st.training.batching import SeededBatchSampler
 from simlte_st.training.dropout import set_dropout
 
 RANK = 16
@@ -51,6 +51,29 @@ TAUGHT = 4096
 READ = {"simlte-bert": (512,), "simlte-longformer": (2048, 512)}
 """Tokens of a document that the student sees in training, in a row for each; most first. What it does not see it
 learns to predict from what it does."""
+
+
+class TokenBatches(SeededBatchSampler):
+    """Batches of at most :data:`BATCH_TOKENS` tokens, of lessons in random order."""
+
+    def __init__(self, *arguments: Any, lengths: Sequence[int], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.lengths = lengths
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """Yield the batches of the current epoch."""
+        batch: list[int] = []
+        tokens = 0
+        for row in self.sampler:
+            if batch and tokens + self.lengths[row] > BATCH_TOKENS:
+                yield batch
+                batch, tokens = [], 0
+            batch.append(row)
+            tokens += self.lengths[row]
+        yield batch
 
 
 def build_model(
@@ -85,7 +108,7 @@ def build_model(
     )
     model = untrained(name, base)
     began = time.perf_counter()
-    log, steps = _train(model, lessons, name == "simlte-longformer", max(READ[name]), max_steps, bf16, seed, progress)
+    log, steps = _train(model, lessons, max(READ[name]), max_steps, bf16, seed, progress)
     build = Build(
         name=name,
         documents=lessons.documents,
@@ -130,7 +153,6 @@ def recipe(name: str) -> dict[str, Any]:
 def _train(
     model: SentenceTransformer,
     lessons: Lessons,
-    packed: bool,
     length: int,
     max_steps: int | None,
     bf16: bool,
@@ -141,8 +163,7 @@ def _train(
     adapters = add_lora(model, RANK, seed=seed)
     set_dropout(model, 0.0)
     model.max_seq_length = length
-    lengths = np.array(lessons.table["tokens"], dtype=np.int64)[:, None]
-    sampler = ConfiguredBatchSampler(TokenBudgetBatchSampler, lengths=lengths, batch_tokens=BATCH_TOKENS, packed=packed)
+    sampler = partial(TokenBatches, lengths=lessons.table["tokens"])
     count = len(sampler(lessons.table, batch_size=1, drop_last=False, seed=seed))
     steps = max_steps or count
     with tempfile.TemporaryDirectory() as folder:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sentence_transformers.sentence_transformer.evaluation import BinaryClassificationEvaluator
 
 from benchmarks.papers.link_pairs import LinkPairs, check_pairs
-from simlte_st.evaluation.probe import fit_probe
+from benchmarks.papers.mlp import fit_mlp
+from simlte_st.evaluation.probe import Fit, fit_probe
 from simlte_st.evaluation.scores import PairScores
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.models.vectors import check_embeddings
 
 LRA_HIDDEN = (512, 256)
 """Widths of the head's hidden layers in the Long Range Arena's document retrieval task."""
+
+LRA_HEAD: Fit = partial(fit_mlp, hidden=LRA_HIDDEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +44,16 @@ def citation_link_probe(
     train: LinkPairs,
     test: LinkPairs,
     *,
-    hidden: int | Sequence[int] | None = LRA_HIDDEN,
+    fit: Fit | None = LRA_HEAD,
     seed: int = 0,
-    **settings: Any,
 ) -> LinkResult:
     """Train a head on pairs of frozen embeddings and score it on other pairs.
 
     DocSplit (2023, Section 4.4) predicts "whether two papers have a citation link given only their embeddings" and
     otherwise refers to the Long Range Arena (Tay et al., 2020). Hence the arena's head on what its two towers give,
     ``[a, b, a * b, a - b]``: hidden layers of 512 and 256, ReLU. Hence too frozen embeddings, and learning rate, batch
-    size and the rest as in the paper's classification (:func:`~simlte_st.evaluation.fit_probe`).
+    size and the rest as in the paper's classification, see :func:`~benchmarks.papers.mlp.fit_mlp`. With ``fit=None``
+    the head is a logistic regression.
 
     All embeddings are first multiplied by one number, such that the mean square of a component is 1 over the training
     papers. Products of components would otherwise be far smaller than the components where embeddings have length 1,
@@ -68,9 +70,8 @@ def citation_link_probe(
         train.labels.tolist(),
         link_features(data, test.pairs),
         test.labels.tolist(),
-        hidden=hidden,
         seed=seed,
-        **settings,
+        fit=fit,
     )
     # The order of the values does not matter to the bootstrap.
     return _result(np.arange(len(test.labels)) < round(result.accuracy * len(test.labels)), seed)

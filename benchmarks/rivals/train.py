@@ -53,8 +53,6 @@ def train_rival(
     output = Path(output)
     check_free(output, overwrite)
     settings = preset.changed(batch_size=batch_size, max_view_length=max_view_length).changed(**rival.settings)
-    if settings.batch_tokens is not None:
-        raise ConfigurationError(f"batch_tokens={settings.batch_tokens}: rivals are compared on random batches.")
     with atomic_path(output) as path:
         job = RivalJob(
             documents=documents,

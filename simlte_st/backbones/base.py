@@ -27,7 +27,6 @@ class Backbone(Config):
     # Whether it wraps another encoder, ``encoder``, and pools by itself: the state of its first token is the embedding
     # of the document, and no other pooling can be chosen once it is made.
     pooled_inside: ClassVar[bool] = False
-    packed: ClassVar[bool] = False  # whether padding costs no time
     reading: ClassVar[str] = ""  # how it reads a number of tokens, as a format
 
     @classmethod

@@ -42,6 +42,8 @@ def add_parser(subparsers: Any) -> None:
         "--halves", type=number(int), default=1000, metavar="N", help="documents to split into halves (default: 1000)"
     )
     add_options(parser, EvaluateConfig)
+    # The only kind of probe; scripts name it.
+    parser.add_argument("--head", choices=["logistic"], help=argparse.SUPPRESS)
     parser.add_argument("--output", metavar="FILE.json", help="write the results there too")
     add_options(parser, OverwriteConfig)
     add_options(parser, DeviceConfig)

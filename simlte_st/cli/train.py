@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         from simlte_st.training.upload import check_upload  # takes seconds to import, and asks the Hub
 
-        check_upload(arguments.push_to_hub)
+        check_upload(arguments.push_to_hub, private=not arguments.public)
     result, shows = train(arguments.source, output, config), is_main()
     disconnect()
     if not shows:

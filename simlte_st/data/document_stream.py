@@ -200,10 +200,6 @@ class StreamedViews:
         """Return the data set of the first rows, which read as ``{"anchor": str, "positive": str}``."""
         return Dataset.from_dict({"row": np.arange(number)}).with_transform(self)
 
-    def ids(self, rows: Sequence[int]) -> list[str]:
-        """Return the ids of the documents of rows."""
-        return [self.stream[row][0].id for row in rows]
-
     def __call__(self, batch: Mapping[str, Sequence[int]]) -> dict[str, list[str]]:
         """Draw the views of rows."""
         views: dict[str, list[str]] = {"anchor": [], "positive": []}

@@ -44,11 +44,6 @@ class Shards:
     versions: Sequence[tuple[int, int] | None] = ()  # of files of this machine, when they were opened
     boilerplate: Boilerplate | None = None  # what is left out of the texts
 
-    @property
-    def sizes(self) -> list[int | None]:
-        """Bytes of each shard that is a file of this machine."""
-        return [version and version[0] for version in self.versions]
-
     def _check_unchanged(self, shard: int) -> None:
         if self.versions and file_version(self.names[shard]) != self.versions[shard]:
             raise ChangedSourceError(f"{self.names[shard]} changed since the run began")

@@ -11,21 +11,14 @@ from .evaluate import Evaluation, EvaluationDocuments, evaluate_models
 from .evaluator import EmbeddingEvaluator, EvaluatorSettings
 from .few_shot import FewShotResult, few_shot_probe, tfidf_few_shot, tfidf_probe
 from .probe import ProbeResult, fit_probe
-from .scores import Bm25Scores, CosineScores, PairScores, TfidfScores
-from .split_half import (
-    HalvesEvaluator,
-    SplitHalfEvaluator,
-    SplitHalfResult,
-    split_half_retrieval,
-    split_half_views,
-)
+from .scores import CosineScores, PairScores, TfidfScores
+from .split_half import SplitHalfResult, split_half_retrieval, split_half_views
 from .splits import draw_shots, sample_documents, split_by_label
 from .statistics import alignment, bootstrap_interval, uniformity
 from .structure import StructureEvaluator, StructureResult, structure_agreement
 from .verdict import Difference, Verdict, give_verdict
 
 __all__ = [
-    "Bm25Scores",
     "ClassificationProbeEvaluator",
     "CompareConfig",
     "CosineScores",
@@ -37,11 +30,9 @@ __all__ = [
     "EvaluatorSettings",
     "FewShotResult",
     "HalvesComparison",
-    "HalvesEvaluator",
     "PairScores",
     "ProbeComparison",
     "ProbeResult",
-    "SplitHalfEvaluator",
     "SplitHalfResult",
     "StructureEvaluator",
     "StructureResult",

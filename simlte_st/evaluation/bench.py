@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,6 @@ from simlte_st.models.static import is_static
 from simlte_st.models.truncation import CUT_SHARE, Truncation, text_lengths
 from simlte_st.models.vectors import unit_rows
 from simlte_st.modules.latent_semantic_analysis import DIMENSION, LatentSemanticAnalysis
-from simlte_st.progress import spell_seconds
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -71,26 +70,14 @@ class Labels:
         part = vectors[self.rows]
         known, unknown = ([self.labels[row] for row in rows] for rows in (self.train, self.test))
         parts = (part[self.train], known, part[self.test], unknown)
-        few_shot = few_shot_probe(*parts, shots=SHOTS, draws=DRAWS, head="logistic", seed=self.seed)
-        return few_shot, fit_probe(*parts, head="logistic", seed=self.seed)
+        few_shot = few_shot_probe(*parts, shots=SHOTS, draws=DRAWS, seed=self.seed)
+        return few_shot, fit_probe(*parts, seed=self.seed)
 
 
 class Bench:
-    """Measures candidates on one sample of documents.
+    """Measures candidates on one sample of documents, which ``source`` names in commands."""
 
-    ``source`` names the documents in commands. Of the encoders' rows ``costs`` has the seconds that they will take:
-    one that would not be done by ``ends``, a time of :func:`time.monotonic`, is left out.
-    """
-
-    def __init__(
-        self,
-        documents: list[Document],
-        source: str,
-        config: CompareConfig,
-        costs: Mapping[str, float] | None = None,
-        ends: float | None = None,
-    ) -> None:
-        self.costs, self.ends = costs or {}, ends
+    def __init__(self, documents: list[Document], source: str, config: CompareConfig) -> None:
         self.documents, self.texts = documents, [document.text for document in documents]
         self.labels = None if config.probe is None else Labels.of(documents, config.probe, config.seed)
         self.source, self.config = source, config
@@ -107,25 +94,10 @@ class Bench:
 
     def add_encoder(self, name: str, model: SentenceTransformer) -> None:
         """Add an encoder as it is and, where it truncates much, reading whole documents."""
-        if not self._has_time(name):
-            return
         verdict = _verdict(name, model, self.documents, self.config)
         share = self._encode(name, model, self._encoding(name), verdict).share
-        if share < 1 - CUT_SHARE and reads_chunks(model) and self._has_time(f"{name}, whole"):
+        if share < 1 - CUT_SHARE and reads_chunks(model):
             self._encode(f"{name}, whole", read_in_chunks(model, WHOLE_DOCUMENTS), self._training(base=name))
-
-    def _has_time(self, name: str) -> bool:
-        """Return whether a row will be done in time, and say so where it will not."""
-        if self.ends is None or time.monotonic() + self.costs.get(name, 0.0) <= self.ends:
-            return True
-        logger.warning(
-            "Left out: %s takes about %s on %d documents, more than minutes=%s leaves for it.",
-            name,
-            spell_seconds(self.costs.get(name, 0.0)),
-            len(self.texts),
-            f"{self.config.minutes:g}",
-        )
-        return False
 
     def add_words(self) -> None:
         """Add the best encoder with a latent semantic analysis, such an analysis by itself, and TF-IDF."""

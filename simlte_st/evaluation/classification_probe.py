@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from simlte_st.config import check_choice
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
 from simlte_st.evaluation.few_shot import probe_draws
-from simlte_st.evaluation.probe import Head, ProbeResult
+from simlte_st.evaluation.probe import ProbeResult
 from simlte_st.evaluation.splits import (
     Label,
     check_lengths,
@@ -31,22 +30,19 @@ class ClassificationProbeEvaluator(EmbeddingEvaluator):
     of the latest call are in ``last_draws``. Test texts that duplicate training texts are counted in a warning.
 
     Args:
-        train_texts: Texts that heads are trained on; only those that some draw takes are encoded.
+        train_texts: Texts that probes are trained on; only those that some draw takes are encoded.
         train_labels: Their classes, strings or integers.
-        test_texts: Texts that heads are scored on.
+        test_texts: Texts that probes are scored on.
         test_labels: Their classes. A class without training example counts as missed, with a warning.
-        shots: Examples per class of each draw; of a class that has fewer, all, with a warning. None trains one head on
-            all training texts.
-        draws: Repetitions with ``shots``; the MLP of draw i starts from ``seed + i``.
-        head: ``"mlp"``, the paper's, or ``"logistic"``, faster; see :func:`~simlte_st.evaluation.fit_probe`.
-        learning_rate: Learning rate of the MLP head.
-        probe_batch_size: Batch size of the MLP head.
+        shots: Examples per class of each draw; of a class that has fewer, all, with a warning. None trains one probe
+            on all training texts.
+        draws: Repetitions with ``shots``.
         **settings: Those of every evaluator, see :class:`~simlte_st.evaluation.EvaluatorSettings`. The paper's
             ``max_seq_length`` is 512.
 
     Raises:
         DataError: Texts and labels differ in number, labels cannot be used, or there are fewer than two classes.
-        ConfigurationError: An unknown head, or a number of shots or draws below 1.
+        ConfigurationError: A number of shots or draws below 1.
     """
 
     def __init__(
@@ -58,9 +54,6 @@ class ClassificationProbeEvaluator(EmbeddingEvaluator):
         *,
         shots: int | None = None,
         draws: int = 10,
-        head: Head = "mlp",
-        learning_rate: float = 3e-4,
-        probe_batch_size: int = 8,
         **settings: Unpack[EvaluatorSettings],
     ) -> None:
         super().__init__(
@@ -68,7 +61,6 @@ class ClassificationProbeEvaluator(EmbeddingEvaluator):
             primary_metric="accuracy" if shots is None else "accuracy_mean",
             **settings,
         )
-        check_choice("head", head, get_args(Head))
         check_lengths(train_texts, train_labels, "training")
         check_lengths(test_texts, test_labels, "test")
         number_labels(train_labels, test_labels)  # labels that cannot be used are an error now, not after an epoch
@@ -84,13 +76,10 @@ class ClassificationProbeEvaluator(EmbeddingEvaluator):
         self.test_labels = plain_labels(test_labels)
         self.draws = [[position[row] for row in rows] for rows in drawn]
         self.shots = shots
-        self.head: Head = head
-        self.learning_rate = learning_rate
-        self.probe_batch_size = probe_batch_size
         self.last_draws: list[ProbeResult] = []
 
     def measure(self, model: SentenceTransformer) -> dict[str, float]:
-        """Encode, train a head per draw, and score the heads."""
+        """Encode, train a probe per draw, and score the probes."""
         embeddings = self.embed_inputs(model, self.train_texts + self.test_texts)
         count = len(self.train_texts)
         result = probe_draws(
@@ -99,10 +88,7 @@ class ClassificationProbeEvaluator(EmbeddingEvaluator):
             embeddings[count:],
             self.test_labels,
             self.draws,
-            head=self.head,
             seed=self.seed,
-            learning_rate=self.learning_rate,
-            probe_batch_size=self.probe_batch_size,
         )
         self.last_draws = list(result.draws)
         if self.shots is not None:
@@ -111,7 +97,5 @@ class ClassificationProbeEvaluator(EmbeddingEvaluator):
 
     def get_config_dict(self) -> dict[str, Any]:
         """The settings for the model card."""
-        config: dict[str, Any] = {"head": self.head, **super().get_config_dict()}
-        if self.head == "mlp":
-            config |= {"probe_batch_size": self.probe_batch_size, "learning_rate": self.learning_rate}
+        config = super().get_config_dict()
         return config if self.shots is None else config | {"shots": self.shots, "draws": len(self.draws)}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shlex
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.config import configured
@@ -15,19 +14,16 @@ from simlte_st.data.document import LONG, median_words
 from simlte_st.data.documents import read_documents
 from simlte_st.data.sources import is_place
 from simlte_st.errors import ModelError
-from simlte_st.evaluation.bench import Bench, reads_chunks
+from simlte_st.evaluation.bench import Bench
 from simlte_st.evaluation.candidates import Comparison, recommend
 from simlte_st.evaluation.config import CompareConfig
 from simlte_st.evaluation.splits import sample_documents, sample_rows
-from simlte_st.evaluation.verdict import FEWEST
 from simlte_st.extras import install_command
 from simlte_st.models.base import load_model
 from simlte_st.models.language import warn_of_language
 from simlte_st.models.names import OWN_MODELS, OWN_STATIC, PACKAGED_BASE
-from simlte_st.models.pace import LONG_WORK, tokens_per_second
 from simlte_st.models.static import is_static
-from simlte_st.models.truncation import CUT_SHARE, Truncation, text_lengths
-from simlte_st.progress import spell_seconds
+from simlte_st.models.truncation import text_lengths
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -41,10 +37,7 @@ TOKENS = 200_000
 """Tokens of a sample: a model that reads all of them takes about a minute on two CPU cores."""
 
 LEAST = 100
-"""Fewest documents of a sample, however long they are; with ``minutes`` and without labels :data:`FEWEST`."""
-
-SHARE = 0.7
-"""Share of the minutes that encoding may take."""
+"""Fewest documents of a sample, however long they are."""
 
 
 @configured(CompareConfig)
@@ -69,7 +62,7 @@ def compare(
         DataError: The documents cannot be read, or too few have labels that a probe could use.
         ModelError: A model cannot be loaded.
     """
-    made, began = CompareConfig.make(config, overrides), time.monotonic()
+    made = CompareConfig.make(config, overrides)
     reader = read_documents(documents, label_column=made.probe, **made.values(ReadConfig))
     drawn = sample_documents(reader, made.sample, made.seed)
     loaded = _load(models, made.device)
@@ -78,24 +71,7 @@ def compare(
         rows = sample_rows(len(drawn), max(LEAST, int(len(drawn) * TOKENS / sum(lengths))), made.seed)
         drawn, lengths = [drawn[row] for row in rows], [lengths[row] for row in rows]
     warn_of_language(loaded, (document.text for document in drawn))
-    costs = costs_of(loaded, [document.text for document in drawn], lengths)
-    if made.minutes is not None:
-        left = SHARE * 60 * made.minutes - (time.monotonic() - began)
-        fitting = max(FEWEST if made.probe is None else LEAST, int(len(drawn) * left / max(1e-9, sum(costs.values()))))
-        if fitting < len(drawn):
-            costs = {name: cost * fitting / len(drawn) for name, cost in costs.items()}
-            rows = sample_rows(len(drawn), fitting, made.seed)
-            drawn, lengths = [drawn[row] for row in rows], [lengths[row] for row in rows]
-    elif (whole := sum(costs.values())) > LONG_WORK:
-        slowest = max(costs, key=lambda name: costs[name])
-        logger.warning(
-            "This takes about %s, %s of it for %s. minutes=5 takes fewer documents, and leaves out what is too slow.",
-            spell_seconds(whole),
-            spell_seconds(costs[slowest]),
-            slowest,
-        )
-    ends = None if made.minutes is None else began + 60 * made.minutes
-    bench = Bench(drawn, _in_command(documents, made), made, costs, ends)
+    bench = Bench(drawn, _in_command(documents, made), made)
     for name, model in loaded.items():
         (bench.add_static if is_static(model) else bench.add_encoder)(name, model)
     bench.add_words()
@@ -117,21 +93,6 @@ def _load(models: Sequence[str | os.PathLike[str]], device: str | None) -> dict[
     if not loaded:
         raise ModelError(f"There is no model to compare: name one, or install one with: {install_command('demo')}")
     return dict(sorted(loaded.items(), key=lambda item: not is_static(item[1])))  # stable: else as they were named
-
-
-def costs_of(
-    models: Mapping[str, SentenceTransformer], texts: Sequence[str], lengths: Sequence[int]
-) -> dict[str, float]:
-    """Estimate the seconds of each encoder's rows of the table, by its rate on a few texts and the tokens of all."""
-    costs = {}
-    for name, model in models.items():
-        if is_static(model):
-            continue
-        read, rate = Truncation.of(model).add(lengths), tokens_per_second(model, texts)
-        costs[name] = (read.tokens - read.cut_tokens) / rate
-        if read.cut_tokens > CUT_SHARE * read.tokens and reads_chunks(model):
-            costs[f"{name}, whole"] = read.tokens / rate
-    return costs
 
 
 def _in_command(documents: Any, config: CompareConfig) -> str:

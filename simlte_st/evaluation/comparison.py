@@ -185,9 +185,7 @@ def compare_probes(
             bar_name=f"Encoding labelled documents ({os.path.basename(name) or name})",
         )
         vectors = (rows[: len(texts[0])], labels[0], rows[len(texts[0]) :], labels[1])
-        results[name] = ProbeComparison(
-            few_shot_probe(*vectors, head=made.head, **few), fit_probe(*vectors, head=made.head, seed=made.seed)
-        )
+        results[name] = ProbeComparison(few_shot_probe(*vectors, **few), fit_probe(*vectors, seed=made.seed))
     return results
 
 

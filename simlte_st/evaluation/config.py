@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from simlte_st.config import DeviceConfig, ProgressConfig, SeedConfig, setting
 from simlte_st.data.config import ReadConfig
@@ -16,9 +15,6 @@ class EvaluateConfig(SeedConfig, ProgressConfig):
 
     shots: int = setting(5, "labelled documents of each class that a few-shot probe learns from")
     draws: int = setting(10, "number of few-shot probes, each with other documents")
-    head: Literal["mlp", "logistic"] = setting(
-        "mlp", "classifier of the probes: the papers' MLP, or logistic regression, which is faster"
-    )
     max_seq_length: int | None = setting(None, "tokens that the probes read of a text", default_help="as the model")
     segmenter: str | Segmenter = setting("punkt", "punkt or nupunkt")
     batch_size: int = setting(32, "texts that are encoded together")
@@ -35,9 +31,3 @@ class CompareConfig(DeviceConfig, SeedConfig, ProgressConfig, ReadConfig):
         default_help="no probes",
     )
     sample: int = setting(500, "documents to compare on at most; fewer of long ones, but at least 100", least=2)
-    minutes: float | None = setting(
-        None,
-        "minutes that it may take: the sample is as large as fits, and a setting that is too slow for it is left out",
-        above=0,
-        default_help="no limit",
-    )

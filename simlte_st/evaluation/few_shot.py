@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simlte_st.errors import DataError
-from simlte_st.evaluation.probe import Head, ProbeResult, Rows, fit_probe
+from simlte_st.evaluation.probe import ProbeResult, Rows, fit_probe
 from simlte_st.evaluation.scores import fit_tfidf, warn_of_wordless
 from simlte_st.evaluation.splits import Label, check_lengths, few_shot_rows, warned_once
 
@@ -99,7 +99,6 @@ def few_shot_probe(
     *,
     shots: int = 5,
     draws: int = 10,
-    head: Head = "mlp",
     seed: int = 0,
     **settings: Any,
 ) -> FewShotResult:
@@ -108,19 +107,18 @@ def few_shot_probe(
     DocSplit (2023, appendix A.1) takes 5 or 10 examples per class and the mean over 10 repetitions.
 
     Args:
-        train_x: Embeddings to draw from, shape ``[n_train, dim]``; for a logistic head also a SciPy sparse matrix.
+        train_x: Embeddings to draw from, shape ``[n_train, dim]``, or a SciPy sparse matrix.
         train_y: Their labels.
         test_x: Test embeddings, shape ``[n_test, dim]``.
         test_y: Their labels.
         shots: Examples per class.
         draws: Repetitions.
-        head: ``"mlp"`` or ``"logistic"``.
-        seed: Seed of the draws; the MLP of draw i starts from ``seed + i``.
+        seed: Seed of the draws; the probe of draw i has ``seed + i``.
         **settings: Further settings of :func:`~simlte_st.evaluation.fit_probe`, whose errors are raised here too.
     """
     check_lengths(range(np.shape(train_x)[0]), train_y, "training")
     drawn = few_shot_rows(train_y, shots, draws, seed)
-    return probe_draws(train_x, train_y, test_x, test_y, drawn, head=head, seed=seed, **settings)
+    return probe_draws(train_x, train_y, test_x, test_y, drawn, seed=seed, **settings)
 
 
 def probe_draws(
@@ -163,7 +161,7 @@ def tfidf_probe(
         DataError: Texts and labels differ in number, hold no words, or there are fewer than two classes.
     """
     vectors = _tfidf(train_texts, train_labels, test_texts, test_labels)
-    return fit_probe(vectors[0], train_labels, vectors[1], test_labels, head="logistic", inverse_l2=inverse_l2)
+    return fit_probe(vectors[0], train_labels, vectors[1], test_labels, inverse_l2=inverse_l2)
 
 
 def tfidf_few_shot(
@@ -189,7 +187,7 @@ def tfidf_few_shot(
         DataError: As for :func:`tfidf_probe`.
     """
     vectors = _tfidf(train_texts, train_labels, test_texts, test_labels)
-    return few_shot_probe(vectors[0], train_labels, vectors[1], test_labels, head="logistic", **settings)
+    return few_shot_probe(vectors[0], train_labels, vectors[1], test_labels, **settings)
 
 
 def _tfidf(

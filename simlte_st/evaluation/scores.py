@@ -1,4 +1,4 @@
-"""How alike two texts are: by the cosine of embeddings, or by their words alone (TF-IDF and BM25)."""
+"""How alike two texts are: by the cosine of embeddings, or by their words alone (TF-IDF)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from simlte_st.data.analyzer import features_of
 from simlte_st.data.languages import check_language
 from simlte_st.errors import DataError
-from simlte_st.extras import require
 from simlte_st.models.vectors import unit_rows
 
 logger = logging.getLogger(__name__)
@@ -131,43 +130,3 @@ class TfidfScores(CosineScores):
     def __init__(self, texts: Sequence[str], **settings: Any) -> None:
         self._set_rows(tfidf_rows(texts, **settings))
         warn_of_wordless(self._rows)
-
-
-class Bm25Scores:
-    """BM25, with the default settings of bm25s and without stop words and stemming; the first text is the query.
-
-    Args:
-        texts: The texts; document frequencies and lengths are taken from all of them. Equal texts have equal scores.
-
-    Raises:
-        DataError: The texts hold no words.
-        MissingExtraError: bm25s is not installed.
-    """
-
-    tolerance = unrelated = 0.0
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        bm25s = require("bm25s", "bm25", "the BM25 baseline")
-        self._words = list(map(features_of, texts))  # with stop words: idf makes frequent words count little
-        if not any(self._words):
-            raise DataError(f"None of the {len(texts)} texts to be searched holds a word.")
-        self.size = len(self._words)
-        self._index = bm25s.BM25()
-        self._index.index(self._words, show_progress=False)
-
-    def rows(self, queries: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the scores of every query with every other text."""
-        # bm25s cannot score a query without words.
-        found: list[Any] = [
-            self._index.get_scores(words) if (words := self._words[query]) else np.zeros(self.size)
-            for query in queries.tolist()
-        ]
-        return np.stack(found).astype(np.float32, copy=False)[:, others]
-
-    def pairs(self, pairs: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the scores of pairs; each first text is searched with once."""
-        scores = np.empty(len(pairs), dtype=np.float32)
-        for query in np.unique(pairs[:, 0]):
-            chosen = pairs[:, 0] == query
-            scores[chosen] = self.rows(np.array([query]), pairs[chosen, 1])[0]
-        return scores

@@ -5,27 +5,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simlte_st.compat import view_budget
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.documents import list_documents
-from simlte_st.data.drawing import View, draw_views
+from simlte_st.data.drawing import draw_views
 from simlte_st.data.segmenters import Segmenter, make_segmenter
 from simlte_st.data.sentences import segment_documents
 from simlte_st.data.views import DocSplit
 from simlte_st.errors import DataError
-from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings, reading_at_most
 from simlte_st.evaluation.scores import CosineScores, PairScores
 from simlte_st.evaluation.statistics import alignment, bootstrap_interval, uniformity
 from simlte_st.models.vectors import row_blocks
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-    from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +28,8 @@ Halves = tuple[list[str], list[str]]
 
 EVALUATION_EPOCH = -1
 """Epoch of evaluation views: one that no training run has."""
+
+_VIEW = DocSplit()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +126,15 @@ def result_from_ranks(ranks: NDArray[np.int64], *, seed: int = 0, **others: floa
 def split_half_views(
     documents: Any,
     *,
-    view: View | None = None,
     segmenter: str | Segmenter = "punkt",
     budget: int | None = None,
     seed: int = 0,
 ) -> Halves:
-    """Draw the two halves of each document.
+    """Draw the two halves of each document, by DocSplit.
 
     Args:
         documents: What :func:`~simlte_st.data.read_documents` takes; no model to be measured should have been trained
             on them.
-        view: How to split; DocSplit by default.
         segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
         budget: Most tokens of a half, estimated from words so that the texts are the same for every tokenizer.
         seed: Decides the split.
@@ -151,92 +145,22 @@ def split_half_views(
     Raises:
         DataError: Fewer than two documents can be split.
     """
-    chosen = DocSplit() if view is None else view
-    return _halves(_splittable(documents, chosen, segmenter), chosen, budget, seed)
+    return draw_halves(splittable(documents, segmenter), budget, seed)
 
 
-def _splittable(documents: Any, view: View, segmenter: str | Segmenter) -> list[SegmentedDocument]:
+def splittable(documents: Any, segmenter: str | Segmenter) -> list[SegmentedDocument]:
+    """Return the documents that can be split, with their sentences."""
     read = list_documents(documents)
     cut = make_segmenter(segmenter, lambda: (document.text for document in read))
-    usable = [document for document in segment_documents(read, cut) if view.accepts(document)]
+    usable = [document for document in segment_documents(read, cut) if _VIEW.accepts(document)]
     if len(usable) < len(read):
         logger.warning("%d of %d documents are too short to be split.", len(read) - len(usable), len(read))
     check_documents(len(usable))
     return usable
 
 
-def _halves(documents: Sequence[SegmentedDocument], view: View, budget: int | None, seed: int) -> Halves:
-    drawn = (draw_views(document, view, seed=seed, epoch=EVALUATION_EPOCH, budget=budget) for document in documents)
+def draw_halves(documents: Sequence[SegmentedDocument], budget: int | None, seed: int) -> Halves:
+    """Draw the halves of documents, of ``budget`` tokens at most."""
+    drawn = (draw_views(document, _VIEW, seed=seed, epoch=EVALUATION_EPOCH, budget=budget) for document in documents)
     pairs = [pair for pair in drawn if pair is not None]
     return [pair.anchor for pair in pairs], [pair.positive for pair in pairs]
-
-
-class HalvesEvaluator(EmbeddingEvaluator):
-    """Base of the evaluators that measure on the two halves of each held-out document.
-
-    The halves fit what the model reads (``max_seq_length``); to compare models that read different numbers of tokens,
-    use :func:`~simlte_st.evaluation.compare_halves`.
-
-    Args:
-        documents: What :func:`~simlte_st.data.read_documents` takes; the model should not have been trained on them.
-        view: How to split; DocSplit by default.
-        segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
-        **settings: Those of every evaluator, see :class:`~simlte_st.evaluation.EvaluatorSettings`. ``seed`` decides the
-            split, too.
-
-    Raises:
-        DataError: Fewer than two documents can be split.
-    """
-
-    def __init__(
-        self,
-        documents: Any,
-        *,
-        csv_prefix: str,
-        primary_metric: str,
-        view: View | None = None,
-        segmenter: str | Segmenter = "punkt",
-        **settings: Unpack[EvaluatorSettings],
-    ) -> None:
-        super().__init__(csv_prefix=csv_prefix, primary_metric=primary_metric, **settings)
-        self.view: View = DocSplit() if view is None else view
-        self.documents = _splittable(documents, self.view, segmenter)
-
-    def embed_halves(self, model: SentenceTransformer) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return the embeddings of first and second halves, ``[N, dim]`` each."""
-        prompt = model.prompts.get(self.prompt_name or "") if self.prompt is None else self.prompt
-        with reading_at_most(model, self.max_seq_length):
-            budget = view_budget(model, prompt)
-        anchors, positives = _halves(self.documents, self.view, budget, self.seed)
-        embeddings = self.embed_inputs(model, anchors + positives)
-        return embeddings[: len(anchors)], embeddings[len(anchors) :]
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """The settings for the model card."""
-        return {"documents": len(self.documents), "view": repr(self.view), **super().get_config_dict()}
-
-
-class SplitHalfEvaluator(HalvesEvaluator):
-    """Split-half retrieval on held-out documents, without labels.
-
-    Contrastive training optimises just this, so it shows that training works, not that the embeddings get better; for
-    that, see :class:`~simlte_st.evaluation.StructureEvaluator`.
-
-    Returns ``mrr`` (primary) and ``top1``, each with the ends of its 95 % interval (``mrr_low``, ...), ``alignment``,
-    ``uniformity`` and ``documents``. The full result of the latest call is in ``last_result``. For the arguments, see
-    :class:`HalvesEvaluator`.
-
-    Example:
-        ::
-
-            SplitHalfEvaluator("held_out.jsonl", name="held_out")(model)
-    """
-
-    def __init__(self, documents: Any, **settings: Any) -> None:
-        super().__init__(documents, csv_prefix="split_half", primary_metric="mrr", **settings)
-        self.last_result: SplitHalfResult | None = None
-
-    def measure(self, model: SentenceTransformer) -> dict[str, float]:
-        """Retrieve the halves of the documents."""
-        self.last_result = split_half_retrieval(*self.embed_halves(model), seed=self.seed)
-        return self.last_result.metrics()

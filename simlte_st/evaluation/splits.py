@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.config import check_count, check_number, check_seed
+from simlte_st.config import check_count, check_number
 from simlte_st.data.document import Document, text_key
 from simlte_st.data.documents import list_documents, read_documents
 from simlte_st.errors import ConfigurationError, DataError
@@ -159,8 +159,6 @@ def sample_documents(documents: Any, most: int, seed: int) -> list[Document]:
     source = list(documents) if isinstance(documents, Iterator) else documents
     reader = read_documents(source)
     rows = set(sample_rows(sum(1 for _ in reader), most, seed))
-    if reader.report.skipped and reader is not source:  # a reader of theirs has a report of its own
-        logger.warning("%s", reader.report.summary())
     return [document for row, document in enumerate(reader) if row in rows]
 
 
@@ -250,13 +248,9 @@ def draw_shots(labels: Sequence[Label], shots: int, draw: int, seed: int) -> lis
         Indices into ``labels``, ascending.
 
     Raises:
-        DataError: There are no labels, or they mix strings and integers.
+        DataError: The labels mix strings and integers.
     """
     check_count("shots", shots)
-    check_count("draw", draw, least=0)
-    check_seed(seed)
-    if len(labels) == 0:
-        raise DataError("There are no labels to draw from.")
     members: dict[Label, list[int]] = {}
     for index, label in enumerate(plain_labels(labels)):
         members.setdefault(label, []).append(index)

@@ -32,13 +32,11 @@ def bootstrap_interval(values: ArrayLike, seed: int = 0) -> tuple[float, float]:
         Lower and upper end of the interval.
 
     Raises:
-        DataError: Fewer than two values, or one that is not finite.
+        DataError: Fewer than two values.
     """
     data = np.asarray(values, dtype=np.float64)
     if data.ndim != 1 or len(data) < 2:
         raise DataError(f"A one-dimensional array of at least 2 values is needed, got shape {data.shape}.")
-    if not np.isfinite(data).all():
-        raise DataError("The values to summarise hold NaN or infinity.")
     drawn = bootstrap(
         (data,),
         np.mean,
@@ -85,12 +83,10 @@ def uniformity(x: ArrayLike, seed: int = 0) -> float:
         A number in [-8, 0]; 0 means that all embeddings coincide.
 
     Raises:
-        DataError: Fewer than two rows, not two-dimensional, or a value that is not finite.
+        DataError: Not two-dimensional, or a value that is not finite.
     """
     # The sample is taken before normalising: 50,000 rows need not be copied to float64 for the sake of 5,000.
     data = np.asarray(x)
-    if data.ndim != 2 or len(data) < 2:
-        raise DataError(f"Uniformity needs an array of at least two rows, got shape {data.shape}.")
     if len(data) > UNIFORMITY_ROWS:
         logger.info("Uniformity is computed on a sample of %d of %d rows (seed %d).", UNIFORMITY_ROWS, len(data), seed)
         data = data[np.sort(np.random.default_rng(seed).choice(len(data), UNIFORMITY_ROWS, replace=False))]

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from simlte_st.compat import view_budget
 from simlte_st.data.languages import LanguageFinder
 from simlte_st.errors import DataError
+from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings, reading_at_most
 from simlte_st.evaluation.scores import PairScores, TfidfScores
-from simlte_st.evaluation.split_half import HalvesEvaluator, check_documents, cosines_of_halves
+from simlte_st.evaluation.split_half import check_documents, cosines_of_halves, draw_halves, splittable
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.models.vectors import row_blocks, unit_rows
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from typing_extensions import Unpack
 
 NEIGHBOURS = 10
 """Nearest documents that are compared; chosen in ``benchmarks/results/verdict.md``."""
@@ -97,10 +100,8 @@ def words_agreement(first: ArrayLike, second: ArrayLike, words: Neighbours, *, s
     Halves that share their neighbours for another reason than the topic, such as style or length, do not share these.
     """
     scores = cosines_of_halves(first, second)
-    size, count = words[0].shape
+    count = words[0].shape[1]
     _, firsts, seconds = _sides(scores.size // 2, count)
-    if len(firsts) != size:
-        raise DataError(f"There are embeddings of {len(firsts)} documents, and neighbours by words of {size}.")
     shares = [
         _shared(_near(scores, firsts, count), words[1]),
         _shared(_near(scores, seconds, count), words[0]),
@@ -189,17 +190,24 @@ def _nearest(scores: NDArray[Any], start: int, count: int, unrelated: float) -> 
     return np.where(np.take_along_axis(others, best, axis=1) > unrelated, best, -1)
 
 
-class StructureEvaluator(HalvesEvaluator):
+class StructureEvaluator(EmbeddingEvaluator):
     """The agreement of :func:`structure_agreement` on held-out documents, without labels.
 
     Returns ``agreement`` (primary), ``low`` and ``high``, the ends of its 95 % interval, and ``documents``. In the
     Trainer it chooses checkpoints (``metric_for_best_model="eval_NAME_agreement"``) and stops early. The full result of
     the latest call is in ``last_result``.
 
+    The halves fit what the model reads (``max_seq_length``); to compare models that read different numbers of tokens,
+    use :func:`~simlte_st.evaluation.compare_halves`.
+
     Args:
-        documents: For this and the settings, see :class:`~simlte_st.evaluation.HalvesEvaluator`.
+        documents: What :func:`~simlte_st.data.read_documents` takes; the model should not have been trained on them.
         neighbours: Nearest documents that are compared.
-        **settings: As there.
+        **settings: Those of every evaluator, see :class:`~simlte_st.evaluation.EvaluatorSettings`. ``seed`` decides the
+            split, too.
+
+    Raises:
+        DataError: Fewer than two documents can be split.
 
     Example:
         ::
@@ -207,17 +215,28 @@ class StructureEvaluator(HalvesEvaluator):
             StructureEvaluator("held_out.jsonl", name="held_out")(model)
     """
 
-    def __init__(self, documents: Any, *, neighbours: int = NEIGHBOURS, **settings: Any) -> None:
-        super().__init__(documents, csv_prefix="structure", primary_metric="agreement", **settings)
+    def __init__(
+        self,
+        documents: Any,
+        *,
+        neighbours: int = NEIGHBOURS,
+        **settings: Unpack[EvaluatorSettings],
+    ) -> None:
+        super().__init__(csv_prefix="structure", primary_metric="agreement", **settings)
+        self.documents = splittable(documents, "punkt")
         self.neighbours = neighbours
         self.last_result: StructureResult | None = None
 
     def measure(self, model: SentenceTransformer) -> dict[str, float]:
         """Compare the neighbours of the halves of the documents."""
-        halves = self.embed_halves(model)
+        prompt = model.prompts.get(self.prompt_name or "") if self.prompt is None else self.prompt
+        with reading_at_most(model, self.max_seq_length):
+            budget = view_budget(model, prompt)
+        anchors, positives = draw_halves(self.documents, budget, self.seed)
+        halves = np.split(self.embed_inputs(model, anchors + positives), 2)
         self.last_result = structure_agreement(*halves, neighbours=self.neighbours, seed=self.seed)
         return self.last_result.metrics()
 
     def get_config_dict(self) -> dict[str, Any]:
         """The settings for the model card."""
-        return {"neighbours": self.neighbours, **super().get_config_dict()}
+        return {"documents": len(self.documents), "neighbours": self.neighbours, **super().get_config_dict()}

@@ -54,8 +54,6 @@ class Difference:
     def of(cls, base: Sequence[float] | np.ndarray, model: Sequence[float] | np.ndarray, seed: int = 0) -> Difference:
         """Return the difference of paired values: of the same documents, or of the same draws of examples."""
         before, after = np.asarray(base, dtype=np.float64), np.asarray(model, dtype=np.float64)
-        if before.shape != after.shape:
-            raise DataError(f"There are {len(before)} values of the base and {len(after)} of the model.")
         low, high = bootstrap_interval(after - before, seed=seed)
         return cls(float(before.mean()), float(after.mean()), float((after - before).mean()), low, high)
 
@@ -247,7 +245,7 @@ def give_verdict(
         seed: Seed of the intervals.
 
     Raises:
-        DataError: They are of different documents, or draws; one is of TF-IDF; only one is static; or they read
+        DataError: Their probes are of different documents, or draws; one is of TF-IDF; only one is static; or they read
             different numbers of tokens.
     """
     if base.words is None or model.words is None:

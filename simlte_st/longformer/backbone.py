@@ -24,7 +24,6 @@ class Longformer(Backbone):
 
     model_type: ClassVar[str] = "simlte_longformer"
     replaces: ClassVar[tuple[str, ...]] = ("longformer",)
-    packed: ClassVar[bool] = True
     reading: ClassVar[str] = "a Longformer of {:,} tokens"
 
     attention_window: int | list[int] = setting(

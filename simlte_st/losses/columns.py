@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from simlte_st.compat import merge_feature_batches, slice_rows
@@ -62,32 +61,10 @@ def row_count(features: Features) -> int:
 
 
 def take_rows(features: Features, rows: Tensor) -> Features:
-    """Return some rows of a column, in any order."""
-    ids = features["input_ids"]
-    rows = rows.to(ids.device)
-    starts = features.get("cu_seq_lens_q")
-    if starts is None:
-        count = len(ids)
-        taken = {
-            name: value[rows] if isinstance(value, Tensor) and value.ndim and len(value) == count else value
-            for name, value in features.items()
-        }
-        return slice_rows(taken, 0, len(rows))
-    lengths = starts.diff()[rows]
-    new_starts = torch.cat([starts[:1], lengths.cumsum(0).to(starts.dtype)])
-    # For each token its row among those taken, and its place in the old stream.
-    row = torch.repeat_interleave(torch.arange(len(rows), device=ids.device), lengths)
-    token = torch.arange(len(row), device=ids.device) - new_starts[row] + starts[rows][row]
-    taken = {}
-    for name, value in features.items():
-        if name in ("cu_seq_lens_q", "cu_seq_lens_k"):
-            taken[name] = new_starts
-        elif name in ("max_length_q", "max_length_k"):
-            taken[name] = int(lengths.max())
-        elif name == "seq_idx":
-            taken[name] = row.to(value.dtype).expand(*value.shape[:-1], -1)
-        elif isinstance(value, Tensor) and value.ndim and value.shape[-1] == ids.shape[-1]:
-            taken[name] = value[..., token]
-        else:
-            taken[name] = value
-    return taken
+    """Return some rows of a padded column, in any order."""
+    count = len(features["input_ids"])
+    taken = {
+        name: value[rows] if isinstance(value, Tensor) and value.ndim and len(value) == count else value
+        for name, value in features.items()
+    }
+    return slice_rows(taken, 0, len(rows))

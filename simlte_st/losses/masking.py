@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import struct
 from typing import Any
 
 import numpy as np
@@ -58,23 +57,14 @@ class TokenMasker:
         masked = torch.where(chosen & (share >= 0.9), random_ids, masked)
         return masked, labels
 
-    def choose_rows(self, features: dict[str, Any], draw: tuple[int, ...], share: float) -> Tensor:
-        """Choose each row of a batch with probability ``share``, at least one; return their indices."""
-        drawn = torch.tensor([self._key(row, draw)[0] / 2**64 for row in self._rows(features)], dtype=torch.float64)
-        return (drawn <= max(share, float(drawn.min()))).nonzero().flatten()
-
     def _draw_row(self, row: NDArray[np.int64], draw: tuple[int, ...]) -> tuple[Tensor, Tensor]:
         """Draw a number from 0 to 1 and a token for each token of a row, ``(tokens,)``."""
-        generator = torch.Generator().manual_seed(self._key(row, draw)[1])
+        key = hashlib.blake2b(repr((self.seed, *draw)).encode() + b"\x00" + row.tobytes(), digest_size=16).digest()
+        generator = torch.Generator().manual_seed(int.from_bytes(key[8:], "little"))
         return (
             torch.rand(len(row), generator=generator),
             torch.randint(self.vocabulary, (len(row),), generator=generator),
         )
-
-    def _key(self, row: NDArray[np.int64], draw: tuple[int, ...]) -> tuple[int, ...]:
-        """Return two seeds below 2**64 for a row."""
-        key = hashlib.blake2b(repr((self.seed, *draw)).encode() + b"\x00" + row.tobytes(), digest_size=16)
-        return struct.unpack("<QQ", key.digest())
 
     def _rows(self, features: dict[str, Any]) -> list[NDArray[np.int64]]:
         """Return the tokens of each row, without padding."""

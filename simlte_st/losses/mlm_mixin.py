@@ -14,7 +14,7 @@ from simlte_st.config import check_choice, check_count, check_number
 from simlte_st.distributed import mean_over_processes
 from simlte_st.errors import ConfigurationError, DataError, ModelError
 from simlte_st.losses.batch_metrics import BatchMetrics
-from simlte_st.losses.columns import LABELS, Features, take_rows
+from simlte_st.losses.columns import LABELS, Features
 from simlte_st.losses.loss_state import LossStateMixin
 from simlte_st.losses.masking import IGNORE, TokenMasker
 from simlte_st.losses.mlm_head import HeadSource, MLMHead, make_mlm_head
@@ -40,7 +40,6 @@ class MLMLossMixin(LossStateMixin):
         mlm_probability: float = 0.15,
         mlm_input: MLMInput = "separate",
         mlm_head: HeadSource | MLMHead = "auto",
-        mlm_share: float = 1.0,
         mlm_chunk_size: int = 1024,
         seed: int = 0,
         **options: Any,
@@ -51,16 +50,9 @@ class MLMLossMixin(LossStateMixin):
         if not isinstance(mlm_head, MLMHead) and mlm_head not in ("auto", "pretrained", "fresh"):
             raise ConfigurationError(f"mlm_head={mlm_head!r}: use 'auto', 'pretrained', 'fresh' or an MLMHead.")
         check_count("mlm_chunk_size", mlm_chunk_size)
-        check_number("mlm_share", mlm_share, above=0, most=1)
-        if mlm_share < 1 and mlm_input == "shared":
-            raise ConfigurationError(
-                f"mlm_share={mlm_share} with mlm_input='shared' saves nothing: the contrastive term needs a pass over "
-                "all rows. Use mlm_input='separate'."
-            )
         self.mlm_weight = mlm_weight
         self.mlm_probability = mlm_probability
         self.mlm_input = mlm_input
-        self.mlm_share = mlm_share
         self.mlm_chunk_size = mlm_chunk_size
         self.metrics = BatchMetrics()  # LossMetricsCallback logs them
         self.mlm_head: MLMHead | None = None
@@ -92,7 +84,7 @@ class MLMLossMixin(LossStateMixin):
         raise NotImplementedError
 
     def mask_columns(self, columns: list[Features]) -> list[Features]:
-        """Return masked copies of columns, or of rows of them, with labels; drawn anew for each training batch."""
+        """Return masked copies of columns, with labels; drawn anew for each training batch."""
         assert self.masker is not None
         number = 0
         if torch.is_grad_enabled():
@@ -100,10 +92,7 @@ class MLMLossMixin(LossStateMixin):
             self.batches += 1
         masked = []
         for column, features in enumerate(columns):
-            draw = number, column
-            if self.mlm_share < 1:
-                features = take_rows(features, self.masker.choose_rows(features, draw, self.mlm_share))
-            ids, labels = self.masker(features, draw)
+            ids, labels = self.masker(features, (number, column))
             masked.append({**features, "input_ids": ids, LABELS: labels})
         return masked
 
@@ -128,7 +117,7 @@ class MLMLossMixin(LossStateMixin):
     def get_config_dict(self) -> dict[str, Any]:
         """Return the settings, for the model card."""
         stock: dict[str, Any] = super().get_config_dict()  # type: ignore[misc]  # the stock loss has it
-        own = {name: getattr(self, name) for name in ("mlm_weight", "mlm_probability", "mlm_input", "mlm_share")}
+        own = {name: getattr(self, name) for name in ("mlm_weight", "mlm_probability", "mlm_input")}
         head = None if self.mlm_head is None else "pretrained" if self.mlm_head.pretrained else "fresh"
         return {**stock, **own, "mlm_head": head}
 

@@ -40,8 +40,6 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
         mlm_input: ``"separate"`` or ``"shared"``, see above.
         mlm_head: ``"pretrained"``, the checkpoint's; ``"fresh"``, a new one; ``"auto"``, the checkpoint's if it has
             one; or an ``MLMHead``.
-        mlm_share: Probability of a row of a column to be in the MLM pass, drawn anew for each batch; at least one row
-            is. The term is a mean over tokens, so its weight stays. Below 1 only with ``mlm_input="separate"``.
         mlm_chunk_size: Masked tokens whose logits are held at once, ``mlm_chunk_size * vocabulary`` numbers. It changes
             the result by rounding only.
         seed: Seed of a fresh head's weights and of the masks. These also depend on the number of the batch and on the
@@ -49,7 +47,7 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
         **options: All options of ``MultipleNegativesRankingLoss``: ``gather_across_devices``, ``directions``, ...
 
     Raises:
-        ConfigurationError: A setting is out of its range, or ``mlm_share`` below 1 with ``mlm_input="shared"``.
+        ConfigurationError: A setting is out of its range.
         ModelError: The model cannot train a masked language model.
 
     References:

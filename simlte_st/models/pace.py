@@ -90,13 +90,3 @@ def reading(model: SentenceTransformer, name: str, texts: Sequence[str], *, show
         bar.begin(len(texts))
         with bar.reading(texts):
             yield
-
-
-def tokens_per_second(model: SentenceTransformer, texts: Sequence[str]) -> float:
-    """Measure on the beginnings of a few texts how fast a model reads."""
-    sample = [text[:_CHARACTERS] for text in texts[:_MEASURED]]
-    read = Truncation.of(model).add(text_lengths(model, sample))
-    encode_counted(model, sample[:1], 32)  # the first call prepares
-    began = time.perf_counter()
-    encode_counted(model, sample, 32)
-    return max(1, read.tokens - read.cut_tokens) / (time.perf_counter() - began)

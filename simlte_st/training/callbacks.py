@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 import logging
-import time
+import os
+import signal
+import sys
+import threading
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
+import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
+from torch import nn
+from tqdm.auto import tqdm
 from transformers import TrainerCallback, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from simlte_st.data.transform import DocSplitTransform
-from simlte_st.distributed import barrier, world
-from simlte_st.errors import ResumeError
+from simlte_st.distributed import barrier, is_main, largest, world
+from simlte_st.errors import ResumeError, TrainingDiverged
 from simlte_st.files import atomic_path
 from simlte_st.losses.loss_state import LossStateMixin
 from simlte_st.losses.mlm_mixin import MLMLossMixin
-from simlte_st.progress import progress_bar, spell_seconds
+from simlte_st.progress import progress_bar
 
 logger = logging.getLogger(__name__)
 
 COLLAPSED = 0.99
 """Mean cosine between different documents above which a warning is logged; that of language models is below .95."""
 
-MANY_TOKENS = 10_000
-"""Tokens of a batch above which its size is logged: a small encoder takes seconds for them on one CPU core."""
-
-LONG_STEP = 20.0
-"""Seconds of a step above which the time of the run is estimated ..."""
-
-LONG_RUN = 60.0
-"""... if more than this number of seconds are left."""
+REMEDY = "Use a lower learning rate (learning_rate=), a longer warm-up (warmup=), or float32 (bf16=False)."
 
 LOSS_FILE = "loss.safetensors"
 COMPLETE_FILE = "complete"
@@ -197,47 +196,105 @@ class ProgressBarCallback(TrainerCallback):
             self._bar = None
 
 
-class StepTimeCallback(TrainerCallback):
-    """Logs the size of a large first batch and, from the time of a long first step, how long the run takes."""
+class DivergenceCallback(TrainerCallback):
+    """Stops the Trainer when the loss of a batch, or a weight at a checkpoint, is not finite.
 
-    def __init__(self, loss: nn.Module) -> None:
-        self.loss = loss
-        self._hook: Any = None  # until the first step ends
-        self._began = 0.0
+    The Trainer by itself leaves such losses out of its log, and saves the weights at the end. Add it before
+    :class:`CompleteCallback`: then the newest complete checkpoint is the last good one.
+    """
+
+    def __init__(self, model: nn.Module, loss: nn.Module) -> None:
+        self.model, self.loss = model, loss
+        self._step = 0
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Wait for the first batch."""
-        self._hook = self.loss.register_forward_pre_hook(_log_size)
+        """Begin to check the loss."""
+        self.loss.register_forward_hook(self._check)
 
     def on_step_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Note when the first step begins."""
-        if self._hook is not None:
-            self._began = time.perf_counter()
+        """Note the step."""
+        self._step = state.global_step
 
-    def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Estimate the time of the other steps after the first."""
-        if self._hook is None:
+    def on_save(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Check the weights of the checkpoint that has just been written."""
+        check_weights(self.model, f"after step {state.global_step}")
+
+    def _check(self, module: nn.Module, inputs: Any, result: Any) -> None:
+        for name, term in (result if isinstance(result, dict) else {"loss": result}).items():
+            if not torch.isfinite(term).all():
+                raise TrainingDiverged(
+                    f"Training diverged in step {self._step + 1}: {name} is {float(term.detach())}. No model was "
+                    f"saved. {REMEDY}"
+                )
+
+
+def check_weights(model: nn.Module, when: str) -> None:
+    """Check that all weights of a model are finite."""
+    bad = [name for name, weight in model.state_dict().items() if not torch.isfinite(weight).all()]
+    if bad:
+        raise TrainingDiverged(
+            f"Training diverged: {when}, {len(bad)} of the model's tensors are not finite ({bad[0]}, ...). No model "
+            f"was saved. {REMEDY}"
+        )
+
+
+class InterruptCallback(TrainerCallback):
+    """On Ctrl-C or SIGTERM, finishes the step, writes a checkpoint and stops. A second signal stops at once.
+
+    SIGTERM comes from ``kill`` and from schedulers. Of several processes all stop after the same step, whichever of
+    them got the signal.
+
+    Attributes:
+        interrupted: The signal that stopped the run, or None.
+    """
+
+    def __init__(self) -> None:
+        self.interrupted: signal.Signals | None = None
+        self._previous: dict[signal.Signals, Any] = {}
+        self._process = os.getpid()
+
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Handle the signals, if this is the main thread, where Python allows it."""
+        if threading.current_thread() is not threading.main_thread():
             return
-        self._hook.remove()
-        self._hook = None
-        took, left = time.perf_counter() - self._began, state.max_steps - state.global_step
-        if took > LONG_STEP and took * left > LONG_RUN:
-            logger.info(
-                "The first step took %s: about %s for the %s left.",
-                spell_seconds(took),
-                spell_seconds(took * left),
-                f"{left:,}",
-            )
+        self._process = os.getpid()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not None:  # None: not Python's, which could not restore it
+                self._previous[number] = signal.signal(number, self._handle)
 
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() != self._process:
+            # A child, such as a data loading worker, that inherited the handler. Ctrl-C reaches both processes; SIGTERM
+            # may be meant for the child alone, and ends it.
+            if number == signal.SIGTERM:
+                signal.signal(number, signal.SIG_DFL)
+                os.kill(os.getpid(), number)
+            return
+        self.interrupted = signal.Signals(number)
+        self.restore()  # the next one is not ours
+        if world() == 1:  # of several, a launcher may end this one because another has failed
+            self._announce()
 
-def _log_size(loss: nn.Module, inputs: tuple[Any, ...]) -> None:
-    columns = list(inputs[0])
-    tokens = sum(count_tokens(features) for features in columns)
-    if tokens >= MANY_TOKENS:
-        logger.info("The first step reads %s tokens, %d views of each document.", f"{tokens:,}", len(columns))
+    def _announce(self) -> None:
+        again = "Ctrl-C again" if self.interrupted == signal.SIGINT else "Another signal"
+        tqdm.write(f"Stopping after this step, with a checkpoint. {again} stops at once.", file=sys.stderr)
 
+    def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> Any:
+        """Request a checkpoint and the end."""
+        number = largest(self.interrupted or 0)
+        if number:
+            self.interrupted = signal.Signals(number)
+            if world() > 1 and is_main():
+                self._announce()
+            control.should_save = True
+            control.should_training_stop = True
+        return control
 
-def count_tokens(features: dict[str, Any]) -> int:
-    """Return the number of tokens of a batch without padding."""
-    mask = features.get("attention_mask")
-    return int(mask.sum()) if isinstance(mask, Tensor) else int(features["input_ids"].numel())
+    def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Restore the handlers."""
+        self.restore()
+
+    def restore(self) -> None:
+        """Restore the handlers of before."""
+        while self._previous:
+            signal.signal(*self._previous.popitem())

@@ -4,34 +4,32 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import TYPE_CHECKING
 
 from simlte_st.data.document import LONG, median_words
 from simlte_st.data.document_stream import shard_order
+from simlte_st.data.documents import DocumentReader
 from simlte_st.data.shards import Shards
 from simlte_st.files import SETTINGS_FILE, read_json
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE
 from simlte_st.training.config import ONLY_ENCODERS, TrainConfig, wants_static
-
-if TYPE_CHECKING:
-    from simlte_st.training.run import TrainingRun
+from simlte_st.training.folder import RunFolder
 
 logger = logging.getLogger(__name__)
 
 
-def choose_base(run: TrainingRun) -> str:
+def choose_base(config: TrainConfig, folder: RunFolder, documents: DocumentReader | Shards | None) -> str:
     """Return the name of the base: what was asked for, or the default for documents of their length.
 
     An interrupted run goes on with its own.
     """
-    config, saved = run.config, run.folder.path / SETTINGS_FILE
+    saved = folder.path / SETTINGS_FILE
     if config.base is not None:
         return os.fspath(config.base)
     if config.resume and saved.exists():
         return str(read_json(saved)["base"])
     static = wants_static(config)
     if leaves_open(config):
-        words = words_of(run)
+        words = words_of(documents, config.seed)
         static = words >= LONG
         logger.info("%s", in_words(words, static))
     name = OWN_STATIC if static else PACKAGED_BASE
@@ -45,13 +43,12 @@ def leaves_open(config: TrainConfig) -> bool:
     return config.base is None and config.static is None and config.preset == "auto" and not encoder
 
 
-def words_of(run: TrainingRun) -> float:
+def words_of(documents: DocumentReader | Shards | None, seed: int) -> float:
     """Return the median number of words of the first documents."""
-    reader = run.documents
-    if isinstance(reader, Shards):
-        reader = reader.first(200, shard_order(len(reader.names), run.config.seed, epoch=0))
-    assert reader is not None
-    return median_words(document.text for document in reader.peek())
+    if isinstance(documents, Shards):
+        documents = documents.first(200, shard_order(len(documents.names), seed, epoch=0))
+    assert documents is not None
+    return median_words(document.text for document in documents.peek())
 
 
 def in_words(words: float, static: bool) -> str:

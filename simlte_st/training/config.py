@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal
@@ -28,11 +27,8 @@ ONLY_ENCODERS = {
     **dict.fromkeys(("dropout", "attention_dropout"), "has no layers"),
     "max_view_length": "is trained on whole documents",
     **dict.fromkeys(("max_length", "backbone"), "reads whole documents"),
-    **dict.fromkeys(
-        ("mlm_weight", "mlm_probability", "mlm_input", "mlm_share"), "has no context to predict a masked word from"
-    ),
+    **dict.fromkeys(("mlm_weight", "mlm_probability", "mlm_input"), "has no context to predict a masked word from"),
     "mini_batch_num_tokens": "takes a batch of any size at once",
-    "batch_tokens": "pads nothing: use batch_size=",
 }
 """Settings of a preset that do not apply to a static model, and why: it ..."""
 
@@ -43,9 +39,6 @@ class Preset(Config):
 
     view: View = setting(DocSplit(), "how the two views of a document are drawn", option=False)
     batch_size: int = setting(36, "documents in a batch, which several processes share", least=2)
-    batch_tokens: int | None = setting(
-        None, "tokens in a batch of documents of similar lengths, padding included, instead of ``batch_size=``"
-    )
     learning_rate: float = setting(5e-5, "peak learning rate of AdamW", above=0)
     warmup: float = setting(0.0, "share of the steps in which the rate rises, to fall linearly then", least=0, below=1)
     epochs: float = setting(1.0, "passes over the corpus", above=0, most=1_000_000)
@@ -73,7 +66,6 @@ class Preset(Config):
         "separate: a second pass over masked copies of the views, as SimCSE and the papers do; shared: one masked pass "
         "for both terms at half the cost, as DeCLUTR does",
     )
-    mlm_share: float = setting(1.0, "share of the views that the MLM pass sees", above=0, most=1)
     mini_batch_num_tokens: int | None = setting(
         None, "tokens that pass through the model at a time (gradient caching), to bound the memory of a batch"
     )
@@ -102,28 +94,12 @@ class Preset(Config):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.mlm_weight == 0 and self.mlm_share != 1:
-            raise ConfigurationError("mlm_share= needs an MLM term: set mlm_weight= too, such as 0.1.")
         if self.backbone is not None:
             check_choice("backbone", self.backbone, BACKBONES)
             if self.max_length in (None, "base"):
                 raise ConfigurationError(
                     f"backbone={self.backbone!r} needs max_length=, the number of tokens that the model shall read."
                 )
-
-    def summary(self) -> str:
-        """Return the main settings in a sentence."""
-        size = f"{self.batch_size} documents" if self.batch_tokens is None else f"{self.batch_tokens:,} tokens"
-        passes = f"{self.epochs:g} pass{'' if self.epochs == 1 else 'es'} over the documents"
-        if self.steps is not None:
-            most = "" if self.most_passes is None else f", at most {self.most_passes:g} passes over the documents"
-            passes = f"{self.steps:,} step{'' if self.steps == 1 else 's'}{most}"
-        mlm = f"an MLM term of weight {self.mlm_weight:g}" if self.mlm_weight else "no MLM term"
-        pooling = "the base's pooling" if self.pooling == "keep" else f"{self.pooling.upper()} pooling"
-        return (
-            f"Batches of {size}, {passes}, learning rate {self.learning_rate:g}, temperature "
-            f"{1 / self.scale:g}, {mlm}, {pooling}."
-        )
 
     def changed(self, **settings: Any) -> Preset:
         """Return a copy with some settings replaced; those that are None stay.
@@ -223,7 +199,7 @@ class TrainingConfig(SeedConfig):
     segmenter: str | Segmenter = setting(
         "punkt", "what splits documents into sentences: punkt, nupunkt, or in Python a callable", metavar="NAME"
     )
-    max_steps: int | None = setting(None, "steps of the optimizer, whatever ``epochs=`` and the preset say", least=0)
+    max_steps: int | None = setting(None, "steps of the optimizer, whatever ``epochs=`` and the preset say")
     lsa: int | None = setting(
         None,
         "append a latent semantic analysis of the documents to the embedding, of this number of dimensions (256 is "
@@ -291,11 +267,6 @@ class TrainConfig(RunningConfig, ReadConfig, TrainingConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         (self.named_preset or Preset()).changed(**self.settings)  # raises for what is wrong with them
-        if self.max_steps == 0:
-            raise ConfigurationError(
-                "max_steps=0: at least one step is needed. To append an analysis without training: simlte convert "
-                f"{shlex.quote(os.fspath(self.base or 'MODEL'))} --lsa DOCUMENTS --output DIR"
-            )
         for name, asked in (("probe", self.probe is not None), ("report", self.report)):
             if asked and self.held_out == 0:
                 raise ConfigurationError(f"{name}= needs held-out documents: held_out= must not be 0.")
@@ -308,11 +279,9 @@ class TrainConfig(RunningConfig, ReadConfig, TrainingConfig):
                 "lsa= analyses all documents together, which a stream never holds. Append an analysis of some of them "
                 "to the finished model: simlte convert MODEL --lsa DOCUMENTS --output DIR"
             )
-        if self.stream and self.limit is not None:
-            raise ConfigurationError("limit= does not apply to stream=: max_steps= decides how much is read.")
-        parsed = (name for name in ("mails", "drop_quotes", "html") if getattr(self, name))
-        if self.stream and (named := next(parsed, None)):
-            raise ConfigurationError(f"{named}= does not apply to stream=, which reads the texts as they are.")
+        others = (name for name in ("limit", "mails", "drop_quotes", "html") if getattr(self, name))
+        if self.stream and (named := next(others, None)):
+            raise ConfigurationError(f"{named}= does not apply to stream=, which reads max_steps= batches as they are.")
 
     @classmethod
     def make(cls, config: TrainConfig | None, overrides: Mapping[str, Any]) -> TrainConfig:

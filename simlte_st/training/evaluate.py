@@ -21,15 +21,12 @@ from simlte_st.models.base import load_model
 from simlte_st.models.lsa import end_with_lsa
 from simlte_st.models.truncation import Truncation
 from simlte_st.modules import LatentSemanticAnalysis
-from simlte_st.training.divergence import check_embeddings, check_weights
+from simlte_st.training.callbacks import check_weights
 from simlte_st.training.load_corpus import learned_segmenter, probe_documents
 from simlte_st.training.run import TrainingRun
 from simlte_st.training.static import STATIC_LSA
 
 logger = logging.getLogger(__name__)
-
-CHECKED = 32
-"""Documents that the trained model encodes before it is evaluated."""
 
 
 @on_main
@@ -45,7 +42,6 @@ def evaluate(run: TrainingRun) -> TrainingRun:
     models = [model, load_untrained(run)] if config.held_out > 0 else [model]
     rows = run.dataset.with_format(None).select_columns("sentences")
     check_weights(model, "at the end")
-    check_embeddings(model, [" ".join(row["sentences"]) for row in rows.select(range(min(CHECKED, len(rows))))])
     run.finished = models
     if run.whole is not None:
         run.finished = [read_in_chunks(each, run.whole.max_length) for each in models]
@@ -108,5 +104,5 @@ def probe_held_out(run: TrainingRun, models: Mapping[str, SentenceTransformer]) 
     """Return probes of base and trained model, fitted on half of the labelled held-out documents."""
     seed = run.config.seed
     train, test = split_by_label(probe_documents(run.held_out), 0.5, seed)
-    scores = compare_probes(models, train, test, draws=20, head="logistic", seed=seed, progress=run.config.progress)
+    scores = compare_probes(models, train, test, draws=20, seed=seed, progress=run.config.progress)
     return scores["base"].few_shot, scores["trained"].few_shot

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import math
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,29 +17,26 @@ from sentence_transformers import (
     SentenceTransformerTrainer,
     SentenceTransformerTrainingArguments,
 )
-from sentence_transformers.base.sampler import DefaultBatchSampler
 from transformers import PrinterCallback, TrainerCallback, TrainerState, set_seed
 from transformers.trainer import TRAINER_STATE_NAME
 
 from simlte_st.backbones.base import Backbone
 from simlte_st.backbones.registry import backbone_of
-from simlte_st.compat import eager_attention, encoder_of, is_fused, load_stock, taken_tokens, use_one_gpu
+from simlte_st.compat import eager_attention, encoder_of, is_fused, load_stock, use_one_gpu
 from simlte_st.distributed import rank, world
 from simlte_st.errors import ConfigurationError, DataError, ModelError, TrainingInterrupted
 from simlte_st.files import raise_if_full
 from simlte_st.modules import OWN_MODULES
 from simlte_st.progress import logs_above_bars
 from simlte_st.prompts import document_prompt
-from simlte_st.training.batching import (
-    ConfiguredBatchSampler,
-    OrderedBatchSampler,
-    SeededBatchSampler,
-    TokenBudgetBatchSampler,
-    ViewLengths,
+from simlte_st.training.batching import OrderedBatchSampler, SeededBatchSampler
+from simlte_st.training.callbacks import (
+    CompleteCallback,
+    DivergenceCallback,
+    InterruptCallback,
+    ProgressBarCallback,
+    trainer_callbacks,
 )
-from simlte_st.training.callbacks import CompleteCallback, ProgressBarCallback, StepTimeCallback, trainer_callbacks
-from simlte_st.training.divergence import DivergenceCallback
-from simlte_st.training.interrupt import InterruptCallback
 from simlte_st.training.load_model import warn_of_pooling
 from simlte_st.training.run import TrainingRun
 from simlte_st.training.token_views import reader_of
@@ -60,11 +55,11 @@ class Batches:
     Attributes:
         sampler: For ``batch_sampler=`` of the training arguments.
         rows: The batches of an epoch, those of all processes in turn.
-        size: Documents in a batch, those of all processes together; for batches of tokens, on average.
+        size: Documents in a batch, those of all processes together.
     """
 
-    sampler: Callable[..., Any]
-    rows: DefaultBatchSampler
+    sampler: type[SeededBatchSampler]
+    rows: SeededBatchSampler
     size: int
 
     @property
@@ -72,18 +67,12 @@ class Batches:
         """Number of batches of an epoch."""
         return len(self.rows) // world()
 
-    def rows_of(self, step: int) -> list[int]:
-        """Return the rows in the batch of a step, counted from 0, those of all processes."""
-        self.rows.set_epoch(step // self.steps)
-        first = step % self.steps * world()
-        return list(itertools.chain.from_iterable(itertools.islice(self.rows, first, first + world())))
-
 
 def fit(run: TrainingRun) -> TrainingRun:
     """Train with the stock Trainer, from the beginning or from the newest complete checkpoint of the run."""
     model, folder = run.model, run.folder
     batches, interrupt, trainer = set_up(run)
-    folder.begin()
+    folder.begun = True
     checkpoint = folder.checkpoint if folder.resume else None
     if folder.resume:
         logger.info("Resuming from %s.", checkpoint or "the beginning: no checkpoint was complete")
@@ -130,17 +119,12 @@ def set_up(run: TrainingRun) -> tuple[Batches, InterruptCallback, SentenceTransf
     steps = config.steps_of(preset, None if stream else batches.steps) or math.ceil(batches.steps * preset.epochs)
     _log_plan(run, batches, steps, len(dataset))
 
-    def ids(step: int) -> list[str]:
-        rows = batches.rows_of(step)
-        return [str(name) for name in run.dataset.with_format(None)[rows]["id"]] if stream is None else stream.ids(rows)
-
     interrupt = InterruptCallback()
     callbacks: list[TrainerCallback] = [
         *trainer_callbacks(run.views, run.loss),
         # After those whose numbers it shows.
         *([ProgressBarCallback(batches.size)] if config.progress else []),
-        DivergenceCallback(model, run.loss, ids),
-        StepTimeCallback(run.loss),
+        DivergenceCallback(model, run.loss),
         CompleteCallback(),
         interrupt,
     ]
@@ -175,25 +159,14 @@ def set_up(run: TrainingRun) -> tuple[Batches, InterruptCallback, SentenceTransf
 
 
 def make_batches(run: TrainingRun, dataset: Dataset) -> Batches:
-    """Return the batches that the preset asks for; those of a stream are its documents in their order."""
+    """Return the batches of a run; those of a stream are its documents in their order."""
     preset, seed = run.preset, run.config.seed
     used = len(dataset) - len(dataset) % world()
     if used == 0:
         raise ConfigurationError(f"{len(dataset)} documents for {world()} processes: start fewer.")
     size = min(preset.batch_size, used)
-    sampler: Callable[..., Any] = SeededBatchSampler if run.stream is None else OrderedBatchSampler
-    if preset.batch_tokens is not None:
-        special = taken_tokens(run.model, document_prompt(run.model))
-        sampler = ConfiguredBatchSampler(
-            TokenBudgetBatchSampler,
-            lengths=ViewLengths(dataset, run.views, special),
-            batch_tokens=preset.batch_tokens,
-            packed=backbone_of(encoder_of(run.model)).packed,
-        )
-    rows = sampler(dataset, batch_size=size // world(), drop_last=run.static, seed=seed)
-    if preset.batch_tokens is not None:
-        size = max(1, round(used * world() / len(rows)))
-    return Batches(sampler, rows, size)
+    sampler = SeededBatchSampler if run.stream is None else OrderedBatchSampler
+    return Batches(sampler, sampler(dataset, batch_size=size // world(), drop_last=run.static, seed=seed), size)
 
 
 def _log_plan(run: TrainingRun, batches: Batches, steps: int, documents: int) -> None:

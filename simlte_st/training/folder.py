@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -46,8 +45,7 @@ class RunFolder:
         self.trained = trained_path(output)
         names = ("base", "corpus", "tokens", "checkpoints")
         self.base, self.corpus, self.tokens, self.checkpoints = (self.path / name for name in names)
-        self._before = self.path.with_name(f".{self.path.name}.before")  # an interrupted run that this one replaces
-        self._begun = resume
+        self.begun = resume  # whether training has begun: a run that fails before leaves no folder
         self._lock: FileLock | None = None  # of the process that has opened the folder
 
     @property
@@ -65,7 +63,7 @@ class RunFolder:
             self._lock = hold(self.path)
             return
         if self._interrupted:
-            self._set_aside()
+            shutil.rmtree(self.path)
         self._lock = hold(self.path)
         write_json(self.path / SETTINGS_FILE, settings)
 
@@ -105,32 +103,13 @@ class RunFolder:
                 settings["threads"],
                 saved["threads"],
             )
-        if list(different) == ["dtype"]:
-            raise ResumeError(
-                f"The interrupted run computes in {saved['dtype']}, but this machine by default in "
-                f"{settings['dtype']}, with different results. Continue with bf16={saved['dtype'] == 'bfloat16'}."
-            )
         if different:
             raise ResumeError(f"The interrupted run has other settings ({'; '.join(different.values())}).")
 
-    def _set_aside(self) -> None:
-        if self._before.exists():
-            shutil.rmtree(self.path)  # it never began: the run that it was to replace is still there
-        else:
-            os.replace(self.path, self._before)
-
-    def begin(self) -> None:
-        """Remove the interrupted run that this one replaces: training begins."""
-        self._begun = True
-        if self._lock is not None:
-            shutil.rmtree(self._before, ignore_errors=True)
-
     def abandon(self) -> None:
-        """Remove the folder of a run that failed before training began, and put back the run it was to replace."""
-        if self._lock is not None and not self._begun:
+        """Remove the folder of a run that failed before training began."""
+        if self._lock is not None and not self.begun:
             self.close()
-            if self._before.exists():
-                os.replace(self._before, self.path)
 
     def close(self) -> None:
         """Remove the folder: the model is finished."""

@@ -10,8 +10,6 @@ import logging
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from operator import length_hint
-from typing import Any
 
 from datasets import Dataset
 
@@ -75,9 +73,6 @@ def load_corpus(run: TrainingRun) -> TrainingRun:
     if shards is not None:
         if saved["shards"] != _digest(shards):
             raise ResumeError(f"{shards.name} has other files, or in another order, than when the run began.")
-        for name, before, size in zip(shards.names, saved["sizes"], shards.sizes, strict=False):
-            if before != size:
-                logger.warning("%s has changed since the run began: other documents may be taken, or some twice.", name)
         number = len(run.held_out)
         logger.info("Lengths are estimated from the first documents of the stream; %d of these are held out.", number)
         run.stream = _stream_views(run, shards)
@@ -107,19 +102,13 @@ def _read_documents(run: TrainingRun, shards: Shards | None) -> Dataset:
         raise EmptyCorpusError(f"{error} {were} held out to measure the gain; held_out=0 holds out none.") from None
     held_out = [{"id": item.id, "text": item.text, "label": item.label} for item in holder.documents]
     read = {**reader.report.to_dict(), "summary": reader.report.summary()}
-    manifest: dict[str, Any] = {"read": read, "held_out": held_out}
-    if shards is not None:
-        manifest |= {"shards": _digest(shards), "sizes": shards.sizes}
-    write_json(run.folder.path / "documents.json", manifest)
+    digest = None if shards is None else _digest(shards)
+    write_json(run.folder.path / "documents.json", {"read": read, "held_out": held_out, "shards": digest})
     return dataset
 
 
 def _stream_steps(run: TrainingRun) -> int:
     """Return the number of steps of a run on a stream."""
-    if run.preset.batch_tokens is not None:
-        raise ConfigurationError(
-            "batch_tokens= needs the lengths of all documents, which a stream does not tell: use batch_size=."
-        )
     steps = run.config.steps_of(run.preset)
     if steps is None:
         raise ConfigurationError("Set max_steps=: the number of documents of a stream, and so an epoch, is unknown.")
@@ -198,19 +187,11 @@ class HeldOut:
     seed: int = 0
     documents: list[Document] = field(default_factory=list)
 
-    def divert(self, documents: Iterable[Document]) -> Iterable[Document]:
-        """Return the documents to train on, to be iterated once; those held out gather in :attr:`documents`.
+    def divert(self, documents: Iterable[Document]) -> Iterator[Document]:
+        """Yield the documents to train on; those held out gather in :attr:`documents`.
 
         While too few are held out, documents that may be needed are held back, and come later if they are not.
         """
-        return _Diverted(self, documents)
-
-    def left(self, documents: int) -> int:
-        """Estimate the number of documents left to train on."""
-        wanted = max(min(self.most, self.share * documents), min(self.least, self.most, 3 * self.share * documents))
-        return max(0, documents - round(wanted))
-
-    def _rest(self, documents: Iterable[Document]) -> Iterator[Document]:
         least = min(self.least, self.most)
         waiting: list[tuple[float, Document]] = []
         for document in documents:
@@ -229,21 +210,11 @@ class HeldOut:
         self.documents += [document for _, document in waiting[:needed]]
         yield from (document for _, document in waiting[needed:])
 
+    def left(self, documents: int) -> int:
+        """Estimate the number of documents left to train on."""
+        wanted = max(min(self.most, self.share * documents), min(self.least, self.most, 3 * self.share * documents))
+        return max(0, documents - round(wanted))
+
     def _drawn(self, document_id: str) -> float:
         key = f"held out\x00{self.seed}\x00{document_id}".encode("utf-8", "surrogatepass")
         return float(int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big") / 2**64)
-
-
-@dataclass(frozen=True)
-class _Diverted:
-    """The documents to train on, with a length hint for the progress bar."""
-
-    holder: HeldOut
-    documents: Iterable[Document]
-
-    def __iter__(self) -> Iterator[Document]:
-        return self.holder._rest(self.documents)
-
-    def __length_hint__(self) -> int:
-        known = length_hint(self.documents, -1)
-        return NotImplemented if known < 0 else self.holder.left(known)

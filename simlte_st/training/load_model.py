@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +50,12 @@ def load_model(run: TrainingRun) -> TrainingRun:
     if run.static:
         check_static(preset)
         run.dtype = "float32"
-    if preset.batch_tokens is None and (rest := preset.batch_size % world()):
+    if rest := preset.batch_size % world():
         nearest = max(preset.batch_size - rest, world())
         raise ConfigurationError(
             f"batch_size={preset.batch_size} is the batch of all {world()} processes, which take equal parts: "
             f"use {nearest}, or another multiple of {world()}."
         )
-    logger.info("%s", replace(preset, steps=config.steps_of(preset)).summary())
     pooling, head = convert(base, preset, folder, config.seed)
     length, dtype = preset.max_view_length, torch.float32
     try:
@@ -138,7 +136,7 @@ def _truncate_embeddings(model: torch.nn.Module, inputs: Any, features: dict[str
 
 
 def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None, seed: int) -> torch.nn.Module:
-    names = ("scale", "mlm_weight", "mlm_probability", "mlm_input", "mlm_share")
+    names = ("scale", "mlm_weight", "mlm_probability", "mlm_input")
     options: dict[str, Any] = {name: getattr(preset, name) for name in names}
     options |= {"mlm_head": head or "auto", "seed": seed, "gather_across_devices": world() > 1}
     if preset.symmetric:

@@ -164,7 +164,7 @@ def open_documents(run: TrainingRun) -> TrainingRun:
 def open_folder(run: TrainingRun) -> TrainingRun:
     """Open the work folder, unless the output would lie among the documents."""
     check.check_output(run.source, run.output, run.config)
-    run.base_name = choose_base(run)
+    run.base_name = choose_base(run.config, run.folder, run.documents)
     run.folder.open(run.decisive(), overwrite=run.config.overwrite)
     return run
 

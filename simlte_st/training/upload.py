@@ -6,45 +6,31 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from huggingface_hub import HfApi, get_token
-from huggingface_hub.utils import HFValidationError, validate_repo_id  # type: ignore[attr-defined]
+from huggingface_hub import HfApi
 
-from simlte_st.errors import ConfigurationError, HubError
+from simlte_st.errors import HubError
 from simlte_st.files import RUN_FILE, read_json, write_json
 from simlte_st.models.cards import MODEL_ID
 from simlte_st.models.names import shown_base
 from simlte_st.models.sentence_transformer import SentenceTransformer
 
 
-def check_upload(name: str) -> None:
-    """Check, before any work, that the user's token can upload a model under a name.
+def check_upload(name: str, *, private: bool = True) -> None:
+    """Check, before any work, that a model can be uploaded under a name, by making its repository.
 
     Args:
         name: The repository, ``OWNER/NAME``.
+        private: Make a new repository private.
 
     Raises:
-        ConfigurationError: The name is not valid, or its owner is another account.
-        HubError: There is no token, it cannot write, or the Hub cannot be reached.
+        HubError: The name is not valid, there is no token that can write to it, or the Hub cannot be reached.
     """
     try:
-        validate_repo_id(name)
-        if name.count("/") != 1:
-            raise HFValidationError("the owner is missing")
-    except HFValidationError as error:
-        raise ConfigurationError(f"push_to_hub={name!r}: use OWNER/NAME, the name on the Hub ({error}).") from None
-    if get_token() is None:
-        raise HubError("An upload needs a token of the Hub: log in with hf auth login, or set HF_TOKEN.")
-    try:
-        account = HfApi().whoami()
-    except Exception as error:  # no network, a token that is not valid: each library version has its own class
-        raise HubError(f"The Hub does not confirm the token, so nothing could be uploaded: {_why(error)}") from error
-    if account.get("auth", {}).get("accessToken", {}).get("role") == "read":
-        raise HubError("The token can only read: make one that can write, and log in with it (hf auth login).")
-    owners = [account["name"], *(group["name"] for group in account.get("orgs", []))]
-    if name.split("/")[0].lower() not in map(str.lower, owners):
-        raise ConfigurationError(
-            f"push_to_hub={name!r}: the token belongs to {owners[0]}; use one of {', '.join(owners)}."
-        )
+        HfApi().create_repo(repo_id=name, private=private, exist_ok=True)
+    except Exception as error:  # each has its own class: no network, no token, no right, a bad name
+        raise HubError(
+            f"push_to_hub={name!r}: nothing could be uploaded ({_why(error)}). Log in with hf auth login."
+        ) from error
 
 
 def upload(output: Path, name: str, *, private: bool = True) -> str:

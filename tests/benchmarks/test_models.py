@@ -160,7 +160,7 @@ def test_shares_right_are_the_accuracy_of_the_probe() -> None:
     for half in range(HALVES):
         test = stratified_split(classes.astype(np.int32), np.arange(40), 0.5, seed=half) == TEST
         probe = fit_probe(
-            rows[~test], classes[~test].tolist(), rows[test], classes[test].tolist(), head="logistic",
+            rows[~test], classes[~test].tolist(), rows[test], classes[test].tolist(),
             inverse_l2=INVERSE_L2,
         )  # fmt: skip
         right += probe.accuracy * test.sum()

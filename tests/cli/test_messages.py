@@ -18,7 +18,7 @@ from simlte_st.cli.messages import OptionFormatter, in_options, note
 from simlte_st.errors import ConfigurationError
 
 FLAGS = {
-    "held_out": "--held-out", "pooling": "--pooling", "batch_tokens": "--batch-tokens",
+    "held_out": "--held-out", "pooling": "--pooling", "max_view_length": "--max-view-length",
     "bf16": "--bf16", "overwrite": "--overwrite", "block": "--block", "label_column": "--probe", "source": "SOURCE",
     "mode": "--mode",
 }  # fmt: skip
@@ -30,9 +30,9 @@ FLAGS = {
         ("held_out=0.7: a share.", "--held-out 0.7: a share."),
         ("held_out=-1e-05, or more", "--held-out -1e-05, or more"),
         ("pooling='keep' is safer.", "--pooling keep is safer."),
-        ("backbone='longformer' needs batch_tokens=, the", "backbone='longformer' needs --batch-tokens, the"),
+        ("backbone='longformer' needs max_view_length=, the", "backbone='longformer' needs --max-view-length, the"),
         ("held_out= must not be 0.", "--held-out must not be 0."),
-        ("shorter views (batch_tokens=).", "shorter views (--batch-tokens)."),
+        ("shorter views (max_view_length=).", "shorter views (--max-view-length)."),
         ("replace it with overwrite=True.", "replace it with --overwrite."),
         ("bf16=False, bf16=True", "--no-bf16, --bf16"),
         ("block=(2, 12) is a range", "--block 2-12 is a range"),
@@ -57,7 +57,7 @@ def test_parameters_become_options_and_nothing_else_does(message: str, shown: st
         ("search ix text", "name it with model=", "name it with --model"),
         ("index m x --output ix", "name it with model=", "name it with MODEL"),
         ("models list", "name it with model=", "name it with model="),
-        ("evaluate model --data x", "head='logistic'", "--head logistic"),
+        ("evaluate model --data x", "segmenter='punkt'", "--segmenter punkt"),
     ],
 )
 def test_each_command_has_its_own_words(
@@ -70,8 +70,8 @@ def test_each_command_has_its_own_words(
 def test_errors_log_lines_and_results_are_in_the_words_of_the_command(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert main(["train", "texts", "--output", "model", "--mlm-share", "0.5", "--mlm-weight", "0"]) == 1
-    assert capsys.readouterr().err.startswith("simlte: --mlm-share needs")
+    assert main(["train", "texts", "--output", "model", "--backbone", "chunk-mean"]) == 1
+    assert capsys.readouterr().err.startswith("simlte: --backbone chunk-mean needs --max-length")
     monkeypatch.setattr(logging.root, "handlers", [])  # as in a process of its own
 
     def train(*given: Any) -> None:

@@ -28,10 +28,10 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def test_every_setting_of_a_preset_is_an_option_and_reaches_train(told: list[Any]) -> None:
     given: dict[str, Any] = {
-        "batch_size": 8, "batch_tokens": 900,
+        "batch_size": 8,
         "learning_rate": 1e-4, "warmup": 0.2, "epochs": 1.5, "scale": 10.0,
         "mlm_weight": 0.3, "mlm_probability": 0.2,
-        "mlm_input": "shared", "mlm_share": 0.5, "mini_batch_num_tokens": 512, "pooling": "mean",
+        "mlm_input": "shared", "mini_batch_num_tokens": 512, "pooling": "mean",
         "dropout": 0.05, "attention_dropout": 0.0, "max_view_length": 64,
         "max_length": 1024, "backbone": "chunk-mean",
     }  # fmt: skip

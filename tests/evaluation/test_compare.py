@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,6 @@ from simlte_st.evaluation import bench
 from simlte_st.evaluation import compare as comparing
 from simlte_st.evaluation.candidates import Candidate, Comparison, recommend
 from simlte_st.evaluation.few_shot import FewShotResult, few_shot_probe
-from simlte_st.models.base import load_model
-from simlte_st.models.lsa import append_lsa
 
 WORDS = {"a": "Ba ba ba.", "b": "Sor sor sor."}
 """What tells the two classes apart, in the last sentence: a model that reads 64 tokens does not see it."""
@@ -99,22 +96,6 @@ def test_without_labels_it_is_what_is_read_that_decides(pile: Path, encoder_path
     assert longest.summary().endswith("\n\n    simlte train my_documents --static --output my-model")
 
 
-def test_another_static_model_is_the_base_of_its_training(
-    pile: Path, encoder_path: Path, own_static: str, tmp_path: Path
-) -> None:
-    shutil.copytree(own_static, tmp_path / "other")
-    result = simlte_st.compare(pile, [encoder_path, tmp_path / "other"], sample=20, progress=False)
-    own, own_lsa, other, other_lsa, encoder = [each.name for each in result.candidates][:5]
-    assert (own, own_lsa, other, encoder) == (
-        own_static,
-        f"{own_static} + LSA",
-        str(tmp_path / "other"),
-        str(encoder_path),
-    )
-    [command] = [each.command for each in result.candidates if each.name == other_lsa]
-    assert command == f"simlte train {pile} --static --base {tmp_path / 'other'} --output my-model"
-
-
 def test_a_model_whose_base_is_here_is_judged_at_the_bases_length(
     pile: Path, encoder_path: Path, tmp_path: Path
 ) -> None:
@@ -134,49 +115,6 @@ def test_a_model_whose_base_is_here_is_judged_at_the_bases_length(
     assert row["probability"] == verdict.probability
 
 
-def test_long_documents_are_fewer(pile: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparing, "TOKENS", 3000)
-    monkeypatch.setattr(comparing, "LEAST", 20)
-    result = simlte_st.compare(pile, [encoder_path], progress=False)
-    assert 20 <= result.documents < 32
-    assert result.tokens < 4000
-
-
-def test_minutes_decide_the_size_of_the_sample_and_what_is_left_out(
-    pile: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    whole = f"{encoder_path}, whole"
-    given = dict.fromkeys((str(encoder_path), whole), 42.0)
-    monkeypatch.setattr(comparing, "costs_of", lambda *arguments: given)
-    result = simlte_st.compare(pile, [encoder_path], minutes=1, progress=False)
-    assert 30 <= result.documents < 42, "half of 83, and time for all else"
-    assert whole in [each.name for each in result.candidates]
-    assert "minutes" not in caplog.text
-    given[whole] = 3_000.0
-    result = simlte_st.compare(pile, [encoder_path], minutes=1, progress=False)
-    assert result.documents == 30
-    assert whole not in [each.name for each in result.candidates]
-    assert str(encoder_path) in [each.name for each in result.candidates]
-    [said] = [message for message in caplog.messages if "minutes" in message]
-    assert said.startswith(f"Left out: {whole} takes about 18 minutes on 30 documents, more than minutes=1 leaves")
-    caplog.clear()
-    assert simlte_st.compare(pile, [encoder_path], sample=40, progress=False).documents == 40
-    [said] = [message for message in caplog.messages if "minutes" in message]
-    assert said.startswith(f"This takes about 51 minutes, 50 minutes of it for {whole}. minutes=5 takes fewer")
-
-
-def test_costs_follow_the_tokens_that_are_read(
-    pile: Path, encoder_path: Path, own_static: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    models = {name: load_model(name).model for name in (own_static, str(encoder_path))}
-    monkeypatch.setattr(comparing, "tokens_per_second", lambda model, texts: 100.0)
-    costs = comparing.costs_of(models, ["Ba."] * 2, [62, 262])
-    assert costs == {str(encoder_path): 1.24, f"{encoder_path}, whole": 3.24}
-    assert comparing.costs_of(models, ["Ba."] * 2, [60, 62]) == {str(encoder_path): 1.22}
-    monkeypatch.undo()
-    assert comparing.tokens_per_second(models[str(encoder_path)], ["Ba bun. " * 200]) > 0
-
-
 def test_models_that_are_not_here_are_left_out_unless_they_were_named(
     pile: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -193,15 +131,6 @@ def test_models_that_are_not_here_are_left_out_unless_they_were_named(
         simlte_st.compare(pile, sample=10, progress=False)
 
 
-def test_a_model_that_ends_in_an_analysis_gets_no_other(pile: Path, encoder_path: Path, tmp_path: Path) -> None:
-    append_lsa(encoder_path, pile, tmp_path / "m", dimension=5)
-    result = simlte_st.compare(pile, [tmp_path / "m"], sample=20, text_column="text", progress=False)
-    assert [each.name for each in result.candidates][2:] == [str(tmp_path / "m"), "LSA by itself", "TF-IDF"]
-    assert result.candidates[2].command == (
-        f"simlte encode {tmp_path / 'm'} {pile} --text-column text --output vectors.parquet"
-    )
-
-
 def test_labels_that_are_too_few_are_told(pile: Path, encoder_path: Path) -> None:
     with pytest.raises(DataError, match=r"probe='kind': .* 60 documents"):
         simlte_st.compare(pile, [encoder_path], probe="kind", sample=40, progress=False)
@@ -212,19 +141,7 @@ def probes(*noises: float) -> list[FewShotResult]:
     labels = ["a", "b"] * 40
     right = np.array([[float(label == "a"), float(label == "b")] for label in labels])
     rows = [right + noise * np.random.default_rng(0).normal(size=right.shape) for noise in noises]
-    return [few_shot_probe(each, labels, each, labels, draws=4, head="logistic") for each in rows]
-
-
-def test_words_that_lead_are_named_but_no_command() -> None:
-    noise, right = probes(9, 0)
-    model = Candidate("m", 64, 0.5, 10.0, "simlte encode m d --output v", few_shot=noise)
-    words = Candidate("TF-IDF", None, 1.0, 100.0, few_shot=right)
-    advice = Comparison((model, words), "m", 40, 400, 40).advice()
-    assert "TF-IDF is better" in advice
-    assert advice.endswith("\n\n    simlte encode m d --output v")
-    low, high = noise.interval()
-    assert low < model.score < high
-    assert right.interval() == (1, 1)
+    return [few_shot_probe(each, labels, each, labels, draws=4) for each in rows]
 
 
 def test_one_as_good_within_the_interval_and_much_faster_is_recommended() -> None:

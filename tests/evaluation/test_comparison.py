@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.data import Document, read_documents
+from simlte_st.data import Document
 from simlte_st.errors import DataError
 from simlte_st.evaluation import (
     few_shot_probe,
@@ -59,21 +59,14 @@ def test_halves_are_as_long_as_the_verdict_knows_them(model: SentenceTransformer
 
 def test_probes_are_what_their_parts_say(model: SentenceTransformer, corpus: list[Document]) -> None:
     train, test = corpus[:30], corpus[30:]
-    results = compare_probes({"m": model}, train, test, head="logistic", draws=2, max_seq_length=32)
+    results = compare_probes({"m": model}, train, test, draws=2, max_seq_length=32)
     model.max_seq_length = 32
     x, y = (np.asarray(model.encode([document.text for document in part])) for part in (train, test))
     labels = [[str(document.label) for document in part] for part in (train, test)]
-    assert results["m"].full == fit_probe(x, labels[0], y, labels[1], head="logistic")
-    assert results["m"].few_shot == few_shot_probe(x, labels[0], y, labels[1], draws=2, head="logistic")
+    assert results["m"].full == fit_probe(x, labels[0], y, labels[1])
+    assert results["m"].few_shot == few_shot_probe(x, labels[0], y, labels[1], draws=2)
     with pytest.raises(DataError, match="1 of 31 documents"):
         compare_probes({"m": model}, [*train, Document("x", "ba bun")], test)
-
-
-def test_probes_read_what_the_model_reads(model: SentenceTransformer, corpus: list[Document]) -> None:
-    model.max_seq_length = 20
-    train, test = corpus[:30], corpus[30:]
-    found = compare_probes({"m": model}, train, test, head="logistic", draws=2)
-    assert found["m"].full == compare_probes({"m": model}, train, test, head="logistic", max_seq_length=20)["m"].full
 
 
 def test_words_learn_from_the_training_part_and_from_few_of_it(model: SentenceTransformer) -> None:
@@ -81,7 +74,7 @@ def test_words_learn_from_the_training_part_and_from_few_of_it(model: SentenceTr
     train = [Document(f"{label}{row}", text, label) for label in words for row, text in enumerate(words[label])]
     swapped = [Document(f"t{document.id}", document.text, "ab"[document.label == "a"]) for document in train]
     settings = {"shots": 2, "draws": 3, "seed": 5}
-    found = compare_probes({}, train, swapped, head="logistic", **settings)[TFIDF]  # type: ignore[arg-type]
+    found = compare_probes({}, train, swapped, **settings)[TFIDF]  # type: ignore[arg-type]
     assert (found.full.accuracy, found.few_shot.metrics()["accuracy_mean"]) == (0.0, 0.0)
     noisy = [Document(f"n{row}", text, "ab"[row % 3 == 0]) for row, text in enumerate([*words["a"], *words["b"]] * 3)]
     parts = [[one.text for one in noisy], [str(one.label) for one in noisy]]
@@ -105,29 +98,18 @@ def test_halves_fit_the_model_that_reads_least(model: SentenceTransformer, corpu
     )
 
 
-def test_sources_are_read(model: SentenceTransformer, corpus: list[Document]) -> None:
-    rows = [{"id": document.id, "text": document.text, "kind": document.label} for document in corpus]
-    assert compare_halves({"m": model}, iter(rows)) == compare_halves({"m": model}, corpus)
-    settings = {"head": "logistic", "draws": 2}
-    train, test = (read_documents(iter(part), label_column="kind") for part in (rows[:30], rows[30:]))
-    found = compare_probes({"m": model}, train, test, **settings)  # type: ignore[arg-type]
-    assert found == compare_probes({"m": model}, corpus[:30], corpus[30:], **settings)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match=r"30 of 30 .*name the column"):
-        compare_probes({"m": model}, rows[:30], rows[30:])
-
-
 def test_what_is_wrong_with_labels_is_said_once(
     model: SentenceTransformer, corpus: list[Document], caplog: pytest.LogCaptureFixture
 ) -> None:
     rare = [Document(f"r{number}", f"ba bun {number}", f"rare {number:02d}") for number in range(12)]
     foreign = [Document("f", "ba bis", "foreign")]
     other = copy.deepcopy(model)
-    compare_probes({"m": model, "n": other}, [*corpus[:30], *rare], [*corpus[30:], *foreign], head="logistic", draws=3)
+    compare_probes({"m": model, "n": other}, [*corpus[:30], *rare], [*corpus[30:], *foreign], draws=3)
     few, unseen = (
         [line for line in caplog.messages if part in line] for part in ("fewer than 5", "no training example")
     )
     assert len(few) == len(unseen) == 1
     assert few[0].endswith(": " + ", ".join(f"rare {number:02d} (1)" for number in range(10)) + " and 2 more")
     assert re.match("1 of .*: foreign$", unseen[0])
-    compare_probes({"m": model}, [*corpus[:30], *rare], corpus[30:], head="logistic", draws=2)
+    compare_probes({"m": model}, [*corpus[:30], *rare], corpus[30:], draws=2)
     assert sum("fewer than 5" in line for line in caplog.messages) == 2, "once each time"

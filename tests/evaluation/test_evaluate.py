@@ -6,11 +6,9 @@ import copy
 import json
 import re
 
-import pytest
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import Document
-from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation import (
     EvaluationDocuments,
     compare_halves,
@@ -32,24 +30,15 @@ def test_documents_are_divided_for_halves_and_probes(corpus: list[Document]) -> 
     assert (apart.halved, apart.train, apart.test) == (corpus[:30], corpus[:30], corpus[30:])
 
 
-def test_documents_that_cannot_be_divided(corpus: list[Document]) -> None:
-    with pytest.raises(ConfigurationError, match=r"test_data= .* label_column="):
-        EvaluationDocuments.divide(corpus, corpus)
-    with pytest.raises(DataError, match=r"only one .* \(test_data=\)"):
-        EvaluationDocuments.divide([*corpus, Document("x", "ba bun", "alone")], labelled=True)
-
-
 def test_models_are_measured_beside_their_base(model: SentenceTransformer, corpus: list[Document]) -> None:
     short = copy.deepcopy(model)
     short.max_seq_length = 20
     models = {"base": model, "twin": copy.deepcopy(model), "short": short}
     documents = EvaluationDocuments.divide(corpus, labelled=True, seed=4)
     bases = {"twin": "base", "short": "base"}
-    evaluation = evaluate_models(models, documents, bases=bases, shots=3, draws=2, head="logistic", seed=4)
+    evaluation = evaluate_models(models, documents, bases=bases, shots=3, draws=2, seed=4)
     assert evaluation.halves == compare_halves(models, documents.halved, seed=4)
-    assert evaluation.probes == compare_probes(
-        models, documents.train, documents.test, shots=3, draws=2, head="logistic", seed=4
-    )
+    assert evaluation.probes == compare_probes(models, documents.train, documents.test, shots=3, draws=2, seed=4)
     pair = evaluation.probes["base"].few_shot, evaluation.probes["twin"].few_shot
     halves = evaluation.halves["base"], evaluation.halves["twin"]
     assert evaluation.verdicts == {"twin": give_verdict(*halves, pair, 4)}, "short reads less"
@@ -64,9 +53,3 @@ def test_models_are_measured_beside_their_base(model: SentenceTransformer, corpu
     assert values["twin"].keys() == {"halves", "probes", "truncation", "verdict", "max_seq_length"}
     assert "verdict" not in values["short"]
     assert values["short"]["max_seq_length"] == 20
-
-
-def test_without_labels_and_bases_there_are_halves_alone(model: SentenceTransformer, corpus: list[Document]) -> None:
-    evaluation = evaluate_models({"m": model}, EvaluationDocuments.divide(corpus))
-    assert "labelled" not in evaluation.summary()
-    assert evaluation.to_dict()["m"].keys() == {"halves", "max_seq_length"}

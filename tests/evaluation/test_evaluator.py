@@ -10,31 +10,14 @@ import pytest
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
-from sentence_transformers.sentence_transformer.modules import BoW, Pooling, WordEmbeddings
-from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
 from training_support import stock_trainer
 
-from simlte_st.compat import readable_tokens
 from simlte_st.errors import ConfigurationError
-from simlte_st.evaluation import ClassificationProbeEvaluator, EmbeddingEvaluator, SplitHalfEvaluator
+from simlte_st.evaluation import ClassificationProbeEvaluator, EmbeddingEvaluator, StructureEvaluator
 from simlte_st.evaluation.evaluator import encode_texts, reading_at_most
 
 Build = Callable[..., SentenceTransformer]
 Texts = tuple[list[str], list[str]]
-
-
-def test_readable_tokens(tiny_model_for_evaluation: Build) -> None:
-    assert readable_tokens(tiny_model_for_evaluation("bert", positions=64)) == 64
-    assert readable_tokens(tiny_model_for_evaluation("t5")) is None
-    roberta = tiny_model_for_evaluation("roberta", positions=66)
-    assert readable_tokens(roberta) == 64
-    text = " ".join(["w1"] * 500)
-    with reading_at_most(roberta, 512):
-        assert roberta.max_seq_length == 64
-        assert roberta.encode([text]).shape == (1, 32)  # reads the longest text it can, without running off its table
-    roberta.max_seq_length = 65
-    with pytest.raises((IndexError, RuntimeError)):
-        roberta.encode([text])  # and not one token more
 
 
 def test_length_is_set_and_restored(tiny_model_for_evaluation: Build) -> None:
@@ -84,18 +67,6 @@ def test_an_evaluator_of_ones_own_measures_and_the_base_does_the_rest(
     assert evaluator.get_config_dict() == {"truncate_dim": 4, "seed": 3}
 
 
-def test_models_of_word_vectors_are_measured_too() -> None:
-    words = [f"w{number}" for number in range(20)]
-    vectors = np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32)
-    texts = [" ".join(words[start : start + 9]) for start in range(11)]
-    for modules in (
-        [WordEmbeddings(WhitespaceTokenizer(words, stop_words=[]), vectors), Pooling(8, "mean")],
-        [BoW(words)],
-    ):
-        model = SentenceTransformer(modules=modules, device="cpu")
-        np.testing.assert_allclose(encode_texts(model, texts), model.encode(texts), atol=1e-6)
-
-
 def test_prompts_are_put_before_the_texts(tiny_model_for_evaluation: Build) -> None:
     model = tiny_model_for_evaluation()
     model.prompts = {"query": "w7 "}
@@ -117,22 +88,22 @@ def test_evaluators_in_a_real_trainer(
     model = tiny_model_for_evaluation()
     texts, labels = labelled_texts
     probe = ClassificationProbeEvaluator(
-        texts[:40], labels[:40], texts[40:], labels[40:], head="logistic", name="toy", max_seq_length=32
+        texts[:40], labels[:40], texts[40:], labels[40:], name="toy", max_seq_length=32
     )
-    split = SplitHalfEvaluator(texts, name="held_out")
+    split = StructureEvaluator(texts, name="held_out")
     dataset = Dataset.from_dict({"anchor": texts, "positive": texts[3:] + texts[:3]})
     settings = {"max_steps": 4, "per_device_train_batch_size": 4, "eval_strategy": "steps", "eval_steps": 2}
-    settings |= {"save_steps": 2, "load_best_model_at_end": True, "metric_for_best_model": "eval_held_out_mrr"}
+    settings |= {"save_steps": 2, "load_best_model_at_end": True, "metric_for_best_model": "eval_held_out_agreement"}
     loss = MultipleNegativesRankingLoss(model)
     trainer = stock_trainer(model, loss, dataset, tmp_path, evaluator=[probe, split], **settings)
     with caplog.at_level(logging.INFO, logger="simlte_st"):
         trainer.train()
     logged = [entry for entry in trainer.state.log_history if "eval_toy_accuracy" in entry]
     assert [entry["step"] for entry in logged] == [2, 4]
-    assert all(0.0 <= entry["eval_held_out_mrr"] <= 1.0 for entry in logged)
-    assert trainer.state.best_metric == max(entry["eval_held_out_mrr"] for entry in logged)
+    assert all(0.0 <= entry["eval_held_out_agreement"] <= 1.0 for entry in logged)
+    assert trainer.state.best_metric == max(entry["eval_held_out_agreement"] for entry in logged)
     assert model.max_seq_length == 16
-    for file in ("classification_probe_toy_results.csv", "split_half_held_out_results.csv"):
+    for file in ("classification_probe_toy_results.csv", "structure_held_out_results.csv"):
         assert len((tmp_path / "eval" / file).read_text().splitlines()) == 3
     assert "toy dataset" in caplog.text
     model.save_pretrained(str(tmp_path / "saved"))

@@ -42,19 +42,6 @@ def test_by_hand() -> None:
     assert (result.agreement, result.documents) == (0.75, 4)
 
 
-def test_less_noise_is_more_agreement_and_the_interval_says_so() -> None:
-    clear, blurred = (structure_agreement(*halves(noise)) for noise in (0.3, 1.5))
-    assert clear.low > blurred.high
-    assert clear.low < clear.agreement < clear.high
-    assert clear.metrics()["agreement"] == clear.agreement
-
-
-def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = structure_agreement(*halves(0.5))
-    monkeypatch.setattr("simlte_st.models.vectors._SCRATCH_VALUES", 1000)
-    assert (structure_agreement(*halves(0.5)).scores == whole.scores).all()
-
-
 def test_what_cannot_be_compared_is_refused() -> None:
     first, second = halves(0.5, size=6)
     with pytest.raises(DataError, match=r"\(6, 32\) and \(5, 32\)"):
@@ -77,10 +64,6 @@ def test_the_evaluator_measures_what_a_comparison_does(
     assert evaluator.last_result.documents == len(documents)
     assert (tmp_path / "structure_held_results.csv").exists()
     assert evaluator.get_config_dict()["neighbours"] == 10
-
-
-def test_words_have_neighbours_too(documents: list[str]) -> None:
-    assert agreement_of_scores(TfidfScores([*documents, *documents])).agreement == 1.0
 
 
 def test_texts_without_a_common_word_are_no_neighbours() -> None:
@@ -122,18 +105,6 @@ def test_words_agreement_by_hand() -> None:
     first = np.array([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 1.0]])
     words = np.array([[1], [0], [3], [0]]), np.array([[1], [2], [3], [2]])
     assert words_agreement(first, first, words).scores.tolist() == [1.0, 0.5, 1.0, 0.5]
-
-
-def test_halves_without_common_words_have_no_neighbours_by_words() -> None:
-    texts = [f"alone{number}" for number in range(12)]
-    near = neighbours_by_words(texts[:6], texts[6:])
-    assert all((side == -1).all() for side in near)
-    vectors = np.random.default_rng(0).normal(size=(6, 4))
-    assert words_agreement(vectors, vectors, near).agreement == 0.0
-    with pytest.raises(DataError, match=r"5 documents, .* 6"):
-        words_agreement(vectors[:5], vectors[:5], near)
-    with pytest.raises(DataError, match="3 documents"):
-        neighbours_by_words(["a", "b"], ["a", "b"])
 
 
 def test_similarities_agree_where_groups_stay_together_whatever_all_have_in_common() -> None:

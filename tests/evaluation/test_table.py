@@ -2,13 +2,6 @@ from __future__ import annotations
 
 from simlte_st.evaluation import FewShotResult, ProbeResult, SplitHalfResult, StructureResult
 from simlte_st.evaluation.comparison import HalvesComparison, ProbeComparison, comparison_table
-from simlte_st.evaluation.table import in_interval, markdown_table, short_names
-
-
-def test_columns_are_aligned() -> None:
-    assert markdown_table(["model", "x"], [["a", "1.0"], ["longer name", "12.5"]]) == (
-        "| model       |    x |\n|-------------|-----:|\n| a           |  1.0 |\n| longer name | 12.5 |"
-    )
 
 
 def test_numbers_are_percentages_with_their_spread() -> None:
@@ -38,14 +31,3 @@ def test_tables_fit_where_names_are_long() -> None:
         "models/mine",
     ]
     assert names[1] in comparison_table(dict.fromkeys(names, result))
-
-
-def test_zero_has_no_sign() -> None:
-    assert in_interval(-0.04, -10.04, 0.04) == "0.0 [-10.0, 0.0]"
-    assert in_interval(0.05, -0.06, 100.0) == "+0.1 [-0.1, +100.0]"
-
-
-def test_names_are_told_apart() -> None:
-    assert short_names(["TF-IDF", "some/where/model"], 8) == {"TF-IDF": "TF-IDF", "some/where/model": "…e/model"}
-    same = ["a/model-of-mine", "b/model-of-mine"]
-    assert short_names(same, 8) == {name: name for name in same}

@@ -63,37 +63,3 @@ def test_a_batch_of_one_document_has_no_pairs() -> None:
     expected = naive(*whole)
     expected["alignment"] = (expected["alignment"] + alignment) / 2
     assert metrics.take() == pytest.approx(expected, abs=6e-5)
-
-
-def test_hard_negatives_do_not_count() -> None:
-    metrics = BatchMetrics()
-    embeddings = batch(6, 5, columns=4)
-    metrics.update(embeddings)
-    assert metrics.take() == pytest.approx(naive(*embeddings[:2]), abs=6e-5)
-
-
-def test_known_values() -> None:
-    metrics = BatchMetrics()
-    same = torch.ones(4, 3)
-    metrics.update([same, 2 * same])
-    assert metrics.take() == pytest.approx({"alignment": 0.0, "mean_cosine": 1.0, "uniformity": 0.0}, abs=1e-4)
-    metrics.update([torch.eye(4), -torch.eye(4)])
-    assert metrics.take() == pytest.approx({"alignment": 4.0, "mean_cosine": 0.0, "uniformity": -4.0}, abs=1e-4)
-
-
-def test_half_precision_and_no_graph() -> None:
-    metrics = BatchMetrics()
-    embeddings = [column.bfloat16().requires_grad_() for column in batch(7, 6)]
-    metrics.update(embeddings)
-    assert all(column.grad_fn is None and column.grad is None for column in embeddings)
-    assert all(not value.requires_grad for value in metrics._sums.values())
-    assert metrics.take() == pytest.approx(naive(*(column.float() for column in embeddings)), abs=6e-5)
-
-
-def test_of_a_large_batch_the_first_rows_are_looked_at() -> None:
-    metrics = BatchMetrics()
-    large = batch(6, 1100)
-    metrics.update([column[:1024] for column in large])
-    expected = metrics.take()
-    metrics.update([torch.cat([column[:1024], -column[1024:]]) for column in large])
-    assert metrics.take() == expected

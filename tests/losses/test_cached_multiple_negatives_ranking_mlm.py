@@ -1,20 +1,16 @@
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from datasets import Dataset
-from losses_support import OPTIONS, Columns, both, columns_of, compare, cut, flatten, flattening, gradients, step
+from losses_support import OPTIONS, both, columns_of, compare, cut, flatten, flattening, gradients, step
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.losses import column_merging_disabled
-from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss, MatryoshkaLoss
-from torch import Tensor
+from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
 from training_support import stock_trainer
 
-from simlte_st.errors import ConfigurationError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.training import LossMetricsCallback, LossStateCallback
 from simlte_st.training.dropout import set_dropout
@@ -43,18 +39,7 @@ def test_all_options_of_the_plain_loss(
     compare(*both(with_head, columns_of(with_head, documents, 3), mlm_input=mlm_input, **options), rtol=1e-5, atol=1e-5)
 
 
-def test_a_share_of_the_rows(with_head: SentenceTransformer, documents: list[str]) -> None:
-    compare(*both(with_head, columns_of(with_head, documents), mlm_share=0.4), rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
-def test_columns_that_do_not_fit_together(with_head: SentenceTransformer, documents: list[str], mlm_input: Any) -> None:
-    with column_merging_disabled():
-        plain, cached = both(with_head, columns_of(with_head, documents, 3), mlm_input=mlm_input)
-    compare(plain, cached, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("options", [{}, {"mlm_input": "shared"}, {"mlm_share": 0.5}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"mlm_input": "shared"}], ids=str)
 def test_flattened_batches(
     perturbed_path: Path, with_head: SentenceTransformer, documents: list[str], options: dict[str, Any]
 ) -> None:
@@ -99,50 +84,7 @@ def test_evaluation(with_head: SentenceTransformer, documents: list[str], mlm_in
     assert loss.metrics.take() == {}
 
 
-def test_metrics_are_those_of_the_plain_loss(with_head: SentenceTransformer, documents: list[str]) -> None:
-    found = []
-    for kind in (MultipleNegativesRankingMLMLoss, CachedMultipleNegativesRankingMLMLoss):
-        loss = kind(with_head)
-        loss(columns_of(with_head, documents), None)
-        found.append(loss.metrics.take())
-    assert found[0].keys() == {"alignment", "mean_cosine", "uniformity"}
-    assert found[1] == pytest.approx(found[0], abs=2e-4)
-
-
-@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
-def test_nothing_masked(with_head: SentenceTransformer, documents: list[str], mlm_input: Any) -> None:
-    plain, cached = both(with_head, columns_of(with_head, documents), mlm_input=mlm_input, mlm_probability=1e-12)
-    compare(plain, cached, rtol=1e-5, atol=1e-5)
-    assert cached["mlm"] == 0
-    assert cached["head.dense.weight"] is not None
-
-
-def test_frozen_parameters_stay_without_gradient(with_head: SentenceTransformer, documents: list[str]) -> None:
-    with_head[0].auto_model.get_input_embeddings().weight.requires_grad_(False)
-    plain, cached = both(with_head, columns_of(with_head, documents))
-    compare(plain, cached, rtol=1e-5, atol=1e-5)
-    assert [name for name, value in cached.items() if "word_embeddings" in name and value is not None] == []
-
-
 # Inputs.
-
-
-def copied(columns: Columns) -> Columns:
-    return [{n: v.clone() if isinstance(v, Tensor) else v for n, v in column.items()} for column in columns]
-
-
-@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
-@pytest.mark.parametrize("context", [nullcontext, column_merging_disabled])
-def test_features_are_not_changed(
-    with_head: SentenceTransformer, documents: list[str], mlm_input: Any, context: Any
-) -> None:
-    columns = columns_of(with_head, documents)
-    before = copied(columns)
-    with context():
-        step(CachedMultipleNegativesRankingMLMLoss(with_head, mini_batch_size=4, mlm_input=mlm_input), columns)
-    for column, saved in zip(columns, before, strict=True):
-        assert column.keys() == saved.keys()
-        assert all(torch.equal(column[name], value) for name, value in saved.items() if isinstance(value, Tensor))
 
 
 @pytest.mark.parametrize("as_tensor", [None, 1, 6])
@@ -152,41 +94,6 @@ def test_prompts(with_head: SentenceTransformer, documents: list[str], as_tensor
     if as_tensor:  # as the collator gives it for a dataset, or an iterable one
         columns = [{**column, "prompt_length": torch.full((as_tensor,), column["prompt_length"])} for column in columns]
     compare(*both(with_head, columns), rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["mini_batch_size", "mini_batch_num_tokens"])
-def test_bad_mini_batches(model: SentenceTransformer, name: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"{name}=0"):
-        CachedMultipleNegativesRankingMLMLoss(model, **{name: 0})
-
-
-def test_config_and_citation(model: SentenceTransformer) -> None:
-    loss = CachedMultipleNegativesRankingMLMLoss(model, scale=10.0, mini_batch_num_tokens=99)
-    config = loss.get_config_dict()
-    stock = CachedMultipleNegativesRankingLoss(model, scale=10.0, mini_batch_num_tokens=99).get_config_dict()
-    assert stock.items() <= config.items()
-    assert {name for name in config if name not in stock} == {
-        "mlm_weight", "mlm_probability", "mlm_input", "mlm_head", "mlm_share"
-    }  # fmt: skip
-    for text in ("DocSplit", "SimCSE", "gao2021scaling"):
-        assert text in loss.citation
-    assert loss.citation.count("{") == loss.citation.count("}")
-
-
-def test_matryoshka(with_head: SentenceTransformer, documents: list[str]) -> None:
-    columns = columns_of(with_head, documents)
-    inner = CachedMultipleNegativesRankingMLMLoss(with_head, mini_batch_size=4)
-    torch.manual_seed(7)
-    values = MatryoshkaLoss(with_head, inner, [32, 8], [1.0, 0.5])(columns, None)
-    stock = MatryoshkaLoss(with_head, CachedMultipleNegativesRankingLoss(with_head), [32, 8], [1.0, 0.5])
-    expected = stock(columns, None)
-    torch.testing.assert_close(values["contrastive"], expected)
-    found = []
-    for value in (values["contrastive"], expected):
-        with_head.zero_grad()
-        value.backward()
-        found.append(gradients(with_head))
-    compare(*found, rtol=1e-5, atol=1e-5)
 
 
 # With the Trainer.

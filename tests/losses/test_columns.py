@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import Any
 
 import pytest
 import torch
 from losses_support import columns_of, cut
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.losses import column_merging_disabled
-from torch import Tensor
 
 from simlte_st.losses.columns import LABELS, encode_columns, merge_columns, row_count, split_embeddings, take_rows
 from simlte_st.losses.masking import IGNORE, TokenMasker
@@ -73,35 +71,3 @@ def test_rows_of_a_padded_column(model: SentenceTransformer, documents: list[str
     assert taken["prompt_length"] == 3
     for name in ("input_ids", "attention_mask"):
         assert torch.equal(taken[name], column[name][rows][:, :width])
-
-
-def test_rows_of_a_flattened_column() -> None:
-    lengths = [3, 1, 4, 2]
-    starts = torch.tensor([0, 3, 4, 8, 10], dtype=torch.int32)
-    ids = torch.arange(100, 110).unsqueeze(0)
-    column: dict[str, Any] = {
-        "input_ids": ids,
-        "position_ids": torch.cat([torch.arange(length) for length in lengths]).unsqueeze(0),
-        "seq_idx": torch.repeat_interleave(torch.arange(4, dtype=torch.int32), torch.tensor(lengths)).unsqueeze(0),
-        "cu_seq_lens_q": starts,
-        "cu_seq_lens_k": starts,
-        "max_length_q": 4,
-        "max_length_k": 4,
-        "task": "x",
-    }
-    assert row_count(column) == 4
-    taken = take_rows(column, torch.tensor([3, 0, 1]))
-    expected = {
-        "input_ids": [[108, 109, 100, 101, 102, 103]],
-        "position_ids": [[0, 1, 0, 1, 2, 0]],
-        "seq_idx": [[0, 0, 1, 1, 1, 2]],
-        "cu_seq_lens_q": [0, 2, 5, 6],
-        "cu_seq_lens_k": [0, 2, 5, 6],
-        "max_length_q": 3,
-        "max_length_k": 3,
-        "task": "x",
-    }
-    assert {name: value.tolist() if isinstance(value, Tensor) else value for name, value in taken.items()} == expected
-    assert all(taken[name].dtype == column[name].dtype for name in expected if isinstance(taken[name], Tensor))
-    every = take_rows(column, torch.arange(4))
-    assert all(torch.equal(torch.as_tensor(every[n]), torch.as_tensor(v)) for n, v in column.items() if n != "task")

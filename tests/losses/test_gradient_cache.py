@@ -101,44 +101,6 @@ def test_scaled_terms(with_head: SentenceTransformer, documents: list[str], mlm_
 
 
 @pytest.mark.parametrize("mlm_input", ["separate", "shared"])
-def test_several_batches_before_the_first_backward_pass(
-    with_head: SentenceTransformer, documents: list[str], mlm_input: Any
-) -> None:
-    batches = [columns_of(with_head, documents), columns_of(with_head, documents[9:])]
-    results = []
-    for kind, settings in (
-        (MultipleNegativesRankingMLMLoss, {}),
-        (CachedMultipleNegativesRankingMLMLoss, {"mini_batch_size": 4}),
-    ):
-        loss = kind(with_head, mlm_input=mlm_input, **settings)
-        with_head.zero_grad()
-        torch.manual_seed(1)
-        values = [total(loss(batch, None)) for batch in batches]
-        for value in values:
-            value.backward()
-        results.append({**gradients(with_head), **gradients(loss.mlm_head)})  # type: ignore[arg-type]
-    compare(*results, rtol=1e-5, atol=1e-5)
-
-
-def test_a_second_backward_pass_is_refused(with_head: SentenceTransformer, documents: list[str]) -> None:
-    value = total(CachedMultipleNegativesRankingMLMLoss(with_head)(columns_of(with_head, documents), None))
-    value.backward(retain_graph=True)
-    with pytest.raises(RuntimeError, match="once"):
-        value.backward()
-
-
-@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
-def test_gradient_checkpointing(with_head: SentenceTransformer, documents: list[str], mlm_input: Any) -> None:
-    set_dropout(with_head, 0.2)
-    columns = columns_of(with_head, documents)
-    loss = CachedMultipleNegativesRankingMLMLoss(with_head, mini_batch_size=4, mlm_input=mlm_input)
-    before = step(loss, columns)
-    with_head.gradient_checkpointing_enable()
-    assert with_head[0].auto_model.is_gradient_checkpointing
-    compare(before, step(loss, columns), rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
 def test_autocast(with_head: SentenceTransformer, documents: list[str], mlm_input: Any) -> None:
     columns = columns_of(with_head, documents)
     dense = with_head[0].auto_model.encoder.layer[0].output.dense
@@ -168,23 +130,6 @@ def test_autocast(with_head: SentenceTransformer, documents: list[str], mlm_inpu
 
 
 # Mini-batches.
-
-
-def test_mini_batches_are_of_like_lengths(with_head: SentenceTransformer, documents: list[str]) -> None:
-    shapes: list[tuple[int, int]] = []
-    with_head[0].register_forward_pre_hook(lambda module, args: shapes.append(tuple(args[0]["input_ids"].shape)))
-    words = [document.split() for document in documents]
-    texts = [[" ".join(row[side : side + 3 + 7 * number % 29]) for number, row in enumerate(words)] for side in (0, 40)]
-    columns = [with_head.preprocess(column) for column in texts]
-    lengths = torch.cat([column["attention_mask"].sum(dim=1) for column in columns])
-    assert lengths.unique().numel() > 15
-    loss = CachedMultipleNegativesRankingMLMLoss(with_head, mini_batch_num_tokens=120)
-    loss(columns, None)
-    # Those of the contrastive and of the MLM pass: full, and nearly without padding.
-    sizes = [rows * width for rows, width in shapes]
-    assert 2 * int(lengths.sum()) <= sum(sizes) < 2 * 1.08 * int(lengths.sum())
-    assert max(sizes) < 1.25 * 120
-    assert len(sizes) < 2 * (1.2 * int(lengths.sum()) / 120 + 1)
 
 
 # Memory.

@@ -55,18 +55,3 @@ def test_the_state_of_a_loss_is_its_own_and_that_of_the_losses_it_wraps(
         second.load_extra_state({"word_head.bias": state["word_head.bias"]})
     with pytest.raises(RuntimeError, match="size mismatch"):
         second.load_extra_state({**state, "word_head.bias": torch.zeros(1)})
-
-
-def test_the_precision_is_that_of_all_heads(model: SentenceTransformer, documents: list[str]) -> None:
-    inner = MultipleNegativesRankingMLMLoss(model.eval())
-    loss = WordLoss(model, inner)
-    assert inner.mlm_head is not None
-    columns = columns_of(model, documents)
-    values = []
-    for bf16 in (False, True):
-        loss.set_head_precision(bf16)
-        assert (loss.word_head.bf16, inner.mlm_head.bf16) == (bf16, bf16)
-        values.append(loss(columns, None))
-    assert values[0].dtype == values[1].dtype == torch.float32
-    assert not torch.equal(*values)
-    torch.testing.assert_close(*values, rtol=0.01, atol=0)

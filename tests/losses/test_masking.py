@@ -8,7 +8,6 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.losses.masking import IGNORE, TokenMasker
 
 PAD, UNK, CLS, SEP, MASK = range(5)
@@ -71,17 +70,6 @@ def test_special_tokens_padding_and_prompts_are_never_chosen(
     assert torch.equal(labels[~kept], features["input_ids"][~kept])
 
 
-def test_padding_that_looks_like_a_word(tokenizer: PreTrainedTokenizerBase) -> None:
-    features = batch(ROWS)
-    features["input_ids"][features["attention_mask"] == 0] = 77  # the mask counts, not the id
-    assert 77 not in chosen_ids(TokenMasker(tokenizer, 1.0), features)
-
-
-def test_a_prompt_longer_than_a_text(tokenizer: PreTrainedTokenizerBase) -> None:
-    for features in (batch(ROWS, prompt_length=9), flat(ROWS, prompt_length=9)):
-        assert chosen_ids(TokenMasker(tokenizer, 1.0), features) == []
-
-
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_a_prompt_as_the_model_tokenizes_it(model: SentenceTransformer, documents: list[str], side: str) -> None:
     model.tokenizer.padding_side = side
@@ -137,16 +125,6 @@ def test_rates(tokenizer: PreTrainedTokenizerBase, probability: float) -> None:
     assert torch.equal(labels[chosen], ids[chosen])
 
 
-def test_features_are_not_changed(tokenizer: PreTrainedTokenizerBase) -> None:
-    for features in (batch(ROWS, prompt_length=2), flat(ROWS, prompt_length=2)):
-        before = {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in features.items()}
-        masked, _ = TokenMasker(tokenizer, 1.0)(features, (0,))
-        assert features.keys() == before.keys()
-        assert all(torch.equal(torch.as_tensor(features[n]), torch.as_tensor(v)) for n, v in before.items())
-        masked.fill_(0)  # nor shared
-        assert torch.equal(features["input_ids"], before["input_ids"])
-
-
 def test_what_is_drawn_depends_on_the_seed_and_the_numbers(tokenizer: PreTrainedTokenizerBase) -> None:
     ids = torch.randint(8, 100, (20, 50))
     features = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
@@ -174,32 +152,3 @@ def test_a_row_is_masked_alike_whatever_is_beside_it(tokenizer: PreTrainedTokeni
     assert together != rows
     assert together == [masked([row])[0] for row in rows]
     assert together == masked(rows[::-1])[::-1]
-
-
-def test_rows_are_chosen_each_by_itself(tokenizer: PreTrainedTokenizerBase) -> None:
-    masker = TokenMasker(tokenizer)
-    ids = torch.randint(8, 100, (100, 12), generator=torch.Generator().manual_seed(0))
-    features = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    chosen = masker.choose_rows(features, (0, 0), 0.3)
-    assert abs(len(chosen) - 30) < 5 * (100 * 0.3 * 0.7) ** 0.5
-    assert chosen.tolist() == sorted(chosen.tolist())
-    assert not torch.equal(chosen, masker.choose_rows(features, (1, 0), 0.3))
-    halves = [{name: value[part] for name, value in features.items()} for part in (slice(50), slice(50, 100))]
-    first, second = (masker.choose_rows(half, (0, 0), 0.3) for half in halves)
-    assert torch.equal(torch.cat([first, second + 50]), chosen)
-    assert len(masker.choose_rows(features, (0, 0), 1e-9)) == 1
-    assert len(masker.choose_rows(features, (0, 0), 1.0)) == 100
-
-
-@pytest.mark.parametrize("probability", [0.0, -0.1, 1.01, float("nan")])
-def test_bad_probabilities(tokenizer: PreTrainedTokenizerBase, probability: float) -> None:
-    with pytest.raises(ConfigurationError, match="mlm_probability"):
-        TokenMasker(tokenizer, probability)
-
-
-def test_no_mask_token(tokenizer: PreTrainedTokenizerBase) -> None:
-    tokenizer.mask_token = None
-    with pytest.raises(ModelError, match="no mask token"):
-        TokenMasker(tokenizer)
-    with pytest.raises(ModelError, match="no mask token"):
-        TokenMasker(tokenizer.backend_tokenizer)  # what a StaticEmbedding has

@@ -8,14 +8,11 @@ from typing import Any
 
 import pytest
 import torch
-import transformers
-from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import BoW, Pooling, StaticEmbedding
 from torch import nn
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
-from transformers.utils import logging as transformers_logging
 
 from simlte_st.compat import encoder_of
 from simlte_st.errors import ModelError
@@ -100,18 +97,6 @@ def test_the_checkpoints_head_gives_the_stock_logits(kind: str, tied: bool, bert
     assert (gradient is not None and bool(gradient.any())) is tied
 
 
-def test_modernbert_without_a_decoder_bias(bert_path: Path, tmp_path: Path) -> None:
-    path = save_checkpoint(tmp_path / "m", bert_path, "modernbert", decoder_bias=False, classifier_bias=True)
-    model = load(path)
-    head = make_mlm_head(model)
-    assert head.pretrained
-    assert head.bias is None
-    features = model.preprocess(TEXTS)
-    real = features["attention_mask"].bool()
-    logits = head(model({**features})["token_embeddings"][real], encoder_of(model).get_input_embeddings().weight)
-    torch.testing.assert_close(logits, stock_logits(path, features)[real], rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_checkpoint_without_a_head_gets_a_fresh_one(
     kind: str, bert_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -135,30 +120,12 @@ def test_a_checkpoint_without_a_head_gets_a_fresh_one(
     assert logits.std() > 0
 
 
-@pytest.mark.parametrize("name", ["cls.predictions.decoder.weight", "cls.predictions.transform.LayerNorm.bias"])
-def test_a_checkpoint_with_half_a_head_has_none(name: str, bert_path: Path, tmp_path: Path) -> None:
-    path = save_checkpoint(tmp_path / "bert", bert_path, "bert", tie_word_embeddings=False)
-    assert make_mlm_head(load(path)).pretrained
-    weights = load_file(path / "model.safetensors")
-    del weights[name]
-    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
-    assert not make_mlm_head(load(path)).pretrained
-
-
 # A fresh head.
 
 
 @pytest.fixture
 def raw(bert_path: Path) -> SentenceTransformer:
     return load(bert_path)
-
-
-def test_the_log_says_which_head(raw: SentenceTransformer, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "simlte_st"):
-        assert make_mlm_head(raw, "auto").pretrained
-        assert make_mlm_head(raw, "pretrained").pretrained
-        assert not make_mlm_head(raw, "fresh").pretrained
-    assert ["new" in message for message in caplog.messages] == [False, False, True]
 
 
 def test_a_fresh_head_depends_on_the_seed_only(raw: SentenceTransformer) -> None:
@@ -178,52 +145,6 @@ def test_a_fresh_head_depends_on_the_seed_only(raw: SentenceTransformer) -> None
     assert (first.norm.weight == 1).all()
 
 
-@pytest.mark.parametrize("source", ["fresh", "pretrained"])
-def test_the_head_is_tied_and_teaches_the_word_embeddings(raw: SentenceTransformer, source: Any) -> None:
-    head = make_mlm_head(raw, source)
-    words = encoder_of(raw).get_input_embeddings().weight
-    assert max(parameter.numel() for parameter in head.parameters()) < words.numel()
-    assert not {id(parameter) for parameter in head.parameters()} & {id(parameter) for parameter in raw.parameters()}
-    hidden = torch.randn(7, 32)
-    nn.functional.cross_entropy(head(hidden, words), torch.arange(7)).backward()
-    assert words.grad is not None
-    assert (words.grad.abs().sum(1) > 0).all()  # each word of the vocabulary is in the softmax
-
-
-def test_a_fresh_head_of_an_encoder_whose_embeddings_have_another_size(bert_path: Path, tmp_path: Path) -> None:
-    model = load(save_checkpoint(tmp_path / "electra", bert_path, "electra", headless=True))
-    head = make_mlm_head(model, "fresh")
-    assert head.dense.weight.shape == (20, 32)
-    assert head.norm.weight.shape == (20,)
-
-
-def test_a_model_type_that_is_not_known(bert_path: Path, tmp_path: Path) -> None:
-    model = load(save_checkpoint(tmp_path / "other", bert_path, "convbert"))
-    assert not make_mlm_head(model).pretrained
-    with pytest.raises(ModelError, match="model type 'convbert'"):
-        make_mlm_head(model, "pretrained")
-
-
-def test_a_checkpoint_that_is_gone(bert_path: Path, tmp_path: Path) -> None:
-    path = save_checkpoint(tmp_path / "bert", bert_path, "bert")
-    model = load(path)
-    path.rename(tmp_path / "moved")
-    assert not make_mlm_head(model).pretrained
-    with pytest.raises(ModelError, match="read again"):
-        make_mlm_head(model, "pretrained")
-
-
-def test_a_vocabulary_that_has_grown(bert_path: Path, raw: SentenceTransformer) -> None:
-    raw.tokenizer.add_tokens(["zzz", "yyy"])
-    encoder_of(raw).resize_token_embeddings(len(raw.tokenizer))
-    head = make_mlm_head(raw)
-    words = encoder_of(raw).get_input_embeddings().weight
-    assert not head.pretrained
-    assert head(torch.randn(2, 32), words).shape == (2, len(raw.tokenizer))
-    with pytest.raises(ModelError, match="word embeddings"):
-        make_mlm_head(raw, "pretrained")
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -241,30 +162,3 @@ def test_a_model_that_is_no_transformer(make: Callable[[Any], nn.Module], bert_p
 
 
 # The library's messages.
-
-
-@pytest.mark.parametrize("bars", [True, False])
-def test_the_log_level_and_progress_bars_are_as_before(
-    raw: SentenceTransformer, bars: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    level, shown = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
-    seen = []
-
-    def read(*args: Any, **kwargs: Any) -> Any:
-        seen.append((transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()))
-        raise OSError("broken")
-
-    try:
-        transformers_logging.set_verbosity_info()
-        (transformers_logging.enable_progress_bar if bars else transformers_logging.disable_progress_bar)()
-        assert make_mlm_head(raw).pretrained
-        assert transformers_logging.get_verbosity() == transformers_logging.INFO
-        assert transformers_logging.is_progress_bar_enabled() is bars
-        monkeypatch.setattr(transformers.AutoModelForMaskedLM, "from_pretrained", read)
-        assert not make_mlm_head(raw).pretrained
-        assert seen == [(transformers_logging.ERROR, False)]
-        assert transformers_logging.get_verbosity() == transformers_logging.INFO
-        assert transformers_logging.is_progress_bar_enabled() is bars
-    finally:
-        transformers_logging.set_verbosity(level)
-        (transformers_logging.enable_progress_bar if shown else transformers_logging.disable_progress_bar)()

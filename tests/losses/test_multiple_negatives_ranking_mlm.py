@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
-from losses_support import OPTIONS, Columns, columns_of, compare, cut, first_batch, gradients, total
+from losses_support import OPTIONS, Columns, columns_of, compare, cut, gradients, total
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.losses import column_merging_disabled
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch import Tensor
 from torch.nn import functional
 from training_support import stock_trainer
-from transformers import AutoTokenizer, BertForMaskedLM
+from transformers import BertForMaskedLM
 
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
 from simlte_st.losses.masking import IGNORE, TokenMasker
@@ -51,19 +51,6 @@ def test_without_mlm_it_is_the_stock_loss_to_the_bit(
         assert (value is None) == (ours[name] is None), name
         assert value is None or torch.equal(value, ours[name]), name
     assert torch.equal(states[0], states[1])
-
-
-def test_without_mlm_the_stock_loss_is_another_one_for_other_options(
-    model: SentenceTransformer, documents: list[str]
-) -> None:
-    # Else the test above would compare six times the same.
-    values = [
-        MultipleNegativesRankingMLMLoss(model.eval(), mlm_weight=0, **options)(
-            columns_of(model, documents, 3), None
-        ).item()
-        for options in OPTIONS
-    ]
-    assert len(set(values)) == len(values)
 
 
 # The two terms.
@@ -183,25 +170,6 @@ def test_one_pass_for_both_views_is_two_passes(
     compare(results[0], results[1], rtol=1e-5, atol=1e-6)
 
 
-def test_the_same_features_can_be_used_twice(with_head: SentenceTransformer, documents: list[str]) -> None:
-    for mlm_input in ("separate", "shared"):
-        loss = MultipleNegativesRankingMLMLoss(with_head, mlm_input=mlm_input)  # type: ignore[arg-type]
-        columns = columns_of(with_head, documents)
-        before = [{name: value.clone() for name, value in c.items() if isinstance(value, Tensor)} for c in columns]
-        results = []
-        for _ in range(2):
-            first_batch(loss)
-            results.append(loss(columns, None))
-            total(results[-1]).backward()
-        for name in ("contrastive", "mlm"):
-            assert torch.equal(results[0][name], results[1][name]), (mlm_input, name)
-        for column, saved in zip(columns, before, strict=True):
-            assert saved.keys() >= {"input_ids", "attention_mask"}
-            assert all(torch.equal(column[name], value) for name, value in saved.items())
-            if mlm_input == "shared":
-                assert "token_embeddings" not in column
-
-
 def test_no_token_masked_gives_zero_and_finite_gradients(with_head: SentenceTransformer, documents: list[str]) -> None:
     loss = MultipleNegativesRankingMLMLoss(with_head, mlm_probability=1e-12)
     value = loss(columns_of(with_head, documents), None)
@@ -215,108 +183,7 @@ def test_no_token_masked_gives_zero_and_finite_gradients(with_head: SentenceTran
     assert with_head[0].auto_model.get_input_embeddings().weight.grad.any()  # of the contrastive term
 
 
-def test_prompts_are_not_predicted(with_head: SentenceTransformer, documents: list[str]) -> None:
-    loss = MultipleNegativesRankingMLMLoss(with_head, mlm_probability=1.0)
-    columns = [with_head.preprocess(texts, prompt="ba bei bo: ") for texts in cut(documents)[:2]]
-    seen = []
-    assert loss.mlm_head is not None
-    loss.mlm_head.dense.register_forward_hook(lambda module, args, output: seen.append(len(output)))
-    loss(columns, None)
-    length = columns[0]["prompt_length"]
-    assert length == 5  # [CLS] ba bei bo :
-    assert seen == [sum(int((column["attention_mask"].sum(1) - length - 1).sum()) for column in columns)]
-
-
-def test_half_precision_checkpoints(perturbed_path: Path, documents: list[str], tmp_path: Path) -> None:
-    # transformers keeps a checkpoint's precision; the head is in 32 bit.
-    BertForMaskedLM.from_pretrained(perturbed_path).bfloat16().save_pretrained(tmp_path / "half")
-    AutoTokenizer.from_pretrained(perturbed_path).save_pretrained(tmp_path / "half")
-    values = []
-    for dtype in (torch.bfloat16, torch.float32):
-        model = SentenceTransformer(str(tmp_path / "half"), device="cpu", model_kwargs={"dtype": dtype}).eval()
-        loss = MultipleNegativesRankingMLMLoss(model)
-        torch.manual_seed(0)
-        value = loss(columns_of(model, documents), None)
-        total(value).backward()
-        assert loss.mlm_head is not None
-        assert {parameter.dtype for parameter in loss.mlm_head.parameters()} == {torch.float32}
-        assert next(model.parameters()).grad.any()
-        values.append(value["mlm"].item())
-    assert values[0] == pytest.approx(values[1], rel=0.02)
-
-
-def test_autocast(with_head: SentenceTransformer, documents: list[str]) -> None:
-    loss = MultipleNegativesRankingMLMLoss(with_head)
-    values = []
-    for enabled in (False, True):
-        torch.manual_seed(0)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
-            value = loss(columns_of(with_head, documents), None)
-        total(value).backward()
-        assert value["mlm"].dtype == torch.float32
-        values.append(value["mlm"].item())
-    assert values[0] != values[1]
-    assert values[0] == pytest.approx(values[1], rel=0.02)
-
-
 # Settings.
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"directions": ("sideways",)},
-        {"directions": ("doc_to_query",)},
-        {"directions": ()},
-        {"partition_mode": "other"},
-        {"directions": ("query_to_doc", "doc_to_doc"), "partition_mode": "per_direction"},
-        {"hardness_mode": "other"},
-        {"scale": 0.0},
-    ],
-    ids=str,
-)
-def test_options_are_checked_as_the_stock_loss_does(model: SentenceTransformer, options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError) as stock:  # noqa: PT011  # whatever its message is
-        MultipleNegativesRankingLoss(model, **options)
-    with pytest.raises(ValueError) as ours:  # noqa: PT011
-        MultipleNegativesRankingMLMLoss(model, **options)
-    assert type(ours.value) is type(stock.value)
-    assert sorted(str(ours.value)) == sorted(str(stock.value))  # sets print in any order
-
-
-def test_unknown_options_raise(model: SentenceTransformer) -> None:
-    with pytest.raises(TypeError, match="temperature"):
-        MultipleNegativesRankingMLMLoss(model, temperature=0.05)
-
-
-def test_options_reach_the_stock_loss(model: SentenceTransformer) -> None:
-    loss = MultipleNegativesRankingMLMLoss(model, gather_across_devices=True, directions=("query_to_doc", "doc_to_doc"))
-    assert loss.gather_across_devices is True
-    assert loss.directions == ("query_to_doc", "doc_to_doc")
-    assert isinstance(loss, MultipleNegativesRankingLoss)
-    assert MultipleNegativesRankingMLMLoss(model, 7.0).scale == 7.0  # by place too
-
-
-def test_config_and_citation(model: SentenceTransformer, with_head: SentenceTransformer) -> None:
-    loss = MultipleNegativesRankingMLMLoss(
-        model, scale=10.0, mlm_weight=0.2, mlm_probability=0.3, mlm_input="shared", gather_across_devices=True
-    )
-    config = loss.get_config_dict()
-    stock = MultipleNegativesRankingLoss(model, scale=10.0, gather_across_devices=True).get_config_dict()
-    assert stock.items() <= config.items()
-    own = {name: value for name, value in config.items() if name not in stock}
-    assert own == {
-        "mlm_weight": 0.2,
-        "mlm_probability": 0.3,
-        "mlm_input": "shared",
-        "mlm_head": "fresh",
-        "mlm_share": 1.0,
-    }
-    assert MultipleNegativesRankingMLMLoss(with_head).get_config_dict()["mlm_head"] == "pretrained"
-    assert MultipleNegativesRankingMLMLoss(model, mlm_weight=0).get_config_dict()["mlm_head"] is None
-    for text in ("DocSplit", "SimCSE", "@misc", "@inproceedings", "oord2019"):
-        assert text in loss.citation
-    assert loss.citation.count("{") == loss.citation.count("}")
 
 
 # With the Trainer.
@@ -345,12 +212,3 @@ def test_the_trainer_logs_the_terms_and_the_metrics(
     assert lines[0]["alignment"] != lines[1]["alignment"]  # of these steps, not of the run
     for name, value in loss.mlm_head.named_parameters():
         assert not torch.equal(value, before[name]), name
-
-
-def test_an_evaluation_is_not_among_the_metrics_of_training(model: SentenceTransformer, documents: list[str]) -> None:
-    loss = MultipleNegativesRankingMLMLoss(model)
-    with torch.no_grad():
-        loss(columns_of(model, documents), None)
-    assert loss.metrics.take() == {}
-    loss(columns_of(model, documents), None)
-    assert loss.metrics.take().keys() == {"alignment", "mean_cosine", "uniformity"}

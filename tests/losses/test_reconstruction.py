@@ -9,7 +9,6 @@ import torch
 from losses_support import columns_of, cut, first_batch, flatten, flattening, gradients, total
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import (
-    BatchAllTripletLoss,
     CachedMultipleNegativesRankingLoss,
     MatryoshkaLoss,
     MegaBatchMarginLoss,
@@ -22,7 +21,6 @@ from torch.nn import functional
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss, ReconstructionLoss
 from simlte_st.losses.masking import IGNORE
-from simlte_st.losses.mlm_head import MLMHead
 
 
 def make(kind: str, model: SentenceTransformer) -> nn.Module:
@@ -86,30 +84,6 @@ def test_flattened_is_padded(perturbed_path: Path, with_head: SentenceTransforme
     torch.testing.assert_close(flat, padded)
 
 
-def test_of_a_cut_text_it_is_what_the_model_reads(model: SentenceTransformer, documents: list[str]) -> None:
-    model.eval()
-    whole = columns_of(model, documents)
-    loss = ReconstructionLoss(MultipleNegativesRankingLoss(model), weight=1.0)
-    model.max_seq_length = 6
-    columns = columns_of(model, documents)
-    assert [features["input_ids"].shape[1] for features in columns] == [6, 6]
-    found = loss([dict(features) for features in columns])["reconstruction"]
-    torch.testing.assert_close(found, full_logits(loss, model, columns))
-    assert found != full_logits(loss, model, whole)
-
-
-def test_single_columns_of_a_loss_that_names_its_model_otherwise(
-    model: SentenceTransformer, documents: list[str]
-) -> None:
-    model.eval()
-    [features] = columns_of(model, documents, 1)
-    loss = ReconstructionLoss(BatchAllTripletLoss(model), weight=1.0)
-    loss.model = nn.Sequential(model)  # the Trainer sets a wrapped model here, and not in that loss
-    terms = loss([dict(features)], torch.tensor([0, 0, 1, 1, 2, 2]))
-    torch.testing.assert_close(terms["reconstruction"], full_logits(loss, model, [features]))
-    assert list(loss.extra_state()) == ["head.weight"]
-
-
 def test_gradients_are_those_of_full_logits(model: SentenceTransformer, documents: list[str]) -> None:
     model.eval()
     columns = columns_of(model, documents)
@@ -123,37 +97,6 @@ def test_gradients_are_those_of_full_logits(model: SentenceTransformer, document
         if value is not None:
             torch.testing.assert_close(found[name], value, rtol=1e-4, atol=1e-6, msg=name)
     assert found["head.weight"].any()
-
-
-def test_the_trainer_s_precision_is_the_head_s(model: SentenceTransformer, documents: list[str]) -> None:
-    model.eval()
-    loss = ReconstructionLoss(make("docsplit", model), weight=1.0)
-    terms = {}
-    for bf16 in (False, True):
-        loss.set_head_precision(bf16)
-        assert [module.bf16 for module in loss.modules() if isinstance(module, MLMHead)] == [bf16]
-        terms[bf16] = loss([dict(features) for features in columns_of(model, documents)])["reconstruction"]
-    assert terms[True].dtype == torch.float32
-    assert terms[True] != terms[False]
-    torch.testing.assert_close(terms[True], terms[False], rtol=1e-2, atol=0)
-    assert loss.head.weight.dtype == torch.float32
-
-
-def test_only_special_tokens(model: SentenceTransformer) -> None:
-    model.eval()
-    loss = ReconstructionLoss(MultipleNegativesRankingLoss(model), weight=1.0)
-    columns = [model.preprocess(["", ""]), model.preprocess(["", ""])]
-    terms = loss([dict(features) for features in columns])
-    torch.testing.assert_close(terms["reconstruction"], full_logits(loss, model, columns))
-
-
-def test_only_padding(model: SentenceTransformer, documents: list[str]) -> None:
-    loss = ReconstructionLoss(MultipleNegativesRankingLoss(model))
-    columns = columns_of(model, documents)
-    terms = loss([{**column, "attention_mask": torch.zeros_like(column["attention_mask"])} for column in columns])
-    assert terms["reconstruction"] == 0
-    terms["reconstruction"].backward()
-    assert not any(value is not None and value.any() for value in gradients(loss).values())
 
 
 def test_the_head_is_state_and_decided_by_its_seed(model: SentenceTransformer) -> None:
@@ -184,13 +127,6 @@ def test_what_it_cannot_wrap(model: SentenceTransformer, wrap: Callable[[nn.Modu
         ReconstructionLoss(nn.MSELoss())
 
 
-@pytest.mark.parametrize("settings", [{"weight": -1}, {"chunk_size": -5}, {"chunk_size": 0}, {"chunk_size": 1.5}])
-def test_settings_that_are_none(model: SentenceTransformer, settings: dict[str, Any]) -> None:
-    [(name, value)] = settings.items()
-    with pytest.raises(ConfigurationError, match=f"^{name}={value}: must"):
-        ReconstructionLoss(make("ranking", model), **settings)
-
-
 class Cached(MultipleNegativesRankingLoss):
     """Embeds without a graph first, and does not say so."""
 
@@ -217,10 +153,3 @@ def test_embeddings_without_a_graph_are_told_by_the_first_batch(
     loss = ReconstructionLoss(MultipleNegativesRankingLoss(model))
     loss([dict(features) for features in columns])["reconstruction"].backward()
     assert loss.head.weight.grad.any()
-
-
-def test_its_card_names_the_paper(model: SentenceTransformer, documents: list[str]) -> None:
-    loss = ReconstructionLoss(make("softmax", model))
-    assert loss.get_config_dict() == {"loss": "SoftmaxLoss", "weight": 0.017}
-    assert "TA-SBERT" in loss.citation
-    assert len(cut(documents)[0]) == 6

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 from support import make_document
 
-from simlte_st.data.document import LONG
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE
 from simlte_st.training import TrainConfig
-from simlte_st.training.choose_base import choose_base, leaves_open, words_of
+from simlte_st.training.choose_base import choose_base
 from simlte_st.training.run import TrainingRun, open_documents
 
 SHORT = [make_document(number, sentences=4) for number in range(9)]
@@ -17,7 +16,8 @@ LENGTHY = [make_document(number, sentences=60) for number in range(9)]
 
 
 def chosen(documents: Any, output: Path, **settings: Any) -> str:
-    return choose_base(open_documents(TrainingRun(documents, output / "m", TrainConfig.make(None, settings))))
+    run = open_documents(TrainingRun(documents, output / "m", TrainConfig.make(None, settings)))
+    return choose_base(run.config, run.folder, run.documents)
 
 
 def test_long_documents_get_a_static_model_and_short_ones_an_encoder(
@@ -46,26 +46,6 @@ def test_what_was_asked_for_counts(tmp_path: Path, caplog: pytest.LogCaptureFixt
         assert chosen(LENGTHY, tmp_path, base="a-model") == "a-model"
         assert chosen(LENGTHY, tmp_path, max_length=4096) == PACKAGED_BASE, "an encoder's setting"
     assert "words" not in caplog.text, "nothing was measured"
-
-
-@pytest.mark.parametrize(("settings", "is_open"), [({"learning_rate": 1e-3}, True), ({"bf16": True}, False)])
-def test_only_settings_of_encoders_tell_the_kind(settings: dict[str, Any], is_open: bool) -> None:
-    assert leaves_open(TrainConfig.make(None, settings)) is is_open
-
-
-def test_what_was_measured_is_read_once(tmp_path: Path) -> None:
-    taken = []
-
-    def documents() -> Any:
-        for number in range(20):
-            taken.append(number)
-            yield make_document(number, sentences=60)
-
-    run = open_documents(TrainingRun(documents(), tmp_path / "m", TrainConfig()))
-    assert words_of(run) == 480 > LONG
-    assert run.documents is not None
-    assert len(list(run.documents)) == 20
-    assert taken == list(range(20))
 
 
 def test_a_stream_is_measured_by_its_first_documents(tmp_path: Path) -> None:

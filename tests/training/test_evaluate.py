@@ -12,7 +12,6 @@ from training_support import assert_same_bytes, weights
 
 from simlte_st import train
 from simlte_st.errors import ConfigurationError
-from simlte_st.evaluation.verdict import longer_in_words
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training import evaluate as evaluation
 
@@ -66,17 +65,6 @@ def test_after_bfloat16_both_are_measured_in_float32(
     assert np.abs(found[0] - found[1]).max() > 1e-3, "training changed something"
 
 
-def test_the_verdict_on_a_longer_training_says_that_it_knows_few(
-    encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path
-) -> None:
-    said = {}
-    for steps in (2, 31):
-        result = train(labelled, tmp_path / f"{steps}", base=encoder_path, **{**OPTIONS, "max_steps": steps})
-        assert result.gain is not None
-        said[steps] = longer_in_words() in result.summary()
-    assert said == {2: False, 31: True}
-
-
 def test_what_was_trained_is_kept_where_it_helped_or_was_asked_for(
     encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,12 +99,6 @@ def test_a_column_of_folders_has_a_say_and_training_does_not_see_it(
         train(labelled, tmp_path / "none", base=encoder_path, probe="folder", **{**OPTIONS, "held_out": 0.0})
 
 
-def test_hardly_a_document_gives_no_numbers(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
-    result = train(documents[:4], tmp_path / "m", base=encoder_path, **{**OPTIONS, "held_out": 0.1})
-    assert (result.kept, result.gain) == ("base", None)
-    assert "too few, were held out" in result.summary()
-
-
 def test_a_latent_semantic_analysis_of_the_documents_is_appended(
     encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path
 ) -> None:
@@ -138,23 +120,3 @@ def test_a_latent_semantic_analysis_of_the_documents_is_appended(
     assert none.load(device="cpu").get_embedding_dimension() == 32
     with pytest.raises(ConfigurationError, match="lsa=-1"):
         train(labelled, tmp_path / "less", base=encoder_path, lsa=-1, **OPTIONS)
-
-
-def test_a_base_that_is_kept_has_the_analysis_too(
-    encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path
-) -> None:
-    result = train(labelled, tmp_path / "m", base=encoder_path, lsa=5, **{**OPTIONS, "learning_rate": 1e-9})
-    assert result.kept == "base"
-    assert "base, with the analysis" in str(result)
-    kept = result.load(device="cpu")
-    trained = SentenceTransformer(str(tmp_path / "m.trained"), device="cpu", trust_remote_code=True)
-    base = SentenceTransformer(str(encoder_path), device="cpu")
-    for name, value in base.state_dict().items():
-        np.testing.assert_array_equal(kept.state_dict()[name], value)
-    np.testing.assert_array_equal(kept[-1].components, trained[-1].components)
-
-
-def test_no_steps_are_no_training(encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"max_steps=0: .*simlte convert .*tiny-encoder --lsa"):
-        train(labelled, tmp_path / "m", base=encoder_path, lsa=5, **{**OPTIONS, "max_steps": 0})
-    assert not list(tmp_path.iterdir())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +9,13 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
-from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from transformers import TrainerCallback
 
 import simlte_st
 from simlte_st.compat import encoder_of, is_fused
-from simlte_st.errors import ConfigurationError, TrainingInterrupted
-from simlte_st.models.conversion import convert_base
 from simlte_st.training import TrainConfig
 from simlte_st.training import fit as fitting
-from simlte_st.training.batching import SeededBatchSampler, TokenBudgetBatchSampler
-from simlte_st.training.fit import MOST_TOKENS, faster_attention, fit, make_batches, set_up, training_arguments
+from simlte_st.training.fit import MOST_TOKENS, faster_attention, fit, training_arguments
 from simlte_st.training.load_corpus import load_corpus
 from simlte_st.training.load_model import load_model
 from simlte_st.training.run import TrainingRun
@@ -43,26 +37,6 @@ def test_arguments_follow_from_the_steps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "sampler"),
-    [({}, SeededBatchSampler), ({"batch_tokens": 900}, TokenBudgetBatchSampler)],
-    ids=["random", "tokens"],
-)
-def test_the_preset_chooses_the_batches(
-    settings: dict[str, Any], sampler: type, encoder_path: Path, documents: list[str], tmp_path: Path
-) -> None:
-    run = begin(encoder_path, documents, tmp_path, **settings)
-    batches = make_batches(run, run.dataset)
-    assert type(batches.rows) is sampler
-    assert len(batches.rows) == batches.steps
-
-
-def test_a_batch_larger_than_the_corpus_is_the_corpus(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
-    run = begin(encoder_path, documents[:5], tmp_path, batch_size=64)
-    batches = make_batches(run, run.dataset)
-    assert (batches.size, batches.steps) == (5, 1)
-
-
-@pytest.mark.parametrize(
     ("told", "steps"),
     [({}, 5), ({"epochs": 1.0}, 2), ({"max_steps": 3}, 3), ({"steps": 1}, 1)],
     ids=["few documents", "epochs", "max_steps", "many documents"],
@@ -71,12 +45,6 @@ def test_a_preset_has_its_steps_however_many_the_documents(
     told: dict[str, Any], steps: int, encoder_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
     assert fit(begin(encoder_path, documents[:16], tmp_path, **{"steps": 5, **told})).steps == steps
-
-
-def test_a_budget_that_no_batch_fits_is_refused(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
-    run = begin(encoder_path, documents, tmp_path, batch_tokens=10)
-    with pytest.raises(ConfigurationError, match="batch_tokens=10"):
-        set_up(run)
 
 
 def test_the_trainer_is_stock_and_its_checkpoints_hold_no_document(
@@ -99,65 +67,6 @@ def test_the_trainer_is_stock_and_its_checkpoints_hold_no_document(
     assert "A long document ..." in card
 
 
-def test_an_interrupted_run_says_where_it_stopped(
-    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = begin(encoder_path, documents, tmp_path, epochs=2)
-
-    def stop(self: Any, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        self.interrupted = signal.SIGTERM
-        control.should_save = control.should_training_stop = True
-        return control
-
-    monkeypatch.setattr(fitting.InterruptCallback, "on_step_end", stop)
-    with pytest.raises(TrainingInterrupted, match=r"step 1 of 12; .*model\.run"):
-        fit(run)
-    assert run.folder.checkpoint is not None
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        {"epochs": 1.5},
-        {"epochs": 2.3, "batch_size": 5},
-        {"epochs": 1.3, "batch_tokens": 900},
-        {"steps": 9},
-        {"max_steps": 4},
-    ],
-    ids=lambda told: " ".join(told),
-)
-def test_every_place_tells_the_same_number_of_steps(
-    told: dict[str, Any],
-    encoder_path: Path,
-    documents: list[str],
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    run = begin(encoder_path, documents[:21], tmp_path, pooling="cls", **told)
-    trainers, original = [], fitting.make_trainer
-    monkeypatch.setattr(fitting, "make_trainer", lambda *args: trainers.append(original(*args)) or trainers[-1])
-    with caplog.at_level("INFO", "simlte_st"):
-        set_up(run)
-    [planned] = [int(number) for number in re.findall(r"(\d+) steps planned, [\d.]+ pass(?:es)? over", caplog.text)]
-    [warned] = [int(number) for number in re.findall(r"few steps \((\d+)\)", caplog.text)]
-    assert trainers[0].args.max_steps == planned == warned, "planned by us, not once more by the Trainer"
-
-    def stop(self: Any, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        control.should_save = control.should_training_stop = state.global_step == 2
-        self.interrupted = signal.SIGINT if control.should_save else None
-        return control
-
-    with monkeypatch.context() as patch:
-        patch.setattr(fitting.InterruptCallback, "on_step_end", stop)
-        with pytest.raises(TrainingInterrupted, match=f"step 2 of {warned};"):
-            fit(run)
-    run.folder.resume = True
-    fit(run)
-    assert run.steps == warned
-    assert run.log[-1]["step"] == warned
-
-
 @pytest.mark.parametrize(
     ("dtype", "length", "fused"),
     [
@@ -177,27 +86,6 @@ def test_only_short_views_in_bfloat16_are_attended_to_in_parts(
     with faster_attention(model, dtype):
         assert is_fused(encoder) is fused
     assert is_fused(encoder)
-
-
-def test_on_a_gpu_it_is_fused(model: SentenceTransformer) -> None:
-    with faster_attention(model.to("meta"), torch.bfloat16):
-        assert is_fused(encoder_of(model))
-
-
-@pytest.mark.parametrize("backbone", ["longformer", "chunk-mean"])
-def test_backbones_of_the_package_stay_as_they_are(encoder_path: Path, tmp_path: Path, backbone: str) -> None:
-    convert_base(encoder_path, tmp_path / "model", backbone=backbone, max_length=300)
-    model = simlte_st.SentenceTransformer(str(tmp_path / "model"), device="cpu")
-    model.max_seq_length = 64
-    before = encoder_of(model).config._attn_implementation
-    with faster_attention(model, torch.bfloat16):
-        assert encoder_of(model).config._attn_implementation == before
-
-
-def test_a_model_without_attention(model: SentenceTransformer) -> None:
-    static = SentenceTransformer(modules=[StaticEmbedding(model.tokenizer, embedding_dim=8)], device="cpu")
-    with faster_attention(static, torch.bfloat16):
-        assert static.encode("ba da").shape == (8,)
 
 
 def test_gradients_are_those_of_fused_attention(model: SentenceTransformer) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from simlte_st.errors import ConfigurationError, ResumeError
-from simlte_st.files import hold
 from simlte_st.training.folder import RunFolder
 
 
@@ -25,30 +24,6 @@ def test_the_folder_of_a_run_that_could_not_begin_goes(tmp_path: Path) -> None:
     opened(tmp_path / "model").release()
     opened(tmp_path / "model", resume=True).abandon()
     assert (tmp_path / "model.run").exists()
-
-
-def test_an_interrupted_run_waits_until_the_one_that_replaces_it_has_begun(tmp_path: Path) -> None:
-    opened(tmp_path / "m").release()
-    (tmp_path / "m.run" / "checkpoint").write_text("hours of work")
-    with pytest.raises(ConfigurationError, match="resume=True"):
-        opened(tmp_path / "m")
-    opened(tmp_path / "m", overwrite=True).abandon()
-    assert (tmp_path / "m.run" / "checkpoint").read_text() == "hours of work"
-    folder = opened(tmp_path / "m", overwrite=True)
-    assert not (tmp_path / "m.run" / "checkpoint").exists()
-    assert (tmp_path / ".m.run.before" / "checkpoint").exists()
-    folder.begin()
-    folder.abandon()
-    assert [path.name for path in tmp_path.iterdir()] == ["m.run"]
-
-
-def test_killed_before_the_settings_were_written(tmp_path: Path) -> None:
-    hold(tmp_path / "m.run").release()
-    (tmp_path / "m.run" / ".settings.json.abcdefgh.tmp").mkdir()
-    with pytest.raises(ResumeError, match="no interrupted run"):
-        opened(tmp_path / "m", resume=True)
-    opened(tmp_path / "m").release()
-    assert opened(tmp_path / "m", resume=True).resume
 
 
 def test_killed_while_the_work_folder_of_a_finished_run_is_removed(
@@ -88,16 +63,6 @@ def test_a_run_that_is_at_work_is_left_alone(tmp_path: Path, overwrite: bool) ->
         opened(tmp_path / "m", resume=True)
     folder.release()
     opened(tmp_path / "m", resume=True).close()
-
-
-def test_a_run_does_not_continue_in_another_dtype_unasked(tmp_path: Path) -> None:
-    for here, there, asked in (("bfloat16", "float32", "bf16=True"), ("float32", "bfloat16", "bf16=False")):
-        opened(tmp_path / "m", {"dtype": here, "seed": 0}, overwrite=True).release()
-        assert opened(tmp_path / "m", {"dtype": here, "seed": 0}, resume=True).resume
-        with pytest.raises(ResumeError, match=asked):
-            opened(tmp_path / "m", {"dtype": there, "seed": 0}, resume=True)
-        with pytest.raises(ResumeError, match="seed: was 0, is 1"):
-            opened(tmp_path / "m", {"dtype": there, "seed": 1}, resume=True)
 
 
 def test_changed_settings_are_named_one_by_one(tmp_path: Path) -> None:

@@ -11,8 +11,13 @@ import pytest
 from sentence_transformers import SentenceTransformerTrainer
 from training_support import Calls
 
-from simlte_st.training.callbacks import LOSS_FILE, CompleteCallback, LossStateCallback, last_complete_checkpoint
-from simlte_st.training.interrupt import InterruptCallback
+from simlte_st.training.callbacks import (
+    LOSS_FILE,
+    CompleteCallback,
+    InterruptCallback,
+    LossStateCallback,
+    last_complete_checkpoint,
+)
 
 BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 
@@ -94,23 +99,3 @@ def test_sigterm_ends_a_child_that_has_the_handler_and_ctrl_c_leaves_it_to_us() 
         assert callback.interrupted is None
     finally:
         callback.restore()
-
-
-def test_a_run_that_fails_gives_the_signal_back_when_told(
-    make_trainer: Callable[..., SentenceTransformerTrainer],
-) -> None:
-    def fail(step: int) -> None:
-        raise RuntimeError("no")
-
-    previous = signal.getsignal(signal.SIGINT)
-    callback = InterruptCallback()
-    try:
-        with pytest.raises(RuntimeError, match="no"):
-            make_trainer(lambda loss: [callback, Calls("on_step_begin", fail)]).train()
-        assert signal.getsignal(signal.SIGINT) != previous
-        callback.restore()
-        assert signal.getsignal(signal.SIGINT) is previous
-        callback.restore()  # once more does no harm
-        assert signal.getsignal(signal.SIGINT) is previous
-    finally:
-        signal.signal(signal.SIGINT, previous)

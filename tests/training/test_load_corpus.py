@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-from operator import length_hint
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 from support import make_document
-from training_support import assert_same_bytes
 
 from simlte_st import train
 from simlte_st.chunk_mean import to_chunk_mean
@@ -49,20 +47,6 @@ def test_of_few_documents_more_are_held_out_whatever_the_order() -> None:
     exactly = HeldOut(0.1)
     list(exactly.divert(CORPUS[:600]))
     assert len(exactly.documents) == 100
-
-
-def test_no_more_than_asked_for_and_none_at_zero() -> None:
-    few, none = HeldOut(0.5, most=10), HeldOut(0.0)
-    assert len(list(few.divert(CORPUS))) == 1990
-    assert list(none.divert(CORPUS)) == CORPUS
-
-
-def test_how_many_are_left_to_train_on_is_told_before_they_are_read() -> None:
-    assert length_hint(HeldOut().divert(CORPUS)) == len(CORPUS) - 200
-    assert length_hint(HeldOut().divert(CORPUS[:50])) == 50 - 15, "of few, three times the share"
-    assert length_hint(HeldOut(share=0.0).divert(CORPUS)) == len(CORPUS)
-    assert length_hint(HeldOut().divert(iter([])), -1) == 0
-    assert length_hint(HeldOut().divert(document for document in CORPUS), -1) == -1
 
 
 def test_no_text_is_both_trained_on_and_held_out(tmp_path: Path) -> None:
@@ -144,24 +128,3 @@ def test_short_documents_and_bases_that_cannot_keep_their_length(
     asked = train(long, tmp_path / "asked", base=bert_path, backbone="chunk-mean", max_length=80, **UNMEASURED)
     assert asked.whole is None, "the length is the one that was asked for"
     assert asked.load(device="cpu").max_seq_length == 80
-
-
-def test_what_reads_in_chunks_reads_on_in_chunks(encoder_path: Path, long: list[str], tmp_path: Path) -> None:
-    to_chunk_mean(SentenceTransformer(str(encoder_path), device="cpu"), 80, 32).save_pretrained(str(tmp_path / "base"))
-    result = train(long, tmp_path / "m", base=tmp_path / "base", **UNMEASURED)
-    model = result.load(device="cpu")
-    assert (model.max_seq_length, model[0].auto_model.config.chunk_length) == (WHOLE_DOCUMENTS, 32)
-    assert "chunks of 32" in str(result)
-
-
-def test_an_interrupted_run_ends_with_the_same_whole_reader(
-    encoder_path: Path, long: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    train(long, tmp_path / "straight", base=encoder_path, save_steps=1, **UNMEASURED)
-    options = {**UNMEASURED, "base": encoder_path, "save_steps": 1}
-    with monkeypatch.context() as patch:
-        patch.setattr("simlte_st.training.evaluate.evaluate", lambda run: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            train(long, tmp_path / "m", **options)
-    assert train(long, tmp_path / "m", resume=True, **options).whole is not None
-    assert_same_bytes(tmp_path / "straight", tmp_path / "m")

@@ -1,28 +1,20 @@
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
-from training_support import assert_same_bytes
 from transformers import AutoTokenizer, ModernBertConfig, ModernBertForMaskedLM
 
 from simlte_st import train
 from simlte_st.chunk_mean import SimlteChunkMeanModel
-from simlte_st.errors import ModelError
 from simlte_st.losses.mlm_head import make_mlm_head
-from simlte_st.models import base as base_models
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import LoadedModel
-from simlte_st.training import Preset, TrainConfig, get_preset
-from simlte_st.training import load_model as loading
+from simlte_st.training import Preset, get_preset
 from simlte_st.training.load_model import FEW_STEPS, convert, preset_for, warn_of_pooling
-from simlte_st.training.run import TrainingRun
 
 CHUNKED: dict[str, Any] = {"max_length": 400, "backbone": "chunk-mean"}
 SHORT: dict[str, Any] = {
@@ -90,53 +82,6 @@ def test_a_short_base_reads_in_chunks_and_keeps_its_head(bert_path: Path, folder
     assert (reader.config.pooling_mode, reader.config.chunk_length) == ("mean", 64)
 
 
-def test_without_a_masked_language_model_no_head_is_made(bert_path: Path, folder: Path) -> None:
-    assert convert(load_model(bert_path), Preset(mlm_weight=0.0, **CHUNKED), folder, 0) == ("keep", None)
-
-
-def test_training_in_chunks(bert_path: Path, long: list[str], tmp_path: Path, caplog: Any) -> None:
-    with caplog.at_level("INFO", "simlte_st"):
-        result = train(long, tmp_path / "m", base=bert_path, preset="docsplit-bert", **CHUNKED, **SHORT)
-    assert "in chunks, up to 400 tokens" in caplog.text
-    assert "MLM head: the checkpoint's" in caplog.text
-    assert (result.coverage.cut, result.coverage.share) == (0, 1.0)
-    assert {"contrastive", "mlm"} <= set(result.log[0])
-    model = SentenceTransformer(str(tmp_path / "m"), device="cpu")
-    assert model.max_seq_length == 400
-    assert json.loads((tmp_path / "m" / "simlte.json").read_text())["base"] == str(bert_path)
-    # What fits one chunk is embedded as by the trained encoder alone, and that was trained.
-    before = load_model(bert_path, "cls").model.encode(["Ba bei bo."])
-    assert not np.allclose(model.encode(["Ba bei bo."]), before, atol=1e-4)
-
-
-def test_the_same_seed_gives_the_same_bytes(bert_path: Path, long: list[str], tmp_path: Path) -> None:
-    options: dict[str, Any] = {**CHUNKED, **SHORT, "base": bert_path, "preset": "docsplit-bert", "max_steps": 3}
-    train(long, tmp_path / "a", **options)
-    train(long, tmp_path / "b", **options)
-    assert_same_bytes(tmp_path / "a", tmp_path / "b")
-
-
-def test_a_chunked_base_keeps_its_pooling(bert_path: Path, folder: Path) -> None:
-    convert(load_model(bert_path), Preset(**CHUNKED), folder, 0)
-    with pytest.raises(ModelError, match="pool"):
-        load_model(folder, "mean")
-
-
-def test_a_tuned_base_is_loaded_once(
-    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loaded = []
-    find = base_models.find_model
-    monkeypatch.setattr(base_models, "find_model", lambda name: loaded.append(str(name)) or find(name))
-    options: dict[str, Any] = {"base": encoder_path, **SHORT}
-    train(documents, tmp_path / "m", pooling="cls", **options)
-    assert loaded == [str(encoder_path)]
-    options["preset"] = Preset(mlm_weight=0.0)
-    train(documents, tmp_path / "long", backbone="chunk-mean", max_length=200, **options)
-    folder = tmp_path / "long.run" / "base"
-    assert loaded[1:] == [str(encoder_path), str(folder)]  # held_out=0: there is no base to measure
-
-
 def test_a_base_with_more_positions_than_its_tokenizer_allows_uses_them(
     bert_path: Path, long: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -166,21 +111,3 @@ def test_a_length_below_the_bases_is_not_passed_over(
     assert not folder.exists()
     assert base.model.max_seq_length == 64
     assert bool(re.search("max_length=32 .* 64 tokens", caplog.text)) is warned
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({}, "32 documents, 30 steps,"),
-        ({"max_steps": 1}, "32 documents, 1 step,"),
-        ({"settings": {"epochs": 2.0}}, "32 documents, 2 passes over the documents,"),
-    ],
-)
-def test_the_first_line_has_the_steps_of_the_run(
-    encoder_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, options: dict[str, Any], said: str
-) -> None:
-    with caplog.at_level("INFO", "simlte_st"):
-        loading.load_model(
-            TrainingRun([], tmp_path / "m", TrainConfig(base=encoder_path, preset="docsplit-tuned", **options))
-        )
-    assert f"Batches of {said}" in caplog.text

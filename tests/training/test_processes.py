@@ -41,7 +41,7 @@ SAME: dict[str, dict[str, Any]] = {
     "streamed": {"dropout": 0.0, "stream": True, "max_steps": 8, "save_steps": 4},  # two passes, several buffers
 }
 """Settings with which two processes train the same model as one."""
-RANDOM: dict[str, Any] = {"batch_tokens": 1_200, "epochs": 3, "save_steps": 4, "mlm_share": 0.5, "seed": 5}
+RANDOM: dict[str, Any] = {"epochs": 3, "save_steps": 4, "seed": 5}
 """Dropout on, and other batches in each epoch; the resumption that is tested is in the second one."""
 
 Work = Callable[[int], None]
@@ -119,7 +119,7 @@ def trained(bert_path: Path, documents: list[str], tmp_path_factory: pytest.Temp
         train(rows, folder / "whole", base=bert_path, **{**COMMON, **RANDOM})
         if rank == 1:
             at_step(9, lambda: os.kill(os.getpid(), signal.SIGTERM))
-        with pytest.raises(TrainingInterrupted, match=r"step 10 of 2\d;"):
+        with pytest.raises(TrainingInterrupted, match="step 10 of 18;"):
             train(rows, folder / "stopped", base=bert_path, **{**COMMON, **RANDOM})
         train(rows, folder / "stopped", base=bert_path, resume=True, **{**COMMON, **RANDOM})
         stream, settings = of_kind(documents, SAME["streamed"]), {**COMMON, **SAME["streamed"]}

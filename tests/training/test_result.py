@@ -3,10 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from datasets import Dataset
-
-from simlte_st.data.corpus import CorpusReport, Coverage, document_lengths
-from simlte_st.models.encode import EncodingReport
+from simlte_st.data.corpus import CorpusReport, Coverage
 from simlte_st.models.truncation import Truncation
 from simlte_st.training.config import Preset
 from simlte_st.training.result import TrainingResult
@@ -31,17 +28,3 @@ def test_a_result_is_printed_in_five_lines_and_a_table() -> None:
     assert lines[4].startswith("No difference.")
     assert "holds the untrained base" in lines[4]
     assert result.to_dict()["truncation"]["model"] == "model", "its name, and not where it lies"
-
-
-def test_a_report_of_encoding_is_printed_in_a_line() -> None:
-    written = str(EncodingReport(2, 4, Truncation(64).add([5, 6])))
-    assert all(fact in written for fact in ("2 documents", "4 dimensions", "64 tokens", "none of 2"))
-    assert "\n" not in written
-
-
-def test_documents_are_measured() -> None:
-    corpus = Dataset.from_dict({"id": list("abc"), "tokens": [[3, 4], [8], [2, 2, 5]]})
-    assert [list(lengths) for lengths in document_lengths(corpus)] == [[7, 8, 9]]
-    assert [list(lengths) for lengths in document_lengths(corpus.select([2, 0]))] == [[9, 7]], (
-        "rows that are chosen too"
-    )

@@ -22,7 +22,7 @@ from simlte_st.data import DocSplitTransform
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.base import load_model
 from simlte_st.modules import LatentSemanticAnalysis
-from simlte_st.training import Preset, TrainConfig, get_preset, static
+from simlte_st.training import TrainConfig, get_preset, static
 from simlte_st.training.load_model import preset_for
 from simlte_st.training.token_views import TokenViews, reader_of, space_before, write_tokens
 
@@ -71,35 +71,6 @@ def test_few_documents_are_passed_a_number_of_times(static_path: Path, documents
     assert most.steps == 14, "a step on the four that are left would count as one on sixteen"
     by_epochs = train(documents, tmp_path / "epochs", base=static_path, lsa=0, held_out=0.0, epochs=2, **options)
     assert by_epochs.steps == 6
-
-
-def test_training_draws_the_halves_of_a_document_together(
-    static_path: Path, documents: list[str], tmp_path: Path
-) -> None:
-    found = []
-    for steps in (1, 40):
-        result = train(
-            documents,
-            tmp_path / f"{steps}",
-            base=static_path,
-            lsa=0,
-            **{**OPTIONS, "max_steps": steps, "held_out": 0.0},
-        )
-        model = result.load(device="cpu")
-        halves = [[" ".join(text.split(". ")[part::2]) for text in documents] for part in (0, 1)]
-        first, second = (model.encode(half, normalize_embeddings=True) for half in halves)
-        scores = first @ second.T
-        found.append(float((np.diag(scores) - scores.mean(axis=1)).mean()))
-    assert found[1] > found[0] + 0.02
-
-
-def test_both_directions_are_trained(static_path: Path, documents: list[str], tmp_path: Path) -> None:
-    tables = []
-    for symmetric in (True, False):
-        preset = Preset(**{**vars(get_preset("docsplit-static")), "symmetric": symmetric})
-        train(documents, tmp_path / f"{symmetric}", base=static_path, preset=preset, lsa=0, **OPTIONS)
-        tables.append(vectors(tmp_path / f"{symmetric}"))
-    assert np.abs(tables[0] - tables[1]).max() > 1e-4
 
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(
@@ -223,7 +194,7 @@ def test_a_space_goes_before_a_sentence_where_that_tells_words_apart() -> None:
     ("name", "value"),
     [
         ("dropout", 0.1), ("attention_dropout", 0.1), ("pooling", "cls"), ("max_view_length", 64),
-        ("max_length", 4096), ("mlm_weight", 0.1), ("mini_batch_num_tokens", 512), ("batch_tokens", 512),
+        ("max_length", 4096), ("mlm_weight", 0.1), ("mini_batch_num_tokens", 512),
     ],
 )  # fmt: skip
 def test_what_does_not_apply_is_refused_with_the_reason(
@@ -251,11 +222,3 @@ def test_a_stream_is_trained_on(static_path: Path, documents: list[str], tmp_pat
     assert result.static
     assert result.lsa is None
     assert np.abs(vectors(static_path) - vectors(tmp_path / "m")).max() > 1e-2
-
-
-def test_a_static_model_computes_in_float32_whatever_was_asked_for(
-    static_path: Path, documents: list[str], tmp_path: Path
-) -> None:
-    result = train(documents, tmp_path / "m", base=static_path, lsa=0, bf16=True, **OPTIONS)
-    assert result.dtype == "float32"
-    assert load_model(tmp_path / "m").model[0].embedding.weight.dtype is torch.float32  # type: ignore[union-attr]

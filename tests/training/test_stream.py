@@ -19,7 +19,7 @@ from simlte_st import train
 from simlte_st.cli.main import main
 from simlte_st.data import document_stream
 from simlte_st.data.shards import Reading, Shards
-from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError, ResumeError, SimlteError, TrainingDiverged
+from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError, ResumeError, SimlteError
 from simlte_st.training import load_corpus
 from simlte_st.training.config import TrainConfig
 from simlte_st.training.run import TrainingRun, open_documents
@@ -104,8 +104,6 @@ def test_the_command_reads_from_an_address(
         ({"lsa": 8}, "lsa="),
         ({"limit": 8}, "limit=.*stream="),
         ({"mails": True}, "mails=.*stream="),
-        ({"drop_quotes": True}, "drop_quotes=.*stream="),
-        ({"batch_tokens": 800}, "batch_tokens="),
         ({"text_column": "body"}, "no column 'body'"),
         ({"batch_size": 80}, "fewer documents"),
     ],
@@ -137,27 +135,6 @@ def test_a_shard_that_breaks_is_named_and_the_run_goes_on_when_it_is_mended(enco
     (source / "4.parquet").unlink()
     train(source, tmp_path / "m", resume=True, **options)
     assert_same_bytes(tmp_path / "whole", tmp_path / "m")
-
-
-def test_a_stream_that_has_changed_is_told_by_a_run_that_goes_on(
-    encoder_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    source = write(tmp_path / "files")
-    options = {**OPTIONS, "base": encoder_path, "preset": "docsplit-tuned", "max_steps": 6, "save_steps": 2}
-    with broken_off(4):
-        train(source, tmp_path / "m", **options)
-    write(tmp_path / "more", files=1, rows=40)
-    shutil.move(tmp_path / "more" / "0.parquet", source / "0.parquet")
-    train(source, tmp_path / "m", resume=True, **options)
-    assert re.search(r"0\.parquet has changed since the run began", caplog.text)
-    assert "1.parquet has changed" not in caplog.text
-
-
-def test_a_loss_that_is_no_number_names_the_documents(encoder_path: Path, tmp_path: Path) -> None:
-    source = write(tmp_path / "files")
-    with pytest.raises(TrainingDiverged, match=r"batch: '\d-\d+', .* 3 more") as raised:
-        train(source, tmp_path / "m", base=encoder_path, **{**OPTIONS, "learning_rate": 1e30})
-    assert len(set(raised.value.documents)) == 8
 
 
 def test_lines_that_the_first_documents_share_are_left_out(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.grid.cells import Cell, Grid, Run
 from benchmarks.grid.models import run_name
 from benchmarks.grid.sets import Labelled
+from benchmarks.papers.mlp import HEADS
 from benchmarks.records import TFIDF_INVERSE_L2
 from simlte_st.evaluation import ProbeResult, few_shot_probe, fit_probe, tfidf_few_shot, tfidf_probe
 
@@ -50,7 +51,7 @@ def full(grid: Grid, run: Run, data: Labelled) -> Cell:
     def make() -> Mapping[str, Any]:
         if run.system.name == "tfidf":
             return scores([tfidf_probe(*columns(data), inverse_l2=TFIDF_INVERSE_L2)])
-        return scores([fit_probe(*embedded(grid, run, data), head=grid.scale.head)])
+        return scores([fit_probe(*embedded(grid, run, data), fit=HEADS[grid.scale.head])])
 
     return Cell(
         f"results/{FULL}/{data.name}/{run_name(run.system, run.seed)}",
@@ -70,7 +71,7 @@ def few_shot(grid: Grid, run: Run, data: Labelled, shots: int) -> Cell:
         if run.system.name == "tfidf":
             return scores(tfidf_few_shot(*columns(data), inverse_l2=TFIDF_INVERSE_L2, shots=shots, draws=draws).draws)
         rows = embedded(grid, run, data)
-        return scores(few_shot_probe(*rows, shots=shots, draws=draws, head=grid.scale.head).draws)
+        return scores(few_shot_probe(*rows, shots=shots, draws=draws, fit=HEADS[grid.scale.head]).draws)
 
     return Cell(
         f"results/{FEW}/{data.name}-{shots}/{run_name(run.system, run.seed)}",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from benchmarks.bm25 import Bm25Scores
 from benchmarks.grid.cells import Cell, Grid, Run
 from benchmarks.grid.models import run_name
 from benchmarks.grid.sets import SIMILARITY, Judged, digest
 from benchmarks.papers.document_similarity import document_similarity
-from simlte_st.evaluation import Bm25Scores, CosineScores, PairScores, TfidfScores
+from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
 
 NAME = "similarity"
 

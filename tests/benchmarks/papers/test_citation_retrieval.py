@@ -14,9 +14,10 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
 from sklearn.metrics import ndcg_score
 
+from benchmarks.bm25 import Bm25Scores
 from benchmarks.papers.citation_retrieval import METRICS, CitationRetrievalEvaluator, citation_retrieval
 from simlte_st.errors import DataError
-from simlte_st.evaluation import Bm25Scores, CosineScores, TfidfScores, bootstrap_interval
+from simlte_st.evaluation import CosineScores, TfidfScores, bootstrap_interval
 
 Build = Callable[..., SentenceTransformer]
 

@@ -14,9 +14,10 @@ from scipy.stats import pearsonr, spearmanr
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
 
+from benchmarks.bm25 import Bm25Scores
 from benchmarks.papers.document_similarity import document_similarity, load_lee
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation import Bm25Scores, CosineScores, TfidfScores
+from simlte_st.evaluation import CosineScores, TfidfScores
 
 Build = Callable[..., SentenceTransformer]
 

@@ -10,9 +10,10 @@ from evaluation_support import on_circle
 from sentence_transformers import SentenceTransformer
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from benchmarks.bm25 import Bm25Scores
 from benchmarks.papers.linking import PRINTED_LINKS, PRINTED_RANKS, LinkingEvaluator, linking, ranks_for
 from simlte_st.errors import DataError
-from simlte_st.evaluation import Bm25Scores, CosineScores
+from simlte_st.evaluation import CosineScores
 
 
 def test_hand_made_case() -> None:

@@ -234,7 +234,6 @@ def test_what_is_there_is_replaced_only_when_asked(bert_path: Path, documents: l
         ("contrastive-tension", {"batch_size": 12}, "batch_size=12.*multiple of 8"),
         ("tsdae", {"batch_size": 1}, "batch_size=1"),
         ("tsdae", {"max_view_length": 65}, "max_seq_length=65.*64 tokens"),
-        ("tsdae", {"preset": get_preset("docsplit-bert").changed(batch_tokens=900)}, "batch_tokens=900"),
     ],
 )
 def test_what_cannot_be_is_said(

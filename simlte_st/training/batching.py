@@ -1,4 +1,4 @@
-"""Random batches that depend on (seed, epoch) only, and samplers with settings for the Trainer."""
+"""Random batches that depend on (seed, epoch) only, divided among the processes of a distributed run."""
 
 from __future__ import annotations
 
@@ -96,41 +96,3 @@ def equal_parts(batch: list[int], parts: int) -> Iterator[list[int]]:
     size = len(batch) // parts
     for start in range(0, size * parts, size):
         yield batch[start : start + size]
-
-
-class ConfiguredBatchSampler:
-    """A batch sampler class with settings, for ``batch_sampler=`` of the training arguments.
-
-    Unlike ``functools.partial`` it is pickled as its name: the Trainer pickles its arguments into every checkpoint, and
-    no documents shall go along.
-
-    Example:
-        ::
-
-            lengths = ViewLengths(corpus, views)
-            args = SentenceTransformerTrainingArguments(
-                output_dir="out",
-                batch_sampler=ConfiguredBatchSampler(TokenBudgetBatchSampler, lengths=lengths, batch_tokens=16384),
-            )
-    """
-
-    def __init__(self, sampler: type[DefaultBatchSampler], **settings: Any) -> None:
-        self.sampler = sampler
-        self.settings = settings
-
-    def __call__(self, dataset: Sized, **arguments: Any) -> DefaultBatchSampler:
-        """Make the sampler; the Trainer calls this for each data set."""
-        return self.sampler(dataset, **arguments, **self.settings)
-
-    def __repr__(self) -> str:
-        shown = (name for name, value in self.settings.items() if value is not None)
-        return f"{type(self).__name__}({', '.join([self.sampler.__name__, *shown])})"
-
-    def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        return str, (repr(self),)
-
-    def __copy__(self) -> ConfiguredBatchSampler:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> ConfiguredBatchSampler:
-        return self  # copies of the training arguments use the same settings

@@ -1,0 +1,44 @@
+"""BM25 as scores of pairs of texts, for the lexical rows of the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import bm25s
+import numpy as np
+from numpy.typing import NDArray
+
+from simlte_st.data.analyzer import features_of
+
+
+class Bm25Scores:
+    """BM25, with the default settings of bm25s and without stop words and stemming; the first text is the query.
+
+    Args:
+        texts: The texts; document frequencies and lengths are taken from all of them. Equal texts have equal scores.
+    """
+
+    tolerance = unrelated = 0.0
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._words = list(map(features_of, texts))  # with stop words: idf makes frequent words count little
+        self.size = len(self._words)
+        self._index = bm25s.BM25()
+        self._index.index(self._words, show_progress=False)
+
+    def rows(self, queries: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the scores of every query with every other text."""
+        # bm25s cannot score a query without words.
+        found = [
+            self._index.get_scores(words) if (words := self._words[query]) else np.zeros(self.size)
+            for query in queries.tolist()
+        ]
+        return np.stack(found).astype(np.float32, copy=False)[:, others]
+
+    def pairs(self, pairs: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the scores of pairs; each first text is searched with once."""
+        scores = np.empty(len(pairs), dtype=np.float32)
+        for query in np.unique(pairs[:, 0]):
+            chosen = pairs[:, 0] == query
+            scores[chosen] = self.rows(np.array([query]), pairs[chosen, 1])[0]
+        return scores
