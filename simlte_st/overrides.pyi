@@ -92,7 +92,6 @@ class ExploreOverrides(
     title: str | None
     topics: int | None
     batch_size: int
-    redundancy: bool
 
 class ExportOverrides(OverwriteOverrides, total=False):
     int8: bool
