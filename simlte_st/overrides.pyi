@@ -103,9 +103,6 @@ class LinkEachOverrides(TypedDict, total=False):
     mode: typing.Literal["hybrid", "dense", "text"]
     rerank: typing.Any
 
-class LinkOverrides(LinkEachOverrides, total=False):
-    explain: bool
-
 class LsaOverrides(ReadOverrides, SeedOverrides, OverwriteOverrides, ProgressOverrides, DeviceOverrides, total=False):
     dimension: int
 
@@ -141,8 +138,8 @@ class RunningOverrides(DeviceOverrides, ProgressOverrides, ResumeOverrides, tota
     workers: int
     save_steps: int | None
 
-class SearchOverrides(LinkOverrides, total=False):
-    pass
+class SearchOverrides(LinkEachOverrides, total=False):
+    explain: bool
 
 class SourceOverrides(ReadOverrides, total=False):
     label_column: str | None
