@@ -46,7 +46,7 @@ MUTANTS = [
         "if kind in backbone.replaces", "if kind == backbone.model_type",
     ),
     (
-        "simlte_st/search/query.py", "search/test_analysis.py",
+        "simlte_st/search/query.py", "search/test_words.py",
         "for name in exact_matches(by_text):", "for name in []:",
     ),
     (
