@@ -68,7 +68,6 @@ class IndexReport:
         documents: Documents in the index now.
         vectors: Vectors that a search compares.
         truncation: How much the model read of the texts and passages that a search compares.
-        parts: Whether the index has passages.
         misfits: By column, the number of values left out (binary, or not of its type), and the first document with one.
         left_out: By column that was left out because there are too many, the number of documents with a value.
     """
@@ -83,7 +82,6 @@ class IndexReport:
     documents: int = 0
     vectors: int = 0
     truncation: Truncation = field(default_factory=Truncation)
-    parts: bool = False
     misfits: dict[str, tuple[int, str]] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
 
@@ -99,8 +97,7 @@ class IndexReport:
                 f"kept {len(self.kept):,} documents that are not among those that could be read ({_some(self.kept)})"
             )
         if self.truncation.cut_texts or self.truncation.unread:
-            whole = " parts=True indexes all of them." if self.truncation.cut_texts and not self.parts else ""
-            lines.append(self.truncation.summary() + whole)
+            lines.append(self.truncation.summary())
         for name, (count, first) in self.misfits.items():
             lines.append(
                 f"column {name}: {count:,} values left out, binary or not of its type (first: document {first!r})"
@@ -137,8 +134,7 @@ def add_documents(
     metadata = Metadata(store.metadata(), config.columns, config.dates or ())
     metadata.check_names(first)
     terms = DocumentTerms(store, settings, [document.text for document in first], config.language)
-    report = IndexReport(parts=parts)
-    writer = _Writer(store, encoder, segmenter, metadata, terms, config.batch_size, report)
+    writer = _Writer(store, encoder, segmenter, metadata, terms, config.batch_size)
     writer.learn_columns(first)
     if config.elsewhere:
         stream = _named(reader)  # from the beginning again
@@ -213,12 +209,11 @@ class _Writer:
         metadata: Metadata,
         terms: DocumentTerms,
         batch_size: int,
-        report: IndexReport,
     ) -> None:
         self._store, self._encoder, self._segmenter, self._batch_size = store, encoder, segmenter, batch_size
         self._metadata, self._terms = metadata, terms
         self._unknown = np.zeros(2, dtype=np.int64)  # texts and tokens
-        self.report = report
+        self.report = IndexReport()
 
     def learn_columns(self, documents: Iterable[Document]) -> None:
         """Add the columns of metadata that are new."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -63,8 +62,6 @@ class LinkEachConfig(Config):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (self.rerank is None or isinstance(self.rerank, (str, os.PathLike)) or hasattr(self.rerank, "encode")):
-            raise ConfigurationError(f"rerank={self.rerank!r}: must be a model, or its name or folder.")
         if self.threshold is not None and self.mode == "text":
             raise ConfigurationError(
                 f"threshold={self.threshold}: a threshold is a cosine, and mode='text' compares no vectors."

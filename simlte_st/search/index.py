@@ -260,10 +260,10 @@ class Index:
     def passages(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Return the vectors of the passages of documents that have some: each of shape ``[passages, dimension]``."""
         rows = self._store.rows_of("id", ids, ["id", "part", "vector"], "part > 0")
-        rows = rows.sort_by([("id", "ascending"), ("part", "ascending")])
-        vectors = np.array(rows["vector"].combine_chunks().flatten()).reshape(len(rows), -1)
-        names, starts = np.unique(np.array(rows["id"].to_pylist(), dtype=object), return_index=True)
-        return dict(zip(names.tolist(), np.split(vectors, starts[1:]), strict=True)) if len(rows) else {}
+        vectors: dict[str, list[list[float]]] = {}
+        for row in rows.sort_by([("id", "ascending"), ("part", "ascending")]).to_pylist():
+            vectors.setdefault(row["id"], []).append(row["vector"])
+        return {name: np.array(own, dtype=np.float32) for name, own in vectors.items()}
 
     @configured(SearchConfig)
     def search(self, query: str, config: SearchConfig | None = None, **overrides: Unpack[SearchOverrides]) -> Hits:

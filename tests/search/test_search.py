@@ -153,19 +153,6 @@ def segments(corpus: list[Document], name: str) -> list[str]:
     return list(segment_document(corpus[int(name[1:])], cut).sentences)
 
 
-def test_tables_of_hits(index: Index, corpus: list[Document]) -> None:
-    hits = index.search(corpus[0].text, top_k=3)
-    table = hits.to_arrow()
-    assert table.column_names == [
-        "id", "score", "cosine", "bm25", "reranked", "beginning", "passage", "year", "kind", "sentences", "words",
-    ]  # fmt: skip
-    assert table["id"].to_pylist() == [hit.id for hit in hits]
-    assert table["year"].to_pylist() == [hit.metadata["year"] for hit in hits]
-    nothing = index.search("ba", where="year = 1", top_k=3)
-    assert nothing.to_arrow().schema == hits.to_arrow().schema
-    assert len(nothing) == 0
-
-
 def test_values_out_of_range(index: Index) -> None:
     for options in ({"top_k": 0}, {"threshold": 1.5}, {"mode": "both"}, {"mode": "text", "threshold": 0.5}):
         with pytest.raises(ConfigurationError):
