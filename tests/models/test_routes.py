@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -86,13 +85,3 @@ def test_a_task_without_modules(bert: list[torch.nn.Module], tmp_path: Path) -> 
         load_model(tmp_path / "half")
     with pytest.raises(ModelError, match="'document'"):
         Index.create(tmp_path / "ix", model)
-
-
-def test_sides_of_different_sizes_have_no_index(
-    bert: list[torch.nn.Module], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    sides: Any = {"query": [Dense(32, 8)], "document": [Dense(32, 16)]}
-    model = SentenceTransformer(modules=[*bert, Router(sides)], device="cpu")
-    with caplog.at_level(logging.ERROR), pytest.raises(ModelError, match="16 dimensions of documents, and of 8"):
-        Index.create(tmp_path / "ix", model)
-    assert not (tmp_path / "ix").exists()
