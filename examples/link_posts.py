@@ -12,6 +12,9 @@ import argparse
 import tempfile
 from pathlib import Path
 
+import numpy as np
+from sklearn.metrics import precision_recall_curve
+
 from simlte_st import Index
 from simlte_st.data.bbc_news import bbc_news
 from simlte_st.evaluation import sample_documents
@@ -29,12 +32,15 @@ def main() -> None:
         title, _, article = document.text.strip().partition("\n")
         pairs.append({"id": document.id, "post": title, "article": article})
     known, new = pairs[::2], pairs[1::2]
-    labels = [{"seed": post["post"], "id": pair["id"], "label": int(pair is post)} for post in known for pair in pairs]
     with tempfile.TemporaryDirectory() as folder:
         index = Index.create(Path(folder, "articles.index"), load_model(PACKAGED_BASE).model)
         index.add([{"id": pair["id"], "text": pair["article"]} for pair in pairs])
-        print(index.calibrate(labels, precision=0.9))
-        links = [index.link(pair["post"], mode="dense") for pair in new]
+        hits = [(pair["id"], hit) for pair in known for hit in index.link(pair["post"], mode="dense", threshold=-1)]
+        cosines = [hit.cosine for _, hit in hits]
+        precisions, _, thresholds = precision_recall_curve([hit.id == own for own, hit in hits], cosines)
+        threshold = float(thresholds[np.argmax(precisions[:-1] >= 0.9)])  # the lowest that reaches the precision
+        print(f"threshold {threshold:.4f}: {sum(cosine >= threshold for cosine in cosines)} of {len(cosines)} pairs")
+        links = [index.link(pair["post"], mode="dense", threshold=threshold) for pair in new]
     right = sum(hit.id == pair["id"] for hits, pair in zip(links, new, strict=True) for hit in hits)
     print(f"{len(new)} new posts, {sum(map(len, links))} links, {right} of them to the post's own article")
 

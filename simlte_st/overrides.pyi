@@ -90,7 +90,6 @@ class ExploreOverrides(
     title: str | None
     topics: int | None
     batch_size: int
-    redundancy: bool
 
 class ExportOverrides(OverwriteOverrides, total=False):
     int8: bool
@@ -101,9 +100,6 @@ class LinkEachOverrides(TypedDict, total=False):
     where: str | None
     mode: typing.Literal["hybrid", "dense", "text"]
     rerank: typing.Any
-
-class LinkOverrides(LinkEachOverrides, total=False):
-    explain: bool
 
 class LsaOverrides(ReadOverrides, SeedOverrides, OverwriteOverrides, ProgressOverrides, DeviceOverrides, total=False):
     dimension: int
@@ -138,8 +134,8 @@ class RunningOverrides(DeviceOverrides, ProgressOverrides, ResumeOverrides, tota
     workers: int
     save_steps: int | None
 
-class SearchOverrides(LinkOverrides, total=False):
-    pass
+class SearchOverrides(LinkEachOverrides, total=False):
+    explain: bool
 
 class SourceOverrides(ReadOverrides, total=False):
     label_column: str | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from simlte_st.exploration.tagging import TaggedWord
+from benchmarks.papers.tagging import TaggedWord
 
 _WORD = re.compile(r"\w+|[^\w\s]|\n+")
 

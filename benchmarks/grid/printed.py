@@ -89,7 +89,7 @@ REDUNDANCY: dict[str, dict[str, float]] = {
 }
 """Words of a document, data set, then redundancy: SimLTE, Table 3, the same in both versions.
 
-Lengths are named as :meth:`simlte_st.exploration.redundancy.BucketRedundancy.name` does.
+Lengths are named as :meth:`benchmarks.papers.redundancy.BucketRedundancy.name` does.
 """
 
 IMPOSSIBLE = frozenset({("101-200", "fakenews")})

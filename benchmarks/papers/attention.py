@@ -34,8 +34,8 @@ from benchmarks.papers.parts_of_speech import (
     measure_attention,
 )
 from benchmarks.papers.reading import as_read, cut_notes
+from benchmarks.papers.tagging import SpacyTagger
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.exploration.tagging import SpacyTagger
 from simlte_st.models.base import load_model
 
 

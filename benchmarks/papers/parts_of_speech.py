@@ -14,12 +14,12 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.papers.cls_attention import TextAttention, read_texts
 from benchmarks.papers.reading import as_read
+from benchmarks.papers.tagging import TaggedWord, Tagger, batches, described
 from simlte_st.compat import readable_length
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.exploration.tagging import TaggedWord, Tagger, batches, described
 from simlte_st.models.truncation import Truncation
 from simlte_st.progress import complete, progress_bar
 

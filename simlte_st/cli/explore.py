@@ -11,7 +11,7 @@ from simlte_st.cli.messages import note
 from simlte_st.cli.options import add_options, config_from
 from simlte_st.cli.sources import SOURCE_HELP, Sources
 from simlte_st.data.config import ReadConfig
-from simlte_st.exploration.config import ExploreConfig
+from simlte_st.exploration.config import ExploreConfig, check_output
 
 
 def add_parser(subparsers: Any) -> None:
@@ -20,7 +20,7 @@ def add_parser(subparsers: Any) -> None:
         "explore",
         help="write a page that shows what is in documents: topics, a map, near-duplicates",
         description="Write a page that any browser opens, without a network: a map of the documents with topics, their "
-        "nearest documents, near-duplicates, outliers and statistics. A parquet file of the same name beside it has "
+        "nearest documents, and near-duplicates. A parquet file of the same name beside it has "
         "the place and the topic of each document. For a large corpus build an index first, and explore that.",
         examples=(
             "simlte explore my-model my_documents --output corpus.html",
@@ -44,7 +44,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the page."""
     from simlte_st.data.documents import read_documents
     from simlte_st.errors import ConfigurationError
-    from simlte_st.exploration.output import check_output
     from simlte_st.models.names import check_model
     from simlte_st.search.settings import check_encoder, is_index, read_settings
 

@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         report = index.add(reader, config)
     except SimlteError:
         if is_new:  # nothing that another try could use
-            remove_empty(index)
+            remove_empty(index.folder)
         raise
     note(reader.report.summary(), arguments)
     print_result(arguments, report.summary(), {"index": arguments.output, **report.to_dict()})

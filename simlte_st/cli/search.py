@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from simlte_st.cli.arguments import add_arguments, check_result_file
 from simlte_st.cli.messages import note
@@ -17,12 +17,10 @@ from simlte_st.cli.terminal import as_json, terminal_width
 from simlte_st.config import Config, OverwriteConfig
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import valid_unicode
-from simlte_st.search.config import LinkConfig, SearchConfig, check_query
+from simlte_st.search.config import SearchConfig, check_query
 
 if TYPE_CHECKING:
     from simlte_st.search import Hit, Hits, Index
-
-L = TypeVar("L", bound=LinkConfig)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -97,10 +95,10 @@ def run(arguments: argparse.Namespace) -> int:
     index = Index.open(arguments.index, arguments.model)
     check_columns(index.columns, arguments)
     hits = index.search(arguments.query, shown_config(config, arguments))
-    return write_hits(hits, arguments, index, arguments.query)
+    return write_hits(hits, arguments, index)
 
 
-def shown_config(config: L, arguments: argparse.Namespace) -> L:
+def shown_config(config: SearchConfig, arguments: argparse.Namespace) -> SearchConfig:
     """Return the settings of the search itself, which leave out reasons that a table shows later, below the hits.
 
     A search by words alone has to know of reasons, since it makes a vector for them only.
@@ -108,12 +106,12 @@ def shown_config(config: L, arguments: argparse.Namespace) -> L:
     return replace(config, explain=config.explain and (arguments.format != "table" or config.mode == "text"))
 
 
-def write_hits(hits: Hits, arguments: argparse.Namespace, index: Index, query: str = "") -> int:
+def write_hits(hits: Hits, arguments: argparse.Namespace, index: Index) -> int:
     """Print the hits, or write them to a file."""
     from simlte_st.files import atomic_path
 
     if arguments.format == "table":
-        print("\n".join(_table(hits, arguments, index, query)) if hits else "No document was found.", flush=True)
+        print("\n".join(_table(hits, arguments, index)) if hits else "No document was found.", flush=True)
         for rank, hit in enumerate(hits if arguments.explain else (), start=1):
             explained = hit if hit.sentences else hits.explain(hit)
             print("\n".join(reason_lines(rank, explained, terminal_width())), flush=True)
@@ -134,19 +132,15 @@ def write_hits(hits: Hits, arguments: argparse.Namespace, index: Index, query: s
     return 0
 
 
-def _table(hits: Hits, arguments: argparse.Namespace, index: Index, query: str) -> Iterator[str]:
+def _table(hits: Hits, arguments: argparse.Namespace, index: Index) -> Iterator[str]:
     from simlte_st.data.columns import title_column, title_of
-    from simlte_st.search.hits import snippet
 
     column = title_column(index.columns, arguments.title)
-    documents = index.documents([hit.id for hit in hits])
     heads, below = [], []
-    for hit, document in zip(hits, documents, strict=True):
+    for hit in hits:
         values = [f"{name}: {hit.metadata[name]}" for name in arguments.show or () if hit.metadata[name] is not None]
-        heads.append(title_of(hit.metadata.get(column or ""), document.text))
-        below.append(
-            [" · ".join(values)] * bool(values) + [snippet(hit.passage or document.text, query, index.languages)]
-        )
+        heads.append(title_of(hit.metadata.get(column or ""), hit.beginning))
+        below.append([" · ".join(values)] * bool(values) + [hit.passage or hit.beginning])
     yield from table_lines(hits, heads, below, terminal_width())
 
 

@@ -40,12 +40,6 @@ class Column:
         """Return the values as shortened text; empty where a value is missing."""
         return ["" if value is None else _shortened(str(value), _VALUE_LENGTH) for value in self.values]
 
-    @property
-    def mistakes(self) -> int:
-        """Number of values in a column of numbers or dates that are neither."""
-        pairs = zip(self.values, self.numbers, strict=True)
-        return sum(value is not None and number is None for value, number in pairs)
-
     def to_arrow(self) -> pa.Array:
         """Return the values as an Arrow array, as text where no Arrow type fits all of them."""
         try:

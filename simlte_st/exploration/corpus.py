@@ -1,4 +1,4 @@
-"""A corpus as the page needs it: documents with their columns and vectors, random halves of some, and statistics."""
+"""A corpus as the page needs it: documents with their columns and vectors, and random halves of some."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simlte_st.data.columns import Column, columns_of, titles_of
-from simlte_st.data.document import Document, count_words
+from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.drawing import draw_views
 from simlte_st.data.report import ReadReport
@@ -22,8 +22,6 @@ from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.split_half import EVALUATION_EPOCH
 from simlte_st.evaluation.splits import sample_rows
 from simlte_st.exploration.config import ExploreConfig
-from simlte_st.exploration.redundancy import measure_redundancy
-from simlte_st.exploration.tagging import SpacyTagger
 from simlte_st.models.language import warn_of_language
 from simlte_st.models.pace import reading
 from simlte_st.models.truncation import Truncation
@@ -38,12 +36,6 @@ TABLE_COLUMNS = ("id", "x", "y", "topic", "topic_name", "copy_group", "text")
 
 FEWEST = 10
 """Documents that a page needs at least."""
-
-TAGGED = 300
-"""Documents that are tagged to measure their redundancy."""
-
-_TAGGED_CHARACTERS = 20_000  # of a document
-_BINS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,40 +186,3 @@ def _halves_of_passages(passages: Mapping[int, NDArray[np.float32]], seed: int) 
         halves.append([vectors[part].mean(axis=0) for part in parts])
     first, second = (unit_rows(np.array(each)).astype(np.float32) for each in zip(*halves, strict=True))
     return Halves(np.array([*passages], dtype=np.int64), first, second)
-
-
-@dataclass(frozen=True, slots=True)
-class CorpusStatistics:
-    """Lengths and redundancy of the documents of a corpus.
-
-    ``counts`` is a histogram of the documents by tokens with logarithmic ``edges``; ``words`` has the fewest, median,
-    mean and most words of a document; ``redundancy`` has a row for each range of lengths: words, documents, and the
-    mean ratio of nouns and verbs to distinct ones with its 95% interval.
-    """
-
-    edges: NDArray[np.float64]
-    counts: NDArray[np.int64]
-    words: tuple[int, float, float, int]
-    redundancy: list[list[str]]
-    redundancy_note: str
-
-
-def corpus_statistics(corpus: Corpus, config: ExploreConfig) -> CorpusStatistics:
-    """Return lengths and, if it is asked for, redundancy."""
-    tokens = np.maximum(corpus.tokens, 1)
-    low, high = np.log(tokens.min()), np.log(tokens.max() + 1)
-    edges = np.exp(np.linspace(low, max(high, low + 0.1), _BINS + 1))
-    words = np.array([count_words(text) for text in corpus.texts])
-    spread = int(words.min()), float(np.median(words)), float(words.mean()), int(words.max())
-    redundancy = _redundancy(corpus, config)
-    return CorpusStatistics(edges, np.histogram(tokens, bins=edges)[0], spread, *redundancy)
-
-
-def _redundancy(corpus: Corpus, config: ExploreConfig) -> tuple[list[list[str]], str]:
-    if not config.redundancy:
-        return [], ""
-    tagger = SpacyTagger()
-    rows = sample_rows(len(corpus), TAGGED, config.seed)
-    drawn = [Document(str(row), corpus.documents[row].text[:_TAGGED_CHARACTERS]) for row in rows]
-    result = measure_redundancy(drawn, tagger, seed=config.seed, progress=config.progress)
-    return result.rows(), result.summary()

@@ -1,4 +1,4 @@
-"""From documents to a page and a table: topics, a map, near-duplicates, outliers, and statistics of the corpus."""
+"""From documents to a page and a table: topics, a map, and near-duplicates."""
 
 from __future__ import annotations
 
@@ -12,15 +12,11 @@ import pyarrow.parquet as pq
 
 from simlte_st.config import configured
 from simlte_st.data.topic_terms import topic_terms
-from simlte_st.exploration.config import ExploreConfig
-from simlte_st.exploration.corpus import TABLE_COLUMNS, Corpus, Halves, corpus_statistics, encode_halves, open_corpus
+from simlte_st.exploration.config import ExploreConfig, check_output
+from simlte_st.exploration.corpus import TABLE_COLUMNS, Corpus, Halves, encode_halves, open_corpus
 from simlte_st.exploration.duplicates import duplicate_groups
 from simlte_st.exploration.layout import lay_out, nearest_documents
-from simlte_st.exploration.outliers import find_outliers
-from simlte_st.exploration.output import check_output
 from simlte_st.exploration.page import Exploration, page_of
-from simlte_st.exploration.tagging import SpacyTagger
-from simlte_st.exploration.tight import with_tight_clusters
 from simlte_st.exploration.topics import Stability, compare_topics, find_topics
 from simlte_st.files import atomic_path
 from simlte_st.search import Index
@@ -114,8 +110,6 @@ def explore(
     """
     config = ExploreConfig.make(config, overrides)
     page = check_output(output, documents, config.overwrite)
-    if config.redundancy:
-        SpacyTagger()  # what is missing is said now
     corpus, encoder = open_corpus(model, documents, config, index_model)
     found = explore_corpus(corpus, encode_halves(corpus, encoder, HALVED, config), config)
     written, table = page_of(found), page.with_suffix(".parquet")
@@ -141,8 +135,6 @@ def explore_corpus(corpus: Corpus, halves: Halves, config: ExploreConfig) -> Exp
     how: dict[str, Any] = {"seed": config.seed, "progress": config.progress}
     topics = find_topics(corpus.vectors, halves, config.topics, **how)
     near, cosines = nearest_documents(corpus.vectors, progress=config.progress)
-    if config.topics is None:
-        topics = with_tight_clusters(topics, corpus.vectors, halves, near, cosines)
     return Exploration(
         corpus=corpus,
         topics=topics,
@@ -152,8 +144,6 @@ def explore_corpus(corpus: Corpus, halves: Halves, config: ExploreConfig) -> Exp
         cosines=cosines,
         layout=lay_out(corpus.vectors, **how),
         duplicates=duplicate_groups(corpus.texts, config.similarity, progress=config.progress),
-        outliers=find_outliers(corpus.texts, cosines),
-        statistics=corpus_statistics(corpus, config),
     )
 
 

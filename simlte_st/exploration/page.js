@@ -161,8 +161,7 @@
 
   function listing(rows) {
     return [
-      element("p", {}, element("button", { class: "plain", type: "button", id: "export", click: () => save(rows) }, "Save as CSV"),
-        " ", element("button", { class: "plain", type: "button", click: reset }, "Clear")),
+      element("p", {}, element("button", { class: "plain", type: "button", click: reset }, "Clear")),
       element("ul", { id: "list" }, ...rows.slice(0, LISTED).map((row) => element("li", {}, documentLink(row)))),
       ...(rows.length > LISTED ? [element("p", { class: "about" }, `and ${(rows.length - LISTED).toLocaleString()} more`)] : []),
     ];
@@ -223,20 +222,6 @@
     Object.assign(state, { words: [], only: null, chosen: null });
     byId("search").value = "";
     leave();
-  }
-
-  function save(rows) {
-    // As `as_cell` of page/render.py: a text that a spreadsheet would take for a formula gets an apostrophe.
-    const isFormula = (value) => typeof value === "string" && /^[=+\-@\t\r\n\0＝＋－＠]/.test(value)
-      && !/^[+\-@][\w.,:/-]*(?:e\+\d+)?$/i.test(value);
-    const cell = (value) => `"${isFormula(value) ? "'" : ""}${String(value ?? "").replaceAll('"', '""')}"`;
-    const columns = { id: corpus.ids, title: corpus.titles, topic_name: corpus.topics.map((topic) => corpus.topic_names[topic]), x, y,
-      ...corpus.columns };
-    const names = Object.keys(columns);
-    const csv = [names, ...rows.map((row) => names.map((name) => columns[name][row]))].map((line) => line.map(cell).join(",")).join("\r\n");
-    const link = element("a", { download: "chosen.csv", href: URL.createObjectURL(new Blob([`${csv}\r\n`], { type: "text/csv" })) });
-    link.click();
-    URL.revokeObjectURL(link.href);
   }
 
   function tap(event) {

@@ -15,18 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simlte_st.data.columns import CLASSES, Column
-from simlte_st.exploration.corpus import Corpus, CorpusStatistics
+from simlte_st.exploration.corpus import Corpus
 from simlte_st.exploration.duplicates import DuplicateGroups
 from simlte_st.exploration.html import as_script, bokeh, clear_figure, figure_json, frame_page, page_part
 from simlte_st.exploration.layout import Layout
-from simlte_st.exploration.outliers import Outliers
-from simlte_st.exploration.sections import (
-    Link,
-    corpus_section,
-    duplicates_section,
-    outliers_section,
-    topics_section,
-)
+from simlte_st.exploration.sections import Link, corpus_section, duplicates_section, topics_section
 from simlte_st.exploration.topics import LabelComparison, Topics
 
 SHOWN = 3_000
@@ -39,7 +32,7 @@ _TIP = (
 )
 _DECIMALS = 4
 _SHORT = 2  # terms of a topic's name on the map
-_LINKS = {"map": "Map", "topics": "Topics", "duplicates": "Near-duplicates", "outliers": "Outliers", "corpus": "Corpus"}
+_LINKS = {"map": "Map", "topics": "Topics", "duplicates": "Near-duplicates", "corpus": "Corpus"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +50,6 @@ class Exploration:
     cosines: NDArray[np.float32]
     layout: Layout
     duplicates: DuplicateGroups
-    outliers: Sequence[Outliers]
-    statistics: CorpusStatistics
 
     @property
     def topic_names(self) -> list[str]:
@@ -82,8 +73,7 @@ def page_of(found: Exploration) -> str:
     sections = (
         topics_section(found.topic_names, found.topics, found.duplicates, found.comparison, link),
         duplicates_section(found.duplicates, link),
-        outliers_section(found.outliers, link),
-        corpus_section(found.statistics, corpus.truncation, corpus.reading),
+        corpus_section(corpus.truncation, corpus.reading),
     )
     data = gzip.compress(json.dumps(page_data(found), ensure_ascii=False).encode("utf-8"), 6, mtime=0)
     map_note = (

@@ -6,13 +6,10 @@ from collections.abc import Callable, Sequence
 from html import escape
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simlte_st.data.report import ReadReport
-from simlte_st.exploration.corpus import CorpusStatistics
 from simlte_st.exploration.duplicates import Change, DuplicateGroups
 from simlte_st.exploration.html import about, section, table
-from simlte_st.exploration.outliers import Outliers
 from simlte_st.exploration.topics import LabelComparison, Topics
 from simlte_st.models.truncation import Truncation
 
@@ -30,7 +27,7 @@ def topics_section(
     comparison: LabelComparison | None,
     link: Link,
 ) -> str:
-    """Return the table of topics, and how their number was chosen."""
+    """Return the table of topics, and how far halves of documents agree on them."""
     header, numbers = ["topic", "documents", "typical documents"], topics.sizes.tolist()
     rows = []
     for topic, (name, typical) in enumerate(zip(names, typical_documents(topics, duplicates), strict=True)):
@@ -41,17 +38,7 @@ def topics_section(
         header.append(escape(comparison.name))
         rows = [[*row, _bars(shares)] for row, shares in zip(rows, comparison.shares, strict=True)]
     notes = [*topic_notes(topics), *([comparison.summary()] if comparison else [])]
-    parts = [*map(about, notes), table(header, rows, (1,))]
-    if len(topics.tried) > 1:
-        tried = [(f"{each.number}", f"{each.shared:.2f}", f"{each.agreement:.2f}") for each in topics.tried]
-        explained = about(
-            "Bits that the topic of one half of a document tells about that of its other half, beyond chance; and the "
-            "adjusted mutual information: 0 by chance, 1 where the halves of every document share a topic. The number "
-            "with the highest product of both is taken."
-        )
-        tried_table = table(("topics", "bits", "agreement"), tried, (0, 1, 2))
-        parts.append(f"<details><summary>Numbers of topics that were tried</summary>{explained}{tried_table}</details>")
-    return section("topics", "Topics", *parts)
+    return section("topics", "Topics", *map(about, notes), table(header, rows, (1,)))
 
 
 def typical_documents(topics: Topics, duplicates: DuplicateGroups) -> list[list[int]]:
@@ -70,15 +57,10 @@ def topic_notes(topics: Topics) -> list[str]:
     notes = [
         f"{len(topics.centres)} topics. Two random halves of each document, clustered separately, agree by "
         f"{topics.stability.agreement:.2f} (adjusted mutual information: 0 by chance, 1 where the halves of every "
-        "document share a topic)"
-        + ("; at this number the halves tell most about each other." if len(topics.tried) > 1 else "."),
+        "document share a topic)."
     ]
-    if topics.tight:
-        those = "1 of them is a tight cluster" if topics.tight == 1 else f"{topics.tight} of them are tight clusters"
-        notes.append(f"{those}, whose documents are more alike than the halves of nearly all documents are.")
     if topics.none:
-        noun, their = ("document belongs", "its") if topics.none == 1 else ("documents belong", "their")
-        notes.append(f"{topics.none:,} {noun} to none: {their} halves would more likely be in different topics.")
+        notes.append(f"{topics.none:,} belong to none: their halves would more likely be in different topics.")
     return notes
 
 
@@ -126,57 +108,12 @@ def _difference(changes: Sequence[Change]) -> str:
     return " ".join(written) or "the same words"
 
 
-def outliers_section(kinds: Sequence[Outliers], link: Link) -> str:
-    """Return the outliers, each kind beside the others."""
-    parts = []
-    for kind in kinds:
-        items = [
-            f'<li>{link(row)} <span class="number">{escape(note)}</span></li>'
-            for row, note in zip(kind.rows, kind.notes, strict=True)
-        ]
-        more = about(f"and {kind.total - len(items):,} more") if kind.total > len(items) else ""
-        listed = f'<ul class="plain-list">{"".join(items)}</ul>' if items else about("None.")
-        parts.append(f"<div><h3>{kind.title}</h3>{about(kind.about)}{listed}{more}</div>")
-    return section("outliers", "Outliers", f'<div class="columns">{"".join(parts)}</div>')
-
-
-def corpus_section(statistics: CorpusStatistics, truncation: Truncation, reading: ReadReport | None) -> str:
-    """Return lengths, how much the model reads, redundancy, and what was skipped."""
-    least, median, mean, most = statistics.words
-    parts = [
-        about(f"Words of a document: {least:,} to {most:,}, median {median:,.0f}, mean {mean:,.0f}."),
-        _histogram(statistics.edges, statistics.counts, truncation.budget),
-        about("Documents by number of tokens, on a logarithmic axis; the line is what the model reads."),
-        f"<h3>What is read</h3><p>{escape(truncation.summary())}</p>",
-    ]
+def corpus_section(truncation: Truncation, reading: ReadReport | None) -> str:
+    """Return how much the model reads of the documents, and which were skipped."""
+    parts = [f"<p>{escape(truncation.summary())}</p>"]
     if truncation.advice:
         parts.append(f'<p class="text">{escape(truncation.advice)}</p>')
-    if statistics.redundancy:
-        rows = [list(map(escape, row)) for row in statistics.redundancy]
-        parts.append("<h3>Redundancy</h3>")
-        parts.append(table(("words", "documents", "nouns and verbs to distinct ones [95%]"), rows, (1, 2)))
-        parts.append(about(statistics.redundancy_note))
     if reading is not None:
         lines = "".join(f"<li>{escape(line)}</li>" for line in reading.summary().split("\n"))
-        parts.append(f'<h3>What was read</h3><ul class="plain-list">{lines}</ul>')
+        parts.append(f'<ul class="plain-list">{lines}</ul>')
     return section("corpus", "The corpus", *parts)
-
-
-def _histogram(edges: NDArray[np.float64], counts: NDArray[np.int64], limit: int | None) -> str:
-    """Return bars as SVG, with a line at the number of tokens that the model reads."""
-    width, height, bar = 700, 160, 700 / len(counts)
-    most = max(1, int(counts.max()))
-    drawn = [
-        f'<rect x="{place * bar:.1f}" y="{height - height * count / most:.1f}" width="{bar - 1:.1f}" '
-        f'height="{height * count / most:.1f}"><title>{edges[place]:,.0f} to {edges[place + 1]:,.0f} tokens: '
-        f"{count:,}</title></rect>"
-        for place, count in enumerate(counts.tolist())
-    ]
-    for place in range(0, len(edges), 6):
-        anchor = "start" if place == 0 else "end" if place == len(counts) else "middle"
-        drawn.append(f'<text x="{place * bar:.1f}" y="{height + 15}" text-anchor="{anchor}">{edges[place]:,.0f}</text>')
-    if limit is not None and edges[0] < limit < edges[-1]:
-        x = width * np.log(limit / edges[0]) / np.log(edges[-1] / edges[0])
-        drawn.append(f'<line x1="{x:.1f}" y1="0" x2="{x:.1f}" y2="{height}"/>')
-    box = f'viewBox="0 0 {width} {height + 20}" role="img" aria-label="Documents by number of tokens"'
-    return f'<svg class="bars" {box}>{"".join(drawn)}</svg>'

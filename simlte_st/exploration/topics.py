@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +31,7 @@ NONE = -1
 
 _SMALLEST = 10  # drawn documents a topic has on average, or its number is not tried
 _STARTS = 3  # of k-means, the best of which is taken
-_CLASSES = 40  # more different numbers than these are divided into ranges
 _LARGEST = 4  # classes of a topic that are named
-_RANGES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +60,13 @@ class Topics:
     """The topic of each document, the largest first and :data:`NONE` for none.
 
     ``centres`` have length 1 and the shape ``[topics, dimension]``, ``cosines`` are those of each document to the
-    nearest centre. Topics without documents are dropped, so there may be fewer than ``stability.number``; ``tight`` of
-    them were added by :func:`~simlte_st.exploration.tight.with_tight_clusters`.
+    nearest centre. Topics without documents are dropped, so there may be fewer than ``stability.number``.
     """
 
     assigned: NDArray[np.int64]
     centres: NDArray[np.float32]
     cosines: NDArray[np.float32]
     stability: Stability
-    tried: Sequence[Stability]
-    tight: int = 0
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -111,15 +105,16 @@ def find_topics(
     most = max(2, min(different, len(halves.rows) // _SMALLEST))
     numbers = [each for each in NUMBERS if each <= most] if number is None else [number]
     bar = with_progress_bar(numbers, "Trying numbers of topics", unit="number", shown=progress)
-    tried = [_stability(halves, each, seed) for each in bar]
-    best = max(tried, key=lambda each: each.worth)
+    best = max((_stability(halves, each, seed) for each in bar), key=lambda each: each.worth)
     centres = _centres(vectors, best.number, seed)
     nearest, cosines, margins = _nearest_centres(vectors, centres)
     belongs = margins >= _least_margin(halves, centres, margins)
-    return Topics(*by_size(np.where(belongs, nearest, NONE), centres), cosines, best, tried)
+    return Topics(*_by_size(np.where(belongs, nearest, NONE), centres), cosines, best)
 
 
-def by_size(assigned: NDArray[np.int64], centres: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+def _by_size(
+    assigned: NDArray[np.int64], centres: NDArray[np.float32]
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Return topics, the largest first, and the centres of those that have documents."""
     sizes = np.bincount(assigned[assigned >= 0], minlength=len(centres))
     order = np.argsort(-sizes, kind="stable")
@@ -173,35 +168,29 @@ def _least_margin(halves: Halves, centres: NDArray[np.float32], margins: NDArray
 
 @dataclass(frozen=True, slots=True)
 class LabelComparison:
-    """How topics follow a column of classes, numbers or dates.
+    """How topics follow a column of classes.
 
     Attributes:
         name: The column.
-        shares: For each topic its largest classes or all ranges, with the shares of its documents.
-        nmi: Normalised mutual information with the classes, 0 to 1; None for numbers and dates.
+        shares: For each topic its largest classes, with the shares of its documents.
+        nmi: Normalised mutual information with the classes, 0 to 1; None where no document has both.
         ari: Adjusted Rand index with the classes: 0 by chance, 1 where both are the same; None likewise.
-        note: What else there is to know, such as values that were ignored.
     """
 
     name: str
     shares: Sequence[Sequence[tuple[str, float]]]
     nmi: float | None = None
     ari: float | None = None
-    note: str = ""
 
     def summary(self) -> str:
-        """Return a sentence on how far topics and classes agree, or the note."""
+        """Return a sentence on how far topics and classes agree."""
         if self.nmi is None:
-            return self.note
+            return f"No document with a topic has a value of {self.name}."
         return f"Topics and {self.name}: NMI {self.nmi:.2f}, ARI {self.ari:.2f} over the documents that have both."
 
 
 def compare_topics(column: Column, assigned: NDArray[np.int64], number: int) -> LabelComparison:
-    """Compare topics with a column."""
-    different = len({str(value) for value in column.values if value is not None})
-    if column.kind in ("number", "date") and different > (_RANGES if column.kind == "date" else _CLASSES):
-        ignored = f"{column.mistakes:,} values of {column.name} are not {column.kind}s and were ignored."
-        return LabelComparison(column.name, _ranges(column, assigned, number), note=ignored if column.mistakes else "")
+    """Compare topics with a column, each of whose values is a class."""
     classes = column.shown()
     both = [row for row in range(len(classes)) if classes[row] and assigned[row] >= 0]
     labels, topics = [classes[row] for row in both], assigned[both]
@@ -210,23 +199,6 @@ def compare_topics(column: Column, assigned: NDArray[np.int64], number: int) -> 
         counts = Counter(label for label, own in zip(labels, topics, strict=True) if own == topic)
         shares.append([(name, count / counts.total()) for name, count in counts.most_common(_LARGEST)])
     if not both:
-        return LabelComparison(column.name, shares, note=f"No document with a topic has a value of {column.name}.")
-    if len(set(labels)) == len(labels):
-        return LabelComparison(column.name, shares, note=f"No two documents share a value of {column.name}.")
+        return LabelComparison(column.name, shares)
     nmi, ari = normalized_mutual_info_score(labels, topics), adjusted_rand_score(labels, topics)
     return LabelComparison(column.name, shares, float(nmi), float(ari))
-
-
-def _ranges(column: Column, assigned: NDArray[np.int64], number: int) -> list[list[tuple[str, float]]]:
-    numbers = np.array([np.nan if value is None else value for value in column.numbers])
-    known = np.isfinite(numbers)
-    edges = np.linspace(numbers[known].min(), numbers[known].max(), _RANGES + 1)
-    starts = [f"{edge:.6g}" for edge in edges]
-    if column.kind == "date":
-        starts = [datetime.fromtimestamp(edge, tz=timezone.utc).date().isoformat() for edge in edges]
-    shares = []
-    for topic in range(number):
-        counts = np.histogram(numbers[known & (assigned == topic)], bins=edges)[0]
-        total = max(1, int(counts.sum()))
-        shares.append([(f"{start} …", float(count) / total) for start, count in zip(starts, counts, strict=False)])
-    return shares

@@ -1,23 +1,14 @@
-"""How far a model is with the documents that it reads, and how fast it reads."""
+"""How far a model is with the documents that it reads."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.models.parts import encode_counted
-from simlte_st.models.truncation import Truncation, text_lengths
 from simlte_st.progress import complete, logs_above_bars, progress_bar
-
-LONG_WORK = 60.0
-"""Seconds of work from which an estimate is shown before it begins."""
-
-_CHARACTERS = 2_000  # of each text that is read to measure a rate
-_MEASURED = 8  # such texts
 
 
 class TextBar:

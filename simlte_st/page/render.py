@@ -1,13 +1,7 @@
-"""What documents say, as HTML, labels and CSV cells that hold no code: everything from outside goes through here.
-
-References:
-    CSV Injection, https://owasp.org/www-community/attacks/CSV_Injection
-"""
+"""What documents say, as HTML and labels that hold no code: everything from outside goes through here."""
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
@@ -22,13 +16,9 @@ SHOWN = 600
 
 COSINE = "How near the meaning is, by the model: 1 for the same, about 0 for nothing in common. Models differ in scale."
 BM25 = "How many of the query's words are in the text, rare ones counting more. The scale depends on the query."
-WEAK = "No nearer than unrelated texts of this index often are."
 
 _VALUE = 120  # characters of a value of the metadata
 _SIGN = re.compile(r"[!-/:-@\[-`{-~]")
-_FORMULA = re.compile(r"[=+\-@\t\r\n\0＝＋－＠]")
-_HARMLESS = re.compile(r"[+\-@][\w.,:/-]*(?:e\+\d+)?", re.ASCII | re.IGNORECASE)
-"""A number, or a name such as -dQw4w9 or @handle: no function is called and no program started."""
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"']+")
 
@@ -91,7 +81,6 @@ def hit_html(
     hit: Hit,
     rank: int,
     languages: Sequence[str],
-    weak: float = -1.0,
     columns: Iterable[str] | None = None,
     wait: bool = False,
 ) -> str:
@@ -100,15 +89,12 @@ def hit_html(
     ``languages`` are those of the index.
     """
     words = [word for word, _ in hit.words]
-    is_weak = hit.cosine is not None and hit.cosine < weak and hit.score < 1  # 1: it has what hardly another has
     text = shortened(hit.passage or hit.beginning, SHOWN)
     parts = [f'<div class="head"><span class="rank">{rank}</span><span class="id">{escape(hit.id)}</span>']
     if hit.cosine is not None:
         parts.append(f'<span class="cosine" title="{COSINE}">cosine {hit.cosine:.3f}</span>')
     if hit.bm25 is not None:
         parts.append(f'<span class="bm25" title="{BM25}">BM25 {hit.bm25:.1f}</span>')
-    if is_weak:
-        parts.append(f'<span class="tag" title="{WEAK}">weak</span>')
     parts.append(f'</div><div class="about">{described(hit.metadata, columns)}</div>')
     parts.append(f'<p class="text">{highlighted(text, [each for each, _ in hit.sentences], words, languages)}</p>')
     if hit.sentences:
@@ -122,23 +108,3 @@ def hit_html(
     if wait:
         parts.append('<div class="label">reasons are on their way …</div>')
     return f'<div class="simlte hit">{"".join(parts)}</div>'
-
-
-def as_cell(value: Any) -> Any:
-    """Return a value for a spreadsheet; a text that it would take for a formula gets an apostrophe, as OWASP advises.
-
-    Numbers stay as they are, and so do ids of one word, so that joins on them still work. ``cell`` of
-    ``exploration/page.js`` does the same.
-    """
-    if isinstance(value, str) and _FORMULA.match(value) and not _HARMLESS.fullmatch(value):
-        return f"'{value}"
-    return value
-
-
-def spreadsheet_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows of the same columns as CSV with a header, and each text in quotes."""
-    table = io.StringIO()
-    writer = csv.writer(table, quoting=csv.QUOTE_NONNUMERIC)
-    writer.writerow(map(as_cell, rows[0]))
-    writer.writerows(map(as_cell, row.values()) for row in rows)
-    return table.getvalue()

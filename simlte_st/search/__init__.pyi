@@ -1,7 +1,5 @@
 from .add import IndexReport as IndexReport
-from .calibrate import Calibration as Calibration
 from .config import AddConfig as AddConfig
-from .config import LinkConfig as LinkConfig
 from .config import LinkEachConfig as LinkEachConfig
 from .config import SearchConfig as SearchConfig
 from .hits import Hit as Hit

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from operator import length_hint
 from pathlib import Path
@@ -28,14 +27,11 @@ from simlte_st.models.parts_folder import part_files
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import Truncation, warn_of_truncation
 from simlte_st.models.vectors import unit_rows
-from simlte_st.search.analysis import Analysis
 from simlte_st.search.config import AddConfig
-from simlte_st.search.damage import read_part
 from simlte_st.search.encoder import Encoder
 from simlte_st.search.schema import MOST_COLUMNS, Metadata, own_schema
-from simlte_st.search.settings import PUNKT_FILE
-from simlte_st.search.store import Store, text_hash
-from simlte_st.search.words import count_words
+from simlte_st.search.store import PUNKT_FILE, Store, read_part, text_hash
+from simlte_st.search.words import DocumentTerms, count_words
 
 BATCH = 256
 """Documents of a commit, or fewer of long ones: what an interruption can lose."""
@@ -55,8 +51,6 @@ REMEDY = "parts=True finds documents by all of it, for about {times:.1f} times t
 Made = Mapping[str, tuple[Any, int]]
 """By the hash of a text: its vector and its tokens."""
 
-logger = logging.getLogger(__name__)
-
 
 @dataclass
 class IndexReport:
@@ -69,17 +63,13 @@ class IndexReport:
         removed: Documents that were removed because the source no longer has them.
         kept: Ids of the documents that ``sync`` kept although the source does not have them: what could not be read
             this time may still be there.
-        unnamed: Rows that could not be read and whose ids are not known: any document may be one of them.
         encoded: Texts and passages that were encoded.
         reused: Texts and passages whose vector was there.
         documents: Documents in the index now.
         vectors: Vectors that a search compares.
         truncation: How much the model read of the texts and passages that a search compares.
-        parts: Whether the index has passages.
         misfits: By column, the number of values left out (binary, or not of its type), and the first document with one.
         left_out: By column that was left out because there are too many, the number of documents with a value.
-        stemmed: Documents that were there and whose words were stemmed anew, for another language or by this version.
-        languages: The languages that words of the index are stemmed in.
     """
 
     added: int = 0
@@ -87,17 +77,13 @@ class IndexReport:
     unchanged: int = 0
     removed: int = 0
     kept: list[str] = field(default_factory=list)
-    unnamed: int = 0
     encoded: int = 0
     reused: int = 0
     documents: int = 0
     vectors: int = 0
     truncation: Truncation = field(default_factory=Truncation)
-    parts: bool = False
     misfits: dict[str, tuple[int, str]] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
-    stemmed: int = 0
-    languages: list[str] = field(default_factory=list)
 
     def summary(self) -> str:
         """Return it in a few lines."""
@@ -107,31 +93,29 @@ class IndexReport:
             f"the index has {self.documents:,} documents, found by {self.vectors:,} vectors",
         ]
         if self.kept:
-            shown = ", ".join(map(repr, self.kept[:_SHOWN])) + (", ..." if len(self.kept) > _SHOWN else "")
-            why = "that could not be read this time"
-            if self.unnamed:
-                why = f"that are not in the source: {self.unnamed:,} rows that could not be read may be some of them"
-            lines.append(f"kept {len(self.kept):,} documents {why} ({shown})")
+            lines.append(
+                f"kept {len(self.kept):,} documents that are not among those that could be read ({_some(self.kept)})"
+            )
         if self.truncation.cut_texts or self.truncation.unread:
-            whole = " parts=True indexes all of them." if self.truncation.cut_texts and not self.parts else ""
-            lines.append(self.truncation.summary() + whole)
+            lines.append(self.truncation.summary())
         for name, (count, first) in self.misfits.items():
             lines.append(
                 f"column {name}: {count:,} values left out, binary or not of its type (first: document {first!r})"
             )
-        if self.stemmed:
-            lines.append(f"{self.stemmed:,} documents had their words stemmed anew ({', '.join(self.languages)})")
         if self.left_out:
-            shown = ", ".join(list(self.left_out)[:_SHOWN]) + (", ..." if len(self.left_out) > _SHOWN else "")
             lines.append(
-                f"{len(self.left_out):,} rare columns were left out ({shown}): an index has {MOST_COLUMNS} at most, "
-                "the most frequent ones. columns= names those to keep."
+                f"{len(self.left_out):,} rare columns were left out ({_some(list(self.left_out))}): an index has "
+                f"{MOST_COLUMNS} at most, the most frequent ones. columns= names those to keep."
             )
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values."""
         return {**asdict(self), "truncation": self.truncation.to_dict()}
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
 
 
 def add_documents(
@@ -149,9 +133,8 @@ def add_documents(
     segmenter = learned if parts else None
     metadata = Metadata(store.metadata(), config.columns, config.dates or ())
     metadata.check_names(first)
-    analysis = Analysis(folder, settings, [document.text for document in first], config.language)
-    report = IndexReport(parts=parts, stemmed=analysis.renew(store))
-    writer = _Writer(store, encoder, segmenter, metadata, analysis, config.batch_size, report)
+    terms = DocumentTerms(store, settings, [document.text for document in first], config.language)
+    writer = _Writer(store, encoder, segmenter, metadata, terms, config.batch_size)
     writer.learn_columns(first)
     if config.elsewhere:
         stream = _named(reader)  # from the beginning again
@@ -209,7 +192,6 @@ def _remove_missing(store: Store, reader: DocumentReader, seen: set[str], report
         raise ConfigurationError("Only a part of the documents was read (limit=): sync=True would remove the rest.")
     missing = sorted({*store.rows("part = 0", ["id"])["id"].to_pylist()} - seen)
     folders = tuple(name for name in reader.unread if name.endswith("/"))
-    report.unnamed = reader.unnamed
     report.kept = [name for name in missing if reader.unnamed or name in reader.unread or name.startswith(folders)]
     gone = sorted({*missing} - {*report.kept})
     store.delete(gone)
@@ -225,22 +207,18 @@ class _Writer:
         encoder: Encoder,
         segmenter: Segmenter | None,
         metadata: Metadata,
-        analysis: Analysis,
+        terms: DocumentTerms,
         batch_size: int,
-        report: IndexReport,
     ) -> None:
         self._store, self._encoder, self._segmenter, self._batch_size = store, encoder, segmenter, batch_size
-        self._metadata, self._analysis = metadata, analysis
-        self.report = report
+        self._metadata, self._terms = metadata, terms
+        self.report = IndexReport()
 
     def learn_columns(self, documents: Iterable[Document]) -> None:
         """Add the columns of metadata that are new."""
-        before = set(self._metadata.renamed)
         fields = self._metadata.learn(documents)
         if fields:
             self._store.add_columns(fields)
-        for source in sorted(self._metadata.renamed.keys() - before):
-            logger.info("The column %r is called %s in the index.", source, self._metadata.renamed[source])
 
     def write(self, documents: list[Document], ahead: Made, bar: TextBar) -> None:
         """Write those documents that are new or have changed; ``ahead`` has vectors that were made before."""
@@ -261,7 +239,7 @@ class _Writer:
                 own = {"part": part, "hash": text_hash(passage), "searched": True, "passage": passage}
                 rows.append({**values, **own})
         whole = [row for row in rows if row["part"] == 0]
-        for row, terms in zip(whole, self._analysis.terms([row["text"] for row in whole]), strict=True):
+        for row, terms in zip(whole, self._terms.of([row["text"] for row in whole]), strict=True):
             row["terms"] = terms
         if rows:
             self._store.merge(self._table(rows, ahead, bar))
@@ -291,7 +269,6 @@ class _Writer:
     def finish(self) -> IndexReport:
         """Return the report, with what the index holds now."""
         tokens = self._store.rows("searched", ["tokens"])["tokens"].to_numpy()
-        self.report.languages = self._analysis.languages
         self.report.documents, self.report.vectors = self._store.count(), len(tokens)
         self.report.truncation = self._encoder.truncation().add(tokens)
         self.report.misfits, self.report.left_out = self._metadata.misfits, dict(self._metadata.left_out)

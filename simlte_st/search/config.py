@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -31,7 +30,7 @@ class AddConfig(LanguageConfig, EngineConfig):
     )
     dates: Sequence[str] | None = setting(
         None,
-        "columns of text that holds dates, moments or times (ISO 8601), to be compared as such",
+        "columns of text that holds dates or moments (ISO 8601), to be compared as such",
         metavar="NAMES",
         default_help="dates of sources with types, such as parquet",
     )
@@ -44,7 +43,7 @@ class LinkEachConfig(Config):
     """Which documents are found for each of many others."""
 
     top_k: int | None = setting(
-        None, "number of hits", aliases=("--top",), default_help="all above the calibrated threshold, else 10"
+        None, "number of hits", aliases=("--top",), default_help="10, or all with ``threshold=``"
     )
     threshold: float | None = setting(
         None, "lowest cosine of a hit; all documents are then compared, without an approximate index", least=-1, most=1
@@ -63,8 +62,6 @@ class LinkEachConfig(Config):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (self.rerank is None or isinstance(self.rerank, (str, os.PathLike)) or hasattr(self.rerank, "encode")):
-            raise ConfigurationError(f"rerank={self.rerank!r}: must be a model, or its name or folder.")
         if self.threshold is not None and self.mode == "text":
             raise ConfigurationError(
                 f"threshold={self.threshold}: a threshold is a cosine, and mode='text' compares no vectors."
@@ -72,20 +69,11 @@ class LinkEachConfig(Config):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinkConfig(LinkEachConfig):
-    """Which documents are found for others, and whether reasons are given."""
+class SearchConfig(LinkEachConfig):
+    """Which documents are found, and whether reasons are given."""
 
     explain: bool = setting(
         False, "give the sentences nearest to the query, and the words that both share", aliases=("--why",)
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchConfig(LinkConfig):
-    """Which documents are found for a text, and whether reasons are given."""
-
-    top_k: int | None = setting(
-        None, "number of hits", aliases=("--top",), default_help="10, or all with ``threshold=``"
     )
 
 

@@ -15,7 +15,6 @@ from simlte_st.data.document import Document
 from simlte_st.data.passages import passages_of
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import TokenCounter
-from simlte_st.errors import ModelError
 from simlte_st.files import digest_of
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import check_encodes
@@ -51,11 +50,6 @@ class Encoder:
         self.budget = self.truncation().budget
         self.count: TokenCounter = lambda texts: text_lengths(self.model, texts)
         self.dimension = int(self.model.get_embedding_dimension() or 0)
-        if (other := self._queries.get_embedding_dimension()) != self.dimension:
-            raise ModelError(
-                f"The model {self.name or 'given'!r} makes vectors of {self.dimension} dimensions of documents, and of "
-                f"{other} of queries: they cannot be compared."
-            )
 
     def truncation(self) -> Truncation:
         """Return an empty count of what the model reads of documents."""

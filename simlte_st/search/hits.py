@@ -1,16 +1,14 @@
-"""The hits of a search, and the pieces of text that are shown of them."""
+"""The hits of a search, and the beginnings of texts that are shown of them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import date, time
-from typing import Any, overload
+from datetime import date
+from typing import Any
 
 import pyarrow as pa
-
-from simlte_st.data.analyzer import content_terms, terms_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class Hit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the hit as JSON values, metadata among them."""
-        moments = {name: value.isoformat() for name, value in self.metadata.items() if isinstance(value, (date, time))}
+        moments = {name: value.isoformat() for name, value in self.metadata.items() if isinstance(value, date)}
         return {**self.values(), **moments}
 
     def values(self) -> dict[str, Any]:
@@ -78,13 +76,13 @@ _REASONS = pa.schema(
 )
 
 
-class Hits(Sequence[Hit]):
+class Hits(list[Hit]):
     """The hits of a search, from the best on.
 
     Args:
         hits: The hits.
         metadata: Columns of their metadata.
-        threshold: The threshold that was set or calibrated, a cosine; None for none.
+        threshold: The threshold that was set, a cosine; None for none.
         explain: Returns a hit with its sentences and words.
     """
 
@@ -95,23 +93,10 @@ class Hits(Sequence[Hit]):
         threshold: float | None = None,
         explain: Callable[[Hit], Hit] = lambda hit: hit,
     ) -> None:
-        self._hits = tuple(hits)
+        super().__init__(hits)
         self._explain = explain
         self._schema = pa.schema([*_OWN, *metadata, *_REASONS])
         self.threshold = threshold
-
-    def __len__(self) -> int:
-        return len(self._hits)
-
-    @overload
-    def __getitem__(self, index: int) -> Hit: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
-    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
-        return self._hits[index]
-
-    def __repr__(self) -> str:
-        return f"Hits({list(self._hits)!r})"
 
     def explain(self, hit: Hit) -> Hit:
         """Return one of the hits with its nearest sentences and shared words.
@@ -124,37 +109,10 @@ class Hits(Sequence[Hit]):
         """Return a table with a row for each hit: its attributes, and a column for each of the metadata."""
         return pa.Table.from_pylist([hit.values() for hit in self], schema=self._schema)
 
-    def to_pandas(self) -> Any:
-        """Return :meth:`to_arrow` as a data frame."""
-        return self.to_arrow().to_pandas()
 
-
-LENGTH = 200
-"""Characters of a snippet, at most."""
-
-_BEFORE = 40  # characters before the first word that was found
 _LAST_WORD = re.compile(r"\s+\S{0,40}$")
 
 
 def shortened(text: str, length: int) -> str:
     """Return a text, or its first words up to a length in characters, with a mark that it goes on."""
     return text if len(text) <= length else _LAST_WORD.sub("", text[: length + 1])[:length] + " …"
-
-
-def snippet(text: str, query: str, languages: Sequence[str], length: int = LENGTH) -> str:
-    """Return the piece of a text that has most different words of a query, in the languages of the index."""
-    wanted = {each.term for each in content_terms(query, languages)}
-    found = [(start, term) for start, _, terms in terms_at(text, languages) for term in terms & wanted]
-    best, most = 0, 0
-    first = 0
-    for last, (place, _) in enumerate(found):
-        while place - found[first][0] > length - _BEFORE:
-            first += 1
-        many = len({term for _, term in found[first : last + 1]})
-        if many > most:
-            best, most = max(0, found[first][0] - _BEFORE), many
-    start = text.find(" ", best) + 1 if best else 0  # whole words
-    piece = text[start : start + length]
-    if start + length < len(text):
-        piece = piece.rpartition(" ")[0] or piece
-    return ("… " if start else "") + " ".join(piece.split()) + (" …" if start + length < len(text) else "")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +21,7 @@ from simlte_st.data.sentences import in_batches
 from simlte_st.errors import ConfigurationError, DataError, keeping
 from simlte_st.files import SETTINGS_FILE, hold, write_json
 from simlte_st.models.names import check_model
-from simlte_st.search.analysis import check_analyzer
-from simlte_st.search.calibrate import Calibration, fit_threshold, read_labels, score_pairs
-from simlte_st.search.config import AddConfig, LinkConfig, LinkEachConfig, SearchConfig, check_query
+from simlte_st.search.config import AddConfig, LinkEachConfig, SearchConfig, check_query
 from simlte_st.search.hits import Hits
 from simlte_st.search.kept import remove_unused
 from simlte_st.search.link import document_queries, known_documents, query_documents
@@ -36,12 +33,10 @@ if TYPE_CHECKING:  # with torch and transformers, which a search by words alone 
     from typing_extensions import Unpack
 
     from simlte_st.models.token_vectors import TokenVectors
-    from simlte_st.overrides import AddOverrides, LinkEachOverrides, LinkOverrides, SearchOverrides
+    from simlte_st.overrides import AddOverrides, LinkEachOverrides, SearchOverrides
     from simlte_st.search.add import IndexReport
     from simlte_st.search.encoder import Encoder, Model
     from simlte_st.search.rerank import Reranker
-
-L = TypeVar("L", bound=LinkEachConfig)
 
 _TOGETHER = 512  # queries of :meth:`Index.link_each` that are searched for at a time
 _TOGETHER_CHARACTERS = 400_000  # of them, so that long ones do not keep their hits for minutes
@@ -69,7 +64,6 @@ class Index:
     Attributes:
         folder: Where it is.
         parts: Whether it has a vector for each passage too.
-        calibration: The threshold that :meth:`calibrate` chose; None where there is none yet.
     """
 
     def __init__(
@@ -77,7 +71,6 @@ class Index:
     ) -> None:
         self.folder, self._settings, self._store, self._model, self._device = folder, settings, store, model, device
         self.parts: bool = settings["parts"]
-        self.calibration = Calibration(**settings["calibration"]) if settings["calibration"] else None
         self._read_by: tuple[Any, Reranker] | None = None
 
     def __repr__(self) -> str:
@@ -181,7 +174,6 @@ class Index:
 
     @cached_property
     def _searcher(self) -> Searcher:
-        check_analyzer(self.folder, self._settings)
         return Searcher(self._store, lambda: self._reader, self.parts, self.languages)
 
     @contextmanager
@@ -268,10 +260,10 @@ class Index:
     def passages(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Return the vectors of the passages of documents that have some: each of shape ``[passages, dimension]``."""
         rows = self._store.rows_of("id", ids, ["id", "part", "vector"], "part > 0")
-        rows = rows.sort_by([("id", "ascending"), ("part", "ascending")])
-        vectors = np.array(rows["vector"].combine_chunks().flatten()).reshape(len(rows), -1)
-        names, starts = np.unique(np.array(rows["id"].to_pylist(), dtype=object), return_index=True)
-        return dict(zip(names.tolist(), np.split(vectors, starts[1:]), strict=True)) if len(rows) else {}
+        vectors: dict[str, list[list[float]]] = {}
+        for row in rows.sort_by([("id", "ascending"), ("part", "ascending")]).to_pylist():
+            vectors.setdefault(row["id"], []).append(row["vector"])
+        return {name: np.array(own, dtype=np.float32) for name, own in vectors.items()}
 
     @configured(SearchConfig)
     def search(self, query: str, config: SearchConfig | None = None, **overrides: Unpack[SearchOverrides]) -> Hits:
@@ -298,31 +290,30 @@ class Index:
         wanted = searcher.text_query(query, config.mode != "text" or config.explain)
         return searcher.search([wanted], config, config.explain, reranker)[0]
 
-    @configured(LinkConfig)
+    @configured(SearchConfig)
     def link(
         self,
         documents: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-        config: LinkConfig | None = None,
-        **overrides: Unpack[LinkOverrides],
+        config: SearchConfig | None = None,
+        **overrides: Unpack[SearchOverrides],
     ) -> Hits:
         """Find the documents that belong to others, which are not among the hits.
 
         Args:
             documents: The query documents: ids of the index, paths of files, or texts, looked for in this order.
                 Several are one query: the mean of their vectors, and the words of all.
-            config: Which hits are returned. Without ``top_k`` and ``threshold``, the calibrated threshold is taken if
-                there is one.
-            **overrides: Settings of :class:`~simlte_st.search.LinkConfig`, in place of those of ``config``.
+            config: Which hits are returned.
+            **overrides: Settings of :class:`~simlte_st.search.SearchConfig`, in place of those of ``config``.
 
         Returns:
-            The hits; their ``threshold`` is the one that was taken.
+            The hits, from the best on.
 
         Raises:
             DataError: A query document is empty, or one word that is neither an id nor a path.
             ConfigurationError: A value is out of range, or the filter cannot be used.
             ModelError: That of ``rerank=`` cannot be used.
         """
-        config = self._calibrated(LinkConfig.make(config, overrides))
+        config = SearchConfig.make(config, overrides)
         several = isinstance(documents, Iterable) and not isinstance(documents, (str, bytes, os.PathLike))
         names: list[Any] = list(documents) if several else [documents]  # type: ignore[arg-type]
         if not names:
@@ -353,7 +344,7 @@ class Index:
         Raises:
             DataError: The documents cannot be read. Other errors are as for :meth:`link`.
         """
-        config = self._calibrated(LinkEachConfig.make(config, overrides))
+        config = LinkEachConfig.make(config, overrides)
         reranker, most = self._reranker(config.rerank), _TOGETHER if config.rerank is None else _READ_TOGETHER
         for batch in in_batches(read_documents(documents), lambda one: len(one.text), _TOGETHER_CHARACTERS, most):
             searcher = self._searcher.now()
@@ -372,33 +363,3 @@ class Index:
         if self._read_by is None or self._read_by[0] != model:
             self._read_by = model, Reranker(self.folder, model, self._device)
         return self._read_by[1]
-
-    def _calibrated(self, config: L) -> L:
-        if config.top_k is None and config.threshold is None and self.calibration and config.mode != "text":
-            return replace(config, threshold=self.calibration.threshold)
-        return config
-
-    def calibrate(
-        self, labels: str | os.PathLike[str] | Iterable[Mapping[str, Any]], precision: float = 0.9
-    ) -> Calibration:
-        """Choose a threshold by labelled pairs and keep it: :meth:`link` then takes it by default.
-
-        Args:
-            labels: A file of JSON lines, or mappings, with ``seed`` (a query document: an id or a text), ``id`` (of the
-                index) and ``label`` (1 where they belong together, else 0).
-            precision: Share of the links that should be right: the lowest threshold that reaches it is chosen.
-
-        Raises:
-            DataError: The labels cannot be used, or name a document that is not in the index.
-            ConfigurationError: No threshold reaches the precision.
-        """
-        pairs, searcher = read_labels(labels), self._searcher.now()
-        store = searcher.store
-        store.documents(sorted({document for _, document, _ in pairs}))  # raises an error where one is missing
-        groups = {given: query_documents(store, given) for given, _, _ in pairs}
-        queries = dict(zip(groups, document_queries(searcher, [*groups.values()], True), strict=True))
-        calibration = fit_threshold(score_pairs(store, queries, pairs), [each[2] for each in pairs], precision)
-        with self._writing():
-            self._write_settings(calibration=calibration.to_dict())
-        self.calibration = calibration
-        return calibration

@@ -14,8 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from simlte_st.errors import StoreError
-from simlte_st.search.damage import store_errors
-from simlte_st.search.store import KEPT, VALUES, Store, connect, is_one_of, text_hash
+from simlte_st.search.store import KEPT, VALUES, Store, connect, is_one_of, store_errors, text_hash
 
 TABLE = "sentences"
 

@@ -29,12 +29,10 @@ def query_documents(store: Store, given: str | os.PathLike[str]) -> list[Documen
         return [Document(row["id"], row["text"]) for row in rows]
     if os.path.exists(given):
         return [replace(document, id="") for document in list_documents(given)]
-    if not given.strip():
-        raise DataError("A query document is empty.")
-    if given.isascii() and len(given.split()) == 1:
+    if given.isascii() and len(given.split()) <= 1:
         raise DataError(
-            f"{given!r} is neither an id of the index nor a file. A text has to have several words here; to search for "
-            "one word there is: simlte search"
+            f"{given!r} is neither an id of the index nor a file, and a text has several words: search for one word "
+            "with simlte search."
         )
     return [Document("", given)]
 

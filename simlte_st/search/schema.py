@@ -7,7 +7,6 @@ import decimal
 import json
 import math
 import re
-import uuid
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -19,8 +18,8 @@ import regex
 from simlte_st.data.document import Document
 from simlte_st.data.names import composed
 from simlte_st.data.tables import MISSING, UntypedText, value_at
-from simlte_st.errors import DataError, did_you_mean
-from simlte_st.search.moments import Moment, as_moment, fit_moment, moment_type, read_moment
+from simlte_st.errors import DataError
+from simlte_st.search.moments import as_moment, fit_moment, moment_type, read_moment
 
 OWN_COLUMNS = ("id", "part", "hash", "tokens", "searched", "text", "terms", "passage", "vector")
 
@@ -68,27 +67,25 @@ class Metadata:
     """Fits the metadata of documents into typed columns.
 
     A column has the type of its first values: truth values, whole numbers, numbers, dates, moments with or without a
-    zone, times or text. Values keep the type of their source. Where a source has no types, as CSV, a text becomes a
-    number or truth value if it is written exactly as that value is: "1.10" and "007" stay text. UUIDs become text,
-    decimals numbers where 64 bits hold them exactly, everything else JSON. Binary values are left out.
+    zone, or text. Values keep the type of their source. Where a source has no types, as CSV, a text becomes a number or
+    truth value if it is written exactly as that value is: "1.10" and "007" stay text. Decimals become numbers, lists
+    and structs JSON, everything else text. Binary values are left out.
 
     Args:
         schema: The columns that there are.
         wanted: The source's columns to keep, or paths into its structs; None for all columns, of more than
             :data:`MOST_COLUMNS` the most frequent ones.
-        dates: Columns of text that holds dates, moments or times (ISO 8601).
+        dates: Columns of text that holds dates or moments (ISO 8601).
 
     Attributes:
         types: The type of each column.
         misfits: By column, the number of values left out (binary, or not of the column's type) and the first document.
-        renamed: New names of columns, by the old ones.
         left_out: For how many documents each column beyond the most was left out.
     """
 
     def __init__(self, schema: pa.Schema, wanted: Sequence[str] | None = None, dates: Collection[str] = ()) -> None:
         self.types: dict[str, pa.DataType] = {field.name: field.type for field in schema}
         self.misfits: dict[str, tuple[int, str]] = {}
-        self.renamed: dict[str, str] = {}
         self.left_out: Counter[str] = Counter()
         self._wanted = None if wanted is None else list(wanted)
         self._dates = set(dates)
@@ -99,10 +96,7 @@ class Metadata:
         there = {source: None for values in all_values for source in values}
         for name in [*(self._wanted or ()), *self._dates]:
             if all(value_at(values, name) is MISSING for values in all_values):
-                raise DataError(
-                    f"The documents have no column {name!r}.{did_you_mean(name, there)} There are: "
-                    f"{', '.join(there) or 'none'}."
-                )
+                raise DataError(f"The documents have no column {name!r}. There are: {', '.join(there) or 'none'}.")
         for name in self._dates:
             if (kind := self.types.get(column_name(name))) is not None and not pa.types.is_temporal(kind):
                 raise DataError(f"The column {name!r} holds {kind} in this index, not dates: make another index.")
@@ -122,7 +116,6 @@ class Metadata:
         self.left_out.update({sources[name]: len(first_values[name]) for name in first_values if name not in kept})
         fields = [pa.field(name, _type_of(values)) for name, values in first_values.items() if name in kept]
         self.types.update({field.name: field.type for field in fields})
-        self.renamed.update({source: name for name, source in sources.items() if name != source and name in self.types})
         return fields
 
     def values(self, document: Document) -> dict[str, Any]:
@@ -152,25 +145,22 @@ def _is_binary(value: Any) -> bool:
     return isinstance(value, (bytes, bytearray, memoryview))
 
 
-def _plain(value: Any) -> bool | int | float | str | Moment | None:
+def _plain(value: Any) -> bool | int | float | str | datetime.date | None:
     """Return a value as one of a few types; None where it is missing or binary."""
     if value is None or _is_binary(value) or type(value).__name__ in ("NAType", "NaTType"):  # these two are pandas'
         return None
     if (moment := as_moment(value)) is not None or isinstance(value, np.datetime64):
         return moment
-    if isinstance(value, np.timedelta64):
-        value = None if np.isnat(value) else str(value)
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, decimal.Decimal):
-        value = float(value) if decimal.Decimal(repr(float(value))) == value else str(value)
+        value = float(value)
     if isinstance(value, int) and abs(value) >= _LARGEST:
         return str(value)
     if isinstance(value, (bool, int, float)):
         return value if value == value else None  # NaN is not
-    if isinstance(value, (uuid.UUID, datetime.timedelta)):
-        value = str(value)
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, (list, dict)) else value
+    text = text if isinstance(text, str) else str(text)
     return type(text)(composed(text))  # an UntypedText stays one
 
 
@@ -181,7 +171,7 @@ def _type_of(values: list[Any]) -> pa.DataType:
     return moment_type(values) or pa.string()
 
 
-def _fit(value: bool | int | float | str | Moment | None, kind: pa.DataType) -> Any:
+def _fit(value: bool | int | float | str | datetime.date | None, kind: pa.DataType) -> Any:
     """Return a value in a column's type; None where it does not fit."""
     if value is None:
         return None
@@ -201,7 +191,7 @@ def _fit(value: bool | int | float | str | Moment | None, kind: pa.DataType) -> 
 
 def as_text(value: Any) -> str:
     """Return a value of a column as text."""
-    if isinstance(value, (datetime.date, datetime.time)):
+    if isinstance(value, datetime.date):
         return value.isoformat()
     return str(value) if isinstance(value, str) else json.dumps(value)
 

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter
 from simlte_st.search.config import READ_HITS, LinkEachConfig
-from simlte_st.search.damage import read_part
 from simlte_st.search.explain import Explainer
 from simlte_st.search.hits import Hit, Hits, shortened
 from simlte_st.search.kept import KeptVectors
 from simlte_st.search.query import Match, Query, find_matches
-from simlte_st.search.settings import PUNKT_FILE
-from simlte_st.search.store import Store
+from simlte_st.search.store import PUNKT_FILE, Store, read_part
 from simlte_st.search.words import WordCounts
 
 if TYPE_CHECKING:

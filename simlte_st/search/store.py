@@ -11,15 +11,15 @@ import hashlib
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from math import ceil, sqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import regex
 from numpy.typing import NDArray
 
 from simlte_st.config import check_text
@@ -27,11 +27,16 @@ from simlte_st.data.document import Document
 from simlte_st.data.names import composed
 from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.extras import require
-from simlte_st.search.damage import ADVICE, first_line, store_errors
+from simlte_st.files import read_json
 from simlte_st.search.moments import typed_literals
 from simlte_st.search.schema import OWN_COLUMNS, own_schema
 
+T = TypeVar("T")
+
 TABLE = "documents"
+
+PUNKT_FILE = "punkt.json"
+"""Parameters of the sentence segmenter, learned from the first documents."""
 
 _INDICES = {"terms": "terms_idx", "vector": "vector_idx", "searched": "searched_idx"}
 _MERGES = 64  # after so many, small files are joined
@@ -50,7 +55,37 @@ _FEW = 100  # rows
 _MOST_SEGMENTS = 8  # of an index that is left as it is; with eight a query takes up to twice as long as with one
 
 _QUOTED = re.compile(r"'(?:[^']|'')*'")
-_NAMES = regex.compile(r'"[^"]*"|`[^`]*`|[\p{L}\p{M}\p{N}_]+')
+
+
+_HINTS = {
+    "read": "If it is a copy, copy it again; otherwise index the documents again, in another folder.",
+    "written": "What was written before is there.",
+}
+
+
+@contextmanager
+def store_errors(folder: Path, what: str) -> Iterator[None]:
+    """Turn LanceDB's errors, which are of any of three classes, into ours; ``what`` is "read" or "written"."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except (OSError, RuntimeError, ValueError) as error:
+        raise StoreError(f"The index {folder} cannot be {what}: {_first_line(error)}. {_HINTS[what]}") from error
+
+
+def _first_line(error: Exception) -> str:
+    """Return a message without the places in LanceDB's source that follow it."""
+    line = next(iter(str(error).splitlines()), type(error).__name__)
+    return re.sub(r",? /\S+\.rs:\d+.*", "", line).rstrip(". ")
+
+
+def read_part(folder: Path, name: str, make: Callable[[Any], T]) -> T:
+    """Return what is made of a JSON file of an index."""
+    try:
+        return make(read_json(folder / name))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise StoreError(f"{folder / name} is missing or damaged. {_HINTS['read']}") from error
 
 
 def text_hash(text: str) -> str:
@@ -77,7 +112,7 @@ class Store:
         place = folder / f"{TABLE}.lance"
         with store_errors(folder, "written"):
             if any(place.glob("data/*")):
-                raise StoreError(f"{folder} holds vectors but lacks settings.json. {ADVICE}")
+                raise StoreError(f"{folder} holds vectors but lacks settings.json. {_HINTS['read']}")
             store = cls(folder, connect(folder).create_table(TABLE, schema=own_schema(dimension), mode="overwrite"))
             store._make_index("terms")
         return store
@@ -88,8 +123,7 @@ class Store:
         with store_errors(folder, "read"):
             store = cls(folder, connect(folder).open_table(TABLE))
             if store.version < least:
-                found = f"it has version {store.version}, and should have {least}"
-                raise StoreError(f"The index {folder} lacks what was written last: {found}. {ADVICE}")
+                raise StoreError(f"The index {folder} lacks what was written last. {_HINTS['read']}")
         return store
 
     @property
@@ -125,12 +159,6 @@ class Store:
             self._merges += 1
             if self._merges % _MERGES == 0:
                 self._table.optimize(cleanup_older_than=KEPT)
-
-    def replace_terms(self, rows: pa.Table) -> None:
-        """Write the terms of documents, with their ``id`` and ``part``, in one commit."""
-        with store_errors(self.folder, "written"):
-            self._table.merge_insert(["id", "part"]).when_matched_update_all().execute(rows)
-            self._table.optimize(cleanup_older_than=KEPT)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete all rows of documents."""
@@ -279,18 +307,15 @@ class Store:
         names = ["id", *self.metadata().names]
         rest = _QUOTED.sub(" ", where)
         depths = np.cumsum([(mark == "(") - (mark == ")") for mark in rest] or [0])
-        hidden = {name.strip('"`').lower() for name in _NAMES.findall(rest)} & {*OWN_COLUMNS[1:]} - {*names}
         problem = ""
         if any(mark in rest for mark in (";", "--", "/*", "'")) or depths.min() < 0 or depths[-1]:
             problem = "it must be one condition, with every quote and parenthesis closed"
-        elif hidden:
-            problem = f"{min(hidden)!r} cannot be filtered by"
         else:
             where = typed_literals(where, self.metadata())
             try:
                 self._table.search().where(f"({where})").select(["id"]).explain_plan()
             except (ValueError, RuntimeError, OSError) as error:
-                problem = first_line(error).partition(" Valid fields")[0].rstrip(".")
+                problem = _first_line(error).partition(" Valid fields")[0].rstrip(".")
         if problem:
             raise ConfigurationError(
                 f'The filter {where!r} cannot be used: {problem}. It is an SQL condition, such as "year > 2010 AND '

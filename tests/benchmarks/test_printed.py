@@ -18,8 +18,8 @@ from benchmarks.grid.printed import (
     TABLES,
     Table,
 )
+from benchmarks.papers.redundancy import BUCKETS, BucketRedundancy
 from benchmarks.relative_gain import papers_gain
-from simlte_st.exploration.redundancy import BUCKETS, BucketRedundancy
 
 
 @pytest.mark.parametrize("setting", TABLES)

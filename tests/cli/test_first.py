@@ -111,7 +111,6 @@ MISSING = [
     ("encode simlte-static page.html --output v.parquet", "selectolax", "documents"),
     ("index simlte-static texts --output i", "lancedb", "index"),
     ("explore simlte-static texts --output c.html", "bokeh", "explore"),
-    ("explore simlte-static texts --output c.html --redundancy", "spacy", "pos"),
     ("convert simlte-bert --static --output c", "model2vec", "static"),
     ("export simlte-bert --output c", "onnx", "onnx"),
     ("serve ix", "streamlit", "serve"),

@@ -24,7 +24,6 @@ def index(
     encoder_path: Path,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
 ) -> Path:
     source, folder = tmp_path / "source.csv", tmp_path / "index"
     with source.open("w", newline="") as file:
@@ -34,7 +33,6 @@ def index(
     assert main(shlex.split(f"index {encoder_path} {source} --output {folder} --parts --quiet")) == 0
     out, err = capfd.readouterr()
     assert "8 documents added" in out
-    assert re.search(r"'Price \(EUR\)' .* Price__EUR_", caplog.text)
     assert "WARN" not in err, "LanceDB's own log"
     return folder
 
@@ -126,29 +124,6 @@ def test_each_document_of_a_source_is_linked(
     assert "--each needs --output" in run(f"link {index} --each {seeds}", capfd, 1)[1]
     assert "cannot --explain" in run(f"link {index} --each {seeds} --explain --output {broken}", capfd, 1)[1]
     assert "--each SOURCE" in run(f"link {index} d2 --each {seeds}", capfd, 1)[1]
-
-
-def test_a_calibrated_threshold_is_named(index: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    out, _ = run(f"link {index} d0 --mode dense --top-k 7 --format jsonl", capfd)
-    ranked = [json.loads(line)["id"] for line in out.splitlines()]
-    labels = tmp_path / "labels.jsonl"
-    rows = [{"seed": "d0", "id": name, "label": int(rank < 3)} for rank, name in enumerate(ranked)]
-    labels.write_text("\n".join(map(json.dumps, rows)))
-    out, _ = run(f"link {index} --calibrate {labels} --precision 0.9", capfd)
-    assert re.search(r"3 of 7 .* 100\.0%", out)
-    assert "--precision needs --calibrate" in run(f"link {index} d0 --precision 0.9", capfd, 1)[1]
-    out, _ = run(f"link {index} --calibrate {labels} --format jsonl", capfd)
-    assert json.loads(out)["precision"] == 1.0
-    out, err = run(f"link {index} d0 --format jsonl", capfd)
-    assert {json.loads(line)["id"] for line in out.splitlines()} == set(ranked[:3])
-    assert err.startswith("calibrated threshold ")
-    out, err = run(f"link {index} d0 --top-k 5 --format jsonl", capfd)
-    assert (len(out.splitlines()), err) == (5, "")
-    assert "--each SOURCE" in run(f"link {index}", capfd, 1)[1]
-    assert "--each SOURCE" in run(f"link {index} d0 --calibrate {labels}", capfd, 1)[1]
-    written = tmp_path / "hits.jsonl"
-    assert "--output: " in run(f"link {index} --calibrate {labels} --output {written}", capfd, 1)[1]
-    assert not written.exists()
 
 
 def test_changed_sources(

@@ -3,6 +3,7 @@ from __future__ import annotations
 from support import make_document
 
 from simlte_st.exploration.duplicates import MEMBERS, differences, duplicate_groups
+from simlte_st.exploration.sections import duplicates_section
 
 
 def test_groups_come_with_what_differs() -> None:
@@ -36,3 +37,8 @@ def test_differences_are_words_with_their_neighbours() -> None:
     many = " ".join(f"{word} x{number}" for number, word in enumerate(words))
     assert differences(many, " ".join(words))[-1] == ("gap", "")
     assert ("gone", "天") in differences("今天很好", "今很好")
+
+
+def test_without_duplicates_the_page_says_so() -> None:
+    written = duplicates_section(duplicate_groups(["Rates rise.", "Goals fall.", "Floods come."], 0.8), lambda row: "")
+    assert "3 documents share 80%" in written

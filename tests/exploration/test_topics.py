@@ -62,7 +62,7 @@ def test_a_number_of_ones_own() -> None:
     halves = halves_of(vectors, 0.05)
     topics = find_topics(vectors, halves, 5)
     assert len(topics.centres) == 5
-    assert [each.number for each in topics.tried] == [5]
+    assert topics.stability.number == 5
     with pytest.raises(ConfigurationError, match=r"topics=91.* 90\."):
         find_topics(vectors, halves, 91)
     few = Halves(np.arange(3), halves.first[:3], halves.second[:3])
@@ -94,29 +94,11 @@ def test_a_topic_of_no_document_is_none() -> None:
         assert set(topics.assigned.tolist()) - {NONE} == set(range(len(topics.centres)))
 
 
-def test_topics_beside_classes_and_dates() -> None:
+def test_topics_beside_classes() -> None:
     assigned = np.array([0, 0, 1, 1, -1, 1])
-    kind, day, own = columns_of(
-        documents_with(
-            kind=["<a>", "<a>", "b", "b", "b", None],
-            day=[f"20{number // 2:02d}-01-01" for number in range(6)],
-            own=[f"20{number:02d}-01-01" for number in range(6)],
-        )
-    )
+    kind, nothing = columns_of(documents_with(kind=["<a>", "<a>", "b", "b", "b", None], nothing=[None] * 6))
     classes = compare_topics(kind, assigned, 2)
     assert (classes.nmi, classes.ari) == (1.0, 1.0)
     assert classes.shares == [[("<a>", 1.0)], [("b", 1.0)]]
     assert "NMI 1.00, ARI 1.00" in classes.summary()
-    assert compare_topics(day, assigned, 2).nmi is not None, "a few different dates are classes"
-    assert "value of own" in compare_topics(own, assigned, 2).summary()
-    long = documents_with(day=[f"20{number % 20:02d}-03-01" for number in range(60)])
-    ranges = compare_topics(columns_of(long)[0], np.repeat([0, 1], 30), 2)
-    assert (ranges.nmi, ranges.summary()) == (None, "")
-    assert ranges.shares[0][0][0] == "2000-03-01 …"
-    assert sum(share for _, share in ranges.shares[0]) == pytest.approx(1)
-    long[3].metadata["day"] = "last week"  # type: ignore[index]
-    damaged = columns_of(long)[0]
-    assert (damaged.kind, damaged.mistakes) == ("date", 1)
-    assert compare_topics(damaged, np.repeat([0, 1], 30), 2).summary().startswith("1 values of day")
-    nothing = columns_of(documents_with(day=[None] * 6))[0]
     assert "No document" in compare_topics(nothing, assigned, 2).summary()

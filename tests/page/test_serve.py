@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import http.client
 import json
 import os
@@ -12,10 +11,8 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +24,6 @@ from simlte_st.cli.main import main
 from simlte_st.cli.serve import open_browser
 from simlte_st.data import Document
 from simlte_st.page.search_page import open_index
-from simlte_st.search import Index
-
-BROWSERS = 20
 
 
 def free_port() -> int:
@@ -54,11 +48,6 @@ def test_what_is_wrong_is_said_before_there_is_a_page(
     with pytest.raises(SystemExit):
         problem(str(folder), "--port", "70000")
     assert "no index" in problem(str(tmp_path / "nowhere"), "--port", str(port))
-    settings = json.loads((folder / "settings.json").read_text())
-    (folder / "settings.json").write_text(json.dumps({**settings, "weights": "other"}))
-    assert "another model" in problem(str(folder), "--port", str(port))
-    (folder / "settings.json").write_text(json.dumps({**settings, "format": 99}))
-    assert "newer version" in problem(str(folder), "--port", str(port))
 
 
 def test_the_browser_is_opened_when_something_listens(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,12 +148,6 @@ def listening(port: int) -> list[str]:
     return [row[1].split(":")[0] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"]
 
 
-def number_of_threads(process: int) -> int:
-    """Count the threads of a process, where Linux tells."""
-    folder = Path(f"/proc/{process}/task")
-    return len(list(folder.iterdir())) if folder.exists() else 0
-
-
 def knock(port: int, origin: str) -> int:
     """Ask for the page's connection as another site's page would; give the status."""
     headers = {"Origin": origin, "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
@@ -197,50 +180,6 @@ class Browser(BrowserPage):
         self.driver.switch_to.active_element.send_keys(keys)
 
 
-def ask(port: int, text: str) -> list[str]:
-    """Open the page as another browser does, and return the ids of the hits that it is sent."""
-    client = pytest.importorskip("websockets.sync.client", reason="websockets is not installed")
-    from streamlit.proto.BackMsg_pb2 import BackMsg
-    from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-
-    address, wanted, found = f"127.0.0.1:{port}", BackMsg(), dict[tuple[int, ...], str]()
-    wanted.rerun_script.query_string = urllib.parse.urlencode({"text": text, "top": 3, "why": "no"})
-    with client.connect(
-        f"ws://{address}/_stcore/stream", subprotocols=["streamlit"], origin=f"http://{address}", proxy=None
-    ) as page:
-        page.send(wanted.SerializeToString())
-        while True:
-            message = ForwardMsg.FromString(page.recv(timeout=120))
-            if message.WhichOneof("type") == "script_finished":
-                break
-            body = message.delta.new_element.html.body
-            if 'class="simlte hit' in body:
-                found[tuple(message.metadata.delta_path)] = body
-    return [html.unescape(body.split('class="id">')[1].split("</span>")[0]) for body in found.values()]
-
-
-def test_many_browsers_at_once(served: tuple[subprocess.Popen[str], int], folder: Path, documents: list[str]) -> None:
-    process, port = served
-    index, texts = Index.open(folder), [documents[number % 10][:60] for number in range(BROWSERS)]
-    right = {text: [hit.id for hit in index.search(text, top_k=3)] for text in texts}
-    ask(port, texts[0])
-    threads = number_of_threads(process.pid)
-    with ThreadPoolExecutor(BROWSERS) as pool:
-        assert list(pool.map(lambda text: ask(port, text), texts)) == [right[text] for text in texts]
-    until = time.monotonic() + 60
-    while number_of_threads(process.pid) > threads + 10:  # some are kept for the next that comes
-        assert time.monotonic() < until, "threads of browsers that have gone"
-        time.sleep(0.5)
-    with ThreadPoolExecutor(BROWSERS) as pool:
-        asked = [pool.submit(ask, port, text) for text in texts]
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=60)  # it waits for one search, not for all that wait
-        assert any(each.exception() for each in asked)
-    assert process.returncode == 0, output
-    assert "Traceback" not in output
-
-
 EVERYTHING = ".simlte, .simlte *, .stButton p"
 BORDER = """(function of(element) {
     const style = getComputedStyle(element);
@@ -263,7 +202,6 @@ def test_in_a_browser(
     assert page.text(".hit .id") == hostile.id
     assert page.text(".st-key-hit-1 button") == hostile.text
     assert page.run("new URLSearchParams(location.search).get('text')") == hostile.text
-    assert page.run("document.querySelector('.cosine').title")
     assert page.faint_texts(EVERYTHING) == []
     color = page.run(BORDER).strip("rgba()").split(",")
     assert int(color[2]) > int(color[0]), "a red border looks like an error"
@@ -277,32 +215,27 @@ def test_in_a_browser(
     assert place > 0
     page.click(".st-key-hit-1 button")
     assert page.text("p.document") == hostile.text
-    page.wait("new URLSearchParams(location.search).get('document')?.startsWith('<img')")
     page.wait("document.querySelectorAll('[role=dialog] .hit').length === 10")
     page.wait(idle)
     page.run("document.querySelector('.st-key-neighbour-1-9 button').scrollIntoView()")
     page.click(".st-key-neighbour-1-9 button")
     page.wait("document.querySelector('.st-key-neighbour-2-1')")
-    page.wait("document.querySelector('[role=dialog]').getBoundingClientRect().top >= 0")
     page.click(".st-key-back button")
     page.wait(f"document.querySelector('p.document').innerText === {json.dumps(hostile.text)}")
     # A key that is pressed while the page is drawn anew can be lost on a busy machine; a person presses it again.
     until = time.monotonic() + 60
-    while page.run("!!document.querySelector('[role=dialog]') || location.search.includes('document=')"):
+    while page.run("!!document.querySelector('[role=dialog]')"):
         assert time.monotonic() < until, "the document does not close"
         page.run("document.querySelector('[role=dialog]')?.focus()")
         page.press(Keys.ESCAPE)
         time.sleep(1)
     page.wait(idle)
     assert page.run("[least, hits.scrollTop]") == pytest.approx([place, place], abs=100), "the hits moved meanwhile"
-    browser.back()
-    assert page.text("p.document") == hostile.text
     assert browser.title == "simlte: my.index"
     assert not page.run("document.querySelector('.simlte script, .simlte img, .simlte i, p a')")
 
-    page.show(390, 800, "dark", "?text=ba&with.kind=even&with.year=2003..2005&why=no")
-    page.wait("document.querySelectorAll('.hit').length === 3")
-    assert page.text(".simlte.about") == "3 hits · year: 2003..2005 · kind: even"
+    page.show(390, 800, "dark", "?text=ba")
+    page.wait("document.querySelectorAll('.hit').length === 10")
     assert page.run("document.documentElement.scrollWidth") <= 390
     assert page.faint_texts(EVERYTHING) == []
     ground = "getComputedStyle(document.querySelector('.stApp')).backgroundColor"

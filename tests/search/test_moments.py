@@ -1,8 +1,8 @@
-"""Dates, moments and times: as columns of an index, and in the conditions of a filter."""
+"""Dates and moments: as columns of an index, and in the conditions of a filter."""
 
 from __future__ import annotations
 
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,6 @@ SCHEMA = pa.schema(
         "day": pa.date32(),
         "made": pa.timestamp("us"),
         "sent": pa.timestamp("us", "Asia/Tokyo"),
-        "at": pa.time64("us"),
         "kind": pa.string(),
         "वर्ष": pa.int64(),
     }
@@ -33,7 +32,6 @@ ROWS = {
     "day": [date(2024, 1, 14), date(2024, 1, 15), date(2024, 1, 16), None],
     "made": [datetime(2024, 1, 14), datetime(2024, 1, 15), datetime(2024, 1, 15, 23, 59, 59, 5), datetime(2024, 1, 16)],
     "sent": [datetime(2024, 3, 1, hour, tzinfo=TOKYO) for hour in (0, 9, 12)] + [datetime(2024, 3, 2, tzinfo=TOKYO)],
-    "at": [time(9), time(10, 30), time(11), None],
     "kind": ["day = '2024-01-15'", "x", "y", "day"],
     "वर्ष": [2000, 2001, 2002, 2003],
 }
@@ -62,19 +60,11 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Any:
         ("made <> '2024-01-15'", "ad"),
         ("made > '2024-01-15 23:59'", "cd"),
         ("made = '2024-01-15T23:59:59.000005'", "c"),
-        ("made = '2024-01-15T23:59:59.000005999Z'", "c"),
-        ("'2024-01-15' >= made", "abc"),
         ("made BETWEEN '2024-01-14' AND '2024-01-15'", "abc"),
-        ("made NOT between '2024-01-14' AND '2024-01-15T00:00:00'", "cd"),
-        ("made IN ('2024-01-14', '2024-01-16')", "ad"),
-        ("made not in ('2024-01-14', '2024-01-16')", "bc"),
         ("sent > '2024-03-01T01:00:00+00:00'", "cd"),
         ("sent > '2024-03-01T01:00:00Z'", "cd"),
-        ("sent > '2024-03-01T03:00:00+0200'", "cd"),
         ("sent > timestamp '2024-03-01T10:00:00'", "cd"),  # a moment without a zone is in the column's
         ("sent = '2024-03-01'", "abc"),
-        ("at >= '10:30'", "bc"),
-        ("at < '10:30:00.001'", "ab"),
         ("kind = 'day = ''2024-01-15'''", "a"),
         ("kind = 'day'", "d"),
         ("kind = 'x' OR (day = '2024-01-14' AND NOT made > '2024-01-15')", "ab"),
@@ -89,9 +79,7 @@ def test_moments_are_compared_as_such(table: Any, where: str, found: str) -> Non
     assert "".join(sorted(row["id"] for row in rows)) == found
 
 
-@pytest.mark.parametrize(
-    "where", ["day = 'yesterday'", "made > '10:30'", "at > '2024-01-15'", "made IN ('2024-01-15', 'x')", "day < ''"]
-)
+@pytest.mark.parametrize("where", ["day = 'yesterday'", "made > '10:30'", "day < ''"])
 def test_what_is_no_moment_is_told(where: str) -> None:
     with pytest.raises(ConfigurationError, match="is not a"):
         typed_literals(where, SCHEMA)
@@ -102,11 +90,8 @@ def test_what_is_no_moment_is_told(where: str) -> None:
     [
         ("2024-01-15", date(2024, 1, 15)),
         (" 2024-01-15T10:30 ", datetime(2024, 1, 15, 10, 30)),
-        ("2024-01-15 10:30:00.5", datetime(2024, 1, 15, 10, 30, 0, 500_000)),
-        ("2024-01-15T10:30:00,123456789Z", datetime(2024, 1, 15, 10, 30, 0, 123_456, timezone.utc)),
-        ("2024-01-15T10:30:00.5+0900", datetime(2024, 1, 15, 10, 30, 0, 500_000, TOKYO)),
-        ("2024-01-15T10:30+09", datetime(2024, 1, 15, 10, 30, tzinfo=TOKYO)),
-        ("10:30", time(10, 30)),
+        ("2024-01-15T10:30:00.500Z", datetime(2024, 1, 15, 10, 30, 0, 500_000, timezone.utc)),
+        ("2024-01-15 10:30+09:00", datetime(2024, 1, 15, 10, 30, tzinfo=TOKYO)),
         ("15/01/2024", None),
         ("2024-13-01", None),
         ("", None),
@@ -118,7 +103,6 @@ def test_reading(text: str, moment: Any) -> None:
 
 def test_moments_of_other_libraries() -> None:
     pandas = pytest.importorskip("pandas")
-    assert as_moment(np.datetime64("2024-01-15", "D")) == date(2024, 1, 15)
     assert as_moment(np.datetime64("2024-01-15T10:30", "ns")) == datetime(2024, 1, 15, 10, 30)
     stamp = pandas.Timestamp("2024-01-15T10:30:00.123456789", tz="Asia/Tokyo")
     assert as_moment(stamp) == datetime(2024, 1, 15, 10, 30, 0, 123_456, TOKYO)
@@ -133,8 +117,6 @@ def test_moments_of_other_libraries() -> None:
         ([datetime(2024, 1, 1, tzinfo=TOKYO), datetime(2024, 1, 1, tzinfo=timezone.utc)], pa.timestamp("us", "+09:00")),
         ([datetime(2024, 1, 1, tzinfo=timezone.utc)], pa.timestamp("us", "UTC")),
         ([datetime(2024, 1, 1, tzinfo=TOKYO), datetime(2024, 1, 1)], None),
-        ([time(9)], pa.time64("us")),
-        ([time(9), date(2024, 1, 1)], None),
         ([], None),
     ],
 )

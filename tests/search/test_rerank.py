@@ -11,9 +11,8 @@ from support import make_document
 from transformers import BertConfig, BertForSequenceClassification
 
 from simlte_st.data import Document
-from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.files import hold
-from simlte_st.search import Index, SearchConfig, kept, rerank, searcher
+from simlte_st.errors import ModelError
+from simlte_st.search import Index, SearchConfig, kept, searcher
 from simlte_st.search.store import connect
 
 
@@ -95,23 +94,6 @@ def test_what_was_read_is_kept_until_its_document_goes(
     assert rows(fast) == 0
 
 
-def test_hits_that_are_not_read_come_behind(
-    fast: Index, corpus: list[Document], model: SentenceTransformer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (rerank, searcher):
-        monkeypatch.setattr(module, "READ_HITS", 4)
-    query = "Ba bun bis."
-    plain = [hit.id for hit in fast.search(query, mode="dense")]
-    hits = fast.search(query, mode="dense", rerank=model)
-    assert [hit.reranked is not None for hit in hits] == [True] * 4 + [False] * 6
-    assert {hit.id for hit in hits[:4]} == set(plain[:4])
-    assert [hit.id for hit in hits[4:]] == plain[4:]
-    assert [hit.score for hit in hits] == sorted({hit.score for hit in hits}, reverse=True)
-    cosines = {hit.id: hit.reranked for hit in hits[:4]}
-    best = fast.search(query, mode="dense", rerank=model, top_k=1)
-    assert [hit.id for hit in best] == [max(cosines, key=lambda name: cosines[name] or 0)], "four are read all the same"
-
-
 @pytest.mark.parametrize("mode", ["hybrid", "dense"])
 def test_a_threshold_stays_a_cosine_of_the_index(fast: Index, model: SentenceTransformer, mode: Any) -> None:
     cosines = [hit.cosine for hit in fast.search("Ba bun bis.", mode="dense")]
@@ -141,14 +123,6 @@ def test_linked_documents_are_read_too(fast: Index, corpus: list[Document], mode
     assert hit.reranked == pytest.approx(float(cosine), abs=0.05)
 
 
-def test_the_prompts_of_the_model_are_used(fast: Index, model: SentenceTransformer, encoder_path: Path) -> None:
-    prompted = SentenceTransformer(str(encoder_path), device="cpu", prompts={"query": "Bun: ", "document": "Dib: "})
-    hit = fast.search("Ba bun bis.", rerank=prompted)[0]
-    vectors = model.encode(["Bun: Ba bun bis.", f"Dib: {hit.passage}"], normalize_embeddings=True)
-    assert hit.reranked == pytest.approx(float(vectors[0] @ vectors[1]), abs=2e-3)
-    assert hit.reranked != pytest.approx(fast.search("Ba bun bis.", rerank=model)[0].reranked, abs=2e-3)
-
-
 def test_models_that_cannot_read_are_refused_before_work(
     fast: Index, bert_path: Path, tmp_path: Path, encoded: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,25 +141,7 @@ def test_models_that_cannot_read_are_refused_before_work(
         for ask in (fast.search, fast.link, lambda *given, **named: list(fast.link_each(*given, **named))):
             with pytest.raises(ModelError, match=name):
                 ask("Ba bun bis.", rerank=str(tmp_path / name))  # type: ignore[operator]
-    for value in (5, True, ["model"]):
-        with pytest.raises(ConfigurationError, match="rerank="):
-            fast.search("Ba bun bis.", rerank=value)
     assert encoded == []
-
-
-def test_others_write_meanwhile(fast: Index, model: SentenceTransformer, corpus: list[Document]) -> None:
-    lock = hold(fast.folder)
-    try:
-        fast.search("Ba bun bis.", rerank=model)
-    finally:
-        lock.release()
-    assert (before := rows(fast)) >= 10
-    other = Index.open(fast.folder, fast.encoder.model)
-    other.delete(["d9"])
-    other.add([Document("new", "Ba bun bis dib.")])
-    hits = fast.search("Ba bun bis.", rerank=model)
-    assert {hit.id for hit in hits} == {"new", *(one.id for one in corpus[:9])}
-    assert 0 < rows(fast) <= before + 1, "without those of d9"
 
 
 def test_an_index_that_cannot_be_written_is_reranked(
@@ -198,13 +154,3 @@ def test_an_index_that_cannot_be_written_is_reranked(
     with caplog.at_level(logging.INFO):
         assert fast.search("Ba bun bis.", rerank=model, top_k=3)[0].reranked is not None
     assert "are not kept: " in caplog.text
-
-
-def test_many_small_writes_are_joined(fast: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "_VERSIONS", 4)
-    vectors = kept.KeptVectors(fast.folder, lambda texts: np.ones((len(texts), 2), dtype=np.float32), "other")
-    for number in range(12):
-        vectors.of([("text", [str(number)])])
-    table = connect(fast.folder).open_table(kept.TABLE)
-    assert table.count_rows() == 12
-    assert table.stats()["fragment_stats"]["num_fragments"] < 6

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +11,8 @@ from support import make_document, make_static_model
 
 from simlte_st.data import Document
 from simlte_st.data.passages import STATIC_PASSAGE
-from simlte_st.models import encode
 from simlte_st.models.truncation import text_lengths
-from simlte_st.search import Index, add
+from simlte_st.search import Index
 
 UNKNOWN = "\u16a0\u16a1 \u16a2"
 CORPUS = [
@@ -70,32 +68,6 @@ def test_a_zero_vector_is_no_hit(static_index: Index) -> None:
         assert all(np.isfinite(hit.score) and np.isfinite(hit.cosine) for hit in hits)
     assert list(static_index.search("\x00", mode="dense")) == []
     assert [hit.id for hit in static_index.search(UNKNOWN, top_k=1)] == ["runes"]
-
-
-def test_hits_are_explained_and_documents_linked(static_index: Index, static_model: SentenceTransformer) -> None:
-    static_index.add(CORPUS)
-    hit = static_index.search(make_document(5, sentences=3), top_k=1, explain=True)[0]
-    assert hit.id == "d5"
-    assert hit.sentences
-    assert hit.words
-    assert static_index.link("d2", top_k=3)
-    opened = Index.open(static_index.folder, model=static_model)
-    assert opened.search("ba bo", top_k=2)
-
-
-def test_several_devices_index_the_same(
-    static_model: SentenceTransformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(add, "STATIC_BATCHES", 1)
-    monkeypatch.setattr(add, "BATCH", 4)
-    # Processes of static embeddings are started in tests/models/test_static.py; all else is the same here.
-    monkeypatch.setattr(encode, "device_pool", lambda model, devices: nullcontext())
-    one, two = (Index.create(tmp_path / name, static_model) for name in ("one", "two"))
-    first, second = one.add(CORPUS), two.add(CORPUS, device=["cpu", "cpu"])
-    assert first.to_dict() == second.to_dict()
-    tables = one.table(), two.table()
-    vectors = [np.stack(table["vector"].to_pylist()) for table in tables]
-    np.testing.assert_allclose(*vectors, atol=1e-6)
 
 
 def test_long_documents_are_linked_alike_by_numpy_and_by_the_modules(static_path: Path, tmp_path: Path) -> None:

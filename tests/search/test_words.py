@@ -1,14 +1,21 @@
+"""Documents, queries and reasons are made terms by the same rules; of a long query, the words that say most count."""
+
 from __future__ import annotations
 
 import math
+import time
+import unicodedata
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 
 from simlte_st import Index
 from simlte_st.data import Document
+from simlte_st.errors import ConfigurationError
 from simlte_st.files import read_json
 from simlte_st.search import words
 from simlte_st.search.words import MOST_WORDS, WORDS_FILE, WordCounts, terms_by_word
@@ -78,3 +85,110 @@ def test_the_stem_in_another_language_is_no_rare_word(
     scores = {hit.id: hit.bm25 or 0.0 for hit in hits}
     assert 0 < scores.pop("stem") < 1.5 * max(scores.values())
     assert all(sum(score for _, score in hit.words) == pytest.approx(hit.bm25) for hit in hits)
+
+
+LETTERS = st.characters(categories=["Ll", "Lu", "Lt", "Lm", "Lo", "Nd", "Nl", "No"])
+MARKS = st.characters(categories=["Mn", "Mc"])
+WORDS = st.text(st.one_of(LETTERS, LETTERS, LETTERS, MARKS), min_size=1, max_size=12)
+JOINED = st.lists(WORDS, min_size=1, max_size=4).flatmap(
+    lambda parts: st.sampled_from(".,:-/'’@_").map(lambda mark: mark.join(parts))
+)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.lists(st.one_of(WORDS, JOINED), min_size=1, max_size=5), min_size=1, max_size=8))
+def test_any_word_of_any_document_finds_it(model: SentenceTransformer, tmp_path: Path, texts: list[list[str]]) -> None:
+    index = Index.create(tmp_path / f"index{time.monotonic_ns()}", model)
+    documents = [Document(f"d{number}", f"{number} {' '.join(own)}") for number, own in enumerate(texts)]
+    index.add(documents)
+    for number, own in enumerate(texts):
+        for word in own:
+            if any(unicodedata.category(sign)[0] in "LN" for sign in unicodedata.normalize("NFKD", word)):
+                hits = index.search(word, mode="text", top_k=len(texts))
+                assert f"d{number}" in [hit.id for hit in hits], (word, word)
+
+
+NAMES = ("alpha", "beta", "gamma", "delta", "kappa")
+HOSTS = [
+    Document(
+        f"host{number}",
+        f"The host {NAMES[number % 5]}{number} with the address 10.{number % 7}.{number % 11}.{number} stands in rack "
+        f"{number % 9}. Its owner is Kowal{'abcdefghijklmno'[number // 10]}{'klmnopqrst'[number % 10]}ski, its "
+        f"contract is INV-2024-{number:04d}, and it costs {1000 + number},50 a year. "
+        + "It is on in the night and in the day. "
+        * 3,
+    )
+    for number in range(150)
+]
+
+
+def test_an_exact_name_or_number_comes_first_among_its_like(encoder_path: Path, tmp_path: Path) -> None:
+    index = Index.create(tmp_path / "hosts", SentenceTransformer(str(encoder_path), device="cpu"))
+    index.add(HOSTS)
+    for number in range(0, 150, 30):
+        owner = HOSTS[number].text.split("owner is ")[1].split(",")[0]
+        for asked in (
+            f"10.{number % 7}.{number % 11}.{number}",
+            f"Which host has the address 10.{number % 7}.{number % 11}.{number}?",
+            f"inv-2024-{number:04d}",
+            f"the contract INV-2024-{number:04d} of a host",
+            owner,
+            f"Who is the owner, {owner.lower()}, and what host stands in which rack?",
+            f"{NAMES[number % 5]}{number}",
+        ):
+            hits = index.search(asked, explain=True)
+            assert hits[0].id == f"host{number}", asked
+
+
+GERMAN = [
+    "Die Regierungen der Länder haben sich mit den Universitäten über die neuen Häuser geeinigt.",
+    "Eine Universität ist kein Haus, und auch die Regierung hat das nicht gesagt.",
+    "Über den Fluss führt eine Brücke, die vor hundert Jahren gebaut wurde und jetzt zu schmal ist.",
+]
+FRENCH = [
+    "Les universités des régions ont été créées par le gouvernement, et elles sont dans de belles maisons.",
+    "Une maison est dans la région, et le gouvernement ne veut pas que nous y allions avec les autres.",
+]
+ENGLISH = [
+    "The universities of the region were founded by the government, and they are in beautiful houses.",
+    "It was to die for: the house that they have built, and which is not what we had wanted to see.",
+]
+
+
+def test_documents_are_stemmed_in_their_own_language(model: SentenceTransformer, tmp_path: Path) -> None:
+    texts = {f"{name}{number}": text for name, own in (("de", GERMAN), ("fr", FRENCH), ("en", ENGLISH))
+             for number, text in enumerate(own)}  # fmt: skip
+    index = Index.create(tmp_path / "index", model)
+    index.add([Document(name, text) for name, text in texts.items()])
+    assert sorted(index.languages) == ["de", "en", "fr"]
+
+    def found(query: str) -> list[str]:
+        return sorted(hit.id for hit in index.search(query, mode="text", explain=True))
+
+    assert found("Universität") == ["de0", "de1"]
+    assert found("maisons") == ["fr0", "fr1"]
+    assert found("house") == ["en0", "en1"]
+    assert found("les régions") == found("region") == ["en0", "fr0", "fr1"]
+    assert found("die Regierung") == ["de0", "de1"], "a stop word of German"
+    assert "en1" in found("to die for"), "no stop word of English"
+    hit = index.search("universities", mode="text", explain=True)[0]
+    assert hit.bm25 == pytest.approx(sum(score for _, score in hit.words), rel=1e-4)
+    assert len(hit.words) == 1, "a word is shown once, whatever it is in other languages"
+    assert Index.open(index.folder, model).languages == index.languages
+    index.add(
+        [Document("ru", "Университеты страны были основаны правительством, и они находятся в домах, что у реки.")]
+    )
+    assert "ru" in index.languages
+    assert found("университет") == ["ru"]
+
+
+def test_a_named_language_is_kept(model: SentenceTransformer, tmp_path: Path) -> None:
+    index = Index.create(tmp_path / "index", model)
+    index.add([Document("a", "Häuser"), Document("b", "Haus")], language="de")
+    index.add([Document("c", "The house of the rising sun is what they call it, and it has been there.")])
+    assert index.languages == ["de"]
+    assert sorted(hit.id for hit in index.search("Haus", mode="text")) == ["a", "b"]
+    with pytest.raises(ConfigurationError, match=r"language='en': .* made with language='de'"):
+        index.add([Document("a", "Häuser")], language="en")
+    with pytest.raises(ConfigurationError, match=r"language='german'.*Did you mean 'de'"):
+        index.add([Document("d", "Haus")], language="german")

@@ -18,7 +18,7 @@ from benchmarks.papers.parts_of_speech import (
     document_attention,
     measure_attention,
 )
-from simlte_st.exploration.tagging import SpacyTagger
+from benchmarks.papers.tagging import SpacyTagger
 from simlte_st.models.truncation import Truncation
 
 NAME = "attention"

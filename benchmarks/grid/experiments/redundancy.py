@@ -8,8 +8,8 @@ from typing import Any
 
 from benchmarks.grid.cells import Cell, Grid
 from benchmarks.grid.sets import CLASSIFICATION, LONG, Texts, sampled
-from simlte_st.exploration.redundancy import measure_redundancy
-from simlte_st.exploration.tagging import SpacyTagger
+from benchmarks.papers.redundancy import measure_redundancy
+from benchmarks.papers.tagging import SpacyTagger
 
 NAME = "redundancy"
 

