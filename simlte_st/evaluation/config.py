@@ -20,7 +20,7 @@ class EvaluateConfig(SeedConfig, ProgressConfig):
         "mlp", "classifier of the probes: the papers' MLP, or logistic regression, which is faster"
     )
     max_seq_length: int | None = setting(None, "tokens that the probes read of a text", default_help="as the model")
-    segmenter: str | Segmenter = setting("punkt", "punkt or nupunkt")
+    segmenter: str | Segmenter = setting("punkt", "punkt, or a callable", option=False)
     batch_size: int = setting(32, "texts that are encoded together")
 
 

@@ -141,7 +141,7 @@ def split_half_views(
         documents: What :func:`~simlte_st.data.read_documents` takes; no model to be measured should have been trained
             on them.
         view: How to split; DocSplit by default.
-        segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
+        segmenter: ``"punkt"`` or a callable.
         budget: Most tokens of a half, estimated from words so that the texts are the same for every tokenizer.
         seed: Decides the split.
 
@@ -180,7 +180,7 @@ class HalvesEvaluator(EmbeddingEvaluator):
     Args:
         documents: What :func:`~simlte_st.data.read_documents` takes; the model should not have been trained on them.
         view: How to split; DocSplit by default.
-        segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
+        segmenter: ``"punkt"`` or a callable.
         **settings: Those of every evaluator, see :class:`~simlte_st.evaluation.EvaluatorSettings`. ``seed`` decides the
             split, too.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from simlte_st.data.document import Document
-from simlte_st.data.sentences import in_batches
+from simlte_st.data.tokens import in_batches
 from simlte_st.errors import ConfigurationError, MissingExtraError
 from simlte_st.extras import install_command, require
 

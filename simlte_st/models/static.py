@@ -18,8 +18,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Static
 from torch import nn
 
 from simlte_st.compat import static_loader
-from simlte_st.data.sentences import TOKENIZED_CHARACTERS, in_batches
-from simlte_st.data.tokens import count_in_texts, flat_ids, unknown_id
+from simlte_st.data.tokens import TOKENIZED_CHARACTERS, count_in_texts, flat_ids, in_batches, unknown_id
 from simlte_st.files import MODEL_FILE, read_json
 
 if TYPE_CHECKING:
