@@ -152,11 +152,14 @@ def _lines(stream: BinaryIO | io.TextIOWrapper, encoding: str, bound: int) -> It
 def read_whole(path: Path, max_characters: int) -> bytes:
     """Read a file that is not read line by line."""
     bound = most_bytes(max_characters)
+    pieces: list[bytes] = []
     with open_bytes(path) as stream:
-        data = stream.read(bound + 1)
-    if len(data) > bound:
-        raise BadTextError(TOO_LONG, f"more than {bound:,} bytes")
-    return data
+        while piece := stream.read(_BUFFER):  # a read of all would allocate as much as the bound
+            pieces.append(piece)
+            bound -= len(piece)
+            if bound < 0:
+                raise BadTextError(TOO_LONG, f"more than {most_bytes(max_characters):,} bytes")
+    return b"".join(pieces)
 
 
 def most_bytes(max_characters: int) -> int:

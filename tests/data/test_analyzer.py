@@ -197,16 +197,6 @@ def test_no_other_pattern_tells_what_a_word_is(folder: str) -> None:
     assert {name: found for name, source in sources.items() if (found := patterns_of_words(name, source))} == {}
 
 
-@pytest.mark.parametrize(
-    "source",
-    ["re.compile(r'\\w+')", "re.split(r'\\W', text)", "TfidfVectorizer(sublinear_tf=True)",
-     "CountVectorizer(\n  binary=True)",
-     "bm25s.tokenize(texts)", "fit_tfidf(texts, stop_words='english')", "from x import ENGLISH_STOP_WORDS"],
-)  # fmt: skip
-def test_other_patterns_are_noticed(source: str) -> None:
-    assert patterns_of_words("evaluation/new.py", source)
-
-
 def test_an_own_vectorizer_has_the_words_of_the_analyzer() -> None:
     texts = ["वर्षा हुई", "天气很好", "naïve C++"]
     assert fit_tfidf(texts).get_feature_names_out().tolist() == sorted(

@@ -35,7 +35,7 @@ def test_a_run_that_an_older_version_began_resumes(encoder_path: Path, documents
         train(documents, tmp_path / "m", **options)
     path = tmp_path / "m.run" / "settings.json"
     saved = json.loads(path.read_text())
-    for name in ("threads", "mails", "drop_quotes", "html", "drop_boilerplate"):  # which it did not write
+    for name in ("threads", "mails", "drop_quotes", "html"):  # which it did not write
         del saved[name]
     path.write_text(json.dumps(saved))
     assert saved == {

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from simlte_st.data.config import SourceConfig
 from simlte_st.data.tables import UNREADABLE, Row, Skip, Table
-from simlte_st.data.text_files import BadTextError
+from simlte_st.data.text_files import BadTextError, BrokenSourceError
 from simlte_st.errors import MissingExtraError
 from simlte_st.extras import check_installed, install_command
 
@@ -67,6 +67,8 @@ class TextFormat:
 
 def skip_of(error: Exception, where: str, id: str | None = None) -> Skip:
     """Return the skip of a file, or of a part of one, that could not be read."""
+    if isinstance(error, BrokenSourceError) and isinstance(error.__cause__, OSError):
+        error = error.__cause__
     if isinstance(error, BadTextError):
         return replace(Skip(where, *error.args), id=id)
     if isinstance(error, MissingExtraError):

@@ -21,7 +21,7 @@ _REOPENED = frozenset((
 _ATTRIBUTE = r"""[^\s/>][^\s/>=]*(?:\s*=\s*(?:"[^"]*(?:"|\Z)|'[^']*(?:'|\Z)|[^\s>"'][^\s>]*)?)?"""
 _TOKEN = re.compile(
     r"<!--(?:>|->|.*?(?:--!?>|\Z))|<!\[CDATA\[.*?(?:\]\]>|\Z)"
-    r"|<(?:(script|style|title|textarea|xmp|iframe|noembed|noframes|noscript|plaintext)\b.*?(?:</\1(?=[\s/>])|\Z)"
+    r"|<(?:(script|style|title|textarea|xmp|iframe|noembed|noframes|noscript|plaintext)\b.*?(?:</\1(?=[\s/>])[^>]*>?|\Z)"
     rf"|(/?)([a-z][^\s/>]*)((?:[\s/]+|{_ATTRIBUTE})*)(?:>|\Z))",
     re.DOTALL | re.IGNORECASE,
 )

@@ -16,7 +16,7 @@ def views_of(seed: int, budget: int | None) -> DocSplitTransform:
     return views
 
 
-@pytest.mark.parametrize("view", [DocSplit(), DocSplit(unit="block"), Crop()])
+@pytest.mark.parametrize("view", [DocSplit(), Crop()])
 @pytest.mark.parametrize("epoch", [0, 2])
 def test_lengths_are_those_of_the_tokenized_views(
     view: View, epoch: int, model: SentenceTransformer, corpus: Dataset
