@@ -146,8 +146,8 @@ def _open_place(source: str | os.PathLike[str], config: SourceConfig) -> Source:
     name: str = os.fspath(source)
     path = Path(source)
     if not name or not os.path.exists(path):  # Path takes an empty name for the working folder
-        shown = name[:_SHOWN_LENGTH]
-        raise DataError(f"There is no file or folder {shown!r}.{nearest_place(path)} Documents are read from {PLACES}.")
+        hint = " Only training reads from an address, with stream=True." if "://" in name else nearest_place(path)
+        raise DataError(f"There is no file or folder {name[:_SHOWN_LENGTH]!r}.{hint} Documents are read from {PLACES}.")
     known = format_of(path)
     if config.mails and known in (None, PLAIN_TEXT) and not path.is_dir():
         known = format_of(Path("a.mbox")) if is_mailbox(path) else _text_format(path, config)

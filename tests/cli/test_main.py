@@ -45,8 +45,8 @@ def test_train_encode_evaluate(
     objective = "--scale 20 --mlm-weight 0.1"
     assert main(shlex.split(f"{train} {objective} --seed 3 --quiet")) == 0
     out = capsys.readouterr().out
-    assert "1 empty" in out
-    assert "1 binary" in out
+    assert "empty (1)" in out
+    assert "binary (1)" in out
     assert "one pass sees" in out
     assert "Too few documents" in out
     assert re.search(f"{model} holds the untrained base.* {model}.trained", out)

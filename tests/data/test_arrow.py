@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import re
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -13,21 +12,11 @@ import datasets
 import numpy as np
 import pandas
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from reading_support import texts
 
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import DataError, EmptyCorpusError
-
-
-def test_the_report_names_the_columns_of_all_sources(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"abstract": ["a"]}), tmp_path / "a.parquet")
-    (tmp_path / "b.csv").write_text("body\nb\n")
-    (tmp_path / "c.txt").write_text("c")
-    reader = read_documents([tmp_path / "a.parquet", tmp_path / "b.csv", tmp_path / "c.txt"])
-    assert len(list(reader)) == 3
-    assert re.search("from the columns 'abstract', 'body'", reader.report.summary())
 
 
 def make_frame(library: str, rows: dict[str, list[Any]]) -> Any:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from datasets.table import MemoryMappedTable
 
-from simlte_st.data.corpus import SCHEMA, from_rows, to_row, write_corpus
-from simlte_st.data.document import Document, SegmentedDocument
+from simlte_st.data.corpus import from_rows, write_corpus
+from simlte_st.data.document import Document
 from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document
 from simlte_st.data.views import DocSplit
@@ -119,15 +119,3 @@ def test_a_crash_leaves_no_corpus_and_the_next_call_starts_anew(tmp_path: Path) 
     corpus, report = write_corpus(DOCUMENTS, tmp_path, view=DocSplit())
     assert list(corpus["id"]) == ["d0", "d1", "d3", "d4"]
     assert report.documents == 4
-
-
-def test_rows_round_trip_through_json() -> None:
-    document = SegmentedDocument("größe\x00", ("A b.", "今天。"), (0, 1), (3, 4))
-    row = to_row(document)
-    assert list(row) == SCHEMA.names
-    columns = {name: [value] for name, value in row.items()}
-    [back] = from_rows(columns)
-    assert back == document
-    assert list(from_rows(json.loads(json.dumps(columns)))) == [document]
-    assert hash(back) == hash(document)  # tuples again, not lists
-    assert list(from_rows({name: [value, value] for name, value in row.items()})) == [document, document]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 import tracemalloc
-from collections.abc import Iterator
 from operator import length_hint
 from pathlib import Path
 from typing import Any
@@ -73,13 +72,6 @@ def test_duplicate_ids_stay_apart_even_from_ids_that_look_like_the_repair() -> N
     assert reader.report.repaired == {"duplicate id": 3}
 
 
-def test_many_duplicates_take_linear_time() -> None:
-    start = time.process_time()
-    ids = {document.id for document in read_documents(["same"] * 6_000)}
-    assert len(ids) == 6_000
-    assert time.process_time() - start < 15  # of this process, whatever else the machine does
-
-
 def test_missing_ids_are_made_and_counted() -> None:
     rows = [{"text": "a", "id": "x"}, {"text": "b", "id": " "}, {"text": "c"}, {"text": "d", "id": float("nan")},
             {"text": "e", "id": ["x"]}]  # fmt: skip
@@ -114,30 +106,11 @@ def test_the_text_column_is_found(row: dict[str, object], expected: str) -> None
     assert reader.report.text_column == expected
 
 
-@pytest.mark.parametrize("parameter", ["text_column", "id_column", "label_column"])
-def test_a_named_column_that_is_missing_names_those_there_are(parameter: str) -> None:
-    with pytest.raises(DataError, match=rf"'nope'.*: text, other.*{parameter}="):
-        list(read_documents([{"text": "a", "other": "b"}], **{parameter: "nope"}))
-
-
-def test_columns_cannot_be_named_for_bare_strings_or_text_files(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("a")
-    for source in (["a", "b"], tmp_path, tmp_path / "a.txt"):
-        with pytest.raises(DataError, match="text_column='body'"):
-            list(read_documents(source, text_column="body"))
-
-
 @pytest.mark.parametrize("name", ["limit", "max_characters"])
 @pytest.mark.parametrize("value", [0, 1.5, "7"])
 def test_settings_out_of_range(name: str, value: Any) -> None:
     with pytest.raises(ConfigurationError, match=f"{name}={value}: .*whole number"):
         read_documents(["a"], **{name: value})
-
-
-def test_an_unknown_encoding_is_refused() -> None:
-    for name in ("utf-9", "base64"):
-        with pytest.raises(DataError, match=f"encoding .*'{name}'"):
-            read_documents(["a"], encoding=name)
 
 
 @pytest.mark.parametrize("source", ["nowhere/at-all.jsonl", "A document given as itself. " * 400, "nul\0", ""])
@@ -167,19 +140,6 @@ def test_documents_and_readers_are_taken_back(tmp_path: Path) -> None:
     for setting in ({"limit": 1}, {"text_column": "body"}):
         with pytest.raises(ConfigurationError, match="as it was made"):
             read_documents(reader, **setting)  # type: ignore[arg-type]
-
-
-def test_a_generator_of_mappings_is_looked_ahead_a_bounded_number_of_rows() -> None:
-    asked = []
-
-    def source() -> Iterator[dict[str, str]]:
-        for number in range(10**9):
-            asked.append(number)
-            yield {"text": f"text {number}"}
-
-    documents = iter(read_documents(source()))
-    assert [next(documents).id for _ in range(150)] == [str(number) for number in range(150)]
-    assert len(asked) == 150
 
 
 def test_a_large_file_is_streamed(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from simlte_st.data.examples import docsplit_examples, docsplit_objectives
 from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document, tokenizer_counter
 from simlte_st.data.views import DocSplit, InverseCloze
-from simlte_st.errors import ConfigurationError, EmptyCorpusError
 
 PUNKT = PunktSegmenter()
 
@@ -78,14 +77,6 @@ def test_one_loader_an_epoch_with_views_of_its_own(model: SentenceTransformer, d
         assert texts_by_id(loader.dataset) == examples_of(documents, seed=4, epoch=epoch, model=model)
     every = [text for loader, _ in objectives for example in loader.dataset for text in example.texts]  # type: ignore[attr-defined]
     assert len(set(every)) == len(every) == 3 * 2 * len(documents)
-
-
-def test_impossible_objectives_are_refused(model: SentenceTransformer) -> None:
-    loss = MultipleNegativesRankingLoss(model)
-    with pytest.raises(ConfigurationError, match="epochs=0"):
-        docsplit_objectives(["Ba bei. Bo.", "Ba. Bo."], loss, epochs=0)
-    with pytest.raises(EmptyCorpusError, match="1 document can"):
-        docsplit_objectives(["Ba bei. Bo.", "Word"], loss, segmenter=PUNKT)
 
 
 def test_fit_trains_on_the_views_of_every_epoch(

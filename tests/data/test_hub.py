@@ -35,15 +35,6 @@ def test_a_dataset(streaming: bool) -> None:
         texts(source, text_column="body")
 
 
-def test_a_stream_without_features() -> None:
-    source = datasets.IterableDataset.from_generator(lambda: iter([{"id": "x", "body": "a"}, {"id": "y", "body": 1}]))
-    assert source.features is None
-    reader = read_documents(source)
-    assert [(document.id, document.text) for document in reader] == [("x", "a")]
-    assert reader.report.skipped == {"not a string": 1}
-    assert len(list(reader)) == 1
-
-
 @pytest.mark.parametrize(
     ("source", "expected"),
     [

@@ -54,19 +54,6 @@ def test_learned_punkt_knows_the_abbreviations_of_its_sample() -> None:
     assert "Dr." in PunktSegmenter()(TEXT)
 
 
-def test_learning_stops_at_max_characters() -> None:
-    taken = []
-
-    def texts() -> Iterator[str]:
-        for text in [*SAMPLE, "Gen. Grant. " * 40]:
-            taken.append(text)
-            yield text
-
-    learned = PunktSegmenter.learn(texts(), max_characters=len(SAMPLE[0]))
-    assert "prof" not in learned.parameters.abbrev_types
-    assert len(taken) == 2  # the second was looked at, and not learned from
-
-
 def test_parameters_survive_json() -> None:
     learned = PunktSegmenter.learn(SAMPLE)
     learned.parameters.collocations.add(("nr", "##number##"))
@@ -82,12 +69,6 @@ def test_parameters_survive_json() -> None:
     for text in [TEXT, *SAMPLE]:
         assert again(text) == learned(text)
     assert again(TEXT) == CUTS
-
-
-def test_an_incomplete_punkt_tab_counts_as_missing(no_nltk_data: Path) -> None:
-    write_punkt_tab(no_nltk_data, PunktSegmenter.learn(SAMPLE))
-    (no_nltk_data / "tokenizers/punkt_tab/english/abbrev_types.txt").unlink()
-    assert PunktSegmenter.installed() is None
 
 
 def test_installed_punkt_tab_is_used_and_nothing_is_learned(

@@ -11,7 +11,7 @@ from odd_texts import letters, texts
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import sentences
-from simlte_st.data.document import LONGEST_WORD, Document, count_words
+from simlte_st.data.document import Document, count_words
 from simlte_st.data.drawing import draw_views
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter
 from simlte_st.data.sentences import (
@@ -20,7 +20,6 @@ from simlte_st.data.sentences import (
     estimate_tokens,
     paragraphs_of,
     segment_document,
-    segment_documents,
     tokenizer_counter,
 )
 from simlte_st.data.tokens import in_batches
@@ -64,11 +63,6 @@ def cut(text: str, name: str = "punkt", max_words: int = MAX_WORDS) -> list[str]
     return list(segment_document(Document("d", text), SEGMENTERS[name], max_words=max_words).sentences)
 
 
-def test_code_is_cut_at_lines() -> None:
-    lines = [f"result_{number} = compute(value_{number}, other={number})  # step" for number in range(40)]
-    assert cut("\n".join(lines)) == lines
-
-
 @pytest.mark.parametrize(
     "sentences",
     [
@@ -101,17 +95,6 @@ def test_one_endless_sentence_becomes_equal_pieces() -> None:
     counts = [len(sentence.split()) for sentence in sentences]
     assert max(counts) <= MAX_WORDS
     assert min(counts) >= MAX_WORDS // 2 - 1  # no crumbs
-
-
-@pytest.mark.parametrize("name", ["punkt", "learned punkt"])
-def test_a_megabyte_without_white_space(name: str) -> None:
-    text = "ACGT" * 250_000
-    begin = time.process_time()
-    sentences = cut(text, name)
-    assert time.process_time() - begin < 20
-    assert "".join(sentences) == text
-    assert max(map(len, sentences)) <= MAX_WORDS * LONGEST_WORD
-    assert len(sentences) < 2 * len(text) / (MAX_WORDS * LONGEST_WORD)
 
 
 @pytest.mark.parametrize("text", ["漢字。", '."', "\u200b", "a\n"], ids=ascii)
@@ -175,21 +158,6 @@ def test_lines_wrapped_by_hand_are_one_paragraph() -> None:
     assert cut(text) == ["This sentence is wrapped\nby hand.", "And so is\nthis one."]
     assert paragraphs_of("x" * 120 + "\ny") == ["x" * 120 + "\ny"]
     assert paragraphs_of("x" * 121 + "\ny") == ["x" * 121, "y"]
-
-
-def test_documents_are_segmented_as_a_stream() -> None:
-    read = []
-
-    def stream() -> object:
-        for number in range(3):
-            read.append(number)
-            yield Document(str(number), f"Text {number}. Two words.")
-
-    segmented = segment_documents(stream(), PunktSegmenter(), max_words=1)
-    assert read == []
-    assert next(segmented).sentences == ("Text", "0.", "Two", "words.")
-    assert read == [0]
-    assert [document.id for document in segmented] == ["1", "2"]
 
 
 def test_tokens_are_those_of_the_tokenizer(model: SentenceTransformer, documents: list[str]) -> None:

@@ -15,7 +15,7 @@ from datasets import Features, IterableDataset, Value
 
 from simlte_st.data.document import content_id
 from simlte_st.data.shards import Reading, open_shards
-from simlte_st.errors import DataError, EmptyCorpusError
+from simlte_st.errors import DataError
 
 ROWS = 100
 
@@ -142,11 +142,3 @@ def test_a_stream_of_datasets_is_read_as_far_as_it_is_asked_for() -> None:
     assert len(made) < 100
     with pytest.raises(DataError, match="which columns"):
         open_shards(IterableDataset.from_generator(rows))
-
-
-def test_without_a_usable_document(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"text": [" ", ""]}), tmp_path / "a.parquet")
-    shards = open_shards(tmp_path)
-    with pytest.raises(EmptyCorpusError, match="no usable document"):
-        texts(Reading(shards, [0]))
-    assert texts(Reading(shards, [0], 0, 1)) == [], "those before it may have been"

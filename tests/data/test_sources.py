@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import pickle
-import re
 import shutil
 import tarfile
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from reading_support import texts
@@ -65,30 +62,6 @@ def test_links_in_a_circle_and_folders_called_like_files(tmp_path: Path) -> None
     for name in ("self.txt", "one.txt"):
         with pytest.raises(DataError, match="no file"):
             texts(tmp_path / name)
-
-
-def test_what_may_not_be_read_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As root may read everything, the system's answer is made up."""
-    for name in ("good.txt", "secret.txt", "closed/a.txt", "secret.jsonl"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text('{"text": "a"}')
-
-    def refusing(call: Any) -> Any:
-        def answer(path: Any, *args: Any, **options: Any) -> Any:
-            if any(part in str(path) for part in ("secret", "closed")):
-                raise PermissionError(errno.EACCES, "Permission denied")
-            return call(path, *args, **options)
-
-        return answer
-
-    monkeypatch.setattr(Path, "open", refusing(Path.open))
-    monkeypatch.setattr(os, "scandir", refusing(os.scandir))
-    reader = read_documents(tmp_path)
-    assert [document.id for document in reader] == ["good.txt"]
-    assert reader.report.skipped == {"unreadable": 2}
-    assert reader.report.examples["unreadable"] == ["closed/: Permission denied", "secret.txt: Permission denied"]
-    with pytest.raises(DataError, match=r"secret\.jsonl .*Permission denied"):
-        texts(tmp_path / "secret.jsonl")
 
 
 @pytest.mark.parametrize("kind", ["pickle", "zip", "tar.gz"])
@@ -171,13 +144,6 @@ def test_made_ids_tell_the_source(here: Path) -> None:
     assert ids("one/a.txt", "b.csv")[0] == "a.txt"
     assert ids("one") == ["a.txt"], "one source needs no name"
     assert ids("b.csv", "b.csv") == ["b.csv:0", "b.csv:1", "b.csv:0#2", "b.csv:1#2"]
-
-
-def test_given_ids_stay_unless_they_are_taken(here: Path) -> None:
-    reader = read_documents(["c.jsonl", "d.jsonl"])
-    assert [document.id for document in reader] == ["x", "d.jsonl:x", "d.jsonl:x#2"]
-    assert reader.report.repaired == {"duplicate id": 2}
-    assert re.match(r"d\.jsonl, line 1: .*'d\.jsonl:x'", reader.report.examples["duplicate id"][0])
 
 
 @pytest.mark.parametrize("items", [["b.csv", "nothing.csv"], [Path("one"), "what is this"]])

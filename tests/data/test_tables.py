@@ -19,7 +19,7 @@ from simlte_st.data import tables
 from simlte_st.data.config import SourceConfig
 from simlte_st.data.documents import read_documents
 from simlte_st.data.tables import Columns, RawRow, Row, Skip, mappings_table, read_table
-from simlte_st.errors import DataError, EmptyCorpusError
+from simlte_st.errors import DataError
 
 
 def test_rows_after_endless_skips_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,29 +102,3 @@ def test_structs_that_lack_the_text_are_counted(tmp_path: Path) -> None:
     reader = read_documents(pa.Table.from_pylist([{"a": {"b": "One."}}, {"a": None}]), text_column="a.b")
     assert [document.text for document in reader] == ["One."]
     assert reader.report.skipped == {"missing column": 1}
-
-
-def test_a_name_with_dots_goes_before_a_path() -> None:
-    rows = [{"a.b": "One.", "a": {"b": "Two."}, "c.d": {"e.f": "Three."}}]
-    assert texts(rows, text_column="a.b") == ["One."]
-    assert texts(rows, text_column="c.d.e.f") == ["Three."]
-    reader = read_documents(rows, text_column="c.d.e.f", metadata=True)
-    assert [document.metadata for document in reader] == [{"a.b": "One.", "a": {"b": "Two."}}]
-
-
-def test_names_of_classes_in_structs() -> None:
-    label = datasets.ClassLabel(names=["no", "yes"])
-    features = datasets.Features({"text": datasets.Value("string"), "about": {"river": label}})
-    rows = {"text": ["One.", "Two."], "about": [{"river": 1}, {"river": 0}]}
-    source = datasets.Dataset.from_dict(rows, features=features)
-    documents = list(read_documents(source, label_column="about.river"))
-    assert [document.label for document in documents] == ["yes", "no"]
-
-
-def test_very_deep_structs_are_no_error(tmp_path: Path) -> None:
-    deep: Any = "A text."
-    for _ in range(500):
-        deep = {"a": deep}
-    with pytest.raises((DataError, EmptyCorpusError)):
-        texts(write_jsonl(tmp_path / "deep.jsonl", [deep]))
-    assert texts([{"text": "One.", "other": deep}]) == ["One."]

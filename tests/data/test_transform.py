@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import copy
-import gc
 import logging
 import pickle
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
-from torch.utils.data import DataLoader
-from torch.utils.data import Dataset as TorchDataset
 from training_support import Ids, Recording, stock_trainer
 from transformers import TrainerControl, TrainerState, TrainingArguments
 
@@ -138,41 +135,6 @@ def test_with_a_model_long_documents_are_windowed(model: SentenceTransformer, do
         assert budget < len(model.tokenizer.tokenize(row["anchor"] + " " + row["positive"])) <= 2 * budget
 
 
-def test_columns_ids_and_other_columns() -> None:
-    rows: Mapping[str, list[Any]] = {
-        "body": ["Ba bei. Bo bun.", "Bo bun. Ba bei.", "Word", "Bis bet. Bal bor."],
-        "key": ["x", "y", "z", "w"],
-        "label": [1, 2, 3, 4],
-    }
-    source = Dataset.from_dict(dict(rows))
-    dataset = DocSplitTransform(segmenter=PunktSegmenter()).attach(source, text_column="body", id_column="key")
-    stored = dataset.with_format(None)
-    assert stored.column_names == ["id", "sentences", "paragraphs", "tokens"]
-    assert list(stored["id"]) == ["x", "y", "w"]
-    assert set(dataset[0]) == {"anchor", "positive"}
-
-
-@pytest.mark.parametrize("form", ["list", "stream", "generator"])
-def test_whatever_read_documents_takes_will_do(form: str, documents: list[str]) -> None:
-    rows = [Document(str(number), text) for number, text in enumerate(documents)]
-    forms: dict[str, Any] = {
-        "list": [{"id": row.id, "text": row.text} for row in rows],
-        "stream": Dataset.from_dict({"text": documents}).to_iterable_dataset(),
-        "generator": (row for row in rows),
-    }
-    expected = DocSplitTransform(segmenter=PunktSegmenter()).attach(Dataset.from_dict({"text": documents}))
-    assert list(DocSplitTransform(segmenter=PunktSegmenter()).attach(forms[form])) == list(expected)
-
-
-def test_the_files_go_when_the_data_set_goes(documents: list[str]) -> None:
-    dataset = DocSplitTransform(segmenter=PunktSegmenter()).attach(Dataset.from_dict({"text": documents[:5]}))
-    path = Path(dataset.cache_files[0]["filename"])
-    assert path.exists()
-    del dataset
-    gc.collect()
-    assert not path.exists()
-
-
 # Rows drawn by hand.
 
 
@@ -227,19 +189,6 @@ def test_it_can_be_sent_to_a_worker_that_shares_no_memory(model: SentenceTransfo
     assert list(pickle.loads(pickle.dumps(dataset))) == list(dataset)
 
 
-class Watch(TorchDataset[tuple[int, bool]]):
-    """Tells what the clock shows where the data set is read."""
-
-    def __init__(self, clock: EpochClock) -> None:
-        self.clock = clock
-
-    def __len__(self) -> int:
-        return 4
-
-    def __getitem__(self, index: int) -> tuple[int, bool]:
-        return self.clock.epoch, self.clock.connected
-
-
 def begin_epoch(clock: EpochClock, epoch: float | None) -> int:
     state = TrainerState()
     state.epoch = epoch
@@ -253,22 +202,3 @@ def begin_epoch(clock: EpochClock, epoch: float | None) -> int:
 )
 def test_the_epoch_is_the_whole_part_of_the_trainers(told: float | None, epoch: int) -> None:
     assert begin_epoch(EpochClock(), told) == epoch
-
-
-@pytest.mark.parametrize("steps", [7, 1000])
-def test_epochs_that_the_trainer_summed_up_are_not_missed(steps: int) -> None:
-    clock = EpochClock()
-    for epoch in range(1, 12):
-        assert begin_epoch(clock, (epoch - 1) + steps / steps) == epoch
-        assert begin_epoch(clock, sum([1 / steps] * (epoch * steps))) == epoch
-
-
-def test_a_worker_that_was_started_before_sees_the_epoch() -> None:
-    clock = EpochClock()
-    loader = DataLoader(Watch(clock), batch_size=None, num_workers=1, persistent_workers=True)
-    assert {tuple(item) for item in loader} == {(0, False)}
-    begin_epoch(clock, 3.0)
-    clock.on_train_begin(TrainingArguments(), TrainerState(), TrainerControl())
-    assert {tuple(item) for item in loader} == {(3, True)}
-    clock.epoch = 1
-    assert {tuple(item) for item in loader} == {(1, True)}

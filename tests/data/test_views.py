@@ -23,10 +23,8 @@ from simlte_st.data.drawing import (
     draw_views,
     has_two_words,
     render,
-    spans_of_words,
     view_rng,
     whole_sentences,
-    words_of,
 )
 from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document
@@ -123,15 +121,6 @@ def test_sentences_are_dealt_independently(p: float) -> None:
     assert 0.2 < sum(pvalue < 0.5 for pvalue in pvalues) / len(pvalues) < 0.8
 
 
-def test_both_views_of_a_long_document_fit_on_average_and_every_sentence_is_seen() -> None:
-    document = make([5] * 40)
-    seen: Counter[int] = Counter()
-    for dealt in sides_by_epoch(DocSplit(), document, 500, budget=20):
-        assert len(dealt.replace(".", "")) == 8
-        seen.update(index for index, side in enumerate(dealt) if side != ".")
-    assert set(seen) == set(range(40))
-
-
 def test_an_uneven_split_leaves_room_for_the_larger_view() -> None:
     for p in (0.2, 0.8):
         assert {len(dealt.replace(".", "")) for dealt in sides_by_epoch(DocSplit(p=p), make([1] * 90), 50, 20)} == {25}
@@ -213,26 +202,11 @@ def test_tokens_and_seen(first: list[int | Span], second: list[int | Span], budg
     assert (pair.tokens, pair.seen) == (40, seen)
 
 
-def test_seen_counts_tokens_where_words_have_several() -> None:
-    document = SegmentedDocument("d", ("one two three four", "", "six"), (0,), (12, 0, 3))
-    pair = draw_views(document, Fixed(([Span(0, 0, 1)], [Span(0, 2, 3), Span(1), Span(2)])))
-    assert pair == ViewPair("d", "one", "three  six", tokens=15, seen=9)
-
-
 def test_rendering_keeps_sentences_and_cuts_at_words() -> None:
     document = SegmentedDocument("d", ("A  b\nc d.", "E f"), (0,), (4, 2))
     assert render(document, whole_sentences([1, 0])) == "E f A  b\nc d."
     assert render(document, [Span(0, 1, 3), Span(1, 0, 1)]) == "b\nc E"
     assert render(document, []) == ""
-
-
-def test_words_to_pieces_and_back() -> None:
-    document = make([3, 1, 4])
-    words = words_of(document, [0, 1, 2])
-    assert words == [(0, 0), (0, 1), (0, 2), (1, 0), (2, 0), (2, 1), (2, 2), (2, 3)]
-    assert spans_of_words(words) == [Span(0, 0, 3), Span(1, 0, 1), Span(2, 0, 4)]
-    assert spans_of_words([(0, 0), (0, 2), (2, 0), (2, 1)]) == [Span(0, 0, 1), Span(0, 2, 3), Span(2, 0, 2)]
-    assert spans_of_words([]) == []
 
 
 @settings(max_examples=60)

@@ -13,7 +13,6 @@ import html5lib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from odd_texts import texts as odd_texts
 from reading_support import page, skipped, texts
 
 from simlte_st.data import read_documents
@@ -64,20 +63,6 @@ def test_what_is_seen_is_text(shown: str) -> None:
     assert html_text(f"<body style='display:none'><p>One.</p>{shown}").split() == ["One.", "yes"]
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "<html><body><p>One.</p></body></html><html><body><p>Two.</p></body></html>",
-        "<p>One.</p></body></html><!-- c --> <p>Two.",
-        "<table><p>One.<tr><td>Two.</table>",
-        "<head><title>t</title><p>One.</p></head><div>Two.</div>",
-        "<p>One.</p></div></section></foo><p>Two.",
-    ],
-)
-def test_pages_that_are_not_well_formed(source: str) -> None:
-    assert html_text(source).split() == ["One.", "Two."]
-
-
 def test_tags_of_xhtml_close_themselves(tmp_path: Path) -> None:
     head = '<?xml version="1.0" encoding="iso-8859-1"?><html><head><title/><script src="x"/></head>'
     body = head + "<body><p/>\xe9t\xe9<br/></body></html>"
@@ -98,21 +83,6 @@ def test_encodings_of_html(tmp_path: Path) -> None:
         texts(path)
 
 
-@pytest.mark.parametrize(
-    ("label", "codec", "text"),
-    [
-        ("gb2312", "gb18030", "总理朱镕基"),
-        ("GB_2312-80", "gbk", "河水上涨"),
-        ("latin1", "cp1252", "“café”"),
-        ("utf-16", "utf-8", "Ωmega"),
-    ],
-)
-def test_labels_mean_what_they_mean_in_browsers(tmp_path: Path, label: str, codec: str, text: str) -> None:
-    path = tmp_path / "a.html"
-    path.write_bytes(page(text, f'<meta charset="{label}">').encode(codec))
-    assert texts(path) == texts(path, encoding="koi8-r") == [text]
-
-
 def test_odd_html_is_counted(tmp_path: Path) -> None:
     (tmp_path / "long.html").write_text(page("word " * 1000))
     (tmp_path / "large.html").write_text(page("<b></b>" * 200_000))
@@ -121,18 +91,6 @@ def test_odd_html_is_counted(tmp_path: Path) -> None:
     (tmp_path / "tags.html").write_text(page("<br>"))
     (tmp_path / "good.html").write_text(page("good"))
     assert skipped(tmp_path, max_characters=1000) == {"too long": 2, "binary": 1, "empty": 2}
-
-
-@settings(max_examples=30)
-@given(rows=st.lists(odd_texts, min_size=1, max_size=4))
-def test_any_html_is_a_document_or_counted(rows: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
-    path = tmp_path_factory.getbasetemp() / "odd.html"
-    path.write_text("<p>".join(rows), encoding="utf-8", errors="surrogatepass")
-    try:
-        (text,) = texts(path)
-    except EmptyCorpusError:
-        return
-    assert text.strip()
 
 
 # Each element of a page is seen, or it is not; what is seen must be in the text, in order, and nothing else.

@@ -9,24 +9,10 @@ from typing import Any
 
 import pytest
 from reading_support import packed, texts
-from support import write_jsonl
 
-from simlte_st.data.config import SourceConfig
 from simlte_st.data.document import content_id
 from simlte_st.data.documents import read_documents
-from simlte_st.data.formats import open_table
-from simlte_st.data.tables import RawRow
 from simlte_st.errors import DataError
-
-
-def test_columns_of_lines_are_those_of_the_first_ones(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    rows = [{"a": 1}, {"b": 2}, *({"a": n} for n in range(200)), {"c": 3}]
-    write_jsonl(path, rows)
-    table = open_table(path, SourceConfig())
-    assert table.columns == ["a", "b"]
-    assert table.strings == []
-    assert [row.values for row in table.rows(["a"], ()) if isinstance(row, RawRow)] == rows
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".ndjson", ".jsonl.gz", ".jsonl.zst", ".JSONL.GZ"])
@@ -115,11 +101,3 @@ def test_anything_else_is_an_error(tmp_path: Path, content: Any, told: str) -> N
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(DataError, match=told):
         texts(path)
-
-
-def test_an_array_is_bounded_as_a_line_is(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps(["word " * 300] * 1000))
-    assert len(texts(path)) == 1000
-    with pytest.raises(DataError, match=r"more than .* bytes\. .*JSON lines"):
-        texts(path, max_characters=1000)

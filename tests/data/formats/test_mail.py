@@ -15,7 +15,7 @@ from reading_support import texts
 
 from simlte_st.data.documents import read_documents
 from simlte_st.data.formats.base import MISSING_EXTRA
-from simlte_st.data.formats.mail import is_mail, looks_like_mail, without_quotes
+from simlte_st.data.formats.mail import without_quotes
 from simlte_st.errors import DataError, EmptyCorpusError
 
 
@@ -90,11 +90,6 @@ def test_subjects_in_other_alphabets(tmp_path: Path, written: str, meant: str) -
 )
 def test_encodings_that_are_declared_or_not(tmp_path: Path, data: bytes, kind: str, meant: str) -> None:
     assert read_one(tmp_path, mail(data, kind=kind))[0] == f"Rain\n\n{meant}"
-
-
-def test_an_encoding_that_is_named_is_for_mails_that_declare_none(tmp_path: Path) -> None:
-    data = mail("дом".encode("koi8-r"), kind="text/plain")
-    assert read_one(tmp_path, data, encoding="koi8-r")[0] == "Rain\n\nдом"
 
 
 def test_parts_of_a_mail(tmp_path: Path) -> None:
@@ -293,27 +288,3 @@ def test_raw_mails_in_a_table_are_recognised_and_read_on_request() -> None:
     assert [document.text for document in found] == [f"Rain\n\nGröße {number}." for number in range(3)]
     assert (found[0].metadata or {})["subject"] == "own", "columns of the table stay"
     assert (found[0].metadata or {})["sender"] == "Ann <ann@example.com>"
-
-
-@pytest.mark.parametrize(
-    ("start", "looks"),
-    [
-        ("From: a\nSubject: b\n\ntext", True),
-        ("From a Thu\nReceived: x\n\tby y\nFrom: a\n\ntext", True),
-        ("from: a\r\nNewsgroups: b\r\n\r\ntext", True),
-        ("From: a\n\nSubject: b", False),
-        ("", False),
-        ("Note: it rains\n\nFrom: a", False),
-    ],
-)
-def test_what_looks_like_a_mail(tmp_path: Path, start: str, looks: bool) -> None:
-    assert looks_like_mail(start) == looks_like_mail(start.encode()) == looks
-    (tmp_path / "a").write_text(start)
-    assert is_mail(tmp_path / "a") == looks
-    assert not is_mail(tmp_path)
-
-
-def test_a_page_that_is_declared_as_plain_text(tmp_path: Path) -> None:
-    for start in ("<html>", "<!DOCTYPE HTML PUBLIC ''><HTML>"):
-        assert read_one(tmp_path, mail(f"{start}<p>A <i>page</i>.</p>"))[0] == "Rain\n\nA page."
-    assert read_one(tmp_path, mail("<htm> is <b>bold</b>"))[0] == "Rain\n\n<htm> is <b>bold</b>"

@@ -64,14 +64,6 @@ def test_parquet_columns_and_labels(tmp_path: Path) -> None:
     assert [document.label for document in read_documents(path, label_column="label")] == ["yes", "no"]
 
 
-def test_a_truncated_parquet_file(tmp_path: Path) -> None:
-    path = tmp_path / "c.parquet"
-    pq.write_table(pa.table({"text": [os.urandom(50).hex() for _ in range(500)]}), path)
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(DataError, match=r"c\.parquet is truncated"):
-        texts(path)
-
-
 def test_a_parquet_file_broken_in_a_later_row_group(tmp_path: Path) -> None:
     path = tmp_path / "c.parquet"
     values = [os.urandom(50).hex() for _ in range(1000)]
