@@ -19,7 +19,6 @@ from simlte_st.files import atomic_path, read_json, to_json, write_json
 
 PAGES = {
     "ast": "benchmarks.linking.page",
-    "boilerplate": "benchmarks.boilerplate",
     "citation": "benchmarks.citation",
     "corpus_size": "benchmarks.corpus_size",
     "encode_engines": "benchmarks.encode_engines",
@@ -35,6 +34,7 @@ PAGES = {
     "longformer": "benchmarks.longformer",
     "longformer_lengths": "benchmarks.longformer_lengths",
     "lsa": "benchmarks.lsa",
+    "mails": "benchmarks.mails",
     "near_duplicates": "benchmarks.near_duplicates",
     "own_documents": "benchmarks.own_documents",
     "paper": "benchmarks.grid.page",

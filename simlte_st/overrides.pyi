@@ -33,7 +33,6 @@ class ReadOverrides(TypedDict, total=False):
     mails: bool
     drop_quotes: bool
     html: bool
-    drop_boilerplate: bool
 
 class ProgressOverrides(TypedDict, total=False):
     progress: bool

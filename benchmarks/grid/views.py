@@ -24,7 +24,7 @@ class WordSplit:
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
         """Deal the words of the window. See :meth:`simlte_st.data.drawing.View.draw`."""
         room = None if budget is None else 2 * budget
-        words = words_of(document, choose_window(document.tokens, room, "random", rng, at_least=1))
+        words = words_of(document, choose_window(document.tokens, room, rng, at_least=1))
         if len(words) < 2:  # the window is a sentence of one word: the document has others
             words = words_of(document, range(len(document.tokens)))
         while True:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from simlte_st.data.document import Document
-from simlte_st.data.sentences import in_batches
+from simlte_st.data.tokens import in_batches
 from simlte_st.extras import require
 
 DEFAULT_PIPELINE = "en_core_web_sm"

@@ -10,7 +10,6 @@ from .duplicates import dedupe as dedupe
 from .duplicates import find_duplicates as find_duplicates
 from .examples import docsplit_examples as docsplit_examples
 from .examples import docsplit_objectives as docsplit_objectives
-from .segmenters import NupunktSegmenter as NupunktSegmenter
 from .segmenters import PunktSegmenter as PunktSegmenter
 from .sentences import segment_document as segment_document
 from .transform import DocSplitTransform as DocSplitTransform

@@ -127,7 +127,7 @@ def plain_words(text: str) -> list[str]:
 def _each(cut: Any, text: str, *language: str) -> Iterator[Any]:
     """Yield what is cut of each chunk between two spaces."""
     for chunk in text.split():
-        yield from (cut if len(chunk) <= _REMEMBERED else cut.__wrapped__)(chunk, *language)
+        yield from _once(cut, chunk, *language)
 
 
 def _once(cut: Any, chunk: str, *language: str) -> Any:

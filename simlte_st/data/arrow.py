@@ -8,7 +8,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from simlte_st.data.tables import DEPTH, LOOK_AHEAD_ROWS, RawRow, Rows, Skip, Table, paths_of, value_at
+from simlte_st.data.tables import RawRow, Rows, Skip, Table, mappings_table, value_at
 from simlte_st.data.text_files import WRONG_ENCODING
 
 _INDEX = re.compile(r"__index_level_\d+__")  # how pandas writes an index without a name
@@ -34,84 +34,24 @@ def frame_table(frame: Any, name: str) -> Table:
             return batch_rows(frame.select(list(wanted)).to_batches(), wanted, schema_label_names(frame.schema, labels))
 
         return schema_table(name, frame.schema, selected)
-    kind_of = _pandas_kind if is_instance(frame, "pandas", "DataFrame") else _polars_kind
-    names = [str(column) for column in frame.columns if not _is_index(str(column))]
-    columns = {str(column): column for column in frame.columns if str(column) in names}
-    kinds = {name: kind for name, column in columns.items() if len(frame) and (kind := kind_of(frame[column]))}
-    paths, strings = dict[str, str](), [name for name in columns if name not in kinds]
-    for column in kinds:
-        first = frame[columns[column]][:LOOK_AHEAD_ROWS]
-        for path, value in (each for one in first for each in paths_of(column, one)):
-            paths[path] = column
-            strings += [path] if isinstance(value, str) else []
-
-    def rows(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow]:
-        for number, row in enumerate(zip(*(frame[columns[column]] for column in wanted), strict=True)):
-            yield numbered_row(number, dict(zip(wanted, row, strict=True)), {})
-
-    return Table(name, names, strings, rows, kinds, paths=paths)
-
-
-def _pandas_kind(column: Any) -> str | None:
-    """Return the type of a column of pandas; None for text."""
-    import pandas
-
-    dtype = getattr(column, "dtype", None)
-    if dtype is None:  # two columns of one name, which is refused later
-        return None
-    if isinstance(dtype, pandas.CategoricalDtype):
-        return _pandas_kind(dtype.categories)
-    if isinstance(dtype, pandas.ArrowDtype):
-        return None if _is_text(dtype.pyarrow_dtype) else str(dtype)
-    if pandas.api.types.is_object_dtype(dtype):
-        return _object_kind(column[:LOOK_AHEAD_ROWS])
-    return None if isinstance(dtype, pandas.StringDtype) else str(dtype)
-
-
-def _polars_kind(column: Any) -> str | None:
-    """Return the type of a column of polars; None for text."""
-    import polars
-
-    if column.dtype == polars.Object:
-        return _object_kind(column.head(LOOK_AHEAD_ROWS))
-    return None if column.dtype in (polars.String, polars.Categorical, polars.Enum) else str(column.dtype)
-
-
-def _object_kind(values: Any) -> str | None:
-    """Return the type of the first of some objects; None if there is a string among them, or no object."""
-    kinds = [type(value).__name__ for value in values if value is not None]
-    if "str" in kinds or not len(values):
-        return None
-    return f"{kinds[0]} values" if kinds else "nothing"
+    names = [str(column) for column in frame.columns]
+    tuples = (
+        frame.itertuples(index=False, name=None) if is_instance(frame, "pandas", "DataFrame") else frame.iter_rows()
+    )
+    rows = (numbered_row(number, dict(zip(names, row, strict=True)), {}) for number, row in enumerate(tuples))
+    return mappings_table(name, rows, header=names)
 
 
 def schema_table(name: str, schema: Any, rows: Rows) -> Table:
     """Return the table of a source with a schema, without an index of pandas."""
-    fields = [field for field in schema if not _is_index(field.name)]
-    inner = {path: (field.name, kind) for field in fields for path, kind in _inner_types(field.name, field.type)}
-    types = {path: kind for path, (_, kind) in inner.items()} | {field.name: field.type for field in fields}
+    types = {field.name: field.type for field in schema if not _is_index(field.name)}
     return Table(
         name,
-        [field.name for field in fields],
+        [field.name for field in schema if not _is_index(field.name)],
         [each for each, kind in types.items() if _is_text(kind)],
         rows,
         {each: str(kind) for each, kind in types.items() if not _is_text(kind)},
-        paths={path: column for path, (column, _) in inner.items()},
     )
-
-
-def _inner_types(column: str, kind: Any, depth: int = DEPTH) -> Iterator[tuple[str, Any]]:
-    """Yield the paths into a type that is a struct, and their types; nothing for other types."""
-    import pyarrow as pa
-
-    if isinstance(kind, pa.BaseExtensionType):
-        kind = kind.storage_type
-    for field in kind if pa.types.is_struct(kind) else ():
-        path = f"{column}.{field.name}"
-        if pa.types.is_struct(field.type) and depth:
-            yield from _inner_types(path, field.type, depth - 1)
-        else:
-            yield path, field.type
 
 
 def _is_index(name: str) -> bool:

@@ -30,7 +30,6 @@ class ReadConfig(Config):
     )
     drop_quotes: bool = setting(False, "leave quoted mails and signatures out of e-mails")
     html: bool = setting(False, "read texts that have HTML tags, as of tickets in a table, as a browser shows them")
-    drop_boilerplate: bool = setting(False, "leave out lines that stand in more than a tenth of the documents")
 
 
 @dataclass(frozen=True, kw_only=True)

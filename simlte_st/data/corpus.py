@@ -19,7 +19,8 @@ from simlte_st.data.documents import read_documents
 from simlte_st.data.drawing import View
 from simlte_st.data.report import counted
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter
-from simlte_st.data.sentences import TokenCounter, estimate_tokens, in_batches, segment_stream
+from simlte_st.data.sentences import TokenCounter, estimate_tokens, segment_stream
+from simlte_st.data.tokens import in_batches
 from simlte_st.errors import EmptyCorpusError
 from simlte_st.files import atomic_path, read_json, write_json
 from simlte_st.progress import with_progress_bar
@@ -88,7 +89,7 @@ def write_corpus(
         directory: Gets ``corpus.arrow``, ``corpus.json`` (the report; written last) and, if Punkt cut the sentences,
             its parameters in ``punkt.json``.
         view: Decides which documents can be used, by its ``accepts``.
-        segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
+        segmenter: ``"punkt"`` or a callable.
         count_tokens: Counts the model's tokens of sentences.
         hold_out: Takes the documents without duplicates and returns those for the corpus; it keeps the others, for
             example for an evaluation.

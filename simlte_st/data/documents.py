@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simlte_st.config import configured
-from simlte_st.data.boilerplate import BoilerplateSample
 from simlte_st.data.config import ReadConfig, SourceConfig
 from simlte_st.data.document import Document, content_id
 from simlte_st.data.formats.html import has_tags
@@ -36,8 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 EMPTY = "empty"
-NUL_REMOVED = "NUL characters removed"
-SURROGATES = "lone surrogates replaced"
+INVALID = "invalid characters removed or replaced"
 DUPLICATE_ID = "duplicate id"
 MISSING_ID = "missing id"
 UNUSABLE_LABEL = "label not usable"
@@ -61,11 +59,10 @@ def read_documents(
             list, a generator, a column of the former), of mappings, or of :class:`Document`, which keep their id, label
             and split, whatever columns are named; a list of paths and ``hub:`` names, which are read one after the
             other. A reader that this function made is returned as it is.
-            :data:`simlte_st.data.formats.FORMATS` lists the files that can be read: text, Markdown, subtitles, e-mails,
-            HTML, PDF, DOCX, ODT, RTF and EPUB hold a document each (a Maildir is a folder of e-mails); JSON (an array
-            of objects or of strings, or JSON lines), CSV, TSV and mailboxes, also compressed by gzip or Zstandard, and
-            parquet are tables. Those from HTML to EPUB need the extra ``documents``; in a folder, they are skipped and
-            counted without it.
+            :data:`simlte_st.data.formats.FORMATS` lists the files that can be read: text, Markdown, e-mails, HTML, PDF,
+            DOCX, ODT, RTF and EPUB hold a document each; JSON (an array of objects or of strings, or JSON lines), CSV,
+            TSV and mailboxes, also compressed by gzip or Zstandard, and parquet are tables. Those from HTML to EPUB
+            need the extra ``documents``; in a folder, they are skipped and counted without it.
         config: How to read.
         **overrides: Settings of :class:`~simlte_st.data.config.SourceConfig`, in place of those of ``config``.
             Without ``text_column``, the text is in a column called text; else in the first of content, body, document,
@@ -140,7 +137,6 @@ class DocumentReader:
         self._limit = limit
         self._remembers = remember
         self._started = False
-        self._has_labels = False
         self._begun: Iterator[Document] | None = None
 
     def __repr__(self) -> str:
@@ -180,7 +176,6 @@ class DocumentReader:
 
     def _documents(self, report: ReadReport) -> Iterator[Document]:
         ids, texts = _Ids() if self._remembers else None, array("Q")
-        sample = BoilerplateSample()
         try:
             for event in self._source.events():
                 if isinstance(event, Columns):
@@ -200,24 +195,22 @@ class DocumentReader:
                         report.tagged += has_tags(document.text)
                     if self._remembers:
                         texts.append(int(content_id(document.text), 16))
-                        sample.add(document.text)
                     if report.documents == self._limit:
                         # Before the yield: a consumer of exactly this many documents never comes back here.
                         report.stopped_at = self._limit
-                        self._finish(report, texts, sample)
+                        self._finish(report, texts)
                         yield document
                         return
                     yield document
         except BrokenSourceError as error:
             read = f"; {report.documents:,} document{'' if report.documents == 1 else 's'} had been read before"
-            raise DataError(f"{error}{read if self._remembers else ''}. {error.advice}") from error
+            raise DataError(f"{error}{read if self._remembers else ''}. Download or create it again.") from error
         report.finished = True
-        self._finish(report, texts, sample)
+        self._finish(report, texts)
         if not report.documents:
             raise EmptyCorpusError("\n".join([f"{self._source.name} holds no usable document.", *report.troubles()]))
 
-    def _finish(self, report: ReadReport, texts: array[int], sample: BoilerplateSample) -> None:
-        report.boilerplate = sample.told()
+    def _finish(self, report: ReadReport, texts: array[int]) -> None:
         report.copies = _count_duplicates(texts)
         self.checksum = hashlib.blake2b(texts, digest_size=16).hexdigest() if self._remembers else None
 
@@ -238,16 +231,12 @@ class DocumentReader:
         if len(text) > self._max_characters and not row.is_document:
             report.note(report.skipped, TOO_LONG, row.where, f"{len(text):,} characters")
             return None
-        nuls = text.count("\0")
-        raw = text.replace("\0", "")
-        text = valid_unicode(raw)
+        raw, text = text, valid_unicode(text.replace("\0", ""))
         if not text or text.isspace():
             report.note(report.skipped, EMPTY, row.where, "only white space" if row.text else "")
             return None
-        if nuls:
-            report.note(report.repaired, NUL_REMOVED, row.where, f"{nuls:,}")
         if text != raw:
-            report.note(report.repaired, SURROGATES, row.where)
+            report.note(report.repaired, INVALID, row.where)
         for reason, what in row.left_out:
             report.note(report.left_out, reason, row.where, what)
         return Document(self._id(row, text, ids, report), text, self._label(row, report), row.split, row.metadata)
@@ -266,16 +255,8 @@ class DocumentReader:
 
     def _label(self, row: Row, report: ReadReport) -> str | None:
         try:
-            label = name_of(row.label)
-            self._has_labels |= label is not None
-            return label
+            return name_of(row.label)
         except TypeError as error:
-            if isinstance(row.label, (list, tuple)) and not self._has_labels:
-                raise DataError(
-                    f"The labels of {self._source.name} are lists ({row.where}: {row.label!r:.80}): a document has one "
-                    "class here. Name a column with one value a document (label_column=), such as the first of each "
-                    "list."
-                ) from None
             report.note(report.repaired, UNUSABLE_LABEL, row.where, f"a {error} became no label")
             return None
 

@@ -10,11 +10,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from simlte_st.data.document import SegmentedDocument, word_spans
-
-WindowMode = Literal["random", "head", "spread"]
 
 
 class Span(NamedTuple):
@@ -146,36 +144,24 @@ def _covered(intervals: list[tuple[float, float]]) -> float:
     return covered
 
 
-def choose_window(
-    sizes: Sequence[int], budget: int | None, mode: WindowMode, rng: Random, at_least: int = 2
-) -> list[int]:
-    """Choose the units of a document that its views hold.
+def choose_window(sizes: Sequence[int], budget: int | None, rng: Random, at_least: int = 2) -> list[int]:
+    """Choose the sentences of a document that its views hold: a run of them from a random place.
 
-    The window is chosen before the units are split into views, so that both views are full. Truncating them afterwards
-    would keep the beginning of each, and the model would never see the rest of the document.
+    The window is chosen before the sentences are split into views, so that both views are full. Truncating them
+    afterwards would keep the beginning of each, and the model would never see the rest of the document.
     """
-    everything = list(range(len(sizes)))
     if budget is None or sum(sizes) <= budget:
-        return everything
-    if mode == "spread":
-        rng.shuffle(everything)
-        return sorted(_fill(everything, sizes, budget, at_least))
-    if mode == "head":
-        return _fill(everything, sizes, budget, at_least)
+        return list(range(len(sizes)))
     rest = 0
     last_start = len(sizes)
-    # The last start is the one from which the rest fits as a whole, so that the last unit is reached.
+    # The last start is the one from which the rest fits as a whole, so that the last sentence is reached.
     while last_start > 0 and (rest + sizes[last_start - 1] <= budget or len(sizes) - last_start < at_least):
         last_start -= 1
         rest += sizes[last_start]
-    return _fill(everything[rng.randint(0, last_start) :], sizes, budget, at_least)
-
-
-def _fill(order: Sequence[int], sizes: Sequence[int], budget: int, at_least: int) -> list[int]:
     chosen: list[int] = []
     taken = 0
-    for index in order:
-        # Stop at the first unit that does not fit: going on to smaller ones would favour fragments.
+    for index in range(rng.randint(0, last_start), len(sizes)):
+        # Stop at the first sentence that does not fit: going on to smaller ones would favour fragments.
         if taken + sizes[index] > budget and len(chosen) >= at_least:
             break
         chosen.append(index)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 from array import array
 from collections.abc import Iterable, Mapping
@@ -32,12 +31,8 @@ if TYPE_CHECKING:
 
     from simlte_st.overrides import DedupeOverrides
 
-logger = logging.getLogger(__name__)
-
 SUFFIXES = (".jsonl", ".ndjson")
 """Suffixes of the files that :func:`dedupe` writes."""
-
-_WARN_AT = 2**30  # bytes of memory, and then each time twice as many
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +110,6 @@ def find_duplicates(
     seen: dict[bytes, int] = {}
     groups = array("q")
     numbers, runs = array("q"), []  # of the first document with each sequence of words
-    used, warn_at = 0, _WARN_AT
     for number, text in enumerate(with_progress_bar(texts, "Reading documents", total or None, shown=progress)):
         words = words_of(text) or normal(text).split()  # a text of nothing but symbols is compared as it is
         digest = hashlib.blake2b("\x00".join(words).encode("utf-8", "surrogatepass"), digest_size=16).digest()
@@ -123,15 +117,6 @@ def find_duplicates(
         if near and groups[-1] == number:
             numbers.append(number)
             runs.append(hash_runs(words))
-            used += runs[-1].nbytes
-            if used > warn_at:
-                logger.warning(
-                    "%d documents so far take %.1f GB of memory. Finding exact duplicates takes a fraction of that "
-                    "(near=False).",
-                    number + 1,
-                    used / 1e9,
-                )
-                warn_at *= 2
     members = np.array(groups, dtype=np.int64)
     exact = int((members != np.arange(len(members))).sum())
     if near:

@@ -51,7 +51,7 @@ def docsplit_examples(
         model: The model to train, which decides how many tokens fit a view, and whose prompt for documents stands
             before each: ``fit`` knows no prompts, so that an MLM loss masks its tokens too, and any pooling includes
             them. Without a model no window of long documents is chosen, and the tokenizer truncates the views.
-        segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
+        segmenter: ``"punkt"`` or a callable.
 
     Yields:
         The examples, in the order of the documents; their ``guid`` is the document's id. Documents without two views
@@ -101,7 +101,7 @@ def docsplit_objectives(
         view: How to draw.
         seed: The run's seed.
         model: The model to train, as there.
-        segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
+        segmenter: ``"punkt"`` or a callable.
 
     Returns:
         One (data loader, loss) pair per epoch.

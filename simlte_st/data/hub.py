@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from simlte_st.data.arrow import label_names, numbered_row, schema_table
 from simlte_st.data.tables import RawRow, Table, mappings_table
 from simlte_st.errors import DataError
 
-FORM = "hub:NAME[:CONFIG][:SPLIT]"
-
-_SPLIT = re.compile(r"(train|training|validation|valid|val|dev|test|unsupervised)([^a-z].*)?")
-_HUB_SECONDS = 5
+FORM = "hub:NAME, hub:NAME:SPLIT or hub:NAME:CONFIG:SPLIT"
 
 
 def is_hub(source: object) -> bool:
@@ -23,51 +19,29 @@ def is_hub(source: object) -> bool:
 
 
 def parse_hub(source: str) -> tuple[str, str | None, str]:
-    """Split ``hub:NAME[:CONFIG][:SPLIT]`` into name, configuration and split.
+    """Split ``hub:NAME``, ``hub:NAME:SPLIT`` or ``hub:NAME:CONFIG:SPLIT`` into name, configuration and split.
 
-    A single part after the name is the split if it begins like one (train, validation, valid, val, dev, test,
-    unsupervised) or contains a ``[``, else the configuration. An empty part stands for the default, so
-    ``hub:NAME::SPLIT`` and ``hub:NAME:CONFIG:`` are never ambiguous.
+    An empty part stands for the default.
     """
     # A colon inside brackets belongs to a slice: train[:10%].
     name, *parts = re.split(r":(?![^\[]*\])", source.removeprefix("hub:"))
     if not name.strip() or len(parts) > 2:
-        raise DataError(f"{source!r} is not of the form hub:NAME, hub:NAME:SPLIT or hub:NAME:CONFIG:SPLIT.")
-    config = split = ""
-    if len(parts) == 2:
-        config, split = parts
-    elif parts and ("[" in parts[0] or _SPLIT.fullmatch(parts[0])):
-        split = parts[0]
-    elif parts:
-        config = parts[0]
+        raise DataError(f"{source!r} is not of the form {FORM}.")
+    config, split = [None, None, *parts][-2:]
     return name, config or None, split or "train"
 
 
 def load_hub(name: str, splits: Sequence[str], config: str | None = None, *, streaming: bool = False) -> list[Any]:
-    """Load splits of a data set from the Hugging Face Hub.
-
-    Unless the cache of ``datasets`` has it (and it is not streamed), the Hub is first asked whether it exists, for at
-    most five seconds, so that a machine without a network does not wait.
-    """
+    """Load splits of a data set from the Hugging Face Hub."""
     import datasets
-    from huggingface_hub import HfApi
 
-    cache = Path(datasets.config.HF_DATASETS_CACHE)
-    folder = name.replace("/", "___").lower()
-    if streaming or not (cache.is_dir() and any(path.name.lower() == folder for path in cache.iterdir())):
-        try:
-            HfApi().dataset_info(name, timeout=_HUB_SECONDS)
-        except Exception as error:  # no network, no such data set, offline: each library version has its own class
-            raise DataError(f"{name} on the Hub cannot be reached ({in_short(error)})") from error
-    loaded = []
-    for split in splits:
-        try:
-            loaded.append(datasets.load_dataset(name, config, split=split, streaming=streaming))
-        except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
-            raise DataError(
-                f"{name} on the Hub (configuration {config or 'default'}, split {split!r}) cannot be loaded: {error}"
-            ) from error
-    return loaded
+    try:
+        return [datasets.load_dataset(name, config, split=split, streaming=streaming) for split in splits]
+    except Exception as error:  # no network, no such data set, offline: each library version has its own class
+        raise DataError(
+            f"{name} on the Hub (configuration {config or 'default'}, split {', '.join(splits)}) cannot be loaded: "
+            f"{error}"
+        ) from error
 
 
 def in_short(error: Exception) -> str:

@@ -14,19 +14,7 @@ LOOKED_AT = 100
 """Documents, the first ones, that show whether a source holds raw e-mails."""
 
 _EXAMPLES = 3
-_KINDS = 8
-_PLURALS = {
-    "blank line": "blank lines",
-    "duplicate id": "duplicate ids",
-    "exact copy of another document": "exact copies of other documents",
-    "malformed row": "malformed rows",
-    "missing id": "missing ids",
-    "not a string": "not strings",
-    "not an e-mail": "not e-mails",
-    "not an object": "not objects",
-}
 _EXAMPLE_LENGTH = 200
-_WIDTH = 80
 
 
 @dataclass
@@ -41,7 +29,6 @@ class ReadReport:
     left_out: dict[str, int] = field(default_factory=dict)  # documents read in part, by what was not read
     mails: int = 0  # of the first documents, those that look like raw e-mails
     tagged: int = 0  # of the first documents, those that have HTML tags
-    boilerplate: str = ""  # how much of the first documents it is, in a sentence
     copies: int = 0  # documents with exactly the text of an earlier one, which are kept; known at the end
     ignored: dict[str, int] = field(default_factory=dict)  # files of other kinds, by suffix, and blank lines
     examples: dict[str, list[str]] = field(default_factory=dict)  # the first few cases of each reason
@@ -69,30 +56,25 @@ class ReadReport:
 
     def summary(self) -> str:
         """Return in a few lines what was read, skipped, repaired and ignored."""
-        noun = "document" if self.documents == 1 else "documents"
-        line = f"read {self.documents:,} {noun} ({_in_short(self.characters, 'character')})"
+        line = f"read {self.documents:,} document{'' if self.documents == 1 else 's'} ({self.characters:,} characters)"
         if self.text_columns:
-            plural = "s" * (len(self.text_columns) > 1)
-            line += f" from the column{plural} {', '.join(map(repr, self.text_columns[:3]))}"
+            line += f" from the column{'s' * (len(self.text_columns) > 1)} {', '.join(map(repr, self.text_columns))}"
         if self.copies:
             line += f"; {self.copies:,} {'is a duplicate' if self.copies == 1 else 'are duplicates'} of others"
-        lines = [line, *self.troubles(), *[self.boilerplate] * bool(self.boilerplate)]
+        lines = [line, *self.troubles()]
         if self.stopped_at is not None:
             lines.append(f"stopped at the limit of {self.stopped_at:,}; the rest of the source was not read")
         return "\n".join(lines)
 
     def troubles(self) -> list[str]:
         """Return lines about what was skipped, repaired and ignored, and what can be done about it."""
-        lines = [
-            self._tally(verb, counts)
-            for verb, counts in (
-                ("skipped", self.skipped),
-                ("repaired", self.repaired),
-                ("left out a part of", self.left_out),
-                ("ignored", self.ignored),
-            )
-            if counts
-        ]
+        kinds = {
+            "skipped": self.skipped,
+            "repaired": self.repaired,
+            "read in part, without": self.left_out,
+            "ignored": self.ignored,
+        }
+        lines = [self._tally(verb, counts) for verb, counts in kinds.items() if counts]
         if table := next((kind for kind in self.ignored if kind in TABLE_SUFFIXES), None):
             lines.append(f"tables in a folder are read if they are named, for example as FOLDER/*{table}")
         if WRONG_ENCODING in self.skipped:
@@ -104,16 +86,11 @@ class ReadReport:
         return lines
 
     def _tally(self, verb: str, counts: dict[str, int]) -> str:
-        parts, having = [], "with " * (counts is self.left_out)
-        ordered = sorted(counts.items(), key=lambda item: -item[1])
-        for reason, number in ordered[:_KINDS]:
+        parts = []
+        for reason, number in sorted(counts.items(), key=lambda item: -item[1]):
             first = self.examples.get(reason)
-            parts.append(counted(number, having + reason) + (f" (first: {first[0]})" if first else ""))
-        if rest := ordered[_KINDS:]:
-            parts.append(f"{sum(number for _, number in rest):,} of {len(rest):,} other kinds")
-        total = f"{verb} {sum(counts.values()):,}:"
-        line = f"{total} {', '.join(parts)}"
-        return line if len(parts) == 1 or len(line) <= _WIDTH else "\n  ".join([total, *parts])
+            parts.append(counted(number, reason) + (f", first: {first[0]}" if first else ""))
+        return f"{verb} {sum(counts.values()):,}: {'; '.join(parts)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values."""
@@ -121,12 +98,5 @@ class ReadReport:
 
 
 def counted(number: int, reason: str) -> str:
-    """Return how many documents, rows or files a reason holds for."""
-    return f"{number:,} {reason if number == 1 else _PLURALS.get(reason, reason)}"
-
-
-def _in_short(number: int, noun: str) -> str:
-    for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if number >= size:
-            return f"{number / size:.1f} {letter} {noun}s"
-    return f"{number} {noun}" + ("" if number == 1 else "s")
+    """Return a reason, and how many documents, rows or files it holds for."""
+    return f"{reason} ({number:,})"

@@ -1,4 +1,4 @@
-"""Sentence segmenters: NLTK's Punkt, nupunkt, or any callable from a text to its segments.
+"""Sentence segmenters: NLTK's Punkt, or any callable from a text to its segments.
 
 A segmenter may drop or normalise white space between segments; it must keep every other character, in order, which
 :func:`simlte_st.data.sentences.cut_sentences` checks on each call.
@@ -6,7 +6,6 @@ A segmenter may drop or normalise white space between segments; it must keep eve
 
 from __future__ import annotations
 
-import functools
 import itertools
 import logging
 from collections import Counter
@@ -14,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from simlte_st.errors import ConfigurationError
-from simlte_st.extras import require
 
 if TYPE_CHECKING:  # NLTK takes a second to import
     from nltk.tokenize.punkt import PunktParameters
@@ -157,19 +155,6 @@ class PunktOfLanguages(PunktSegmenter):
         return {"languages": {code: own.to_dict() for code, own in self._segmenters.items()}}
 
 
-class NupunktSegmenter:
-    """``nupunkt``: Punkt with built-in parameters for English and legal text, several times faster than NLTK's."""
-
-    def __init__(self) -> None:
-        self._spans: Callable[[str], list[tuple[int, int]]] = require(
-            "nupunkt", "nupunkt", "the segmenter 'nupunkt'"
-        ).sent_spans
-
-    def __call__(self, text: str, /) -> list[str]:
-        """Cut ``text``; see :func:`cut_at`."""
-        return cut_at(text, self._spans(text))
-
-
 def make_segmenter(
     segmenter: str | Segmenter, sample: Callable[[], Iterable[str]], language: str | None = None
 ) -> Segmenter:
@@ -183,11 +168,8 @@ def make_segmenter(
         installed = PunktSegmenter.installed()
         if installed is not None:
             return _of_languages(installed, sample, language)
-        _log_learning()
         return PunktSegmenter.learn(sample())
-    if segmenter == "nupunkt":
-        return NupunktSegmenter()
-    raise ConfigurationError(f"Unknown segmenter {segmenter!r}: use 'punkt', 'nupunkt' or a callable.")
+    raise ConfigurationError(f"Unknown segmenter {segmenter!r}: use 'punkt' or a callable.")
 
 
 def _of_languages(english: PunktSegmenter, sample: Callable[[], Iterable[str]], language: str | None) -> PunktSegmenter:
@@ -201,21 +183,7 @@ def _of_languages(english: PunktSegmenter, sample: Callable[[], Iterable[str]], 
         found[code] = english if own is None else own
     if all(own is english for own in found.values()):
         return english
-    _log_languages(", ".join(LANGUAGES["en"] if own is english else LANGUAGES[code] for code, own in found.items()))
     return next(iter(found.values())) if len(found) == 1 else PunktOfLanguages(found)
-
-
-@functools.cache
-def _log_languages(names: str) -> None:
-    logger.info("Sentence ends are those of NLTK's punkt_tab: %s.", names)
-
-
-@functools.cache  # a run makes several segmenters
-def _log_learning() -> None:
-    logger.info(
-        "NLTK's punkt_tab is not installed: sentence ends are learned from a sample of the documents. Nothing needs to "
-        "be done; a few sentences may be cut differently."
-    )
 
 
 def peek(items: Iterable[T], size: Callable[[T], int], enough: int = SAMPLE_CHARACTERS) -> tuple[list[T], Iterator[T]]:

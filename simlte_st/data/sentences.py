@@ -11,12 +11,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from simlte_st.config import check_count
 from simlte_st.data.document import Document, SegmentedDocument, count_words, word_spans
 from simlte_st.data.documents import read_documents
 from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
+from simlte_st.data.tokens import TOKENIZED_CHARACTERS, count_tokens, in_batches
 from simlte_st.errors import DataError
 
 if TYPE_CHECKING:
@@ -39,13 +40,8 @@ _STOP = re.compile(
 _SEMICOLON = re.compile("(?<=；)")
 _HARD_WRAP = 120  # lines all shorter than this, in a text without blank lines, are wrapped lines, not paragraphs
 _PIECE = 20_000  # characters that a segmenter gets at once, which bounds the cost of a pathological text
-TOKENIZED_CHARACTERS = 1_000_000
-"""Characters that a tokenizer gets at once: it holds over a hundred bytes per token."""
-
 TokenCounter = Callable[[Sequence[str]], Sequence[int]]
 """Counts the tokens of each of several texts, without special tokens."""
-
-T = TypeVar("T")
 
 
 def paragraphs_of(text: str) -> list[str]:
@@ -123,7 +119,6 @@ def _shorten(text: str) -> str:
 
 def tokenizer_counter(tokenizer: AnyTokenizer) -> TokenCounter:
     """Return a counter of the tokens of a tokenizer, transformers' or the one of a static embedding."""
-    from simlte_st.data.tokens import count_tokens
 
     def count(texts: Sequence[str]) -> list[int]:
         batches = in_batches(texts, len, TOKENIZED_CHARACTERS)
@@ -191,20 +186,3 @@ def segment_documents(
     """Cut the documents of a source, lazily."""
     for document in read_documents(documents):
         yield segment_document(document, segmenter, count_tokens, max_words)
-
-
-def in_batches(
-    items: Iterable[T], size: Callable[[T], int], largest: int, most: int | None = None
-) -> Iterator[list[T]]:
-    """Return batches of items in their order, up to a total size and, if given, a number of items."""
-    batch: list[T] = []
-    total = 0
-    for item in items:
-        own = size(item)
-        if batch and (total + own > largest or len(batch) == most):
-            yield batch
-            batch, total = [], 0
-        batch.append(item)
-        total += own
-    if batch:
-        yield batch

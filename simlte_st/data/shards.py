@@ -10,21 +10,17 @@ from typing import Any
 
 from simlte_st.data import hub
 from simlte_st.data.arrow import is_instance
-from simlte_st.data.boilerplate import Boilerplate
 from simlte_st.data.config import SourceConfig
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader
 from simlte_st.data.report import ReadReport
 from simlte_st.data.sources import Source
 from simlte_st.data.tables import Columns, Event, Row, choose_columns, read_table
-from simlte_st.data.text_files import BrokenSourceError, ChangedSourceError, file_version
+from simlte_st.data.text_files import BrokenSourceError, file_version
 from simlte_st.errors import DataError, EmptyCorpusError
 
 _ROWS = 64
 """Rows that are read at once; ``datasets`` would read a row group of parquet, which may be all of a file."""
-
-_FIRST = 10_000
-"""Documents, the first ones, that show which lines many of them share."""
 
 KINDS = (
     "parquet files (a path, a folder, a pattern, or an address that fsspec knows, such as s3://bucket/*.parquet or "
@@ -42,28 +38,21 @@ class Shards:
     names: Sequence[str]  # of its shards: their files, if it is made of files
     config: SourceConfig  # the columns to read
     versions: Sequence[tuple[int, int] | None] = ()  # of files of this machine, when they were opened
-    boilerplate: Boilerplate | None = None  # what is left out of the texts
 
     def _check_unchanged(self, shard: int) -> None:
         if self.versions and file_version(self.names[shard]) != self.versions[shard]:
-            raise ChangedSourceError(f"{self.names[shard]} changed since the run began")
+            raise DataError(f"{self.names[shard]} changed since the run began: run it again when nothing writes to it.")
 
     def first(self, limit: int, order: Sequence[int]) -> DocumentReader:
         """Return the reader of the first documents, with the shards in an order."""
         return DocumentReader(Source(self.name, Reading(self, order).events), limit=limit)
-
-    def without_boilerplate(self, order: Sequence[int]) -> Shards:
-        """Return these shards without the lines that many of their first documents, in an order, share."""
-        first = self.first(_FIRST, order)
-        return replace(self, boilerplate=Boilerplate(document.text for document in first))
 
     def events(self, shard: int, row: int) -> Iterator[Event]:
         """Read a shard from a row on."""
         name = self.names[shard]
         part = self.dataset.shard(num_shards=len(self.names), index=shard)
         try:
-            events = read_table(hub.dataset_table(part, name, row, _ROWS), self.config)
-            for event in events if self.boilerplate is None else self.boilerplate.take_out(events):
+            for event in read_table(hub.dataset_table(part, name, row, _ROWS), self.config):
                 self._check_unchanged(shard)
                 yield event
             self._check_unchanged(shard)

@@ -6,7 +6,6 @@ malformed line, a file that cannot be decoded) is a :class:`~simlte_st.data.tabl
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import operator
@@ -20,7 +19,6 @@ from typing import Any, cast
 
 from simlte_st.data import hub
 from simlte_st.data.arrow import frame_table, is_frame, is_instance
-from simlte_st.data.boilerplate import Boilerplate
 from simlte_st.data.config import SourceConfig
 from simlte_st.data.formats import DESCRIPTION, MAIL, PLAIN_TEXT, format_of
 from simlte_st.data.formats.base import EXTRA, TextFormat, skip_of
@@ -47,7 +45,6 @@ from simlte_st.files import is_model, nearest_place
 PLACES = f"{DESCRIPTION}; or {hub.FORM}"
 """What a user can name as a source, in words."""
 
-_PARTS = ("cur", "new", "tmp")  # of a Maildir
 _UNUSUAL = re.compile(r"|\.(?![A-Za-z]\w{0,4}$).*")  # suffixes of files that may be mails
 
 _SHOWN_LENGTH = 200  # characters of a path in a message; longer items of a list are texts
@@ -74,29 +71,7 @@ def open_source(source: Any, config: SourceConfig) -> Source:
     if config.html:
         check_installed("selectolax", EXTRA, "reading HTML")
         opened = _parsing(opened, has_tags, lambda row: replace(row, text=html_text(cast(str, row.text))))
-    return _without_boilerplate(opened, config) if config.drop_boilerplate else opened
-
-
-def _without_boilerplate(source: Source, config: SourceConfig) -> Source:
-    """Read a source once more before, to find the lines that many of its documents share."""
-    if source.once:
-        raise DataError(
-            f"{source.name} is an iterator, which can be read only once: drop_boilerplate=True reads it twice. Pass "
-            "a list."
-        )
-
-    @functools.cache
-    def boilerplate() -> Boilerplate:
-        return Boilerplate(itertools.islice(_texts(source.events()), config.limit))
-
-    return replace(source, events=lambda: boilerplate().take_out(source.events()))
-
-
-def _texts(events: Iterator[Event]) -> Iterator[str]:
-    with contextlib.suppress(BrokenSourceError):  # which is told when the documents before the break are read
-        for event in events:
-            if isinstance(event, Row) and isinstance(event.text, str):
-                yield event.text
+    return opened
 
 
 def _parsing(source: Source, suits: Callable[[str], bool], parse: Callable[[Row], Row]) -> Source:
@@ -144,9 +119,8 @@ def _opened(source: Any, config: SourceConfig) -> Source:
 
 def _is_iterable(source: Any) -> bool:
     """Return whether a source has documents as its items, not column names, splits or numbers."""
-    if isinstance(source, (Mapping, bytes, bytearray)) or not hasattr(source, "__iter__") or hasattr(source, "columns"):
-        return False
-    return bool(getattr(source, "ndim", 1) != 0)  # an array of one value cannot be iterated
+    other = isinstance(source, (Mapping, bytes, bytearray)) or hasattr(source, "columns")
+    return hasattr(source, "__iter__") and not other
 
 
 def _length(source: Any) -> int | None:
@@ -170,17 +144,10 @@ def _open_place(source: str | os.PathLike[str], config: SourceConfig) -> Source:
     if hub.is_hub(source):
         return _open_hub(str(source), config)
     name: str = os.fspath(source)
-    if not name.strip():  # Path takes an empty name for the working folder
-        raise DataError(
-            f"{name!r} is not the name of a file or folder. The working folder is '.'. Documents are read from "
-            f"{PLACES}."
-        )
     path = Path(source)
-    if not os.path.exists(path):
-        shown = name if len(name) <= _SHOWN_LENGTH else name[:_SHOWN_LENGTH] + "..."
-        if "://" in name:
-            raise DataError(f"{shown!r} is an address: only training reads from there, with stream=True.")
-        raise DataError(f"There is no file or folder {shown!r}.{nearest_place(path)} Documents are read from {PLACES}.")
+    if not name or not os.path.exists(path):  # Path takes an empty name for the working folder
+        hint = " Only training reads from an address, with stream=True." if "://" in name else nearest_place(path)
+        raise DataError(f"There is no file or folder {name[:_SHOWN_LENGTH]!r}.{hint} Documents are read from {PLACES}.")
     known = format_of(path)
     if config.mails and known in (None, PLAIN_TEXT) and not path.is_dir():
         known = format_of(Path("a.mbox")) if is_mailbox(path) else _text_format(path, config)
@@ -203,8 +170,7 @@ def _open_place(source: str | os.PathLike[str], config: SourceConfig) -> Source:
             places=(path,),
         )
     if known is None:
-        shown = "".join(path.suffixes[-2:]).lower() or "no suffix"
-        raise DataError(f"{path} is of an unknown kind ({shown}). Documents are read from {PLACES}.")
+        raise DataError(f"{path} is of an unknown kind. Documents are read from {PLACES}.")
     if not path.is_file():  # tables are read more than once, and a pipe may never end
         raise DataError(f"{path} is a pipe or a device, not a file: write its content to a file first.")
     return Source(
@@ -236,12 +202,8 @@ def _open_hub(source: str, config: SourceConfig) -> Source:
 
 
 def _count_texts(folder: Path, config: SourceConfig) -> int:
-    def may_be_read(root: str, name: str) -> bool:
-        known = format_of(Path(name))
-        is_raw = known is None and (config.mails or os.path.basename(root) in _PARTS)
-        return is_raw or isinstance(known, TextFormat)
-
-    return sum(may_be_read(root, name) for root, _, names in os.walk(folder) for name in names)
+    known = (format_of(Path(name)) for _, _, names in os.walk(folder) for name in names)
+    return sum(isinstance(each, TextFormat) or (each is None and config.mails) for each in known)
 
 
 def _text_format(path: Path, config: SourceConfig) -> TextFormat | None:
@@ -271,8 +233,7 @@ def _with_labels(events: Iterator[Event], name: str, config: SourceConfig) -> It
 def _folder(folder: Path, config: SourceConfig, relative: str = "", root: Path | None = None) -> Iterator[Event]:
     """Return the files under a folder that hold a document each, in the order of their paths.
 
-    Models, whose cards and vocabularies are not documents, and links out of the folder are ignored. In a Maildir the
-    files in ``cur`` and ``new`` are mails; their ids do not change when they are moved, or marked as read.
+    Models, whose cards and vocabularies are not documents, and links out of the folder are ignored.
     """
     root = root or folder.resolve()
     # os.path, unlike Path and DirEntry, does not raise for circular links and unreadable files.
@@ -281,33 +242,23 @@ def _folder(folder: Path, config: SourceConfig, relative: str = "", root: Path |
     except OSError as error:
         yield Skip(relative or str(folder), UNREADABLE, error.strerror or str(error), id=relative)
         return
-    part = folder.name if folder.name in _PARTS and _is_maildir(folder.parent) else None
     for entry in entries:
         name, path = relative + entry.name, Path(entry.path)
-        if entry.name.startswith(".") and not (entry.is_dir(follow_symlinks=False) and _is_maildir(path)):
+        if entry.name.startswith("."):
             yield Skip(name, "hidden", ignored=True)
         elif entry.is_dir(follow_symlinks=False) and is_model(path):
             yield Skip(name, "model folder", ignored=True)
         elif entry.is_dir(follow_symlinks=False):
-            inner = relative if entry.name in _PARTS and _is_maildir(folder) else name + "/"
-            yield from _folder(path, config, inner, root)
+            yield from _folder(path, config, name + "/", root)
         elif os.path.isdir(path):  # a linked folder may lead back up here
             yield Skip(name, "linked folder", ignored=True)
         elif entry.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root):
             yield Skip(name, "link out of the folder", ignored=True)
-        elif part == "tmp":
-            yield Skip(name, "mail in delivery", ignored=True)
-        elif part is not None:
-            yield MAIL.row(path, name.partition(":2,")[0], config)
         elif (known := _text_format(path, config)) is not None:
             yield known.row(path, name, config)
         else:
             raw = _UNUSUAL.fullmatch(path.suffix) and entry.is_file(follow_symlinks=False) and is_mail(path)
             yield Skip(name, RAW_MAIL if raw else path.suffix.lower() or "no suffix", ignored=True)
-
-
-def _is_maildir(folder: Path) -> bool:
-    return all(os.path.isdir(folder / name) for name in _PARTS)
 
 
 # Several places: paths are told apart from texts, and ids say from which source a document is.
@@ -337,24 +288,14 @@ def is_place(item: object) -> bool:
 
 def _are_places(items: Sequence[object]) -> bool:
     """Return whether the items of a list are paths, not texts."""
-    if not items or not all(isinstance(item, (str, os.PathLike)) for item in items):
+    if not items or not all(isinstance(item, (str, os.PathLike)) for item in items) or not is_place(items[0]):
         return False
-    if all(map(is_place, items)):
-        return True
-    paths = [item for item in items if isinstance(item, os.PathLike) or _looks_like_path(str(item))]
-    there = next((item for item in paths if is_place(item)), None)
-    if there is None or 2 * len(paths) <= len(items):
-        return False
-    number, missing = next((number, item) for number, item in enumerate(items) if not is_place(item))
-    raise DataError(
-        f"There is no file or folder {str(missing)[:_SHOWN_LENGTH]!r} (item {number:,} of the list), but there is "
-        f"{str(there)!r}: are these paths? Correct or leave out the missing ones. To pass texts that look like paths, "
-        "use mappings: [{'text': ...}, ...]."
-    )
-
-
-def _looks_like_path(text: str) -> bool:
-    return len(text) <= _SHOWN_LENGTH and (len(text.split()) == 1 or format_of(Path(text)) is not None)
+    if missing := [str(item) for item in items if not is_place(item)]:
+        raise DataError(
+            f"There is no file or folder {missing[0][:_SHOWN_LENGTH]!r}, but there is {str(items[0])!r}: are these "
+            "paths? To pass texts that look like paths, use mappings: [{'text': ...}, ...]."
+        )
+    return True
 
 
 def _labels(places: Sequence[str | os.PathLike[str]]) -> list[str]:

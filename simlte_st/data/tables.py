@@ -25,19 +25,13 @@ MALFORMED_ROW = "malformed row"
 WRONG_FIELDS = "wrong number of fields"
 BLANK_LINE = "blank line"
 
-# The columns of a table without a schema are those of its first rows. Skips among these are held up to the third
-# number, and counted beyond.
+# The columns of a table without a schema are those of its first rows.
 LOOK_AHEAD_ROWS = 100
 LOOK_AHEAD_CHARACTERS = 4_000_000
 LOOK_AHEAD_SKIPS = 10_000
 
 MISSING = object()
 """What there is at a path where there is nothing."""
-
-DEPTH = 16
-"""Structs in structs that paths lead into."""
-
-_SHOWN_PATHS = 10
 
 
 class UntypedText(str):
@@ -107,25 +101,15 @@ class Table:
 
     name: str
     columns: Sequence[str]
-    strings: Collection[str] | None  # columns and paths of strings; None if there was no row to infer them from
+    strings: Collection[str] | None  # columns of strings; None if there was no row to infer them from
     rows: Rows
     kinds: Mapping[str, str] = field(default_factory=dict)  # what others hold, if the source says
     typed: bool = True  # if not, numbers and dates are text
-    paths: Mapping[str, str] = field(default_factory=dict)  # into columns of structs ("article.body"): their columns
 
     def column_of(self, name: str) -> str:
-        """Return the column that a name is read from: itself, or that of the struct which it is a path into."""
-        return name if name in self.columns else self.paths.get(name, name)
-
-
-def paths_of(column: str, value: object, depth: int = DEPTH) -> Iterator[tuple[str, object]]:
-    """Yield the paths into a value that is a struct, a mapping, and what is there; nothing for other values."""
-    for name, inner in value.items() if isinstance(value, Mapping) else ():
-        path = f"{column}.{name}"
-        if isinstance(inner, Mapping) and depth:
-            yield from paths_of(path, inner, depth - 1)
-        else:
-            yield path, inner
+        """Return the column that a name is read from: itself, or that of the struct which it may be a path into."""
+        columns = [start for start, _ in _cuts(name) if start in self.columns]
+        return name if name in self.columns or not columns else columns[0]
 
 
 def value_at(values: Mapping[str, Any], path: str) -> Any:
@@ -164,40 +148,29 @@ def choose_columns(config: SourceConfig, table: Table) -> Columns:
     columns = table.columns
     there = ", ".join(columns) or "none"
     for setting, name in config.named_columns().items():
-        if name not in columns and name not in table.paths:
+        if table.column_of(name) not in columns:
             raise DataError(
-                f"{table.name} has no column {name!r}.{did_you_mean(name, [*columns, *table.paths])} Its columns are: "
-                f"{there}. Name one of them with {setting}=."
+                f"{table.name} has no column {name!r}.{did_you_mean(name, columns)} Its columns are: {there}. "
+                f"Name one of them with {setting}=."
             )
     named, label = config.text_column, config.label_column
     id_column = config.id_column or _first_of(ID_COLUMNS, [column for column in columns if column != named])
     strings = [column for column in columns if column in (table.strings or ())]
-    paths = [path for path in table.paths if path in (table.strings or ())]
     # A column called "text" is chosen whatever it holds; of the other names, the first one with strings.
     text = named or _first_of(("text",), columns) or _first_of(TEXT_COLUMNS, strings)
     text = text or _first_of(TEXT_COLUMNS, columns)
-    is_struct = text is not None and text not in strings and text in table.paths.values()
-    if text is not None and (
-        text in table.kinds or is_struct or not (named or text.lower() == "text" or text in strings + paths)
-    ):
-        within = sorted((path for path in paths if table.paths[path] == text), key=_text_first)
-        advice = "Name the column of the text with text_column=, or convert its values to strings."
-        if within:
-            others = f"; it also has {_listed(within[1:])}" if within[1:] else ""
-            advice = f"Name the text in it by its path: text_column={within[0]!r}{others}."
-        kind = table.kinds.get(text, "a struct" if is_struct else "no strings")
+    if text is not None and (text in table.kinds or not (named or text.lower() == "text" or text in strings)):
         raise DataError(
-            f"The column {text!r} of {table.name} holds {kind:.200}, not text. Its columns are: {there}; those that "
-            f"hold strings: {', '.join(strings) or 'none'}. {advice}"
+            f"The column {text!r} of {table.name} holds {table.kinds.get(text, 'no strings'):.200}, not text. Its "
+            f"columns are: {there}; those that hold strings: {', '.join(strings) or 'none'}. Name the column of the "
+            "text with text_column= (article.body is in a struct), or convert its values to strings."
         )
     if text is None:
         candidates = [name for name in strings if name not in (id_column, label)]
-        likely = [path for path in paths if _text_first(path) < len(TEXT_COLUMNS)]
-        if len(candidates) != 1 or likely:
-            names = candidates + sorted(likely or paths, key=_text_first)
+        if len(candidates) != 1:
             raise DataError(
-                f"Cannot tell which column of {table.name} holds the text. Its columns are: {there}; "
-                f"those that hold strings: {_listed(names) or 'none'}. Name it with text_column=."
+                f"Cannot tell which column of {table.name} holds the text. Its columns are: {there}; those that hold "
+                f"strings: {', '.join(candidates) or 'none'}. Name it with text_column=."
             )
         text = candidates[0]
     chosen = [table.column_of(name) for name in (text, id_column, label) if name is not None]
@@ -206,16 +179,6 @@ def choose_columns(config: SourceConfig, table: Table) -> Columns:
             f"{table.name} has more than one column called {repeated[0]!r}; rename one. Its columns are: {there}."
         )
     return Columns(text, id_column, label)
-
-
-def _text_first(path: str) -> int:
-    """Return the place of a path's last part among the usual names of texts, to sort by."""
-    name = path.rpartition(".")[2].lower()
-    return TEXT_COLUMNS.index(name) if name in TEXT_COLUMNS else len(TEXT_COLUMNS)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join([*names[:_SHOWN_PATHS], *["..."] * (len(names) > _SHOWN_PATHS)])
 
 
 def _first_of(names: Sequence[str], columns: Collection[str]) -> str | None:
@@ -278,72 +241,46 @@ def mappings_table(
     rows: Iterator[RawRow | Row | Skip],
     is_text: Callable[[object], bool] = lambda value: isinstance(value, str),
     header: Sequence[str] = (),
-    check: Callable[[list[RawRow]], None] = lambda first: None,
 ) -> Table:
-    """Make a table of rows without a schema, from a look at the first of them, which ``check`` may reject.
+    """Make a table of rows without a schema, from a look at the first of them.
 
     At most ``LOOK_AHEAD_ROWS`` rows are held for it, so a column that first occurs after them is not seen.
     """
     held: list[RawRow | Row | Skip] = []
-    more: Counter[Skip] = Counter()
-    broken: list[Exception] = []
     columns: dict[str, bool] = {}
-    paths: dict[str, str] = {}
-    texts: set[str] = set()  # at these paths
     count = characters = 0
-    try:
-        for row in rows:
-            if isinstance(row, Skip) and len(held) >= LOOK_AHEAD_SKIPS:
-                more[Skip("further on", row.reason, ignored=row.ignored)] += 1
-                continue
-            held.append(row)
-            for column, value in row.values.items() if isinstance(row, RawRow) else ():
-                columns[str(column)] = columns.get(str(column), False) or is_text(value)
-                for path, inner in paths_of(str(column), value):
-                    paths[path] = str(column)
-                    texts.update([path] if is_text(inner) else ())
-                characters += len(value) if isinstance(value, str) else 0
-            characters += len(row.text) if isinstance(row, Row) and isinstance(row.text, str) else 0
-            count += isinstance(row, RawRow)
-            if count >= LOOK_AHEAD_ROWS or characters >= LOOK_AHEAD_CHARACTERS:
-                break
-    except Exception as error:
-        broken.append(error)
-    check([row for row in held if isinstance(row, RawRow)])
+    for row in rows:
+        held.append(row)
+        for column, value in row.values.items() if isinstance(row, RawRow) else ():
+            columns[str(column)] = columns.get(str(column), False) or is_text(value)
+            characters += len(value) if isinstance(value, str) else 0
+        count += isinstance(row, RawRow)
+        if count >= LOOK_AHEAD_ROWS or characters >= LOOK_AHEAD_CHARACTERS or len(held) >= LOOK_AHEAD_SKIPS:
+            break
 
     def everything(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow | Row | Skip]:
         yield from held
         held.clear()
-        yield from more.elements()
-        if broken:  # after the rows that came before the break
-            raise broken[0]
         yield from rows
 
-    strings = [*(column for column, text in columns.items() if text), *texts] if count else None
-    return Table(name, header or list(columns), strings, everything, paths=paths)
+    strings = [column for column, text in columns.items() if text] if count else None
+    return Table(name, header or list(columns), strings, everything)
 
 
 def item_rows(items: Iterable[Any], name: str, config: SourceConfig) -> Iterator[RawRow | Row | Skip]:
     """Return the items of an iterable of strings, Documents or mappings as rows."""
-    mappings = False
     for index, item in enumerate(items):
         where = f"item {index:,}"
         if hasattr(item, "as_py"):  # a scalar of pyarrow
             item = item.as_py()
         if isinstance(item, Document):
             yield Row(where, None, item.text, item.id, item.label, True, item.split, True, item.metadata)
-        elif isinstance(item, str) and config.named_columns() and mappings:
-            yield Skip(where, MISSING_COLUMN, "a bare string has no columns")
         elif isinstance(item, str):
             refuse_columns(config, f"{where} of {name} is a bare string, which")
             yield Row(where, None, item)
         elif isinstance(item, Mapping):
-            mappings = True
             yield RawRow(where, str(index), item)
         elif isinstance(item, os.PathLike):
-            raise DataError(
-                f"{where} of {name} is a path ({os.fspath(item)!r}), not a text: pass one path, a list of them, "
-                "or the texts themselves, [path.read_text() for path in paths]."
-            )
+            raise DataError(f"{where} of {name} is a path ({os.fspath(item)!r}), not a text: pass a list of paths.")
         else:
             yield Skip(where, NOT_A_STRING, f"{type(item).__name__} instead of a string or a mapping")

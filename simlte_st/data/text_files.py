@@ -25,33 +25,18 @@ WRONG_ENCODING = "wrong encoding"
 TOO_LONG = "too long"
 BINARY = "binary"
 
-# UTF-32 first: its little-endian mark begins with the one of UTF-16.
 _BOMS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-# Tab, line feed, vertical tab, form feed, carriage return and escape (ISO 2022) do occur in plain text; NUL has a
-# check of its own.
-_CONTROLS = bytes(code for code in (*range(32), 127) if code not in b"\0\t\n\v\f\r\x1b")
-_CONTROL_SHARE = 0.1
 _BUFFER = 1 << 18
 _LINE_ENDS = ("\n", b"\n")
 _BROKEN = (OSError, EOFError, zlib.error, zstd.ZstdError)
 
 
 class BrokenSourceError(DataError):
-    """A source that breaks off; the reader adds the number of documents read before, and the advice."""
-
-    advice = "Download or create it again."
-
-
-class ChangedSourceError(BrokenSourceError):
-    """A source that was written to while it was read, so that its beginning and its end do not belong together."""
-
-    advice = "Run it again when nothing writes to it, or on a copy."
+    """A source that breaks off; the reader adds the number of documents read before."""
 
 
 class BadTextError(Exception):
@@ -78,20 +63,6 @@ def file_version(file: str | Path | int) -> tuple[int, int] | None:
     except (OSError, ValueError):
         return None
     return status.st_size, status.st_mtime_ns
-
-
-@contextlib.contextmanager
-def unchanged(path: Path, stream: BinaryIO) -> Iterator[None]:
-    """Check at the end that nothing was written to an open file. One that another has replaced is read as it was."""
-    before, broken = file_version(stream.fileno()), None
-    try:
-        yield
-    except Exception as error:
-        broken = error
-    if file_version(stream.fileno()) != before:
-        raise ChangedSourceError(f"{path} changed while it was read") from broken
-    if broken is not None:
-        raise broken
 
 
 def check_encoding(encoding: str) -> str:
@@ -122,15 +93,12 @@ def _marked_encoding(start: bytes) -> str | None:
     return next((name for mark, name in _BOMS if start.startswith(mark)), None)
 
 
-def _is_utf8(data: bytes, whole: bool = True) -> bool:
-    """Return whether bytes are valid UTF-8 beyond ASCII, which other encodings produce only by chance.
-
-    Unless they are a whole text, the last letter may be incomplete.
-    """
+def _is_utf8(data: bytes) -> bool:
+    """Return whether bytes are valid UTF-8 beyond ASCII, which other encodings produce only by chance."""
     if data.isascii() or b"\0" in data:
         return False
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(data, final=whole)
+        data.decode("utf-8")
     except UnicodeDecodeError:
         return False
     return True
@@ -154,17 +122,10 @@ def decode_text(data: bytes, encoding: str) -> str:
     # NUL bytes do not occur in text, except as parts of letters in wide encodings.
     if narrow and b"\0" in data:
         raise BadTextError(BINARY, f"NUL byte at {data.index(0):,}")
-    text, problem = "", None
     try:
         text = data.decode(marked or encoding)
     except UnicodeDecodeError as error:
-        problem = _wrong(error, marked or encoding)
-    plain = data if narrow or problem else text.encode("utf-8")
-    share = (len(plain) - len(plain.translate(None, _CONTROLS))) / max(len(plain), 1)
-    if share > _CONTROL_SHARE:
-        raise BadTextError(BINARY, f"{share:.0%} control characters")
-    if problem:
-        raise BadTextError(WRONG_ENCODING, problem)
+        raise BadTextError(WRONG_ENCODING, _wrong(error, marked or encoding)) from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -188,18 +149,22 @@ def _lines(stream: BinaryIO | io.TextIOWrapper, encoding: str, bound: int) -> It
                 yield Line(number, data.decode(encoding, "replace"), WRONG_ENCODING, _wrong(error, encoding))
 
 
-def read_whole(path: Path, encoding: str, max_characters: int) -> str:
-    """Read a text file that cannot be read line by line."""
-    bound = _longest(max_characters)
+def read_whole(path: Path, max_characters: int) -> bytes:
+    """Read a file that is not read line by line."""
+    bound = most_bytes(max_characters)
+    pieces: list[bytes] = []
     with open_bytes(path) as stream:
-        data = stream.read(bound + 1)
-    if len(data) > bound:
-        raise BadTextError(TOO_LONG, f"more than {bound:,} bytes")
-    return decode_text(data, encoding)
+        while piece := stream.read(_BUFFER):  # a read of all would allocate as much as the bound
+            pieces.append(piece)
+            bound -= len(piece)
+            if bound < 0:
+                raise BadTextError(TOO_LONG, f"more than {most_bytes(max_characters):,} bytes")
+    return b"".join(pieces)
 
 
-def _longest(max_characters: int) -> int:
-    # A character outside the basic plane takes 12 bytes as JSON escapes; the spare megabyte is for other columns.
+def most_bytes(max_characters: int) -> int:
+    """Return the bytes of the longest file, line or mail that is read."""
+    # A character outside the basic plane takes 12 bytes as JSON escapes; the spare megabyte is for what is not text.
     return 12 * max_characters + (1 << 20)
 
 
@@ -217,39 +182,19 @@ def _naming(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def open_bytes(path: Path) -> Iterator[BinaryIO]:
-    """Open a file, decompressed; name it in the error if it is broken, or changes meanwhile."""
-    with _naming(path), _open_bytes(path) as stream, unchanged(path, stream):
+    """Open a file, decompressed; name it in the error if it is broken."""
+    with _naming(path), _open_bytes(path) as stream:
         yield stream
-
-
-def _looks(path: Path, encoding: str) -> tuple[str, bool]:
-    """Return a file's encoding, and whether its lines end in carriage returns alone, from its beginning.
-
-    It is UTF-8, whatever encoding was asked for, if the first piece with letters beyond ASCII is valid UTF-8.
-    """
-    start = data = b""
-    with contextlib.suppress(*_BROKEN), _open_bytes(path) as stream:  # reading it tells what is wrong
-        pieces = iter(lambda: stream.read1(_BUFFER), b"")  # type: ignore[attr-defined]
-        start = data = next(pieces, b"")
-        while data and data.isascii() and codecs.lookup(encoding).name != "utf-8":
-            data = next(pieces, b"")
-    return "utf-8" if _is_utf8(data, whole=False) else encoding, b"\r" in start and b"\n" not in start
 
 
 def read_lines(path: Path, encoding: str, max_characters: int) -> Iterator[Line]:
     """Stream the lines of a file, with their line ends; what is wrong with a line is told by its ``problem``."""
-    bound = _longest(max_characters)
-    encoding, returns = _looks(path, encoding)
+    bound = most_bytes(max_characters)
     with open_bytes(path) as stream:
         marked = _marked_encoding(stream.peek(4)[:4])  # type: ignore[attr-defined]
-        if marked == "utf-8-sig" or (marked is None and _ascii_compatible(encoding) and not returns):
+        if marked == "utf-8-sig" or (marked is None and _ascii_compatible(encoding)):
             yield from _lines(stream, "utf-8" if marked else encoding, bound)
             return
-        # In UTF-16 and UTF-32 a line feed byte is not a line end, so the stream is decoded before it is cut into lines;
-        # carriage returns as line ends (newline=None) become line feeds.
-        encoding = marked or encoding
-        errors = "surrogatepass" if encoding.lower().startswith("utf") else "strict"
-        newline = None if returns else "\n"
-        text = io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline=newline)
-        yield from _lines(text, encoding, bound)
-        text.detach()  # the stream is still asked whether it has changed
+        # In UTF-16 a line feed byte is not a line end, so the stream is decoded before it is cut into lines.
+        text = io.TextIOWrapper(stream, encoding=marked or encoding, newline="\n")
+        yield from _lines(text, marked or encoding, bound)

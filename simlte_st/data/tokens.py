@@ -8,20 +8,41 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from simlte_st.data.sentences import TOKENIZED_CHARACTERS, in_batches
 from simlte_st.data.word_tokens import word_tokens
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     AnyTokenizer = Tokenizer | PreTrainedTokenizerBase
+
+TOKENIZED_CHARACTERS = 1_000_000
+"""Characters that a tokenizer gets at once: it holds over a hundred bytes per token."""
+
+T = TypeVar("T")
+
+
+def in_batches(
+    items: Iterable[T], size: Callable[[T], int], largest: int, most: int | None = None
+) -> Iterator[list[T]]:
+    """Return batches of items in their order, up to a total size and, if given, a number of items."""
+    batch: list[T] = []
+    total = 0
+    for item in items:
+        own = size(item)
+        if batch and (total + own > largest or len(batch) == most):
+            yield batch
+            batch, total = [], 0
+        batch.append(item)
+        total += own
+    if batch:
+        yield batch
 
 
 def token_ids(tokenizer: AnyTokenizer, texts: Sequence[str], longest: int | None = None) -> Sequence[Sequence[int]]:

@@ -79,7 +79,7 @@ class DocSplitTransform:
             is for ``prompts=`` of the training arguments. Without a model no window of long documents is chosen, and
             the tokenizer truncates the views.
         seed: The run's seed.
-        segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
+        segmenter: ``"punkt"`` or a callable.
 
     Attributes:
         budget: Tokens that one view may hold, special tokens not counted; None for no bound.

@@ -6,7 +6,6 @@ settings become options of ``simlte train``.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from random import Random
@@ -18,7 +17,6 @@ from simlte_st.data.drawing import (
     Span,
     View,
     ViewSpans,
-    WindowMode,
     choose_window,
     has_two_words,
     spans_of_words,
@@ -27,104 +25,47 @@ from simlte_st.data.drawing import (
 )
 from simlte_st.errors import ConfigurationError, did_you_mean
 
-_WINDOW = (
-    "what is used of a document that its views cannot hold: sentences from a random place on, those at its head, or a "
-    "spread over all of it"
-)
-
 
 @dataclass(frozen=True)
 class DocSplit(Config):
     """DocSplit / SimLTE: random sentence split of a document into two views.
 
-    Each unit goes to the first view with probability ``p``, independently of the others, and to the second otherwise;
-    the order is kept. The views are disjoint, and together they are the document, or a window of it if it is longer
-    than the model reads. Neither is empty: a draw that leaves one empty is repeated. A document that is one paragraph
-    or block only is split by sentences.
+    Each sentence goes to the first view with probability ``p``, independently of the others, and to the second
+    otherwise; the order is kept. The views are disjoint, and together they are the document, or a window of it if it is
+    longer than the model reads. Neither is empty: a draw that leaves one empty is repeated. A single sentence is cut at
+    its middle word.
 
     Raises:
-        ConfigurationError: A setting is out of its range, or ``block`` is set while the unit is another one.
+        ConfigurationError: ``p`` is out of its range.
 
     References:
         DocSplit, section 2.2; SimLTE, section 2.2. Cropping is the special case of one contiguous block per view.
     """
 
-    p: float = setting(0.5, "probability that a unit goes to the first view; the papers' is 0.5", least=0.01, most=0.99)
-    unit: Literal["sentence", "paragraph", "block"] = setting(
-        "sentence", "what is split: sentences (the papers), paragraphs, or blocks of consecutive sentences"
+    p: float = setting(
+        0.5, "probability that a sentence goes to the first view; the papers' is 0.5", least=0.01, most=0.99
     )
-    block: int | tuple[int, int] = setting(
-        (2, 12),
-        'sentences in a block, for ``unit="block"``: a number, or a range from which each document draws one number',
-    )
-    window: WindowMode = setting("random", _WINDOW)
-    single: Literal["halve", "skip"] = setting(
-        "halve", "a document of one sentence: halve cuts it at the middle word, skip leaves it out"
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        least, most = self._block_range()
-        if not 1 <= least <= most:
-            raise ConfigurationError(f"block={self.block!r}: must be a number from 1, or a range (least, most).")
-        if self.unit != "block" and self.block != type(self).block:
-            raise ConfigurationError("block= needs unit='block'.")
-
-    def _block_range(self) -> tuple[int, int]:
-        return (self.block, self.block) if isinstance(self.block, int) else (self.block[0], self.block[1])
 
     def accepts(self, document: SegmentedDocument) -> bool:
-        """Accept two sentences or more, and one sentence of two words or more unless ``single="skip"``."""
-        if len(document.tokens) == 1 and self.single == "skip":
-            return False
+        """Accept any document of two words or more."""
         return has_two_words(document)
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
-        """Split the units of the document's window. See :meth:`View.draw`."""
+        """Split the sentences of the document's window. See :meth:`View.draw`."""
         if len(document.tokens) == 1:
             middle = document.words(0) // 2
             return [Span(0, 0, middle)], [Span(0, middle, document.words(0))]
-        bounds = self._bounds(document, budget, rng)
-        sizes: Sequence[int] = document.tokens
-        if self.unit != "sentence":
-            sizes = [sum(document.tokens[start:stop]) for start, stop in itertools.pairwise(bounds)]
         # The larger view holds the share max(p, 1 - p) of the window: that one must fit.
         room = None if budget is None else round(budget / max(self.p, 1 - self.p))
-        window = choose_window(sizes, room, self.window, rng)
+        window = choose_window(document.tokens, room, rng)
         while True:
             to_first = [rng.random() < self.p for _ in window]
             if any(to_first) and not all(to_first):
                 break
         views: ViewSpans = ([], [])
-        for index, first in zip(window, to_first, strict=True):
-            views[0 if first else 1].extend(map(Span, range(bounds[index], bounds[index + 1])))
+        for sentence, first in zip(window, to_first, strict=True):
+            views[0 if first else 1].append(Span(sentence))
         return views
-
-    def _bounds(self, document: SegmentedDocument, budget: int | None, rng: Random) -> Sequence[int]:
-        """Return the first sentence of each unit, and the number of sentences."""
-        count = len(document.tokens)
-        if self.unit == "sentence":
-            return range(count + 1)
-        if self.unit == "paragraph":
-            starts = [*document.paragraphs, count]
-        else:
-            starts = [*range(0, count, rng.randint(*self._block_range())), count]
-        bounds = [0]
-        for start, stop in itertools.pairwise(starts):
-            bounds.extend(_ends(start, stop, document.tokens, budget))
-        return bounds if len(bounds) > 2 else range(count + 1)
-
-
-def _ends(start: int, stop: int, tokens: Sequence[int], budget: int | None) -> list[int]:
-    """Return the ends of the parts, at sentence ends, into which a unit longer than a view is cut."""
-    ends: list[int] = []
-    taken = 0
-    for sentence in range(start, stop):
-        if budget is not None and taken + tokens[sentence] > budget and sentence > start:
-            ends.append(sentence)
-            start, taken = sentence, 0
-        taken += tokens[sentence]
-    return [*ends, stop]
 
 
 @dataclass(frozen=True)
@@ -132,10 +73,9 @@ class Identity(Config):
     """SimCSE (Gao et al., 2021): the same text twice; only the encoder's dropout makes the two differ.
 
     Raises:
-        ConfigurationError: An unknown window or unit.
+        ConfigurationError: An unknown unit.
     """
 
-    window: WindowMode = setting("random", _WINDOW)
     unit: Literal["document", "sentence"] = setting(
         "document",
         "text that is both views: the document (SimCSE-long of the SimLTE paper), or one of its sentences, drawn anew "
@@ -151,7 +91,7 @@ class Identity(Config):
         if self.unit == "sentence":
             sentence = [Span(rng.randrange(len(document.tokens)))]
             return sentence, sentence
-        window = choose_window(document.tokens, budget, self.window, rng, at_least=1)
+        window = choose_window(document.tokens, budget, rng, at_least=1)
         return whole_sentences(window), whole_sentences(window)
 
 
@@ -200,7 +140,6 @@ class InverseCloze(Config):
     keep_sentence: float = setting(
         0.1, "probability that the sentence stays in the text around it; Lee et al. use 0.1", least=0, most=1
     )
-    window: WindowMode = setting("random", _WINDOW)
 
     def accepts(self, document: SegmentedDocument) -> bool:
         """Accept two sentences or more: a single sentence has no context."""
@@ -208,7 +147,7 @@ class InverseCloze(Config):
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
         """Take one sentence of a window, and the window. See :meth:`simlte_st.data.drawing.View.draw`."""
-        window = choose_window(document.tokens, budget, self.window, rng)
+        window = choose_window(document.tokens, budget, rng)
         sentence = rng.choice(window)
         kept = rng.random() < self.keep_sentence
         return whole_sentences([sentence]), whole_sentences([index for index in window if kept or index != sentence])

@@ -94,7 +94,7 @@ def compare_halves(
         documents: Held-out documents: what :func:`~simlte_st.data.read_documents` takes.
         half_length: Most tokens of a half, special tokens not counted; a verdict needs the default. None for what fits
             the models.
-        segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
+        segmenter: ``"punkt"`` or a callable.
         batch_size: Texts encoded at once.
         seed: Decides the split and the intervals.
         progress: Show progress bars.

@@ -16,7 +16,7 @@ class EvaluateConfig(SeedConfig, ProgressConfig):
     shots: int = setting(5, "labelled documents of each class that a few-shot probe learns from")
     draws: int = setting(10, "number of few-shot probes, each with other documents")
     max_seq_length: int | None = setting(None, "tokens that the probes read of a text", default_help="as the model")
-    segmenter: str | Segmenter = setting("punkt", "punkt or nupunkt")
+    segmenter: str | Segmenter = setting("punkt", "punkt, or a callable", option=False)
     batch_size: int = setting(32, "texts that are encoded together")
 
 

@@ -135,7 +135,7 @@ def split_half_views(
     Args:
         documents: What :func:`~simlte_st.data.read_documents` takes; no model to be measured should have been trained
             on them.
-        segmenter: ``"punkt"``, ``"nupunkt"`` or a callable.
+        segmenter: ``"punkt"`` or a callable.
         budget: Most tokens of a half, estimated from words so that the texts are the same for every tokenizer.
         seed: Decides the split.
 

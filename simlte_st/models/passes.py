@@ -27,8 +27,7 @@ from torch.overrides import TorchFunctionMode
 from simlte_st.chunk_mean.chunks import split_by_length
 from simlte_st.compat import encodes_here, mini_batch_ranges, onednn_linear, slice_rows, taken_tokens, tokens_read
 from simlte_st.config import check_count
-from simlte_st.data.sentences import TOKENIZED_CHARACTERS
-from simlte_st.data.tokens import count_tokens
+from simlte_st.data.tokens import TOKENIZED_CHARACTERS, count_tokens
 from simlte_st.models.device import cpu_capabilities
 from simlte_st.models.padding import PADDING, attend_fully, feels_padding, right_padded, take
 from simlte_st.models.routes import side_of

@@ -17,8 +17,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Static
 from torch import nn
 
 from simlte_st.compat import static_loader
-from simlte_st.data.sentences import TOKENIZED_CHARACTERS, in_batches
-from simlte_st.data.tokens import flat_ids
+from simlte_st.data.tokens import TOKENIZED_CHARACTERS, flat_ids, in_batches
 from simlte_st.files import MODEL_FILE, read_json
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from typing_extensions import Self
 from simlte_st.compat import mask_without_prompt, view_budget
 from simlte_st.config import check_count, check_number, check_seed
 from simlte_st.data.documents import read_documents
-from simlte_st.data.sentences import TOKENIZED_CHARACTERS, in_batches
-from simlte_st.data.tokens import special_ids, token_ids, vocabulary_size
+from simlte_st.data.tokens import TOKENIZED_CHARACTERS, in_batches, special_ids, token_ids, vocabulary_size
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.modules.base import SavedModule
 from simlte_st.modules.base_form import texts_as_read

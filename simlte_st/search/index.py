@@ -17,7 +17,7 @@ from simlte_st.config import configured
 from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
 from simlte_st.data.names import composed
-from simlte_st.data.sentences import in_batches
+from simlte_st.data.tokens import in_batches
 from simlte_st.errors import ConfigurationError, DataError, keeping
 from simlte_st.files import SETTINGS_FILE, hold, write_json
 from simlte_st.models.names import check_model

@@ -36,11 +36,7 @@ def check_run(source: Any, output: str | os.PathLike[str], config: TrainConfig) 
 def open_documents(source: Any, config: TrainConfig) -> DocumentReader | Shards:
     """Return the documents of a run, of which nothing has been read yet."""
     if config.stream:
-        from simlte_st.data.document_stream import shard_order  # with torch
-
-        shards = open_shards(source, config.text_column, config.id_column, config.probe)
-        order = shard_order(len(shards.names), config.seed, epoch=0)
-        return shards.without_boilerplate(order) if config.drop_boilerplate else shards
+        return open_shards(source, config.text_column, config.id_column, config.probe)
     return read_documents(source, label_column=config.probe, **config.values(ReadConfig))
 
 

@@ -197,7 +197,7 @@ class TrainingConfig(SeedConfig):
         {}, "settings of the preset to replace, by name; None keeps the preset's", option=False, decisive=False
     )
     segmenter: str | Segmenter = setting(
-        "punkt", "what splits documents into sentences: punkt, nupunkt, or in Python a callable", metavar="NAME"
+        "punkt", "what splits documents into sentences: punkt, or a callable", option=False
     )
     max_steps: int | None = setting(None, "steps of the optimizer, whatever ``epochs=`` and the preset say")
     lsa: int | None = setting(

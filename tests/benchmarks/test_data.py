@@ -28,7 +28,7 @@ def test_a_data_set_beside_the_papers(tmp_path: Path, capsys: pytest.CaptureFixt
         "splits: 2 train, 1 test",
     ):
         assert line in out.splitlines()
-    assert "skipped 1: 1 empty" in out
+    assert "skipped 1: empty (1)" in out
 
 
 def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:

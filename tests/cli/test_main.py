@@ -41,12 +41,12 @@ def test_train_encode_evaluate(
     folder: Path, labelled: Path, encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = tmp_path / "model"
-    train = f"train {folder} --base {encoder_path} --output {model} --batch-size 8 --epochs 2 --unit block --block 2-3"
+    train = f"train {folder} --base {encoder_path} --output {model} --batch-size 8 --epochs 2"
     objective = "--scale 20 --mlm-weight 0.1"
-    assert main(shlex.split(f"{train} --window spread {objective} --seed 3 --quiet")) == 0
+    assert main(shlex.split(f"{train} {objective} --seed 3 --quiet")) == 0
     out = capsys.readouterr().out
-    assert "1 empty" in out
-    assert "1 binary" in out
+    assert "empty (1)" in out
+    assert "binary (1)" in out
     assert "one pass sees" in out
     assert "Too few documents" in out
     assert re.search(f"{model} holds the untrained base.* {model}.trained", out)
@@ -56,7 +56,7 @@ def test_train_encode_evaluate(
     assert (model.with_name("model.trained") / "modules.json").exists()
     assert f'model = SentenceTransformer("{model}")' in out
     run = json.loads((model / "simlte.json").read_text())
-    assert run["preset"]["view"] == "DocSplit(p=0.5, unit='block', block=(2, 3), window='spread', single='halve')"
+    assert run["preset"]["view"] == "DocSplit(p=0.5)"
     assert run["preset"]["batch_size"] == 8
 
     vectors = tmp_path / "vectors.parquet"
@@ -173,7 +173,6 @@ def test_a_model_that_is_nowhere_is_told_in_the_words_of_the_command(
     [
         ("train nowhere --base {base} --output {out}", "'nowhere'"),
         ("train {folder} --base {base} --output {out} --text-column body", "text-column|column"),
-        ("train {folder} --base {base} --output {out} --block 2-3", "--block needs --unit block"),
         ("train {folder} --base {base} --output {out} --view crop --p 0.5", "'crop' .*--p: .*--least, --most"),
         ("train {folder} --base {base} --output {out} --resume", "no interrupted run"),
         ("encode {out} {folder} --output v.parquet", "{out}"),

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import itertools
-import re
 import time
 import unicodedata
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -164,47 +162,6 @@ def test_time_grows_with_the_length() -> None:
         assert sum(1 for _ in terms_of(text, "en")) >= 0
         assert len(words_of(text)) >= 0
         assert time.process_time() - start < 3
-
-
-ALLOWED = {
-    "cli/messages.py": "names of settings",
-    "data/formats/html.py": "names of tags and encodings",
-    "data/formats/mail.py": "names of headers",
-    "data/sources.py": "suffixes of files",
-    "models/names.py": "names on the Hub",
-    "models/cards.py": "names on the Hub and keys of YAML",
-    "models/token_vectors.py": "names of classes",
-    "search/damage.py": "LanceDB's messages",
-}
-"""Files with patterns of ``\\w`` for names that are no text of users."""
-
-
-def patterns_of_words(name: str, source: str) -> list[str]:
-    """Return what tells words by other patterns or stop words than the analyzer's."""
-    lines = source.splitlines()
-    found = [line for line in lines if re.search(r"\\[wW]", line) and "ASCII" not in line and name not in ALLOWED]
-    found += re.findall(r"token_pattern|bm25s\.tokenize|stop_words=[\"']english", source)
-    found += [call for call in re.findall(r"[a-z]Vectorizer\([^()]*", source) if "analyzer" not in call]
-    return found + ["ENGLISH_STOP_WORDS"] * ("ENGLISH_STOP_WORDS" in source)
-
-
-@pytest.mark.parametrize("folder", ["simlte_st", "benchmarks"])
-def test_no_other_pattern_tells_what_a_word_is(folder: str) -> None:
-    """Python's ``\\w`` has no vowel signs, scikit-learn's and bm25s' patterns no scripts without spaces either."""
-    root = Path(__file__).parents[2] / folder
-    sources = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in root.rglob("*.py")}
-    assert len(sources) > 50
-    assert {name: found for name, source in sources.items() if (found := patterns_of_words(name, source))} == {}
-
-
-@pytest.mark.parametrize(
-    "source",
-    ["re.compile(r'\\w+')", "re.split(r'\\W', text)", "TfidfVectorizer(sublinear_tf=True)",
-     "CountVectorizer(\n  binary=True)",
-     "bm25s.tokenize(texts)", "fit_tfidf(texts, stop_words='english')", "from x import ENGLISH_STOP_WORDS"],
-)  # fmt: skip
-def test_other_patterns_are_noticed(source: str) -> None:
-    assert patterns_of_words("evaluation/new.py", source)
 
 
 def test_an_own_vectorizer_has_the_words_of_the_analyzer() -> None:

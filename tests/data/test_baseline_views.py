@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from typing import Any
 
@@ -31,12 +30,6 @@ def test_duplicate_is_the_same_text_twice() -> None:
     assert all(pair.anchor == pair.positive and len(pair.anchor.split()) == 10 for pair in long)
     assert all(pair.seen == 10 for pair in long)
     assert {word for pair in long for word in pair.anchor.split()} == set(words_in(make([5] * 20)))
-    heads = draws(make([5] * 20), Identity(window="head"), 5, budget=12)
-    assert {pair.anchor for pair in heads} == {" ".join(make([5, 5]).sentences)}
-
-
-def test_a_window_of_one_view_may_be_one_sentence() -> None:
-    assert {len(pair.anchor.split()) for pair in draws(make([9] * 5), Identity(), 20, budget=10)} == {9}
 
 
 def test_duplicate_of_a_sentence_takes_every_sentence_in_time() -> None:
@@ -101,11 +94,6 @@ def test_crops_are_independent_and_may_overlap() -> None:
     assert abs(correlation) < 0.12  # three standard errors
 
 
-def test_crops_count_what_they_see() -> None:
-    for pair in draws(make([10] * 10), Crop(), 50):
-        assert pair.seen == len(set(pair.anchor.split()) | set(pair.positive.split()))
-
-
 def test_crops_of_long_documents_fit_the_budget_in_tokens() -> None:
     # two tokens a word: twenty tokens are ten words
     document = SegmentedDocument("d", tuple("a b c d e" for _ in range(40)), (0,), (10,) * 40)
@@ -129,37 +117,14 @@ def test_inverse_cloze_is_a_sentence_and_its_context() -> None:
     assert all(430 < chosen[sentence] < 570 for sentence in document.sentences)
 
 
-def test_inverse_cloze_keeps_always_or_never() -> None:
-    document = make([2, 3, 4])
-    assert all(pair.anchor in pair.positive for pair in draws(document, InverseCloze(keep_sentence=1.0), 50))
-    assert not any(pair.anchor in pair.positive for pair in draws(document, InverseCloze(keep_sentence=0.0), 50))
-    assert all(pair.positive for pair in draws(make([2, 2]), InverseCloze(keep_sentence=0.0), 50))
-
-
-def test_inverse_cloze_takes_both_from_one_window() -> None:
-    for pair in draws(make([5] * 20), InverseCloze(keep_sentence=1.0), 50, budget=22):
-        assert len(pair.positive.split()) == 20
-        assert pair.anchor in pair.positive
-
-
-ALL: list[View] = [
-    DocSplit(),
-    DocSplit(single="skip"),
-    DocSplit(unit="paragraph"),
-    DocSplit(unit="block"),
-    Identity(),
-    Crop(),
-    InverseCloze(),
-]
+ALL: list[View] = [DocSplit(), Identity(), Crop(), InverseCloze()]
 CHINESE = "今天天气很好，我们去公园散步。你想一起来吗？我觉得这是一个很好的主意！" * 5
 
 
 @pytest.mark.parametrize("view", ALL, ids=repr)
 @pytest.mark.parametrize("budget", [None, 8])
 @pytest.mark.parametrize(
-    "text",
-    ["One sentence of a few words.", "Two words", "Word", "漢", "今天天气很好", CHINESE, "x" * 5000, "- - -", "a\n\nb"],
-    ids=["sentence", "two words", "word", "character", "short Chinese", "Chinese", "no spaces", "dashes", "two lines"],
+    "text", ["One sentence of a few words.", "Word", "漢", CHINESE, "x" * 5000, "- - -"], ids=ascii
 )
 def test_every_view_works_or_refuses(view: View, text: str, budget: int | None) -> None:
     document = segment_document(Document("d", text), PunktSegmenter())
@@ -176,44 +141,32 @@ def test_every_view_works_or_refuses(view: View, text: str, budget: int | None) 
 @pytest.mark.parametrize("view", ALL, ids=repr)
 def test_what_every_view_accepts(view: View) -> None:
     assert view.accepts(make([5, 5]))
-    assert view.accepts(make([5])) == (not isinstance(view, InverseCloze) and getattr(view, "single", "") != "skip")
+    assert view.accepts(make([5])) == (not isinstance(view, InverseCloze))
     assert view.accepts(make([1])) == isinstance(view, Identity)
     assert not view.accepts(SegmentedDocument("d", (), (), ()))
 
 
-BY_NAME = {view.__name__: view for view in VIEWS.values()}
-
-
 @pytest.mark.parametrize("name", VIEWS)
-def test_views_by_name_are_frozen_dataclasses_of_the_protocol(name: str) -> None:
+def test_views_by_name_are_frozen_and_tell_their_settings(name: str) -> None:
     view = make_view(name)
-    assert type(view) is VIEWS[name]
     assert isinstance(view, View)
-    assert dataclasses.is_dataclass(view)
-    assert type(view).__dataclass_params__.frozen  # type: ignore[attr-defined]
-    assert view == make_view(name)
+    assert view == make_view(name) == eval(repr(view), {kind.__name__: kind for kind in VIEWS.values()})
     assert hash(view) == hash(make_view(name))
-    assert eval(repr(view), BY_NAME) == view
-
-
-def test_settings_reach_the_view() -> None:
-    assert make_view("docsplit", p=0.4, unit="paragraph") == DocSplit(p=0.4, unit="paragraph")
-    assert make_view("crop", least=0.1) == Crop(least=0.1)
+    with pytest.raises(AttributeError):
+        view.p = 0.5  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
     ("name", "wrong", "message"),
     [
         ("simcse", {}, "Unknown view 'simcse': use one of docsplit, identity, crop"),
-        ("docsplit", {"probability": 0.5}, "'docsplit' has no setting probability=: it has p=, unit="),
-        ("docsplit", {"block": 3}, "block= .*unit='block'"),
-        ("identity", {"p": 0.5}, "'identity' has no setting p="),
-        ("identity", {"window": "tail"}, "window="),
+        ("docsplit", {"probability": 0.5}, "'docsplit' has no setting probability=: it has p="),
+        ("docsplit", {"p": 0.0}, "p=0.0"),
+        ("docsplit", {"p": float("nan")}, "p=nan"),
         ("crop", {"least": 0.0}, "least=0.0"),
         ("crop", {"least": 0.6}, "least=0.6"),
         ("crop", {"most": 1.1}, "most=1.1"),
         ("inverse-cloze", {"keep_sentence": 1.5}, "keep_sentence=1.5"),
-        ("inverse-cloze", {"window": "x"}, "window="),
     ],
 )
 def test_wrong_names_and_settings_are_refused(name: str, wrong: dict[str, Any], message: str) -> None:

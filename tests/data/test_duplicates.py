@@ -7,16 +7,14 @@ import random
 import re
 import time
 import tracemalloc
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from datasets import Dataset
 from support import WORDS, broken_off_at, make_document, write_jsonl
 
-from simlte_st.data import Document, dedupe, duplicates, read_documents
+from simlte_st.data import dedupe, read_documents
 from simlte_st.data.duplicates import find_duplicates
 from simlte_st.errors import ConfigurationError, DataError
 
@@ -79,25 +77,6 @@ def test_a_changed_word_is_a_near_copy_only() -> None:
     assert re.match(r"1 of 3 .*\(0 exact, 1 near\), in 1", found.report.summary())
 
 
-@pytest.mark.parametrize(("changed", "share"), [(1, 1.0), (2, 0.9), (20, 0.0)])
-def test_how_much_may_be_changed(changed: int, share: float) -> None:
-    # Of 92 n-grams of 5 words a changed word changes 5: Jaccard 0.90, 0.80, about 0.1.
-    copies = [with_words_changed(text, changed, seed) for seed, text in enumerate(TEXTS)]
-    found = find_duplicates([*TEXTS, *copies]).groups[30:] == np.arange(30)
-    assert found.mean() >= share if share else not found.any()
-
-
-def test_the_threshold_decides() -> None:
-    copies = [with_words_changed(text, 5, seed) for seed, text in enumerate(TEXTS)]
-    found = [
-        (find_duplicates([*TEXTS, *copies], threshold=threshold).groups[30:] == np.arange(30)).sum()
-        for threshold in (0.3, 0.6, 0.95)
-    ]
-    assert found[0] > 25
-    assert 3 < found[1] < 27
-    assert found[2] == 0
-
-
 def jaccard(one: str, other: str) -> float:
     runs = [{tuple(words[i : i + 5]) for i in range(len(words) - 4)} for words in (one.split(), other.split())]
     return len(runs[0] & runs[1]) / len(runs[0] | runs[1])
@@ -118,7 +97,7 @@ def test_what_is_a_duplicate_is_like_the_first_of_its_group() -> None:
         assert jaccard(drafts[number], drafts[first]) >= 0.75
 
 
-@pytest.mark.parametrize("threshold", [1e-9, 0.3, 0.6, 0.75, 0.9, 1.0])
+@pytest.mark.parametrize("threshold", [1e-9, 0.6, 0.75, 1.0])
 def test_the_stated_share_is_computed(threshold: float) -> None:
     draw = random.Random(5)
     words = [f"w{number}" for number in range(90)]
@@ -133,14 +112,6 @@ def test_the_stated_share_is_computed(threshold: float) -> None:
         wanted.append(next(alike, number))
     assert groups_of(texts, threshold=threshold) == wanted
     assert len(set(wanted)) < 60 or threshold == 1.0
-
-
-def test_texts_that_share_less_than_stated_are_no_duplicates() -> None:
-    sentence = "the parcel has left our house number {} and will be there on some day of the next week or so we hope"
-    texts = [sentence.format(number) for number in range(5)]
-    assert jaccard(texts[0], texts[1]) == pytest.approx(14 / 24)
-    assert groups_of(texts, threshold=0.59) == [0, 1, 2, 3, 4]
-    assert groups_of(texts, threshold=0.58) == [0] * 5
 
 
 def own_words(own: int, draw: random.Random) -> list[str]:
@@ -165,8 +136,7 @@ def unlike(words: int, draw: random.Random) -> list[str]:
     return [f"w{draw.randrange(5000)}" for _ in range(words)]
 
 
-TEMPLATES = [(own_words, 1), (own_words, 4), (own_words, 9), (chosen_paragraphs, 6), (chosen_paragraphs, 10)]
-TEMPLATES += [(fields_of_few_values, 3), (fields_of_few_values, 6)]
+TEMPLATES = [(own_words, 1), (own_words, 9), (chosen_paragraphs, 10), (fields_of_few_values, 6)]
 
 
 @pytest.mark.parametrize(("template", "own"), TEMPLATES)
@@ -183,84 +153,12 @@ def test_documents_of_one_template_cost_as_much_as_others(template: Any, own: in
     assert seconds(alike) < 5 * seconds(others)
 
 
-def test_shuffled_words_are_no_copies() -> None:
-    draw = random.Random(0)
-    words = TEXTS[0].split()
-    assert groups_of([" ".join(draw.sample(words, len(words))) for _ in range(5)]) == list(range(5))
-
-
 def test_short_and_odd_documents() -> None:
-    texts = [
-        "",
-        "Ba bun.",
-        "ba BUN",
-        "Ba cis.",
-        "!!!",
-        "???",
-        "!!!",
-        " ",
-        "今日は天気がいい。",
-        "今日は 天気がいい",
-        "कि",
-        "का",
-    ]
-    assert groups_of(texts) == [0, 1, 1, 3, 4, 5, 4, 0, 8, 8, 10, 11]
-
-
-@pytest.mark.parametrize("sign", ["\u00ad", "\u200b", "\u2060", "\ufeff"])
-def test_invisible_characters_make_no_difference(sign: str) -> None:
-    hidden = " ".join(word[:3] + sign + word[3:] for word in TEXTS[0].split())
-    assert groups_of([TEXTS[0], hidden], near=False) == [0, 0]
-
-
-@pytest.mark.parametrize("first", [0x0E01, 0x0E81, 0x1000, 0x1780, 0x4E00])  # Thai, Lao, Burmese, Khmer, Han
-def test_scripts_without_spaces_have_words(first: int) -> None:
-    draw = random.Random(3)
-    letters = [chr(code) for code in range(first, first + 40) if chr(code).isalpha()]
-    text = "".join(draw.choices(letters, k=240))
-    assert groups_of(["".join(draw.choices(letters, k=8)) + text, text]) == [0, 0]
-
-
-def test_japanese_has_words_too() -> None:
-    draw = random.Random(0)
-    text = "".join(draw.choices("日本語文書分類学習今日天気東京大阪", k=120))
-    assert groups_of([text, text[:60] + "新" + text[61:]]) == [0, 0]
-    assert groups_of([text, text[60:] + text[:20]]) == [0, 1]
-
-
-def test_every_form_of_documents() -> None:
-    text, other = TEXTS[:2]
-    forms = [Document("a", text), {"id": "b", "text": other}, text]
-    assert groups_of(forms) == groups_of(iter(forms)) == [0, 1, 0]
-    assert groups_of(Dataset.from_dict({"text": [text, text]})) == [0, 0]
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_data_frames_and_columns(library: str) -> None:
-    frame = pytest.importorskip(library).DataFrame({"id": [1, 2, 3], "body": [TEXTS[0], TEXTS[1], TEXTS[0]]})
-    assert groups_of(frame) == groups_of(frame["body"]) == [0, 1, 0]
-
-
-def test_files_and_readers(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_text(TEXTS[0])
-    (tmp_path / "b.txt").write_text(TEXTS[0])
-    assert groups_of(path) == groups_of(str(path)) == [0]
-    assert groups_of(tmp_path) == groups_of(read_documents(tmp_path)) == [0, 0]
-
-
-def test_nothing_at_all() -> None:
-    found = find_duplicates([])
-    assert found.groups.shape == (0,)
-    assert found.report.documents == 0
-
-
-@pytest.mark.parametrize(
-    ("settings", "named"), [({"threshold": 0.0}, "threshold=0.0"), ({"threshold": 1.1}, "threshold=1.1")]
-)
-def test_bad_settings(settings: dict[str, Any], named: str) -> None:
-    with pytest.raises(ConfigurationError, match=named):
-        find_duplicates(TEXTS, **settings)
+    texts = ["", "Ba bun.", "ba BUN", "Ba cis.", "!!!", "???", "!!!", " ", "今日は天気がいい。", "今日は 天気がいい"]
+    assert groups_of(texts) == [0, 1, 1, 3, 4, 5, 4, 0, 8, 8]
+    assert groups_of([]) == []
+    with pytest.raises(ConfigurationError, match=r"threshold=0\.0"):
+        find_duplicates(TEXTS, threshold=0.0)
 
 
 def test_a_large_group_of_near_copies_takes_little_memory() -> None:
@@ -271,14 +169,6 @@ def test_a_large_group_of_near_copies_takes_little_memory() -> None:
     tracemalloc.stop()
     assert set(found.groups.tolist()) == {0}
     assert peak < 30_000_000
-
-
-def test_memory_is_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(duplicates, "_WARN_AT", 5_000)
-    find_duplicates(TEXTS, near=False)
-    assert not caplog.records
-    find_duplicates(TEXTS)
-    assert [int(record.getMessage().split()[0]) for record in caplog.records] == [7, 14, 28]
 
 
 FEW = [make_document(number) for number in range(6)]
@@ -305,14 +195,6 @@ def test_the_first_of_each_group_is_kept_under_the_names_of_the_source(tmp_path:
         dedupe(source, output)
     assert dedupe(source, output, near=False, overwrite=True).kept == 8
     assert dedupe(source, output, similarity=1.0, overwrite=True).kept == 8
-
-
-def test_values_of_other_kinds_and_columns_named_as_ours(tmp_path: Path) -> None:
-    output = tmp_path / "kept.jsonl"
-    metadata = {"id": "other", "text": "other", "day": date(2020, 1, 2), "none": None}
-    dedupe([Document("a", FEW[0], metadata=metadata), Document("b", FEW[0])], output)
-    assert lines(output) == [{"id": "a", "text": FEW[0], "day": "2020-01-02", "none": None}]
-    assert lines(tmp_path / "kept.removed.jsonl") == [{"id": "b", "copy_of": "a"}]
 
 
 def test_what_cannot_be_written_is_said_first(tmp_path: Path) -> None:
@@ -342,14 +224,6 @@ def test_both_files_are_there_or_neither(tmp_path: Path, rename: int, caplog: py
     assert len(list(tmp_path.iterdir())) == 4
 
 
-class Growing(list[str]):
-    """Texts that are one more each time they are read."""
-
-    def __iter__(self) -> Any:
-        self.append(f"{len(self)} more")
-        return super().__iter__()
-
-
 class Turning(list[str]):
     """Texts that are as many, and others, each time they are read."""
 
@@ -359,8 +233,6 @@ class Turning(list[str]):
 
 
 def test_a_source_that_changes_is_noticed(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="changed while"):
-        dedupe(Growing(FEW), tmp_path / "kept.jsonl")
     with pytest.raises(DataError, match="changed while"):
         dedupe(Turning(FEW), tmp_path / "kept.jsonl")
     with pytest.raises(DataError, match="only once"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +10,15 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
-from sentence_transformers.sentence_transformer.readers import InputExample
 from training_support import Ids, Recording
 
 from simlte_st.compat import view_budget
-from simlte_st.data.document import Document, content_id
+from simlte_st.data.document import Document
 from simlte_st.data.drawing import draw_views
 from simlte_st.data.examples import docsplit_examples, docsplit_objectives
 from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document, tokenizer_counter
-from simlte_st.data.views import DocSplit, Identity
-from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError
+from simlte_st.data.views import DocSplit, InverseCloze
 
 PUNKT = PunktSegmenter()
 
@@ -32,17 +29,6 @@ def texts_by_id(examples: Any) -> dict[str, list[str]]:
 
 def examples_of(documents: Any, **settings: Any) -> dict[str, list[str]]:
     return texts_by_id(docsplit_examples(documents, segmenter=PUNKT, **settings))
-
-
-def test_strings_become_examples_of_two_texts(documents: list[str]) -> None:
-    examples = list(docsplit_examples(documents, segmenter=PUNKT))
-    assert len(examples) == len(documents)
-    for example, text in zip(examples, documents, strict=True):
-        assert isinstance(example, InputExample)
-        assert example.guid == content_id(text)
-        assert len(example.texts) == 2
-        assert all(example.texts)
-        assert sorted(" ".join(example.texts).split()) == sorted(text.split())
 
 
 def test_the_texts_are_the_views_of_the_document(model: SentenceTransformer, documents: list[str]) -> None:
@@ -73,51 +59,12 @@ def test_the_prompt_for_documents_stands_before_the_views_and_takes_its_room(
     assert words[1] - 3 * 2 * len(texts) < words[0], "views are drawn for what is left"
 
 
-def test_the_order_of_documents_changes_nothing_but_the_order(documents: list[str]) -> None:
-    straight = examples_of(documents, seed=1, epoch=1)
-    backwards = examples_of(documents[::-1], seed=1, epoch=1)
-    assert backwards == straight
-    assert list(backwards) == list(straight)[::-1]
-    assert examples_of(documents[10:12], seed=1, epoch=1).items() <= straight.items()
-
-
-def test_seed_and_epoch_decide(documents: list[str]) -> None:
-    first = examples_of(documents)
-    assert examples_of(documents, seed=0, epoch=0) == first
-    for other in ({"epoch": 1}, {"seed": 1}):
-        again = examples_of(documents, **other)
-        assert again.keys() == first.keys()
-        assert all(again[name] != first[name] for name in first)
-
-
-def test_documents_are_read_as_a_stream(documents: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    read = []
-    monkeypatch.setattr("simlte_st.data.sentences.peek", lambda items, size: ([], iter(items)))
-
-    def stream() -> Iterator[str]:
-        for text in documents:
-            read.append(text)
-            yield text
-
-    examples = docsplit_examples(stream(), segmenter=PUNKT)
-    assert read == []
-    next(examples)
-    assert len(read) == 1
-
-
 def test_documents_that_are_too_short_are_told(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         assert len(examples_of(["Ba bei. Bo.", "Word", "One sentence"])) == 2
-        assert len(examples_of(["Ba bei. Bo.", "Word", "One sentence"], view=DocSplit(single="skip"))) == 1
+        assert len(examples_of(["Ba bei. Bo.", "Word", "One sentence"], view=InverseCloze())) == 1
     told = [record.getMessage() for record in caplog.records if "too short" in record.getMessage()]
     assert [message.split()[0] for message in told] == ["1", "2"]
-
-
-def test_what_is_no_document_is_refused() -> None:
-    with pytest.raises(DataError):
-        list(docsplit_examples([]))
-    with pytest.raises(DataError):
-        list(docsplit_examples([{"title": 3}]))
 
 
 def test_one_loader_an_epoch_with_views_of_its_own(model: SentenceTransformer, documents: list[str]) -> None:
@@ -130,22 +77,6 @@ def test_one_loader_an_epoch_with_views_of_its_own(model: SentenceTransformer, d
         assert texts_by_id(loader.dataset) == examples_of(documents, seed=4, epoch=epoch, model=model)
     every = [text for loader, _ in objectives for example in loader.dataset for text in example.texts]  # type: ignore[attr-defined]
     assert len(set(every)) == len(every) == 3 * 2 * len(documents)
-
-
-def test_objectives_leave_out_what_the_view_refuses(model: SentenceTransformer) -> None:
-    loss = MultipleNegativesRankingLoss(model)
-    [(loader, _)] = docsplit_objectives(["Ba bei. Bo.", "Word", "Ba. Bo."], loss, segmenter=PUNKT)
-    assert len(loader.dataset) == 2  # type: ignore[arg-type]
-    [(loader, _)] = docsplit_objectives(["Ba bei. Bo.", "Word"], loss, view=Identity(), segmenter=PUNKT)
-    assert [example.texts for example in loader.dataset] == [["Ba bei. Bo."] * 2, ["Word"] * 2]  # type: ignore[attr-defined]
-
-
-def test_impossible_objectives_are_refused(model: SentenceTransformer) -> None:
-    loss = MultipleNegativesRankingLoss(model)
-    with pytest.raises(ConfigurationError, match="epochs=0"):
-        docsplit_objectives(["Ba bei. Bo.", "Ba. Bo."], loss, epochs=0)
-    with pytest.raises(EmptyCorpusError, match="1 document can"):
-        docsplit_objectives(["Ba bei. Bo.", "Word"], loss, segmenter=PUNKT)
 
 
 def test_fit_trains_on_the_views_of_every_epoch(

@@ -12,7 +12,6 @@ import pytest
 from simlte_st.data import read_documents
 from simlte_st.data.names import composed, name_of
 from simlte_st.data.tables import UntypedText
-from simlte_st.errors import DataError
 
 
 @pytest.mark.parametrize(
@@ -53,12 +52,6 @@ def test_what_is_no_name(value: Any) -> None:
 
 def test_names_are_valid_and_composed() -> None:
     assert composed("e\u0301\ud800") == "\xe9\ufffd"
-
-
-def test_labels_that_are_lists_are_an_error() -> None:
-    rows = [{"text": f"Ba bei {number}.", "tags": ["a", "b"]} for number in range(4)]
-    with pytest.raises(DataError, match=r"lists .*\['a', 'b'\]"):
-        list(read_documents(rows, label_column="tags"))
 
 
 def test_documents_of_two_systems_have_the_same_names(tmp_path: Any) -> None:

@@ -15,7 +15,7 @@ from datasets import Features, IterableDataset, Value
 
 from simlte_st.data.document import content_id
 from simlte_st.data.shards import Reading, open_shards
-from simlte_st.errors import DataError, EmptyCorpusError
+from simlte_st.errors import DataError
 
 ROWS = 100
 
@@ -60,7 +60,7 @@ def test_a_file_that_changes_meanwhile_is_named(folder: Path, after: int) -> Non
     other = folder / ".other"
     pq.write_table(pa.table({"name": ["n"] * 200, "text": ["Another text."] * 200}), other)
     other.replace(folder / "1.parquet")
-    with pytest.raises(DataError, match=r"1\.parquet changed since the run began.*on a copy"):
+    with pytest.raises(DataError, match=r"1\.parquet changed since the run began"):
         list(documents)
     with pytest.raises(DataError, match=r"1\.parquet changed"):
         list(Reading(shards, [1, 0], 0, 50))
@@ -105,7 +105,7 @@ def test_a_text_in_a_struct(tmp_path: Path) -> None:
     assert [(document.id, document.text) for document in documents[:: len(documents) - 1]] == [
         ("2", "Text 2."), ("69", "Text 69.")
     ]  # fmt: skip
-    with pytest.raises(DataError, match=r"text_column='article\.body'"):
+    with pytest.raises(DataError, match=r"'article' of"):
         open_shards(tmp_path / "a.parquet", text_column="article")
 
 
@@ -116,7 +116,7 @@ def test_a_text_in_a_struct(tmp_path: Path) -> None:
         ("{folder}/none*.parquet", {}, "There is no parquet file at"),
         ("/nowhere/a.parquet", {}, "There is no file or folder '/nowhere/a.parquet'. A stream"),
         ("nosuch://bucket/a.parquet", {}, "cannot be opened (ValueError: Protocol not known"),
-        ("hub:owner/name", {}, "owner/name on the Hub cannot be reached"),
+        ("hub:owner/name", {}, "owner/name on the Hub (configuration default, split train) cannot be loaded"),
         (["a", 5], {}, "A list is not read as a stream. What is: parquet files"),
     ],
 )
@@ -142,11 +142,3 @@ def test_a_stream_of_datasets_is_read_as_far_as_it_is_asked_for() -> None:
     assert len(made) < 100
     with pytest.raises(DataError, match="which columns"):
         open_shards(IterableDataset.from_generator(rows))
-
-
-def test_without_a_usable_document(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"text": [" ", ""]}), tmp_path / "a.parquet")
-    shards = open_shards(tmp_path)
-    with pytest.raises(EmptyCorpusError, match="no usable document"):
-        texts(Reading(shards, [0]))
-    assert texts(Reading(shards, [0], 0, 1)) == [], "those before it may have been"

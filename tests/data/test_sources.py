@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import pickle
-import re
 import shutil
 import tarfile
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from reading_support import texts
@@ -44,31 +41,6 @@ def test_unreadable_and_huge_files_do_not_end_the_run(tmp_path: Path) -> None:
     assert reader.report.skipped == {"unreadable": 1, "too long": 1}
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
-def test_files_that_go_or_change_after_the_folder_was_listed_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in "abcd":
-        (tmp_path / f"{name}.txt").write_text(f"Text {name}.")
-    reader, read = read_documents(tmp_path), Path.read_bytes
-
-    def read_while_it_grows(path: Path) -> bytes:
-        data = read(path)
-        with path.open("a") as file:
-            file.write(" More.")
-        return data
-
-    documents = iter(reader)
-    assert [next(documents).id, next(documents).id] == ["a.txt", "b.txt"]
-    (tmp_path / "c.txt").unlink()
-    monkeypatch.setattr(Path, "read_bytes", read_while_it_grows)
-    with pytest.raises(StopIteration):
-        next(documents)
-    assert reader.report.skipped == {"unreadable": 1, "changed while it was read": 1}
-    assert "(first: c.txt: No such file" in reader.report.summary()
-    assert reader.unread == {"c.txt", "d.txt"}, "an index that is brought up to date keeps them"
-
-
 def test_a_pipe_called_a_table_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.jsonl")
     with pytest.raises(DataError, match="pipe or a device"):
@@ -92,31 +64,6 @@ def test_links_in_a_circle_and_folders_called_like_files(tmp_path: Path) -> None
             texts(tmp_path / name)
 
 
-def test_what_may_not_be_read_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As root may read everything, the system's answer is made up."""
-    for name in ("good.txt", "secret.txt", "closed/a.txt", "secret.jsonl"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text('{"text": "a"}')
-
-    def refusing(call: Any) -> Any:
-        def answer(path: Any, *args: Any, **options: Any) -> Any:
-            if any(part in str(path) for part in ("secret", "closed")):
-                raise PermissionError(errno.EACCES, "Permission denied")
-            return call(path, *args, **options)
-
-        return answer
-
-    monkeypatch.setattr(Path, "read_bytes", refusing(Path.read_bytes))
-    monkeypatch.setattr(Path, "open", refusing(Path.open))
-    monkeypatch.setattr(os, "scandir", refusing(os.scandir))
-    reader = read_documents(tmp_path)
-    assert [document.id for document in reader] == ["good.txt"]
-    assert reader.report.skipped == {"unreadable": 2}
-    assert reader.report.examples["unreadable"] == ["closed/: Permission denied", "secret.txt: Permission denied"]
-    with pytest.raises(DataError, match=r"secret\.jsonl .*Permission denied"):
-        texts(tmp_path / "secret.jsonl")
-
-
 @pytest.mark.parametrize("kind", ["pickle", "zip", "tar.gz"])
 def test_pickles_and_archives_are_no_documents(tmp_path: Path, kind: str) -> None:
     folder = tmp_path / "two" / "down"
@@ -134,7 +81,7 @@ def test_pickles_and_archives_are_no_documents(tmp_path: Path, kind: str) -> Non
     with pytest.raises(DataError, match="unknown kind"):
         texts(path)
     (folder / "in.txt").unlink()
-    with pytest.raises(DataError, match=rf"ignored 1: 1 \.{kind.split('.')[-1]}"):
+    with pytest.raises(DataError, match=rf"ignored 1: \.{kind.split('.')[-1]}"):
         texts(folder)
     for suffix in (".txt", ".jsonl", ".csv", ".tsv", ".parquet", ".jsonl.gz", ".csv.gz", ".jsonl.zst"):
         renamed = folder / f"renamed{suffix}"
@@ -199,45 +146,13 @@ def test_made_ids_tell_the_source(here: Path) -> None:
     assert ids("b.csv", "b.csv") == ["b.csv:0", "b.csv:1", "b.csv:0#2", "b.csv:1#2"]
 
 
-def test_given_ids_stay_unless_they_are_taken(here: Path) -> None:
-    reader = read_documents(["c.jsonl", "d.jsonl"])
-    assert [document.id for document in reader] == ["x", "d.jsonl:x", "d.jsonl:x#2"]
-    assert reader.report.repaired == {"duplicate id": 2}
-    assert re.match(r"d\.jsonl, line 1: .*'d\.jsonl:x'", reader.report.examples["duplicate id"][0])
-
-
-def test_the_report_tells_the_source(here: Path) -> None:
-    (here / "one" / "empty.txt").write_text("")
-    reader = read_documents(["c.jsonl", "one"])
-    list(reader)
-    assert reader.report.examples == {"missing column": ["c.jsonl, line 2: no 'text'"], "empty": ["one/empty.txt"]}
-
-
-@pytest.mark.parametrize(
-    "items",
-    [
-        ["b.csv", "nothing.csv"],
-        ["nothing", "one"],
-        [Path("b.csv"), "nothing.csv"],
-        ["b.csv", "c.jsonl", "nothing with spaces.csv"],
-        ["b.csv", "c.jsonl", "what is this"],
-    ],
-)
+@pytest.mark.parametrize("items", [["b.csv", "nothing.csv"], [Path("one"), "what is this"]])
 def test_names_of_files_that_are_not_there_are_not_learned(here: Path, items: list[str]) -> None:
-    missing = next(item for item in items if not Path(item).exists())
-    with pytest.raises(DataError, match=rf"'{missing}' \(item .*paths\?"):
+    with pytest.raises(DataError, match=rf"'{items[1]}'.*paths\?"):
         read_documents(items)
 
 
-@pytest.mark.parametrize(
-    "items",
-    [
-        ["nothing.csv", "neither.csv"],
-        ["one", "a text of more words", "and another one"],
-        ["A text that stands alone."],
-        ["one", "word " * 100, "word " * 100],
-    ],
-)
+@pytest.mark.parametrize("items", [["nothing.csv", "neither.csv"], ["A text that stands alone."], ["a text", "one"]])
 def test_texts_stay_texts(here: Path, items: list[str]) -> None:
     assert texts(items) == items
 

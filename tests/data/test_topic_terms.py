@@ -1,13 +1,8 @@
 from __future__ import annotations
 
-import base64
-import json
-import random
-
 import numpy as np
 import pytest
 
-from simlte_st.data.duplicates import find_duplicates
 from simlte_st.data.topic_terms import WORDS, topic_terms
 
 
@@ -82,21 +77,3 @@ def test_pairs_of_characters_grow_to_words() -> None:
     assert "的" not in "".join(weather).replace("的天气预报", "")
     texts = [f"ข่าวด่วน{sign}" for sign in "กขคง"] + [f"ทีมฟุตบอล{sign}" for sign in "กขคง"]
     assert topic_terms(texts, np.repeat([0, 1], 4), 2) == [["ข่าวด่วน"], ["ทีมฟุตบอล"]]
-
-
-def test_what_is_no_prose_names_no_other_topic() -> None:
-    draw = random.Random(0)
-    texts = [f"Said rates rise stock market {word}" for word in "abc" for _ in range(4)]
-    texts += [f"Said goal scored home team {word} goal goal" for word in "abc" for _ in range(4)]
-    rows = [[round(draw.random(), 3) for _ in range(200)] for _ in range(6)]
-    blobs = [draw.randbytes(1000) for _ in range(6)]
-    odd = [base64.b64encode(blob).decode() for blob in blobs] + [blob.hex(" ") for blob in blobs]
-    odd += [json.dumps({"id": draw.randrange(10**9), "v": row}, separators=(",", ":")) for row in rows]
-    odd += ["\n".join(str(draw.random()) for _ in range(200)) for _ in range(6)]
-    odd += ["".join(draw.choice(("flood", "river")) for _ in range(500)) for _ in range(6)]
-    topics = np.repeat([0, 1, 2], [12, 12, len(odd)])
-    names = topic_terms([*texts, *odd], topics, 3)[:2]
-    alone = topic_terms(texts, topics[:24], 2)
-    assert [name[: len(other)] for name, other in zip(names, alone, strict=True)] == alone
-    assert {word for name in names for term in name for word in term.split()} <= {*" ".join(texts).lower().split()}
-    assert find_duplicates([*texts[:2], *odd]).report.near == 0

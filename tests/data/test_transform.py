@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import copy
-import gc
 import logging
 import pickle
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
-from torch.utils.data import DataLoader
-from torch.utils.data import Dataset as TorchDataset
 from training_support import Ids, Recording, stock_trainer
 from transformers import TrainerControl, TrainerState, TrainingArguments
 
 from simlte_st.compat import view_budget
-from simlte_st.data.corpus import SCHEMA, Coverage, to_row
+from simlte_st.data.corpus import Coverage, to_row
 from simlte_st.data.document import Document, SegmentedDocument
-from simlte_st.data.documents import read_documents
 from simlte_st.data.drawing import View, ViewPair, draw_views
 from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document, tokenizer_counter
 from simlte_st.data.transform import DocSplitTransform, EpochClock
 from simlte_st.data.views import DocSplit, InverseCloze
-from simlte_st.errors import DataError, EmptyCorpusError
 
 BATCH = 8
 
@@ -74,11 +69,10 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     "settings",
     [
         {},
-        {"dataloader_num_workers": 1, "dataloader_prefetch_factor": 4},
         {"dataloader_num_workers": 1, "dataloader_persistent_workers": True},
         {"gradient_accumulation_steps": 4},
     ],
-    ids=["this process", "a worker", "a persistent worker", "accumulation"],
+    ids=["this process", "a persistent worker", "accumulation"],
 )
 def test_each_epoch_trains_on_views_of_its_own(
     model: SentenceTransformer,
@@ -129,13 +123,6 @@ def test_rows_are_the_views_of_the_clocks_epoch(model: SentenceTransformer, docu
         assert list(dataset) == rows
 
 
-def test_without_a_model_nothing_is_windowed(documents: list[str]) -> None:
-    text = " ".join(documents)  # many times what a model reads
-    dataset = DocSplitTransform(segmenter=PunktSegmenter()).attach(Dataset.from_dict({"text": [text, text + " Ba."]}))
-    row = dataset[0]
-    assert sorted((row["anchor"] + " " + row["positive"]).split()) == sorted(text.split())
-
-
 def test_with_a_model_long_documents_are_windowed(model: SentenceTransformer, documents: list[str]) -> None:
     text = " ".join(documents)
     views = DocSplitTransform(model=model, segmenter=PunktSegmenter())
@@ -148,100 +135,13 @@ def test_with_a_model_long_documents_are_windowed(model: SentenceTransformer, do
         assert budget < len(model.tokenizer.tokenize(row["anchor"] + " " + row["positive"])) <= 2 * budget
 
 
-def test_columns_ids_and_other_columns() -> None:
-    rows: Mapping[str, list[Any]] = {
-        "body": ["Ba bei. Bo bun.", "Bo bun. Ba bei.", "Word", "Bis bet. Bal bor."],
-        "key": ["x", "y", "z", "w"],
-        "label": [1, 2, 3, 4],
-    }
-    source = Dataset.from_dict(dict(rows))
-    dataset = DocSplitTransform(segmenter=PunktSegmenter()).attach(source, text_column="body", id_column="key")
-    stored = dataset.with_format(None)
-    assert stored.column_names == ["id", "sentences", "paragraphs", "tokens"]
-    assert list(stored["id"]) == ["x", "y", "w"]
-    assert set(dataset[0]) == {"anchor", "positive"}
-
-
-def test_documents_left_out_are_told(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        DocSplitTransform().attach(Dataset.from_dict({"text": ["Ba bei. Bo.", "Ba. Bo.", "Word"]}))
-    assert "1 too short" in caplog.text
-
-
-@pytest.mark.parametrize("form", ["list", "stream", "Documents", "reader", "generator"])
-def test_whatever_read_documents_takes_will_do(form: str, documents: list[str]) -> None:
-    rows = [Document(str(number), text) for number, text in enumerate(documents)]
-    forms: dict[str, Any] = {
-        "list": [{"id": row.id, "text": row.text} for row in rows],
-        "stream": Dataset.from_dict({"text": documents}).to_iterable_dataset(),
-        "Documents": rows,
-        "reader": read_documents(rows),
-        "generator": (row for row in rows),
-    }
-    expected = DocSplitTransform(segmenter=PunktSegmenter()).attach(Dataset.from_dict({"text": documents}))
-    assert list(DocSplitTransform(segmenter=PunktSegmenter()).attach(forms[form])) == list(expected)
-
-
-def test_a_data_set_without_texts_or_with_too_few_is_refused() -> None:
-    with pytest.raises(DataError):
-        DocSplitTransform().attach(Dataset.from_dict({"number": [1, 2]}))
-    with pytest.raises(EmptyCorpusError):
-        DocSplitTransform().attach(Dataset.from_dict({"text": ["Ba bei. Bo."]}))
-
-
-def test_one_transform_serves_two_data_sets(documents: list[str]) -> None:
-    views = DocSplitTransform(segmenter=PunktSegmenter())
-    first = views.attach(Dataset.from_dict({"text": documents[:5]}))
-    second = views.attach(Dataset.from_dict({"text": documents[5:12]}))
-    assert (len(first), len(second)) == (5, 7)
-    for dataset in (first, second):  # a worker that is not forked opens the file by its name
-        assert Path(dataset.cache_files[0]["filename"]).exists()
-
-
-def test_the_files_go_when_the_data_set_goes(documents: list[str]) -> None:
-    dataset = DocSplitTransform(segmenter=PunktSegmenter()).attach(Dataset.from_dict({"text": documents[:5]}))
-    path = Path(dataset.cache_files[0]["filename"])
-    assert path.exists()
-    del dataset
-    gc.collect()
-    assert not path.exists()
-
-
 # Rows drawn by hand.
-
-
-def segmented(number: int, sentences: int = 6) -> SegmentedDocument:
-    texts = tuple(f"d{number} s{index}." for index in range(sentences))
-    return SegmentedDocument(f"doc {number}", texts, (0, 2)[: max(1, sentences - 1)], (3,) * sentences)
-
-
-def batch_of(documents: list[SegmentedDocument]) -> dict[str, list[Any]]:
-    rows = [to_row(document) for document in documents]
-    return {name: [row[name] for row in rows] for name in SCHEMA.names}
 
 
 def views(budget: int | None = None, **settings: Any) -> DocSplitTransform:
     made = DocSplitTransform(**settings)
     made.budget = budget
     return made
-
-
-def test_pairs_are_those_of_draw_views() -> None:
-    documents = [segmented(number) for number in range(5)]
-    drawing = views(6, view=DocSplit(p=0.3), seed=9)
-    for epoch in (4, 2):
-        expected = [draw_views(document, DocSplit(p=0.3), seed=9, epoch=epoch, budget=6) for document in documents]
-        assert drawing.draw(batch_of(documents), epoch) == expected
-        drawing.callback.epoch = epoch
-        assert drawing.draw(batch_of(documents)) == expected
-        # A row does not depend on its batch, nor on what was drawn before.
-        assert drawing.draw(batch_of([documents[3], documents[1]])) == [expected[3], expected[1]]
-
-
-def test_rows_that_the_view_refuses_are_left_out() -> None:
-    batch = batch_of([segmented(0), segmented(1, sentences=1), segmented(2)])
-    assert [pair.id for pair in views(view=DocSplit(single="skip")).draw(batch)] == ["doc 0", "doc 2"]
-    assert [pair.id for pair in views().draw(batch)] == ["doc 0", "doc 1", "doc 2"]
 
 
 # What a pass sees.
@@ -254,13 +154,6 @@ def corpus_of(tokens: list[list[int]]) -> Dataset:
             for number, sizes in enumerate(tokens)
         ]
     )
-
-
-def test_documents_that_fit_are_covered() -> None:
-    coverage = views(budget=20).coverage(corpus_of([[5] * 4, [3, 3], [7]]))
-    assert coverage == Coverage(documents=3, cut=0, tokens=33, seen=33, total=3)
-    assert coverage.share == 1.0
-    assert views(budget=None).coverage(corpus_of([[5] * 4, [500, 3]])).share == 1.0
 
 
 def test_what_a_pass_cannot_see_is_counted() -> None:
@@ -276,20 +169,7 @@ def test_at_most_so_many_documents_spread_evenly() -> None:
     coverage = views().coverage(corpus, most=20)
     assert coverage == Coverage(20, 0, 2 * 400, 2 * 400, 39)  # every other
     assert re.search(r"0 of 20 documents \(.* 39\)", coverage.summary())
-    assert views().coverage(corpus, most=38).documents <= 38
-    assert views().coverage(corpus, most=39).documents == 39
-    assert views().coverage(corpus, most=1) == Coverage(1, 0, 2, 2, 39)
     assert views().coverage(corpus_of([[2, 2]] * 600)).documents == 600  # several batches
-
-
-def test_looking_is_no_pass(caplog: pytest.LogCaptureFixture) -> None:
-    looking = views(10)
-    looking.attach(["Ba bei. Bo bun.", "Bis bet. Bal bor."])
-    looking.callback.epoch = 3
-    for _ in range(4):
-        looking.coverage(corpus_of([[10] * 8, [5, 5]]))
-    assert looking.callback.epoch == 3
-    assert warnings(caplog) == []
 
 
 # Copies, and processes that share no memory.
@@ -309,26 +189,6 @@ def test_it_can_be_sent_to_a_worker_that_shares_no_memory(model: SentenceTransfo
     assert list(pickle.loads(pickle.dumps(dataset))) == list(dataset)
 
 
-def test_long_documents_that_were_read_already_are_not_judged_again() -> None:
-    long = f"{'ba' * 100}. " * 110_000  # 22 million characters, more than are read where nothing is said
-    reader = read_documents([long, "Ba bei. Bo bun."], max_characters=10**9)
-    dataset = DocSplitTransform(segmenter=lambda text: [text]).attach(document for document in reader)
-    assert len(dataset) == 2
-
-
-class Watch(TorchDataset[tuple[int, bool]]):
-    """Tells what the clock shows where the data set is read."""
-
-    def __init__(self, clock: EpochClock) -> None:
-        self.clock = clock
-
-    def __len__(self) -> int:
-        return 4
-
-    def __getitem__(self, index: int) -> tuple[int, bool]:
-        return self.clock.epoch, self.clock.connected
-
-
 def begin_epoch(clock: EpochClock, epoch: float | None) -> int:
     state = TrainerState()
     state.epoch = epoch
@@ -338,44 +198,7 @@ def begin_epoch(clock: EpochClock, epoch: float | None) -> int:
 
 @pytest.mark.parametrize(
     ("told", "epoch"),
-    [(None, 0), (0, 0), (0.0, 0), (1.0, 1), (2.4, 2), (2.9999, 2), (2.9999999999, 3), (3.0000001, 3), (17.5, 17)],
+    [(None, 0), (0.0, 0), (2.4, 2), (2.9999, 2), (2.9999999999, 3)],
 )
 def test_the_epoch_is_the_whole_part_of_the_trainers(told: float | None, epoch: int) -> None:
     assert begin_epoch(EpochClock(), told) == epoch
-
-
-@pytest.mark.parametrize("steps", [3, 7, 49, 1000])
-def test_epochs_that_the_trainer_summed_up_are_not_missed(steps: int) -> None:
-    clock = EpochClock()
-    for epoch in range(1, 12):
-        assert begin_epoch(clock, (epoch - 1) + steps / steps) == epoch
-        assert begin_epoch(clock, sum([1 / steps] * (epoch * steps))) == epoch
-
-
-def test_the_clock_begins_where_it_is_told_and_can_be_set() -> None:
-    assert EpochClock().epoch == 0
-    clock = EpochClock(5)
-    assert clock.epoch == 5
-    clock.epoch = 2
-    assert clock.epoch == 2
-    assert EpochClock().epoch == 0  # clocks do not share
-
-
-@pytest.mark.parametrize("event", ["on_init_end", "on_train_begin"])
-def test_it_knows_whether_a_trainer_has_it(event: str) -> None:
-    clock = EpochClock()
-    assert not clock.connected
-    getattr(clock, event)(TrainingArguments(), TrainerState(), TrainerControl())
-    assert clock.connected
-    assert not EpochClock().connected
-
-
-def test_a_worker_that_was_started_before_sees_the_epoch() -> None:
-    clock = EpochClock()
-    loader = DataLoader(Watch(clock), batch_size=None, num_workers=1, persistent_workers=True)
-    assert {tuple(item) for item in loader} == {(0, False)}
-    begin_epoch(clock, 3.0)
-    clock.on_train_begin(TrainingArguments(), TrainerState(), TrainerControl())
-    assert {tuple(item) for item in loader} == {(3, True)}
-    clock.epoch = 1
-    assert {tuple(item) for item in loader} == {(1, True)}

@@ -10,7 +10,7 @@ from simlte_st.training import Preset, get_preset
 @pytest.mark.parametrize(("name", "batch_size"), [("docsplit-bert", 36), ("docsplit-longformer", 12)])
 def test_the_papers_settings(name: str, batch_size: int) -> None:
     preset = get_preset(name)
-    assert preset.view == DocSplit(p=0.5, unit="sentence")
+    assert preset.view == DocSplit(p=0.5)
     assert (preset.batch_size, preset.learning_rate, preset.epochs) == (batch_size, 5e-5, 1)
     assert (preset.scale, preset.mlm_weight, preset.pooling) == (20.0, 0.1, "cls")
     assert preset.dropout is None
@@ -18,7 +18,7 @@ def test_the_papers_settings(name: str, batch_size: int) -> None:
 
 def test_the_tuned_preset_is_the_one_that_was_measured() -> None:
     assert get_preset("docsplit-tuned") == Preset(
-        view=DocSplit(p=0.5, unit="sentence", window="random"),
+        view=DocSplit(p=0.5),
         batch_size=32,
         learning_rate=2e-5,
         epochs=1.0,

@@ -23,7 +23,7 @@ def test_a_result_is_printed_in_five_lines_and_a_table() -> None:
     result = made(kept="base", gain=gain, truncation=truncation)
     lines = str(result).splitlines()
     assert lines[5:] == ["", *gain["table"].splitlines()]
-    assert lines[0].endswith("Left out: 3 empty.")
+    assert lines[0].endswith("Left out: empty (3).")
     assert lines[2:4] == f"{truncation.summary()} {truncation.advice}".splitlines()
     assert lines[4].startswith("No difference.")
     assert "holds the untrained base" in lines[4]

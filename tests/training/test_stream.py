@@ -18,11 +18,8 @@ from training_support import assert_same_bytes, broken_off
 from simlte_st import train
 from simlte_st.cli.main import main
 from simlte_st.data import document_stream
-from simlte_st.data.shards import Reading, Shards
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError, ResumeError, SimlteError
 from simlte_st.training import load_corpus
-from simlte_st.training.config import TrainConfig
-from simlte_st.training.run import TrainingRun, open_documents
 
 # Dropout on, an MLM head, and more steps than a pass has batches.
 OPTIONS: dict[str, Any] = {
@@ -137,13 +134,3 @@ def test_a_shard_that_breaks_is_named_and_the_run_goes_on_when_it_is_mended(enco
     assert_same_bytes(tmp_path / "whole", tmp_path / "m")
 
 
-def test_lines_that_the_first_documents_share_are_left_out(tmp_path: Path) -> None:
-    rows = [{"text": f"Text {'x' * row} by itself.\nUnsubscribe here."} for row in range(1, 41)]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
-    for settings, shared in (({}, True), ({"drop_boilerplate": True}, False)):
-        config = TrainConfig.make(None, {"stream": True, "max_steps": 1, **settings})
-        run = open_documents(TrainingRun(tmp_path, tmp_path / "m", config))
-        assert isinstance(run.documents, Shards)
-        texts = [document.text for document in Reading(run.documents, [0])]
-        assert all(("Unsubscribe" in text) == shared for text in texts)
-        assert len(texts) == 40

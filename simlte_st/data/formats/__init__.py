@@ -5,21 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from simlte_st.data.config import SourceConfig
-from simlte_st.data.formats import (
-    csv,
-    docx,
-    epub,
-    html,
-    json,
-    mail,
-    markdown,
-    odt,
-    parquet,
-    pdf,
-    rtf,
-    subtitles,
-    text,
-)
+from simlte_st.data.formats import csv, html, json, mail, office, parquet, pdf, text
 from simlte_st.data.formats.base import Format, TableFormat, TextFormat
 from simlte_st.data.tables import Table
 from simlte_st.data.text_files import COMPRESSED
@@ -30,15 +16,14 @@ MAIL = TextFormat((".eml",), mail.read)
 
 FORMATS: tuple[Format, ...] = (
     PLAIN_TEXT,
-    TextFormat((".md", ".markdown"), markdown.read),
-    TextFormat((".srt", ".vtt"), subtitles.read),
+    TextFormat((".md", ".markdown"), text.read_markdown),
     MAIL,
     TextFormat((".html", ".htm", ".xhtml"), html.read, libraries=("selectolax", "webencodings")),
     TextFormat((".pdf",), pdf.read, libraries=("pypdf",)),
-    TextFormat((".docx", ".docm", ".dotx", ".dotm"), docx.read, libraries=("lxml",)),
-    TextFormat((".odt", ".ott"), odt.read, libraries=("lxml",)),
-    TextFormat((".rtf",), rtf.read, libraries=("striprtf",)),
-    TextFormat((".epub",), epub.read, libraries=("lxml", "selectolax", "webencodings")),
+    TextFormat((".docx", ".docm", ".dotx", ".dotm"), office.read_docx, libraries=("lxml",)),
+    TextFormat((".odt", ".ott"), office.read_odt, libraries=("lxml",)),
+    TextFormat((".rtf",), office.read_rtf, libraries=("striprtf",)),
+    TextFormat((".epub",), office.read_epub, libraries=("lxml", "selectolax", "webencodings")),
     TableFormat((".jsonl", ".ndjson"), json.open_lines),
     TableFormat((".json",), json.open_table),
     TableFormat((".csv",), csv.open_csv),
@@ -50,20 +35,15 @@ FORMATS: tuple[Format, ...] = (
 _BY_SUFFIX = {suffix: each for each in FORMATS for suffix in each.suffixes}
 
 
-def _listed(suffixes: list[str]) -> str:
-    return " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
+def _suffixes(kind: type[Format]) -> tuple[str, ...]:
+    return tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, kind))
 
 
-def _suffixes(kind: type[Format], packable: bool) -> list[str]:
-    return [suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, kind) and each.packable == packable]
-
-
-TABLE_SUFFIXES = (*_suffixes(TableFormat, packable=True), *_suffixes(TableFormat, packable=False))
+TABLE_SUFFIXES = _suffixes(TableFormat)
 
 DESCRIPTION = (
-    f"a folder of {_listed(_suffixes(TextFormat, packable=False))} files, or one such file; "
-    f"a {_listed(_suffixes(TableFormat, packable=True))} file (also with {_listed(list(COMPRESSED))} after it) "
-    f"or a {_listed(_suffixes(TableFormat, packable=False))} file"
+    f"a folder of files that hold a document each ({', '.join(_suffixes(TextFormat))}), or one such file; a table "
+    f"({', '.join(TABLE_SUFFIXES)}; all but parquet also with {' or '.join(COMPRESSED)} after it)"
 )
 """All formats in words, for messages and ``--help``."""
 

@@ -11,14 +11,13 @@ from typing import Any, ClassVar
 
 from simlte_st.data.config import SourceConfig
 from simlte_st.data.tables import UNREADABLE, Row, Skip, Table
-from simlte_st.data.text_files import BadTextError, file_version
+from simlte_st.data.text_files import BadTextError, BrokenSourceError
 from simlte_st.errors import MissingExtraError
 from simlte_st.extras import check_installed, install_command
 
 NO_FILE = "pipe, socket or device"
 DAMAGED = "damaged"
 ENCRYPTED = "encrypted"
-CHANGED = "changed while it was read"
 EXTRA = "documents"
 MISSING_EXTRA = f"not readable without the extra {EXTRA}: {install_command(EXTRA)}"
 
@@ -54,10 +53,6 @@ class TextFormat:
 
     def row(self, path: Path, name: str, config: SourceConfig) -> Row | Skip:
         """Read a file as a row, or return why it gives none."""
-        before, row = file_version(path), self._row(path, name, config)
-        return row if file_version(path) == before else Skip(name, CHANGED, id=name)
-
-    def _row(self, path: Path, name: str, config: SourceConfig) -> Row | Skip:
         try:
             if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device may never end
                 return Skip(name, NO_FILE, id=name)
@@ -72,6 +67,8 @@ class TextFormat:
 
 def skip_of(error: Exception, where: str, id: str | None = None) -> Skip:
     """Return the skip of a file, or of a part of one, that could not be read."""
+    if isinstance(error, BrokenSourceError) and isinstance(error.__cause__, OSError):
+        error = error.__cause__
     if isinstance(error, BadTextError):
         return replace(Skip(where, *error.args), id=id)
     if isinstance(error, MissingExtraError):

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from simlte_st.data.config import SourceConfig
-from simlte_st.data.formats.base import DAMAGED, FileText, tidy_lines
-from simlte_st.data.formats.nesting import bounded_markup
-from simlte_st.data.text_files import TOO_LONG, WRONG_ENCODING, BadTextError, decode_text
+from simlte_st.data.formats.base import FileText, tidy_lines
+from simlte_st.data.formats.nesting import takes_long, without_tags
+from simlte_st.data.text_files import decode_text, read_whole
 
 _SPACE = re.compile(r"[ \t\n\f\r]{2,}|[\t\n\f\r]")  # what is not one space already
 _LABEL = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})""", re.IGNORECASE)
@@ -26,10 +26,7 @@ _TAGGED = 8_192  # characters
 _NAVIGATION = ("nav", "menu", "footer")
 _UNSEEN = frozenset((
     "head", "title", "script", "style", "template", "noscript", "iframe", "noembed", "noframes", "datalist", "rp",
-    "select", "audio", "video", "canvas", "annotation", "annotation-xml",
-))  # fmt: skip
-_SECTIONS = frozenset((
-    "article", "aside", "blockquote", "details", "dialog", "fieldset", "figure", "main", "section", "td",
+    "select", "audio", "video", "canvas", "svg", "annotation", "annotation-xml",
 ))  # fmt: skip
 _VERBATIM = frozenset(("pre", "textarea", "listing", "xmp", "plaintext"))
 _BLOCKS = (
@@ -38,10 +35,9 @@ _BLOCKS = (
     "hgroup", "hr", "legend", "li", "listing", "main", "menu", "nav", "ol", "optgroup", "option", "p", "plaintext",
     "pre", "search", "section", "summary", "table", "tr", "ul", "xmp",
 )  # fmt: skip
-_BREAKS = {**dict.fromkeys(_BLOCKS, "\n\n"), **dict.fromkeys(("td", "th", "button", "textarea", "text", "object"), " ")}
+_BREAKS = {**dict.fromkeys(_BLOCKS, "\n\n"), **dict.fromkeys(("td", "th", "button", "textarea", "object"), " ")}
 """What is put before and after the text of a tag."""
-_HIDING_WORDS = ("hidden", "display", "visibility", "popover", "<dialog")
-_HIDING_STYLE = re.compile(r"(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse))\b", re.IGNORECASE)
+_HIDING_STYLE = re.compile(r"(?:^|[;\s])display\s*:\s*none\b", re.IGNORECASE)
 
 
 def has_tags(text: str) -> bool:
@@ -52,14 +48,11 @@ def has_tags(text: str) -> bool:
 def read(path: Path, config: SourceConfig) -> FileText:
     """Return what a browser shows, except navigation: inline tags do not separate words, blocks are paragraphs.
 
-    Left out are what a browser that runs scripts does not show (scripts, styles, templates, elements hidden by an
-    attribute or their own style, closed dialogs); ``nav``, ``menu`` and the page's ``footer``, unless one is never
-    closed; drop-down lists; and drawings except their text. Style sheets are not evaluated.
+    Left out are scripts, styles, templates, drawings, drop-down lists and elements hidden by ``hidden`` or
+    ``display: none``; and ``nav``, ``menu`` and ``footer``, unless one is never closed. Style sheets are not evaluated.
     """
-    # Markup may be most of a page; the bound is the one for a line of JSON.
-    if (size := path.stat().st_size) > 12 * config.max_characters + (1 << 20):
-        raise BadTextError(TOO_LONG, f"{size:,} bytes")
-    return FileText(page_text(path.read_bytes(), config.encoding, xml=path.suffix.lower() == ".xhtml"))
+    data = read_whole(path, config.max_characters)
+    return FileText(page_text(data, config.encoding, xml=path.suffix.lower() == ".xhtml"))
 
 
 def page_text(data: bytes, encoding: str, xml: bool = False) -> str:
@@ -68,87 +61,61 @@ def page_text(data: bytes, encoding: str, xml: bool = False) -> str:
 
 
 def html_text(text: str, xml: bool = False) -> str:
-    """Return what a browser shows of a page; see :func:`read`."""
+    """Return what a browser shows of a page; see :func:`read`. A page that takes too long is read by its tags alone."""
     from selectolax.lexbor import LexborHTMLParser
 
     if xml:
         text = _SELF_CLOSED.sub(r"<\1\2></\1>", text)
-    page = bounded_markup(text)
-    if page is None:
-        raise BadTextError(DAMAGED, "tags in thousands of others")
-    root = LexborHTMLParser(page.encode("utf-8", "replace"), scripting=True).root
-    lower = page.lower()
-    return tidy_lines(_parts(root, _unseen(lower), any(word in lower for word in _HIDING_WORDS)))
-
-
-def _unseen(lower: str) -> frozenset[str]:
-    """Return the tags whose content is left out; those of navigation unless one is never closed."""
+    if takes_long(text):
+        return tidy_lines([without_tags(text)])
+    root = LexborHTMLParser(text.encode("utf-8", "replace"), scripting=True).root
+    lower = text.lower()
     ended = (name for name in _NAVIGATION if _count(f"<{name}", lower) <= _count(f"</{name}", lower))
-    return _UNSEEN.union(ended)
+    return tidy_lines(_parts(root, _UNSEEN.union(ended)))
 
 
 def _count(tag: str, lower: str) -> int:
     return len(re.findall(rf"{tag}[\s/>]", lower))
 
 
-def _parts(root: Any, unseen: frozenset[str], may_hide: bool) -> Iterator[str]:
+def _parts(root: Any, unseen: frozenset[str]) -> Iterator[str]:
     """Walk through the tree, without recursion, as pages may be deep."""
-    node = root
-    parents: list[tuple[Any, bool, bool, int]] = []  # and the state around each
-    verbatim = drawing = False
-    sections = 0
+    node, verbatim = root, 0
+    parents: list[Any] = []
     while True:
-        tag, child = node.tag, None
+        tag = node.tag
         if tag == "-text":
-            if not drawing:
-                text = node.text_content
-                yield text if verbatim else _SPACE.sub(" ", text)
+            yield node.text_content if verbatim else _SPACE.sub(" ", node.text_content)
         elif tag == "br":
             yield "\n"
-        elif not ((tag in unseen and not (tag == "footer" and sections)) or (may_hide and _is_hidden(node, tag))):
+        elif tag not in unseen and not _is_hidden(node):
             yield _BREAKS.get(tag, "")
-            if (child := node.child) is not None:
-                parents.append((node, verbatim, drawing, sections))
-                verbatim = verbatim or tag in _VERBATIM
-                drawing = tag == "svg" or (drawing and tag not in ("text", "foreignobject"))
-                sections += tag in _SECTIONS
-                node = child
+            if node.child is not None:
+                parents.append(node)
+                verbatim += tag in _VERBATIM
+                node = node.child
                 continue
             yield _BREAKS.get(tag, "")
-        while (following := node.next) is None:
+        while (following := node.next) is None or not parents:
             if not parents:
                 return
-            node, verbatim, drawing, sections = parents.pop()
+            node = parents.pop()
+            verbatim -= node.tag in _VERBATIM
             yield _BREAKS.get(node.tag, "")
-        if not parents:
-            return
         node = following
 
 
-def _is_hidden(node: Any, tag: str) -> bool:
+def _is_hidden(node: Any) -> bool:
     attributes = node.attributes
-    if tag in ("html", "body"):  # which scripts show when the page is loaded
-        return False
-    if tag == "dialog" and "open" not in attributes:
-        return True
-    if "popover" in attributes or (attributes.get("hidden", "until-found") or "").lower() != "until-found":
-        return True
-    return (
-        (attributes.get("aria-hidden") or "").lower() == "true" and tag not in ("main", "article")
-    ) or _HIDING_STYLE.search(attributes.get("style") or "") is not None
+    hides = "hidden" in attributes or _HIDING_STYLE.search(attributes.get("style") or "") is not None
+    return hides and node.tag not in ("html", "body")  # which scripts show when the page is loaded
 
 
 def _decode(data: bytes, encoding: str) -> str:
     """Decode a page in the encoding that it declares, else in the configured one."""
     label = _LABEL.search(data[:_LABEL_BYTES]) or _XML_LABEL.match(data[:_LABEL_BYTES])
     declared = None if label is None else _python_encoding(label[1].decode("ascii", "replace"))
-    if declared is not None:
-        try:
-            return decode_text(data, declared)
-        except BadTextError as error:
-            if error.args[0] != WRONG_ENCODING:
-                raise
-    return decode_text(data, encoding)
+    return decode_text(data, declared or encoding)
 
 
 def _python_encoding(label: str) -> str | None:

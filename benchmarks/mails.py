@@ -1,18 +1,18 @@
-r"""What headers, quotes and boilerplate do to topics, search and training, and what is gained by leaving them out.
+r"""What the headers of e-mails do to topics, search and training, and what is gained by reading the mails as such.
 
-    python -m benchmarks.boilerplate --set "SpamAssassin=FOLDER" --set "20 Newsgroups=FOLDER" --set "Web pages=FOLDER"
+    python -m benchmarks.mails --set "SpamAssassin=FOLDER" --set "20 Newsgroups=FOLDER"
 
-Each folder holds documents as they lie about: raw e-mails as ``.txt`` files (SpamAssassin's public corpus, the posts of
-20 Newsgroups by date with their headers), or web pages; the subfolder of a document is its class. The same documents
-are read in several ways, and for each way the packaged static model
+Each folder holds raw e-mails as ``.txt`` files (SpamAssassin's public corpus, the posts of 20 Newsgroups by date with
+their headers); the subfolder of a document is its class. The same documents are read as they are and as e-mails, and
+for each way the packaged static model
 
 - finds topics, whose names stand below;
-- is searched for documents by nine words from the middle of their own text (what all ways have in common), by vectors
+- is searched for documents by nine words from the middle of their own text (what both ways have in common), by vectors
   and by vectors and words together: how often the document is the first hit, or among the first ten;
 - has the nearest documents of each: how many of ten are of its class;
 - is trained, with its verdict without labels.
 
-Results go to ``results/boilerplate.json`` and ``.md``.
+Results go to ``results/mails.json`` and ``.md``.
 """
 
 from __future__ import annotations
@@ -34,12 +34,7 @@ from simlte_st.exploration import explore
 from simlte_st.models.names import OWN_STATIC
 from simlte_st.search import Index
 
-READINGS: dict[str, dict[str, bool]] = {
-    "as they are": {},
-    "without boilerplate": {"drop_boilerplate": True},
-    "as e-mails": {"mails": True},
-    "as e-mails, without quotes and boilerplate": {"mails": True, "drop_quotes": True, "drop_boilerplate": True},
-}
+READINGS: dict[str, dict[str, bool]] = {"as they are": {}, "as e-mails": {"mails": True}}
 
 WORDS = 9
 """Words of a query."""
@@ -66,17 +61,16 @@ def main(arguments: list[str] | None = None) -> None:
             rows.append({"set": name, "way": way, **measure(documents, queries)})
             print(rows[-1], flush=True)
     record = {"documents": options.documents, "queries": options.queries, "environment": environment(), "rows": rows}
-    write_results("boilerplate", record, options.output)
+    write_results("mails", record, options.output)
 
 
 def read(folder: Path, most: int) -> dict[str, list[Document]]:
-    """Return the same documents, drawn at random, as they are in each way; ways that change nothing are left out."""
-    read: dict[str, list[Document]] = {}
-    for way, how in READINGS.items():
-        if "as e-mails" in read and read["as e-mails"] == read["as they are"]:  # they are none
-            return draw({name: read[name] for name in read if name != "as e-mails"}, most)
-        read[way] = list(read_documents(folder, encoding="latin-1", **how))  # type: ignore[arg-type]
-    return draw(read, most)
+    """Return the same documents, drawn at random, as they are in each way."""
+    ways = {
+        way: list(read_documents(folder, encoding="latin-1", **how))  # type: ignore[arg-type]
+        for way, how in READINGS.items()
+    }
+    return draw(ways, most)
 
 
 def draw(read: Mapping[str, list[Document]], most: int) -> dict[str, list[Document]]:
@@ -153,7 +147,7 @@ def page(record: dict[str, Any]) -> str:
         for row in record["rows"]
     ]
     return document(
-        "# Headers, quotes and boilerplate",
+        "# Headers of e-mails",
         explanation(__doc__),
         f"At most {record['documents']:,} documents and {record['queries']:,} queries a set; one draw and one seed. "
         "The verdict has its probability in brackets.",
@@ -161,7 +155,7 @@ def page(record: dict[str, Any]) -> str:
         "Topics, the largest first:",
         "\n".join(topics),
         machines=[record["environment"]],
-        command='python -m benchmarks.boilerplate --set "NAME=FOLDER" ...',
+        command='python -m benchmarks.mails --set "NAME=FOLDER" ...',
     )
 
 

@@ -1,0 +1,130 @@
+"""Documents of office programs and books: Word files, OpenDocument texts and EPUB by lxml, RTF by striprtf."""
+
+from __future__ import annotations
+
+import contextlib
+import posixpath
+import re
+import zipfile
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from simlte_st.data.config import SourceConfig
+from simlte_st.data.formats.base import DAMAGED, ENCRYPTED, FileText, tidy_lines
+from simlte_st.data.formats.html import page_text
+from simlte_st.data.text_files import BadTextError, read_whole
+
+UNPACKS = "unpacking to far more than text does"
+
+_LARGE = 20_000_000  # bytes; smaller files are unpacked whatever their compression; the tree takes 30 times as much
+_MOST_PACKED = 100  # times smaller than the unpacked file
+_COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # around an encrypted document
+
+_WORD_PARTS = (re.compile(r"word/document\d*\.xml"), re.compile(r"word/(?:foot|end)notes\d*\.xml"))
+_WORD_BREAKS = {"br": "\n", "cr": "\n", "tab": " ", "noBreakHyphen": "-"}
+_WORD_UNREAD = frozenset(("moveFrom", "Fallback"))  # where text stood before, and the same content for old readers
+_ODT_BREAKS = {"line-break": "\n", "s": " ", "tab": " "}
+_ODT_UNREAD = frozenset(("tracked-changes", "annotation", "note-citation", "forms"))
+_OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
+_PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
+_PICTURE = re.compile(r"[0-9a-fA-F\r\n]{2000,}")  # in hexadecimal digits; all that a picture in RTF is
+
+
+def read_docx(path: Path, config: SourceConfig) -> FileText:
+    """Return the final text, with tracked changes accepted: paragraphs in their order, then footnotes and endnotes.
+
+    Hidden text, comments, headers and footers are not read.
+    """
+    with _open_zip(path, config) as archive:
+        names = archive.namelist()
+        trees = [_tree_of(archive, name) for part in _WORD_PARTS for name in names if part.fullmatch(name)]
+    for mark in [mark for tree in trees for mark in tree.iter("{*}vanish")]:
+        run = mark.getparent().getparent()
+        if run.getparent() is not None and mark.get(f"{mark.tag.removesuffix('vanish')}val") not in ("0", "false"):
+            run.getparent().remove(run)
+    return FileText(tidy_lines(piece for tree in trees for piece in _pieces(tree, _WORD_BREAKS, _WORD_UNREAD, "t")))
+
+
+def read_odt(path: Path, config: SourceConfig) -> FileText:
+    """Return the final text: paragraphs, headings, lists, tables, and notes where they are called.
+
+    Deleted text, comments, headers and footers are not read.
+    """
+    with _open_zip(path, config) as archive:
+        body = _tree_of(archive, "content.xml").find(f"{_OFFICE}body/{_OFFICE}text")
+    if body is None:
+        raise BadTextError(DAMAGED, "not a text document")
+    return FileText(tidy_lines(_pieces(body, _ODT_BREAKS, _ODT_UNREAD)))
+
+
+def read_epub(path: Path, config: SourceConfig) -> FileText:
+    """Return the pages of a book in reading order, as HTML files are read, without its table of contents."""
+    with _open_zip(path, config) as archive:
+        # In whatever namespace, as versions of the format differ in them.
+        name = next(_tree_of(archive, "META-INF/container.xml").iter("{*}rootfile")).get("full-path", "")
+        package = _tree_of(archive, name)
+        items = {item.get("id"): item for item in package.iter("{*}item")}
+        spine = [items[each.get("idref")] for each in package.iter("{*}itemref") if each.get("idref") in items]
+        pages = [
+            posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(item.get("href", ""))))
+            for item in spine
+            if item.get("media-type") in _PAGES and "nav" not in item.get("properties", "").split()
+        ]
+        texts = [page_text(archive.read(page), config.encoding, xml=True) for page in pages]
+    return FileText("\n\n".join(filter(None, texts)))
+
+
+def read_rtf(path: Path, config: SourceConfig) -> FileText:
+    """Return the text, in which lines are paragraphs."""
+    from striprtf.striprtf import rtf_to_text
+
+    data = read_whole(path, config.max_characters)
+    if not data.lstrip().startswith(b"{\\rtf"):
+        raise BadTextError(DAMAGED, "it does not begin as RTF does")
+    text = rtf_to_text(_PICTURE.sub("", data.decode("latin-1")), errors="replace")
+    # Characters beyond the basic plane are written as two.
+    return FileText(tidy_lines(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")))
+
+
+@contextlib.contextmanager
+def _open_zip(path: Path, config: SourceConfig) -> Iterator[zipfile.ZipFile]:
+    """Open an archive, unless it is encrypted or unpacks to far more than text does: its parts are held in memory."""
+    with path.open("rb") as stream:
+        if stream.read(8) == _COMPOUND_FILE:
+            raise BadTextError(ENCRYPTED, "it needs a password, or is an old .doc file")
+        with zipfile.ZipFile(stream) as archive:
+            # No more of a part is read than its size in the archive's directory.
+            size, unpacked = path.stat().st_size, sum(part.file_size for part in archive.infolist())
+            if unpacked > min(size + 4 * config.max_characters + (1 << 20), max(_LARGE, _MOST_PACKED * size)):
+                raise BadTextError(UNPACKS, f"to {unpacked:,} bytes from {size:,}")
+            yield archive
+
+
+def _tree_of(archive: zipfile.ZipFile, name: str) -> Any:
+    """Parse a part of an archive, without entities and anything outside it."""
+    from lxml import etree
+
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
+    return etree.fromstring(archive.read(name), parser)
+
+
+def _pieces(root: Any, breaks: Mapping[str, str], unread: Collection[str], only: str | None = None) -> Iterator[str]:
+    """Yield the text of a tree (of elements ``only``) and the breaks in it, without recursion, as it may be deep."""
+    from lxml import etree
+
+    inside = 0  # of elements that are not read
+    for event, node in etree.iterwalk(root, events=("start", "end")):
+        name, starts = etree.QName(node).localname, event == "start"
+        if name in unread:
+            inside += 1 if starts else -1
+        if inside:
+            continue
+        if name in ("p", "h"):
+            yield "\n\n"
+        elif starts:
+            yield breaks.get(name, "")
+        text = (node.text if starts else node.tail) if only is None else node.text if starts and name == only else ""
+        if text and node is not root:
+            yield " ".join(f"|{text}|".split())[1:-1]

@@ -1,0 +1,149 @@
+"""DOCX, ODT, RTF and EPUB: what of them is text, and files that are made to do harm."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import docx
+import pytest
+from reading_support import page, skipped, texts, write_docx, write_epub, write_odt, write_zip
+
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+COMPATIBILITY = "http://schemas.openxmlformats.org/markup-compatibility/2006"
+TRANSITIONAL = f'xmlns:w="{WORD}" xmlns:mc="{COMPATIBILITY}"'
+
+
+def write_word(path: Path, body: str, footnotes: str = "") -> Path:
+    """Write a Word file of its parts."""
+    parts = {"word/document.xml": f"<w:document {TRANSITIONAL}><w:body>{body}</w:body></w:document>"}
+    if footnotes:
+        parts["word/footnotes.xml"] = f"<w:footnotes {TRANSITIONAL}>{footnotes}</w:footnotes>"
+    write_zip(path, parts)
+    return path
+
+
+def run(text: str, properties: str = "") -> str:
+    return f"<w:r><w:rPr>{properties}</w:rPr><w:t>{text}</w:t></w:r>"
+
+
+def paragraph(*content: str) -> str:
+    return f"<w:p>{''.join(content)}</w:p>"
+
+
+def box(text: str) -> str:
+    inside = f"<w:txbxContent>{paragraph(run(text))}</w:txbxContent>"
+    twice = f"<mc:Choice>{inside}</mc:Choice><mc:Fallback>{inside}</mc:Fallback>"
+    return f"<w:r><mc:AlternateContent>{twice}</mc:AlternateContent></w:r>"
+
+
+def test_a_docx_is_read_whole_and_in_order(tmp_path: Path) -> None:
+    document = docx.Document()
+    document.add_heading("Heading")
+    paragraph = document.add_paragraph("One ")
+    paragraph.add_run("bold").bold = True
+    paragraph.add_run(" word.\nNext\tline.")
+    table = document.add_table(1, 2)
+    table.cell(0, 0).text, table.cell(0, 1).text = "left", "right"
+    document.save(str(tmp_path / "a.docx"))
+    assert texts(tmp_path / "a.docx") == ["Heading\n\nOne bold word.\nNext line.\n\nleft\n\nright"]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (paragraph("<w:moveFrom>", run("a"), "</w:moveFrom>") + paragraph("<w:moveTo>", run("a"), "</w:moveTo>"), "a"),
+        (paragraph("<w:del><w:r><w:delText>9</w:delText></w:r></w:del><w:ins>", run("80"), "</w:ins>"), "80"),
+        (paragraph(run("a"), run("b", "<w:vanish/>"), run("c", '<w:vanish w:val="0"/>')), "ac"),
+        (paragraph(run("a"), box("in a box"), run("b")), "a\n\nin a box\n\nb"),
+        (paragraph("<w:fldSimple>", run("May"), "</w:fldSimple><w:r><w:instrText>PAGE</w:instrText></w:r>"), "May"),
+    ],
+)
+def test_the_final_text_of_a_docx_is_read(tmp_path: Path, body: str, expected: str) -> None:
+    assert texts(write_word(tmp_path / "a.docm", body)) == [expected]
+    noted = write_word(tmp_path / "a.docm", body, f"<w:footnote>{paragraph(run('A note.'))}</w:footnote>")
+    assert texts(noted) == [f"{expected}\n\nA note."]
+
+
+def test_an_odt_is_read_in_order(tmp_path: Path) -> None:
+    body = (
+        "<office:text>\n <text:tracked-changes><text:p>deleted</text:p></text:tracked-changes> "
+        '<text:h>Heading</text:h><text:p>One <text:span>bo</text:span>ld<text:s text:c="3"/>word<text:note>'
+        "<text:note-citation>1</text:note-citation><text:note-body><text:p>A note.</text:p></text:note-body>"
+        "</text:note>"
+        "\n goes<text:tab/>on<office:annotation><text:p>comment</text:p></office:annotation>.<text:line-break/>Next "
+        "line.</text:p><text:list><text:list-item><text:p>Item</text:p></text:list-item></text:list></office:text>"
+    )
+    write_odt(tmp_path / "a.odt", body)
+    assert texts(tmp_path / "a.odt") == ["Heading\n\nOne bold word\n\nA note.\n\ngoes on.\nNext line.\n\nItem"]
+
+
+def test_a_book_is_its_pages_in_reading_order(tmp_path: Path) -> None:
+    pages = {"nav.xhtml": page("Contents"), "2 two.xhtml": page("<p>One.</p>Two."), "1.xhtml": page("<i/>Größe<br/>x")}
+    write_epub(tmp_path / "a.epub", pages)
+    assert texts(tmp_path / "a.epub") == ["One.\n\nTwo.\n\nGröße\nx"]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (r"One \b bold\b0  word.\par Next\line line.", "One bold word.\nNext\nline."),
+        (r"\ansicpg1251 \'e4\'ee\'ec", "дом"),
+        (r"\uc1 Gr\u252?\u223?e \u-10179?\u-8704?", "Grüße 😀"),
+        (
+            r"{\fonttbl{\f0\fcharset0 Arial;}}{\pict\pngblip " + "89504e47\n" * 9_000 + "}Text",
+            "Text",
+        ),
+    ],
+)
+def test_escapes_of_rtf(tmp_path: Path, written: str, meant: str) -> None:
+    (tmp_path / "a.rtf").write_bytes(f"{{\\rtf1\\ansi {written}}}".encode())
+    assert texts(tmp_path) == [meant]
+
+
+def test_what_holds_no_text_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text("Text.")
+    for suffix in ("docx", "odt", "rtf", "epub"):
+        (tmp_path / f"other.{suffix}").write_bytes(b"PK\3\4 no archive")
+    (tmp_path / "locked.docx").write_bytes(bytes.fromhex("d0cf11e0a1b11ae1") + bytes(500))
+    write_word(tmp_path / "empty.docx", paragraph())
+    write_odt(tmp_path / "sheet.odt", "<office:spreadsheet/>")
+    write_zip(tmp_path / "lost.epub", {"META-INF/container.xml": '<rootfile full-path="../../etc/passwd"/>'})
+    assert skipped(tmp_path) == {"damaged": 6, "encrypted": 1, "empty": 1}
+
+
+@pytest.mark.parametrize(("name", "part"), [("a.docx", "word/document.xml"), ("a.odt", "content.xml"), ("a.epub", "x")])
+def test_what_unpacks_to_very_much_is_not_unpacked(tmp_path: Path, name: str, part: str) -> None:
+    with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as bomb, bomb.open(part, "w") as stream:
+        for _ in range(30):
+            stream.write(bytes(1 << 20))
+    (tmp_path / "good.txt").write_text("Text.")
+    tracemalloc.start()
+    try:
+        assert skipped(tmp_path) == {"unpacking to far more than text does": 1}
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_entities_are_not_expanded_and_depth_takes_no_time(tmp_path: Path) -> None:
+    write_docx(tmp_path / "good.docx", ["good"])
+    lol = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
+    doctype = f'<!DOCTYPE d [<!ENTITY l0 "lol">{lol}]>'
+    write_zip(tmp_path / "a.docx", {"word/document.xml": f'{doctype}<w:p xmlns:w="{WORD}"><w:t>&l9;</w:t></w:p>'})
+    write_zip(tmp_path / "a.odt", {"content.xml": f"{doctype}<text:p xmlns:text='t'>&l9;</text:p>"})
+    write_odt(tmp_path / "b.odt", f"<office:text>{'<text:p>' * 50_000}deep{'</text:p>' * 50_000}</office:text>")
+    began = time.process_time()
+    assert sum(skipped(tmp_path).values()) == 3
+    assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize("part", ["{", "{\\fonttbl", '{\\field{\\*\\fldinst HYPERLINK "x"}{\\fldrslt ', "\\'", "\\u1"])
+def test_time_grows_with_the_length_of_hostile_rtf(tmp_path: Path, part: str) -> None:
+    (tmp_path / "b.txt").write_text("Text.")
+    (tmp_path / "a.rtf").write_bytes(b"{\\rtf1 " + part.encode() * (200_000 // len(part)))
+    began = time.process_time()
+    texts(tmp_path)
+    assert time.process_time() - began < 5
