@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import errno
-import glob
 import hashlib
 import json
-import logging
 import math
 import os
 import shutil
@@ -22,8 +20,6 @@ from platformdirs import user_cache_path
 
 from simlte_st.errors import ConfigurationError, DamagedFileError, DiskFullError, did_you_mean
 
-logger = logging.getLogger(__name__)
-
 HOME_VARIABLE = "SIMLTE_ST_HOME"
 """Environment variable that names the folder of models and caches; by default the platform's cache folder."""
 
@@ -37,7 +33,6 @@ def home() -> Path:
 _HOLDER = ".tmp"
 _LOCK = ".lock"
 _OWNER = "process"
-_WHOLE = ".whole"
 
 
 @contextmanager
@@ -45,111 +40,43 @@ def atomic_path(target: str | os.PathLike[str], *others: Path) -> Iterator[Path]
     """Yield a temporary path beside ``target`` and rename it to ``target`` when the block ends without an error.
 
     Works for files and for folders, which replace an existing one. If the block raises, ``target`` stays as it was. The
-    old version is deleted only once the new one, flushed to the disk, is in its place. Leftovers of killed processes
-    are logged, and removed at the end.
+    old version is deleted only once the new one, flushed to the disk, is in its place.
 
-    ``others`` are files beside a file that belong to it: written beside the temporary path, they are renamed with it.
-    If the process is killed between the renames, :func:`restore` finishes them.
+    ``others`` are files beside a file that belong to it: written beside the temporary path, they are renamed first.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    abandoned = restore(target)
     holder = _make_holder(target)
-    temporary, before = holder / target.name, holder / _before(target)
-    with FileLock(holder / _LOCK):
-        try:
-            yield temporary
-            _flush(holder)
-            if others:
-                (holder / _WHOLE).touch()
-                _flush(holder)
-                for other in others:
-                    os.replace(holder / other.name, other)
-            if temporary.is_dir() and target.is_dir():
-                # A directory cannot be renamed over a full one: move the old one aside, and only then drop it.
-                os.replace(target, before)
-            try:
-                os.replace(temporary, target)
-            except OSError as error:
-                if before.exists() and target.exists():
-                    both = holder.with_name(holder.name.removeprefix("."))
-                    os.replace(holder, both)
-                    raise ConfigurationError(
-                        f"{target} was written by another process at the same time and is left as it is. The result of "
-                        f"this process and the version before are in {both}."
-                    ) from error
-                raise
-            _flush(target.parent, inside=False)
-        except Exception as error:
-            raise_if_full(error, target)
-            raise
-        finally:
-            if before.exists() and not target.exists():  # interrupted between the two renames
-                os.replace(before, target)
-            if not (holder / _WHOLE).exists() or not temporary.exists():  # else interrupted among several renames
-                shutil.rmtree(holder, ignore_errors=True)
-    _remove(abandoned)
+    temporary, before = holder / target.name, holder / f"{target.name}.before"
+    try:
+        yield temporary
+        _flush(holder)
+        for other in others:
+            os.replace(holder / other.name, other)
+        if temporary.is_dir() and target.is_dir():
+            os.replace(target, before)  # a directory cannot be renamed over a full one
+        os.replace(temporary, target)
+        _flush(target.parent, inside=False)
+    except Exception as error:
+        raise_if_full(error, target)
+        raise
+    finally:
+        if before.exists() and not target.exists():  # interrupted between the two renames
+            os.replace(before, target)
+        shutil.rmtree(holder, ignore_errors=True)
 
 
 def _make_holder(target: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=_HOLDER, dir=target.parent))
 
 
-def is_abandoned(holder: Path) -> bool:
-    """Return whether no process is working in a work folder or a temporary folder of :func:`atomic_path`."""
-    try:
-        with FileLock(holder / _LOCK, timeout=0):
-            return True
-    except (OSError, Timeout):  # in use, or removed by now
-        return False
-
-
-def _before(target: Path) -> str:
-    return f"{target.name}.before"
-
-
-def restore(target: Path) -> list[Path]:
-    """Put the old version back if a process was killed while replacing it; return the leftovers of killed processes.
-
-    Of several files that it was replacing, the new versions are put in their places.
-    """
-    abandoned = []
-    for holder in sorted(target.parent.glob(f".{glob.escape(target.name)}.{'?' * 8}{_HOLDER}")):
-        if not is_abandoned(holder):
-            continue
-        if (holder / _WHOLE).exists():
-            for path in holder.iterdir():
-                if path.name not in (_WHOLE, _LOCK):
-                    os.replace(path, target.with_name(path.name))
-                    logger.warning("%s was finished when its process was killed: it is in its place now.", path.name)
-            shutil.rmtree(holder, ignore_errors=True)
-            continue
-        if not target.exists() and (holder / _before(target)).exists():
-            os.replace(holder / _before(target), target)
-            logger.warning("%s was being replaced when its process was killed: the old version is back.", target)
-        logger.warning("%s was left by a killed process; it is removed when %s is finished.", holder, target.name)
-        abandoned.append(holder)
-    return abandoned
-
-
 def discard(folder: Path, target: Path) -> None:
-    """Remove the work folder of a finished target.
-
-    It is renamed first, so that a process killed meanwhile leaves what :func:`restore` finds, not half a work folder.
-    """
+    """Remove the work folder of a finished target; it is renamed first, so that no half of it has its name."""
     holder = _make_holder(target)
-    os.replace(folder, holder / folder.name)
-    shutil.rmtree(holder, ignore_errors=True)
-
-
-def sweep(target: Path) -> None:
-    """Remove the leftovers of killed processes beside a finished target."""
-    _remove(restore(target))
-
-
-def _remove(abandoned: list[Path]) -> None:
-    for path in filter(is_abandoned, abandoned):  # checked again: one that was just made may not have been locked yet
-        shutil.rmtree(path, ignore_errors=True)
+    try:
+        os.replace(folder, holder / folder.name)
+    finally:
+        shutil.rmtree(holder, ignore_errors=True)
 
 
 def _flush(path: Path, inside: bool = True) -> None:
@@ -172,12 +99,9 @@ def hold(folder: Path) -> FileLock:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        number = owner.read_text(encoding="ascii") if owner.exists() else ""  # empty while it is being written
-        if number == str(os.getpid()):
-            raise ConfigurationError(f"This process is already working in {folder}: wait until it is done.") from None
-        which = f" (number {number})" if number else ""
+        number = owner.read_text(encoding="ascii") if owner.exists() else "?"
         raise ConfigurationError(
-            f"Another process{which} is working in {folder}: wait for it, or choose another output."
+            f"Process {number} is already working in {folder}: wait for it, or choose another output."
         ) from None
     owner.write_text(str(os.getpid()), encoding="ascii")
     return lock
@@ -240,7 +164,7 @@ def is_model(folder: Path) -> bool:
     return os.path.isfile(folder / MODEL_FILE)  # Path.is_file would raise in a folder that may not be read
 
 
-_ROOM = 1 << 20  # bytes
+_NEARLY_FULL = 1 << 24  # free bytes
 
 
 def check_place(target: Path, advice: str = "Choose another output.") -> None:
@@ -254,8 +178,6 @@ def check_place(target: Path, advice: str = "Choose another output.") -> None:
         problem = f"{parent} is not a folder"
     elif not os.access(parent, os.W_OK | os.X_OK):
         problem = f"nothing can be written in {parent}"
-    elif shutil.disk_usage(parent).free < _ROOM:
-        problem = f"the disk of {parent} is full"
     else:
         return
     raise ConfigurationError(f"{target} cannot be written: {problem}. {advice}")
@@ -281,7 +203,7 @@ def raise_if_full(error: Exception, target: Path, advice: str = "Free some space
             getattr(chain, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
             or f"(os error {errno.ENOSPC})" in str(chain)
             or os.strerror(errno.ENOSPC) in str(chain)
-            or (unsaid and shutil.disk_usage(_nearest_folder(target)).free < 16 * _ROOM)
+            or (unsaid and shutil.disk_usage(_nearest_folder(target)).free < _NEARLY_FULL)
         ):
             raise DiskFullError(f"{target} could not be written: the disk is full. {advice}") from error
         chain = chain.__cause__ or chain.__context__
@@ -301,7 +223,6 @@ def check_new(path: Path, overwrite: bool) -> None:
 def check_free(target: Path, overwrite: bool, mark: str = MODEL_FILE) -> None:
     """Check that a model can be written to ``target`` without replacing anything else."""
     check_place(target)
-    restore(target)
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     check_new(target, overwrite)

@@ -8,7 +8,7 @@ from typing import Any
 
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import check_installed
-from simlte_st.files import check_apart, check_new, check_place, restore
+from simlte_st.files import check_apart, check_new, check_place
 
 
 def check_output(output: str | os.PathLike[str], documents: Any, overwrite: bool) -> Path:
@@ -24,7 +24,6 @@ def check_output(output: str | os.PathLike[str], documents: Any, overwrite: bool
         raise ConfigurationError(
             f"{page}: the table beside it, {table}, would replace the documents: choose another name for the page."
         ) from error
-    restore(page)
     for path in (page, table):
         check_place(path)
         check_new(path, overwrite and path.is_file())
