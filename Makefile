@@ -47,7 +47,7 @@ overrides: $(INSTALLED)
 	$(BIN)/python tests/write_overrides.py
 	$(BIN)/ruff format -q simlte_st/overrides.pyi
 
-# The table of lines by room in CONTRIBUTING.md.
+# The table of lines by room in CONTRIBUTING.md; its caps are in tests/test_sizes.py.
 sizes: $(INSTALLED)
 	$(BIN)/python tests/write_sizes.py
 

@@ -9,7 +9,7 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
-from simlte_st.errors import ConfigurationError, DamagedFileError, DiskFullError, did_you_mean
+from simlte_st.errors import ConfigurationError, DamagedFileError, DiskFullError
 
 HOME_VARIABLE = "SIMLTE_ST_HOME"
 """Environment variable that names the folder of models and caches; by default the platform's cache folder."""
@@ -32,7 +32,6 @@ def home() -> Path:
 
 _HOLDER = ".tmp"
 _LOCK = ".lock"
-_OWNER = "process"
 
 
 @contextmanager
@@ -95,49 +94,38 @@ def _flush(path: Path, inside: bool = True) -> None:
 def hold(folder: Path) -> FileLock:
     """Make and lock a work folder, until the lock is released or the process ends."""
     folder.mkdir(parents=True, exist_ok=True)
-    lock, owner = FileLock(folder / _LOCK), folder / _OWNER
+    lock = FileLock(folder / _LOCK)
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        number = owner.read_text(encoding="ascii") if owner.exists() else "?"
         raise ConfigurationError(
-            f"Process {number} is already working in {folder}: wait for it, or choose another output."
+            f"Another process is already working in {folder}: wait for it, or choose another output."
         ) from None
-    owner.write_text(str(os.getpid()), encoding="ascii")
     return lock
 
 
 def is_unused(folder: Path) -> bool:
     """Return whether a work folder holds only what :func:`hold` writes."""
-    return all(path.name in (_LOCK, _OWNER) or fnmatch(path.name, f".*{_HOLDER}") for path in folder.iterdir())
+    return all(path.name == _LOCK or fnmatch(path.name, f".*{_HOLDER}") for path in folder.iterdir())
 
 
-def check_apart(source: Any, output: Path, *, is_document: bool = False) -> None:
+def check_apart(source: Any, output: Path) -> None:
     """Check that writing an output does not replace the documents it is made from."""
     places = getattr(source, "places", source)  # a reader's
     if isinstance(places, (list, tuple)):
         for each in places:
-            check_apart(each, output, is_document=is_document)
+            check_apart(each, output)
         return
     if not isinstance(source, (str, os.PathLike)) or not os.path.exists(source):
         return
     place, written = Path(source).resolve(), output.resolve()
     if place.is_relative_to(written):
         raise ConfigurationError(f"{output} holds the documents ({source}): choose an output outside of them.")
-    if is_document and written.is_relative_to(place):
-        raise ConfigurationError(
-            f"{output} would be read as one of the documents ({source}) next time: choose an output outside of them."
-        )
 
 
 def changes(saved: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, str]:
-    """Describe each setting that differs from the ones saved as JSON.
-
-    A switch that the version that saved them did not have yet was off.
-    """
-    settings = {
-        name: value for name, value in json.loads(to_json(settings)).items() if value is not False or name in saved
-    }
+    """Describe each setting that differs from the ones saved as JSON."""
+    settings = json.loads(to_json(settings))
     pairs = {name: (saved.get(name), settings.get(name)) for name in sorted({*saved, *settings})}
     shown = {name: ["not given" if value is None else repr(value) for value in pair] for name, pair in pairs.items()}
     return {name: "{}: was {}, is {}".format(name, *shown[name]) for name, (was, now) in pairs.items() if was != now}
@@ -172,8 +160,6 @@ def check_place(target: Path, advice: str = "Choose another output.") -> None:
     parent = _nearest_folder(target.absolute().parent)
     if not target.name or target.name == "..":  # an empty name means the working folder to Path
         problem = "it does not name a file or folder"
-    elif valid_unicode(str(target)) != str(target):
-        problem = "its name is not UTF-8, which the libraries that write it need"
     elif not parent.is_dir():
         problem = f"{parent} is not a folder"
     elif not os.access(parent, os.W_OK | os.X_OK):
@@ -181,16 +167,6 @@ def check_place(target: Path, advice: str = "Choose another output.") -> None:
     else:
         return
     raise ConfigurationError(f"{target} cannot be written: {problem}. {advice}")
-
-
-def nearest_place(path: str | os.PathLike[str], suits: Callable[[Path], bool] = Path.exists) -> str:
-    """Suggest the file or folder beside a missing path that has the closest name: `` Did you mean 'papers.csv'?``."""
-    missing = Path(path)
-    try:
-        names = [each.name for each in missing.parent.iterdir() if suits(each)]
-    except OSError:
-        return ""
-    return did_you_mean(missing.name, names)
 
 
 def raise_if_full(error: Exception, target: Path, advice: str = "Free some space and run it again.") -> None:
@@ -201,7 +177,6 @@ def raise_if_full(error: Exception, target: Path, advice: str = "Free some space
         unsaid = "inline_container" in str(chain) or "PytorchStreamWriter" in str(chain)
         if (
             getattr(chain, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
-            or f"(os error {errno.ENOSPC})" in str(chain)
             or os.strerror(errno.ENOSPC) in str(chain)
             or (unsaid and shutil.disk_usage(_nearest_folder(target)).free < _NEARLY_FULL)
         ):

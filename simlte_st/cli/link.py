@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from contextlib import ExitStack
 from itertools import islice
 from operator import length_hint
@@ -11,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.cli.arguments import add_arguments
-from simlte_st.cli.messages import in_options, note
-from simlte_st.cli.options import add_options, config_from, number
-from simlte_st.cli.search import add_search_options, check_columns, check_format, shown_config, write_hits
-from simlte_st.cli.terminal import as_json, wrapped
+from simlte_st.cli.messages import note
+from simlte_st.cli.options import add_options, config_from
+from simlte_st.cli.search import add_search_options, check_columns, check_format, write_hits
 from simlte_st.config import ProgressConfig
 from simlte_st.errors import ConfigurationError
+from simlte_st.files import valid_unicode
 from simlte_st.search.config import LinkConfig, LinkEachConfig
 
 if TYPE_CHECKING:
@@ -32,11 +33,9 @@ def add_parser(subparsers: Any) -> None:
         "link",
         help="find the documents of an index that belong to given documents",
         description="Find the documents of an index that belong to given ones. Several given documents are one query; "
-        "with --each every document of a source is one. With --calibrate labelled pairs decide how alike documents "
-        "must be, and the index keeps that threshold for later calls.",
+        "with --each every document of a source is one.",
         examples=(
             "simlte link articles.index article-17 notes.txt --top-k 20 --explain",
-            "simlte link articles.index --calibrate labels.jsonl --precision 0.95",
             "simlte link articles.index article-17 --format jsonl",
             "simlte link articles.index --each tweets.jsonl --output links.parquet",
         ),
@@ -46,47 +45,26 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--each", metavar="SOURCE", help="documents, each a query of its own; the column seed of the hits has its id"
     )
-    parser.add_argument(
-        "--calibrate", metavar="FILE.jsonl", help='labelled pairs: {"seed": ID OR TEXT, "id": ID, "label": 0 OR 1}'
-    )
-    parser.add_argument(
-        "--precision",
-        type=number(float),
-        metavar="X",
-        help="share of right links that --calibrate aims at (default: .9)",
-    )
     add_search_options(parser, LinkConfig)
     add_options(parser, ProgressConfig)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Link, or calibrate."""
+    """Link."""
     from simlte_st.search import Index
 
-    if [bool(arguments.documents), bool(arguments.each), bool(arguments.calibrate)].count(True) != 1:
-        raise ConfigurationError("Give one of these: documents to link, --each SOURCE, or --calibrate FILE.jsonl.")
-    if arguments.calibrate and arguments.output:
-        raise ConfigurationError("--calibrate finds no documents to write to --output: the index keeps the threshold.")
-    if arguments.precision is not None and not arguments.calibrate:
-        raise ConfigurationError("--precision needs --calibrate FILE.jsonl; without it there is --threshold.")
+    if bool(arguments.documents) == bool(arguments.each):
+        raise ConfigurationError("Give either documents to link or --each SOURCE.")
     check_format(arguments)
     config = config_from(arguments, LinkConfig)
     reader = _reader(config, arguments) if arguments.each else None
     index = Index.open(arguments.index, arguments.model)
-    if arguments.calibrate:
-        precision = 0.9 if arguments.precision is None else arguments.precision
-        calibration = index.calibrate(arguments.calibrate, precision)
-        text = wrapped(in_options(calibration.summary(), arguments.flags))
-        print(as_json(json.dumps(calibration.to_dict())) if arguments.format == "jsonl" else text)
-        return 0
     if reader is not None:
         return link_each(index, reader, config, arguments)
     check_columns(index.columns, arguments)
-    hits = index.link(arguments.documents, shown_config(config, arguments))
-    if hits.threshold is not None and config.threshold is None and index.calibration is not None:
-        note(f"calibrated {index.calibration.summary()}", arguments)
-    return write_hits(hits, arguments, index)
+    documents = [each if os.path.exists(each) else valid_unicode(each) for each in arguments.documents]
+    return write_hits(index.link(documents, config), arguments, index)
 
 
 def _reader(config: LinkConfig, arguments: argparse.Namespace) -> DocumentReader:

@@ -42,7 +42,7 @@ from simlte_st.data.tables import (
 from simlte_st.data.text_files import BrokenSourceError
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
-from simlte_st.files import is_model, nearest_place
+from simlte_st.files import is_model
 
 PLACES = f"{DESCRIPTION}; or {hub.FORM}"
 """What a user can name as a source, in words."""
@@ -180,7 +180,7 @@ def _open_place(source: str | os.PathLike[str], config: SourceConfig) -> Source:
         shown = name if len(name) <= _SHOWN_LENGTH else name[:_SHOWN_LENGTH] + "..."
         if "://" in name:
             raise DataError(f"{shown!r} is an address: only training reads from there, with stream=True.")
-        raise DataError(f"There is no file or folder {shown!r}.{nearest_place(path)} Documents are read from {PLACES}.")
+        raise DataError(f"There is no file or folder {shown!r}. Documents are read from {PLACES}.")
     known = format_of(path)
     if config.mails and known in (None, PLAIN_TEXT) and not path.is_dir():
         known = format_of(Path("a.mbox")) if is_mailbox(path) else _text_format(path, config)

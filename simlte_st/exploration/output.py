@@ -17,7 +17,7 @@ def check_output(output: str | os.PathLike[str], documents: Any, overwrite: bool
     if page.suffix.lower() not in (".html", ".htm"):
         raise ConfigurationError(f"{page}: the page is a file whose name ends in .html.")
     table = page.with_suffix(".parquet")
-    check_apart(documents, page, is_document=True)
+    check_apart(documents, page)
     try:
         check_apart(documents, table)
     except ConfigurationError as error:

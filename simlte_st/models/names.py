@@ -12,7 +12,7 @@ from typing import Any
 
 from simlte_st.errors import ConfigurationError, ModelError, did_you_mean
 from simlte_st.extras import check_installed, require
-from simlte_st.files import MODEL_FILE, RUN, RUN_FILE, SETTINGS_FILE, home, is_model, nearest_place, read_json
+from simlte_st.files import MODEL_FILE, RUN, RUN_FILE, SETTINGS_FILE, home, is_model, read_json
 from simlte_st.models.registration import has_own_modules, is_own_architecture
 from simlte_st.prompts import document_prompt_name
 
@@ -174,7 +174,7 @@ def not_loaded(name: str | os.PathLike[str], problem: str) -> ModelError:
     meant = ""
     if not os.path.lexists(text):
         known = [*named_models(), *OWN_MODELS, PACKAGED_BASE]
-        meant = did_you_mean(text, known) or nearest_place(text, is_model)
+        meant = did_you_mean(text, known)
         if not meant and packaged_base_installed():
             meant = f" Without a network, {PACKAGED_BASE} works."
     return ModelError(f"The model {text!r} could not be loaded: {problem}{meant}")

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from simlte_st.chunk_mean.chunks import ChunkBatch, plan_chunks
 from simlte_st.errors import ConfigurationError, ModelError, did_you_mean
 from simlte_st.extras import require
-from simlte_st.files import EXPORT_FILE, nearest_place, read_json, valid_unicode
+from simlte_st.files import EXPORT_FILE, read_json, valid_unicode
 from simlte_st.models.names import local_folder
 from simlte_st.progress import progress_bar
 
@@ -52,7 +52,7 @@ def load_onnx(model: str | os.PathLike[str]) -> OnnxEncoder:
     name = os.fspath(model)
     folder = Path(local_folder(name) or name)
     if not (folder / EXPORT_FILE).is_file():
-        what = f"it has no {EXPORT_FILE}" if folder.is_dir() else f"there is no such folder{nearest_place(folder)}"
+        what = f"it has no {EXPORT_FILE}" if folder.is_dir() else "there is no such folder"
         raise ModelError(
             f"{name!r} is not an exported model: {what}. Make one with: simlte export MODEL --output {name}-onnx"
         )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from simlte_st.data.analyzer import ANALYZER
 from simlte_st.errors import ConfigurationError, ModelError, StoreError
 from simlte_st.extras import check_installed
-from simlte_st.files import SETTINGS_FILE, changes, check_place, hold, is_model, nearest_place, write_json
+from simlte_st.files import SETTINGS_FILE, changes, check_place, hold, write_json
 from simlte_st.models.names import check_model, present_folder
 from simlte_st.models.token_vectors import TokenVectors
 from simlte_st.search.damage import ADVICE, read_part
@@ -41,7 +41,7 @@ def check_new_index(folder: Path) -> None:
     """Check that an index can be made in a folder: a new one, or one that a killed process left incomplete."""
     check_installed("lancedb", "index", "indexes")
     check_place(folder)
-    ours = {"process", f"{TABLE}.lance"}  # and locks
+    ours = {f"{TABLE}.lance"}  # and locks
     if not (folder / SETTINGS_FILE).exists() and any((folder / name).exists() for name in _PARTS[1:]):
         raise StoreError(_incomplete(folder))  # these are written after the settings
     if folder.exists() and (
@@ -90,8 +90,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         if any((folder / name).exists() for name in _PARTS):
             raise StoreError(_incomplete(folder))
-        meant = nearest_place(folder, lambda place: (place / SETTINGS_FILE).is_file() and not is_model(place))
-        raise StoreError(f"There is no index at {folder}: make one with: simlte index.{meant}")
+        raise StoreError(f"There is no index at {folder}: make one with: simlte index.")
     settings = read_part(folder, SETTINGS_FILE, lambda values: {**values, "format": int(values["format"])})
     if settings["format"] > FORMAT:
         raise StoreError(
