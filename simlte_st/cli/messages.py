@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import logging
 import re
+import shlex
 import sys
 from collections.abc import Mapping
 
@@ -30,7 +31,7 @@ def in_options(text: str, flags: Mapping[str, str]) -> str:
             return flag
         if value == "False":
             return flags.get(f"{name}=False") or flag.replace("--", "--no-", 1)
-        return f"{flag} {value}"
+        return f"{flag} {shlex.quote(value.strip(QUOTES))}"
 
     return _PARAMETER.sub(option, text)
 
@@ -38,6 +39,9 @@ def in_options(text: str, flags: Mapping[str, str]) -> str:
 def note(text: str, arguments: argparse.Namespace) -> None:
     """Print a message on standard error, with options in place of parameters, wrapped."""
     print(wrapped(in_options(text, arguments.flags)), file=sys.stderr)
+
+
+QUOTES = "'\""
 
 
 class OptionFormatter(logging.Formatter):
