@@ -142,24 +142,10 @@ def _(folder: Path) -> Path:
     return saved(folder, modules_of(folder / "raw", transformers.ModernBertModel(config), "cls"))
 
 
-@base("Nomic BERT (prompts)", "nomic-embed-text-v1.5", "NomicBertModel")
-def _(folder: Path) -> Path:
-    config = transformers.NomicBertConfig(**_SIZES, max_position_embeddings=128)
-    prompts = {"query": "search_query: ", "document": "search_document: "}
-    modules = modules_of(folder / "raw", transformers.NomicBertModel(config))
-    return saved(folder, [*modules, Normalize()], prompts=prompts)
-
-
 @base("XLM-R (prompts)", "multilingual-e5, bge-m3, paraphrase-multilingual-mpnet")
 def _(folder: Path) -> Path:
     config = transformers.XLMRobertaConfig(**_SIZES, max_position_embeddings=65, pad_token_id=0, type_vocab_size=1)
     return saved(folder, [*modules_of(folder / "raw", transformers.XLMRobertaModel(config)), Normalize()], prompts=E5)
-
-
-@base("MPNet", "all-mpnet-base-v2, multi-qa-mpnet")
-def _(folder: Path) -> Path:
-    config = transformers.MPNetConfig(**_SIZES, max_position_embeddings=66, pad_token_id=0)
-    return saved(folder, [*modules_of(folder / "raw", transformers.MPNetModel(config)), Normalize()])
 
 
 @base("DeBERTa", "deberta-v3, and encoders made of it")
@@ -188,22 +174,6 @@ def _(folder: Path) -> Path:
     return saved(folder, [*modules, Normalize()], prompts=prompts)
 
 
-@base("Qwen3 as a language model", "a folder without modules.json", "Qwen3ForCausalLM")
-def _(folder: Path) -> Path:
-    config = transformers.Qwen3Config(**_SIZES, num_key_value_heads=2, head_dim=8, max_position_embeddings=256)
-    drawn(transformers.Qwen3ForCausalLM(config)).save_pretrained(folder / "model")
-    tokenizer("$A [SEP]").save_pretrained(folder / "model")
-    return folder / "model"
-
-
-@base("Llama (last token)", "e5-mistral and others like it")
-def _(folder: Path) -> Path:
-    special = {"bos_token_id": 2, "eos_token_id": 3}
-    config = transformers.LlamaConfig(**_SIZES, num_key_value_heads=2, max_position_embeddings=256, **special)
-    tokens = tokenizer(side="left")
-    return saved(folder, modules_of(folder / "raw", transformers.LlamaModel(config), "lasttoken", tokens))
-
-
 @base("EmbeddingGemma (prompts, two Dense)", "embeddinggemma-300m", "Gemma3TextModel")
 def _(folder: Path) -> Path:
     kinds = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 16, "num_hidden_layers": 2}
@@ -226,32 +196,9 @@ def _(folder: Path) -> Path:
     return saved(folder, modules_of(folder / "raw", transformers.LongformerModel(config)))
 
 
-@base("BigBird", "bigbird-roberta-base")
-def _(folder: Path) -> Path:
-    config = transformers.BigBirdConfig(**_SIZES, max_position_embeddings=256, block_size=8, num_random_blocks=1)
-    return saved(folder, modules_of(folder / "raw", transformers.BigBirdModel(config)))
-
-
-@base("Matryoshka (truncate_dim)", "any of them, cut to its first dimensions")
-def _(folder: Path) -> Path:
-    return saved(folder, modules_of(folder / "raw", bert()), truncate_dim=12)
-
-
-@base("Router, one encoder", "a Dense for queries and one for documents")
-def _(folder: Path) -> Path:
-    ends: Any = {"query": [Dense(32, 16)], "document": [Dense(32, 16)]}
-    return saved(folder, [*modules_of(folder / "raw", bert()), Router(ends)], prompts=E5)
-
-
 @base("Router, an encoder for documents", "static queries, to be fast")
 def _(folder: Path) -> Path:
     return saved(folder, [Router.for_query_document([make_static_model()[0]], modules_of(folder / "raw", bert()))])
-
-
-@base("Router, two encoders", "one trained for queries, one for documents")
-def _(folder: Path) -> Path:
-    sides = [modules_of(folder / side, bert(type_vocab_size=types)) for types, side in enumerate("qd", 1)]
-    return saved(folder, [Router.for_query_document(*sides), Normalize()])
 
 
 @base("Static", "static-retrieval-mrl-en-v1, potion")
