@@ -274,18 +274,9 @@ def try_base(one: Base, folder: Path) -> dict[str, str]:
     return said
 
 
-def row_of(name: str, said: dict[str, str]) -> str:
-    """Return the line of the table for a kind of model."""
-    works = ["no" if any(said[each] for each in group) else "yes" for group in GROUPS]
-    messages: dict[str, list[str]] = {}
-    for command, message in said.items():
-        if message:
-            messages.setdefault(message, []).append(f"`{command}`")
-    told = [
-        message if len(commands) == len(said) else f"{', '.join(commands)}: {message}"
-        for message, commands in messages.items()
-    ]
-    return f"| {' | '.join([name, BASES[name].examples, *works, '<br>'.join(told)])} |"
+def works_of(said: dict[str, str]) -> list[str]:
+    """Return which groups of commands work: "yes" or "no"."""
+    return ["no" if any(said[each] for each in group) else "yes" for group in GROUPS]
 
 
 def run(command: str) -> tuple[int, str, str]:

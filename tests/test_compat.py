@@ -1,47 +1,33 @@
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
-from sentence_transformers.base.modules import Transformer, transformer
-from torch import Tensor
 from transformers import (
-    AutoConfig,
-    AutoModel,
     BertConfig,
     BertForMaskedLM,
     BertModel,
-    Gemma3TextConfig,
-    Gemma3TextModel,
     PreTrainedModel,
     RobertaConfig,
     RobertaModel,
     T5Config,
     T5EncoderModel,
 )
-from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
-from transformers.modeling_outputs import BaseModelOutput
 
 from simlte_st.compat import (
     MLM_HEADS,
     eager_attention,
     encoder_of,
     load_masked_lm,
-    masks_without_vmap,
-    merge_feature_batches,
     mini_batch_ranges,
     onednn_linear,
-    onnx_by,
     readable_length,
     readable_tokens,
-    slice_rows,
     use_one_gpu,
     view_budget,
-    with_encoder,
 )
 from simlte_st.errors import ModelError
 
@@ -103,84 +89,6 @@ def test_mini_batches_by_rows_and_by_tokens() -> None:
     assert mini_batch_ranges(features, 2, None) == [(0, 2), (2, 4), (4, 5)]
     assert mini_batch_ranges(features, 2, 6) == [(0, 1), (1, 2), (2, 5)]
     assert mini_batch_ranges(features, 2, 1) == [(row, row + 1) for row in range(5)]
-
-
-def test_rows_lose_the_padding_they_share() -> None:
-    features = padded([5, 4, 3, 2, 1])
-    rows = slice_rows(features, 2, 4)
-    assert rows["task"] == "x"
-    assert rows["attention_mask"].tolist() == [[1, 1, 1], [1, 1, 0]]
-    flat = {"input_ids": torch.arange(6).unsqueeze(0), "cu_seq_lens_q": torch.tensor([0, 1, 3, 6]), "max_length_q": 3}
-    rows = slice_rows(flat, 1, 2)
-    assert rows["input_ids"].tolist() == [[1, 2]]
-    assert rows["cu_seq_lens_q"].tolist() == [0, 2]
-    assert rows["max_length_q"] == 2
-
-
-def test_columns_merge_under_each_other() -> None:
-    merged = merge_feature_batches([padded([2, 1]), padded([3, 1])])
-    assert merged is not None
-    assert merged["attention_mask"].tolist() == [[1, 1, 0], [1, 0, 0], [1, 1, 1], [1, 0, 0]]
-    assert merged["task"] == "x"
-    assert merge_feature_batches([padded([2, 1]), {**padded([3, 1]), "task": "y"}]) is None
-
-
-class _Curious(BertModel):
-    """Takes a feature that sentence-transformers keeps to itself, unless a model asks for it by name."""
-
-    def forward(  # type: ignore[override]
-        self, input_ids: Tensor, prompt_length: int | None = None, **kwargs: Any
-    ) -> BaseModelOutput:
-        self.seen = {"prompt_length": prompt_length, **kwargs}
-        return BaseModelOutput(last_hidden_state=torch.zeros(*input_ids.shape, 8))
-
-
-def test_encoders_are_loaded_by_another_function(encoder_path: Path) -> None:
-    class Made(torch.nn.Module):
-        config = AutoConfig.from_pretrained(encoder_path)
-
-        def forward(self, input_ids: Tensor, **options: Any) -> BaseModelOutput:
-            return BaseModelOutput(last_hidden_state=torch.ones(*input_ids.shape, 32))
-
-    before = vars(transformer)["load_onnx_model"]
-    with onnx_by(lambda config, **options: Made()):
-        model = SentenceTransformer(str(encoder_path), device="cpu", backend="onnx")
-    assert model.encode("ba bun").tolist() == [1] * 32
-    assert vars(transformer)["load_onnx_model"] is before
-
-
-def test_masks_are_traced_and_then_as_before() -> None:
-    """A mask that is made of a function of its own, as EmbeddingGemma's, cannot be traced otherwise."""
-    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
-    kind = {"layer_types": ["full_attention"], "use_bidirectional_attention": True}
-    config = Gemma3TextConfig(**sizes, **kind, num_key_value_heads=1, head_dim=8, vocab_size=9)
-    model, ids = Gemma3TextModel(config).requires_grad_(False).eval(), torch.ones(2, 3, dtype=torch.int64)
-    before = {name: ALL_MASK_ATTENTION_FUNCTIONS[name] for name in ("sdpa", "eager")}
-    expected = model(ids, attention_mask=torch.tensor([[1, 1, 1], [1, 1, 0]]))[0]
-    with masks_without_vmap(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert torch.allclose(model(ids, attention_mask=torch.tensor([[1, 1, 1], [1, 1, 0]]))[0], expected)
-        traced = torch.jit.trace(lambda *inputs: model(*inputs)[0], (ids, torch.ones_like(ids)))
-    assert torch.allclose(traced(ids, torch.tensor([[1, 1, 1], [1, 1, 0]])), expected, atol=1e-6)
-    assert {name: ALL_MASK_ATTENTION_FUNCTIONS[name] for name in before} == before
-
-
-def test_another_encoder_gets_the_features_that_it_asks_for(bert_path: Path) -> None:
-    transformer = Transformer(str(bert_path))
-    config = BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
-    encoder = _Curious(config)
-    made = with_encoder(transformer, encoder)
-    assert made.auto_model is encoder
-    made.max_seq_length = 7
-    assert transformer.max_seq_length == 64, "the tokenizer is another one"
-    features = made.preprocess(["ba bei bo bun bis"], prompt="bo ")
-    assert features["input_ids"].shape == (1, 7)
-    assert made(features)["token_embeddings"].shape == (1, 7, 8)
-    assert encoder.seen["prompt_length"] == 2
-    assert "attention_mask" in encoder.seen
-    assert "modality" not in encoder.seen
-    assert type(transformer.auto_model) is type(AutoModel.from_pretrained(bert_path))
-    assert transformer(transformer.preprocess(["ba"]))["token_embeddings"].shape[2] == 32
 
 
 def test_attention_is_eager_for_a_while_and_then_as_before(bert_path: Path) -> None:

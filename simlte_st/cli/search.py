@@ -89,15 +89,15 @@ def run(arguments: argparse.Namespace) -> int:
     index = Index.open(arguments.index, arguments.model)
     check_columns(index.columns, arguments)
     hits = index.search(arguments.query, config)
-    return write_hits(hits, arguments, index, arguments.query)
+    return write_hits(hits, arguments, index)
 
 
-def write_hits(hits: Hits, arguments: argparse.Namespace, index: Index, query: str = "") -> int:
+def write_hits(hits: Hits, arguments: argparse.Namespace, index: Index) -> int:
     """Print the hits, or write them to a file."""
     from simlte_st.files import atomic_path
 
     if arguments.format == "table":
-        print("\n".join(_table(hits, arguments, index, query)) if hits else "No document was found.")
+        print("\n".join(_table(hits, arguments, index)) if hits else "No document was found.")
         return 0
     if not arguments.output:
         for hit in hits:
@@ -115,26 +115,25 @@ def write_hits(hits: Hits, arguments: argparse.Namespace, index: Index, query: s
     return 0
 
 
-def _table(hits: Hits, arguments: argparse.Namespace, index: Index, query: str) -> Iterator[str]:
+def _table(hits: Hits, arguments: argparse.Namespace, index: Index) -> Iterator[str]:
     """Lay out the hits in lines as wide as the terminal, and the reasons for them below."""
     from simlte_st.data.columns import title_column, title_of
-    from simlte_st.search.hits import snippet
 
     width, names = terminal_width(), max(4, *(len(hit.id) for hit in hits))
     read = any(hit.reranked is not None for hit in hits)
     column = title_column(index.columns, arguments.title)
     yield f"{'rank':>4}  {'id':<{names}}  {'cosine':>6}  {'bm25':>6}{'  rerank' * read}"
-    for rank, (hit, document) in enumerate(zip(hits, index.documents([hit.id for hit in hits]), strict=True), start=1):
+    for rank, hit in enumerate(hits, start=1):
         shown = [(hit.cosine, ".3f"), (hit.bm25, ".1f"), *[(hit.reranked, ".3f")] * read]
         numbers = "".join(f"  {'-' if each is None else format(each, form):>6}" for each, form in shown)
         line = f"{rank:>4}  {hit.id:<{names}}{numbers}  "
-        title = title_of(hit.metadata.get(column or ""), document.text)
+        title = title_of(hit.metadata.get(column or ""), hit.beginning)
         yield line + _cropped(title, max(20, width - len(line)))
         values = {name: hit.metadata[name] for name in arguments.show or ()}
         if any(value is not None for value in values.values()):
             shown_values = " · ".join(f"{name}: {value}" for name, value in values.items() if value is not None)
             yield f"      {_cropped(shown_values, width - 6)}"
-        yield f"      {_cropped(snippet(hit.passage or document.text, query, index.languages), width - 6)}"
+        yield f"      {_cropped(hit.passage or hit.beginning, width - 6)}"
     for rank, hit in enumerate(hits if arguments.explain else (), start=1):
         yield f"\n{rank:>4}  {hit.id}"
         for sentence, cosine in hit.sentences:
