@@ -58,8 +58,7 @@ def write_pages(app: Sphinx) -> None:
 def change_source(app: Sphinx, docname: str, source: list[str]) -> None:
     """Lead links to ``benchmarks/results``, as they are in a checkout, to the copies on the site; leave tests out."""
     source[0] = re.sub(r"\]\((?:\.\./)+benchmarks/results/", "](/results/", source[0])
-    if docname == "reliability":  # names of tests, which lead to files of the checkout, would take half of the width
-        source[0] = re.sub(r"^(\|.*)\|[^|\n]*\|$", r"\1|", source[0], flags=re.MULTILINE)
+    source[0] = re.sub(r"\s*\[`test_\w+`\]\([./\w]+\),?", "", source[0])
 
 
 def check_pages(app: Sphinx, error: Exception | None) -> None:

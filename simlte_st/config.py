@@ -12,7 +12,6 @@ import math
 import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
-from importlib.metadata import entry_points
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -26,9 +25,6 @@ LARGEST_COUNT = 2**31 - 1
 
 LARGEST_SEED = 2**32 - 1
 """Upper limit of seeds: numpy takes 32 bits."""
-
-DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "mtia", "xla", "maia", "privateuseone", "meta")
-"""PyTorch's kinds of devices that compute, and ``meta``, which is refused as one that is not there."""
 
 
 @dataclass(frozen=True)
@@ -231,15 +227,6 @@ def check_text(name: str, value: Any) -> None:
         raise ConfigurationError(f"{name}={value!r}: must be one text, not a {type(value).__name__}.")
 
 
-def check_device_name(device: str) -> None:
-    """Check the spelling of a device's name, which needs no torch; whether it is there, ``models.device`` checks."""
-    kind = device.partition(":")[0]
-    # A package for other hardware may name its own.
-    if kind not in DEVICES and not entry_points(group="torch.backends"):
-        meant = did_you_mean(device, DEVICES[:3])
-        raise ConfigurationError(f"device={device!r} is not the name of a device: use cpu, cuda, cuda:1 or mps.{meant}")
-
-
 def _declared(kind: type) -> dict[str, Setting]:
     """Return the settings of a class whose own fields its decorator has not collected yet."""
     found: dict[str, Setting] = {}
@@ -297,8 +284,3 @@ class DeviceConfig(Config):
         default_help="a GPU, if there is one",
         decisive=False,
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.device is not None:
-            check_device_name(self.device)

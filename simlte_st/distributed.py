@@ -78,12 +78,7 @@ def choose_device(device: str | None) -> str | None:
         raise ConfigurationError(
             f"device={device!r}: each of several processes uses a GPU of its own. Leave it out, or use device='cpu'."
         )
-    local, gpus = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
-    if local >= gpus:
-        raise ConfigurationError(
-            f"There are more processes on this machine than GPUs ({gpus}): start as many, or use device='cpu'."
-        )
-    return f"cuda:{local}"
+    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
 
 
 def connect(device: str | None) -> None:
@@ -111,13 +106,7 @@ def connect(device: str | None) -> None:
     if not connected():
         if device != "cpu":
             torch.cuda.set_device(device)
-        try:
-            dist.init_process_group("gloo" if device == "cpu" else "cpu:gloo,cuda:nccl")
-        except ValueError as error:  # the environment is incomplete
-            raise ConfigurationError(
-                f"WORLD_SIZE is {world()}, but {error}. Start the processes with torchrun or accelerate launch; for a "
-                "single process, unset WORLD_SIZE."
-            ) from error
+        dist.init_process_group("gloo" if device == "cpu" else "cpu:gloo,cuda:nccl")
     # Older versions of transformers load the optimizer of a checkpoint to "cpu:0", which torch calls "cpu" alone.
     torch.serialization.register_package(15, lambda storage: None, _from_numbered_cpu)
     _waiting = dist.new_group(backend="gloo", timeout=PATIENCE)

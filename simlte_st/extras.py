@@ -6,7 +6,6 @@ import functools
 import importlib
 import importlib.util
 import json
-import sys
 from importlib.metadata import distribution
 from types import ModuleType
 from urllib.parse import urlsplit
@@ -24,12 +23,7 @@ def require(module: str, extra: str, purpose: str) -> ModuleType:
 def check_installed(module: str, extra: str, purpose: str) -> None:
     """Check that an optional dependency is installed, without importing it."""
     package = module.split(".")[0]
-    if package in sys.modules:
-        is_there = sys.modules[package] is not None
-    else:  # a folder of that name where Python looks is no package
-        found = importlib.util.find_spec(package)
-        is_there = found is not None and found.origin is not None
-    if not is_there:
+    if importlib.util.find_spec(package) is None:
         raise MissingExtraError(
             f"{package!r} is needed for {purpose} and is not installed. Install it with: {install_command(extra)}"
         )

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import errno
-import glob
 import hashlib
 import json
-import logging
 import math
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
@@ -20,9 +18,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
-from simlte_st.errors import ConfigurationError, DamagedFileError, DiskFullError, did_you_mean
-
-logger = logging.getLogger(__name__)
+from simlte_st.errors import ConfigurationError, DamagedFileError, DiskFullError
 
 HOME_VARIABLE = "SIMLTE_ST_HOME"
 """Environment variable that names the folder of models and caches; by default the platform's cache folder."""
@@ -36,8 +32,6 @@ def home() -> Path:
 
 _HOLDER = ".tmp"
 _LOCK = ".lock"
-_OWNER = "process"
-_WHOLE = ".whole"
 
 
 @contextmanager
@@ -45,111 +39,43 @@ def atomic_path(target: str | os.PathLike[str], *others: Path) -> Iterator[Path]
     """Yield a temporary path beside ``target`` and rename it to ``target`` when the block ends without an error.
 
     Works for files and for folders, which replace an existing one. If the block raises, ``target`` stays as it was. The
-    old version is deleted only once the new one, flushed to the disk, is in its place. Leftovers of killed processes
-    are logged, and removed at the end.
+    old version is deleted only once the new one, flushed to the disk, is in its place.
 
-    ``others`` are files beside a file that belong to it: written beside the temporary path, they are renamed with it.
-    If the process is killed between the renames, :func:`restore` finishes them.
+    ``others`` are files beside a file that belong to it: written beside the temporary path, they are renamed first.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    abandoned = restore(target)
     holder = _make_holder(target)
-    temporary, before = holder / target.name, holder / _before(target)
-    with FileLock(holder / _LOCK):
-        try:
-            yield temporary
-            _flush(holder)
-            if others:
-                (holder / _WHOLE).touch()
-                _flush(holder)
-                for other in others:
-                    os.replace(holder / other.name, other)
-            if temporary.is_dir() and target.is_dir():
-                # A directory cannot be renamed over a full one: move the old one aside, and only then drop it.
-                os.replace(target, before)
-            try:
-                os.replace(temporary, target)
-            except OSError as error:
-                if before.exists() and target.exists():
-                    both = holder.with_name(holder.name.removeprefix("."))
-                    os.replace(holder, both)
-                    raise ConfigurationError(
-                        f"{target} was written by another process at the same time and is left as it is. The result of "
-                        f"this process and the version before are in {both}."
-                    ) from error
-                raise
-            _flush(target.parent, inside=False)
-        except Exception as error:
-            raise_if_full(error, target)
-            raise
-        finally:
-            if before.exists() and not target.exists():  # interrupted between the two renames
-                os.replace(before, target)
-            if not (holder / _WHOLE).exists() or not temporary.exists():  # else interrupted among several renames
-                shutil.rmtree(holder, ignore_errors=True)
-    _remove(abandoned)
+    temporary, before = holder / target.name, holder / f"{target.name}.before"
+    try:
+        yield temporary
+        _flush(holder)
+        for other in others:
+            os.replace(holder / other.name, other)
+        if temporary.is_dir() and target.is_dir():
+            os.replace(target, before)  # a directory cannot be renamed over a full one
+        os.replace(temporary, target)
+        _flush(target.parent, inside=False)
+    except Exception as error:
+        raise_if_full(error, target)
+        raise
+    finally:
+        if before.exists() and not target.exists():  # interrupted between the two renames
+            os.replace(before, target)
+        shutil.rmtree(holder, ignore_errors=True)
 
 
 def _make_holder(target: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=_HOLDER, dir=target.parent))
 
 
-def is_abandoned(holder: Path) -> bool:
-    """Return whether no process is working in a work folder or a temporary folder of :func:`atomic_path`."""
-    try:
-        with FileLock(holder / _LOCK, timeout=0):
-            return True
-    except (OSError, Timeout):  # in use, or removed by now
-        return False
-
-
-def _before(target: Path) -> str:
-    return f"{target.name}.before"
-
-
-def restore(target: Path) -> list[Path]:
-    """Put the old version back if a process was killed while replacing it; return the leftovers of killed processes.
-
-    Of several files that it was replacing, the new versions are put in their places.
-    """
-    abandoned = []
-    for holder in sorted(target.parent.glob(f".{glob.escape(target.name)}.{'?' * 8}{_HOLDER}")):
-        if not is_abandoned(holder):
-            continue
-        if (holder / _WHOLE).exists():
-            for path in holder.iterdir():
-                if path.name not in (_WHOLE, _LOCK):
-                    os.replace(path, target.with_name(path.name))
-                    logger.warning("%s was finished when its process was killed: it is in its place now.", path.name)
-            shutil.rmtree(holder, ignore_errors=True)
-            continue
-        if not target.exists() and (holder / _before(target)).exists():
-            os.replace(holder / _before(target), target)
-            logger.warning("%s was being replaced when its process was killed: the old version is back.", target)
-        logger.warning("%s was left by a killed process; it is removed when %s is finished.", holder, target.name)
-        abandoned.append(holder)
-    return abandoned
-
-
 def discard(folder: Path, target: Path) -> None:
-    """Remove the work folder of a finished target.
-
-    It is renamed first, so that a process killed meanwhile leaves what :func:`restore` finds, not half a work folder.
-    """
+    """Remove the work folder of a finished target; it is renamed first, so that no half of it has its name."""
     holder = _make_holder(target)
-    os.replace(folder, holder / folder.name)
-    shutil.rmtree(holder, ignore_errors=True)
-
-
-def sweep(target: Path) -> None:
-    """Remove the leftovers of killed processes beside a finished target."""
-    _remove(restore(target))
-
-
-def _remove(abandoned: list[Path]) -> None:
-    for path in filter(is_abandoned, abandoned):  # checked again: one that was just made may not have been locked yet
-        shutil.rmtree(path, ignore_errors=True)
+    try:
+        os.replace(folder, holder / folder.name)
+    finally:
+        shutil.rmtree(holder, ignore_errors=True)
 
 
 def _flush(path: Path, inside: bool = True) -> None:
@@ -168,52 +94,38 @@ def _flush(path: Path, inside: bool = True) -> None:
 def hold(folder: Path) -> FileLock:
     """Make and lock a work folder, until the lock is released or the process ends."""
     folder.mkdir(parents=True, exist_ok=True)
-    lock, owner = FileLock(folder / _LOCK), folder / _OWNER
+    lock = FileLock(folder / _LOCK)
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        number = owner.read_text(encoding="ascii") if owner.exists() else ""  # empty while it is being written
-        if number == str(os.getpid()):
-            raise ConfigurationError(f"This process is already working in {folder}: wait until it is done.") from None
-        which = f" (number {number})" if number else ""
         raise ConfigurationError(
-            f"Another process{which} is working in {folder}: wait for it, or choose another output."
+            f"Another process is already working in {folder}: wait for it, or choose another output."
         ) from None
-    owner.write_text(str(os.getpid()), encoding="ascii")
     return lock
 
 
 def is_unused(folder: Path) -> bool:
     """Return whether a work folder holds only what :func:`hold` writes."""
-    return all(path.name in (_LOCK, _OWNER) or fnmatch(path.name, f".*{_HOLDER}") for path in folder.iterdir())
+    return all(path.name == _LOCK or fnmatch(path.name, f".*{_HOLDER}") for path in folder.iterdir())
 
 
-def check_apart(source: Any, output: Path, *, is_document: bool = False) -> None:
+def check_apart(source: Any, output: Path) -> None:
     """Check that writing an output does not replace the documents it is made from."""
     places = getattr(source, "places", source)  # a reader's
     if isinstance(places, (list, tuple)):
         for each in places:
-            check_apart(each, output, is_document=is_document)
+            check_apart(each, output)
         return
     if not isinstance(source, (str, os.PathLike)) or not os.path.exists(source):
         return
     place, written = Path(source).resolve(), output.resolve()
     if place.is_relative_to(written):
         raise ConfigurationError(f"{output} holds the documents ({source}): choose an output outside of them.")
-    if is_document and written.is_relative_to(place):
-        raise ConfigurationError(
-            f"{output} would be read as one of the documents ({source}) next time: choose an output outside of them."
-        )
 
 
 def changes(saved: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, str]:
-    """Describe each setting that differs from the ones saved as JSON.
-
-    A switch that the version that saved them did not have yet was off.
-    """
-    settings = {
-        name: value for name, value in json.loads(to_json(settings)).items() if value is not False or name in saved
-    }
+    """Describe each setting that differs from the ones saved as JSON."""
+    settings = json.loads(to_json(settings))
     pairs = {name: (saved.get(name), settings.get(name)) for name in sorted({*saved, *settings})}
     shown = {name: ["not given" if value is None else repr(value) for value in pair] for name, pair in pairs.items()}
     return {name: "{}: was {}, is {}".format(name, *shown[name]) for name, (was, now) in pairs.items() if was != now}
@@ -240,7 +152,7 @@ def is_model(folder: Path) -> bool:
     return os.path.isfile(folder / MODEL_FILE)  # Path.is_file would raise in a folder that may not be read
 
 
-_ROOM = 1 << 20  # bytes
+_NEARLY_FULL = 1 << 24  # free bytes
 
 
 def check_place(target: Path, advice: str = "Choose another output.") -> None:
@@ -248,27 +160,13 @@ def check_place(target: Path, advice: str = "Choose another output.") -> None:
     parent = _nearest_folder(target.absolute().parent)
     if not target.name or target.name == "..":  # an empty name means the working folder to Path
         problem = "it does not name a file or folder"
-    elif valid_unicode(str(target)) != str(target):
-        problem = "its name is not UTF-8, which the libraries that write it need"
     elif not parent.is_dir():
         problem = f"{parent} is not a folder"
     elif not os.access(parent, os.W_OK | os.X_OK):
         problem = f"nothing can be written in {parent}"
-    elif shutil.disk_usage(parent).free < _ROOM:
-        problem = f"the disk of {parent} is full"
     else:
         return
     raise ConfigurationError(f"{target} cannot be written: {problem}. {advice}")
-
-
-def nearest_place(path: str | os.PathLike[str], suits: Callable[[Path], bool] = Path.exists) -> str:
-    """Suggest the file or folder beside a missing path that has the closest name: `` Did you mean 'papers.csv'?``."""
-    missing = Path(path)
-    try:
-        names = [each.name for each in missing.parent.iterdir() if suits(each)]
-    except OSError:
-        return ""
-    return did_you_mean(missing.name, names)
 
 
 def raise_if_full(error: Exception, target: Path, advice: str = "Free some space and run it again.") -> None:
@@ -279,9 +177,8 @@ def raise_if_full(error: Exception, target: Path, advice: str = "Free some space
         unsaid = "inline_container" in str(chain) or "PytorchStreamWriter" in str(chain)
         if (
             getattr(chain, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
-            or f"(os error {errno.ENOSPC})" in str(chain)
             or os.strerror(errno.ENOSPC) in str(chain)
-            or (unsaid and shutil.disk_usage(_nearest_folder(target)).free < 16 * _ROOM)
+            or (unsaid and shutil.disk_usage(_nearest_folder(target)).free < _NEARLY_FULL)
         ):
             raise DiskFullError(f"{target} could not be written: the disk is full. {advice}") from error
         chain = chain.__cause__ or chain.__context__
@@ -301,7 +198,6 @@ def check_new(path: Path, overwrite: bool) -> None:
 def check_free(target: Path, overwrite: bool, mark: str = MODEL_FILE) -> None:
     """Check that a model can be written to ``target`` without replacing anything else."""
     check_place(target)
-    restore(target)
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     check_new(target, overwrite)

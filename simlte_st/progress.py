@@ -1,7 +1,6 @@
 """Progress bars with a name and, if known, a total; log lines are printed above them.
 
-Without a terminal, as in a log file, a bar is a line every half minute. Documents that go through a model
-have a bar that moves with every pass: :class:`simlte_st.models.pace.TextBar`.
+Documents that go through a model have a bar that moves with every pass: :class:`simlte_st.models.pace.TextBar`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from operator import length_hint
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 from tqdm.asyncio import tqdm_asyncio
 from tqdm.auto import tqdm
@@ -19,8 +18,8 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 T = TypeVar("T")
 
-FIRST_LINE, LINES = 10.0, 30.0
-"""Seconds until the first line of a bar without a terminal, and between lines."""
+SECONDS = 30.0
+"""Between two states of a bar without a terminal, as in a log file."""
 
 
 def progress_bar(
@@ -29,32 +28,9 @@ def progress_bar(
     """Return a tqdm bar with other options of tqdm; close it, or use it as a context manager."""
     options |= {"desc": name, "total": total, "unit": unit, "initial": initial, "disable": not shown}
     is_notebook = tqdm is not tqdm_asyncio
-    if is_notebook or not shown or sys.stderr.isatty():
-        return tqdm(**options)
-    # With a number of updates per line, tqdm would wait for so many before it looks at the clock.
-    options |= {"file": _Lines(sys.stderr), "ncols": 0, "miniters": 1, "mininterval": LINES, "smoothing": 0}
-    bar = tqdm(**options, delay=-LINES)  # which allows for what follows: the first line comes sooner
-    bar.last_print_t -= LINES - FIRST_LINE
-    return bar
-
-
-class _Lines:
-    """A stream that makes a line of each state of a bar that has begun."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream, self._last = stream, ""
-
-    def write(self, text: str) -> int:
-        """Write the state unless it is empty, the beginning, or what was written last."""
-        state = text.replace("\x1b[A", "").strip("\r\n ")  # which moves from one bar to another
-        if state and self._last not in ("", state):
-            self._stream.write(f"{state}\n")
-        self._last = state or self._last
-        return len(text)
-
-    def flush(self) -> None:
-        """Write what is buffered."""
-        self._stream.flush()
+    if not is_notebook and not sys.stderr.isatty():
+        options = {"mininterval": SECONDS, "miniters": 1, **options}
+    return tqdm(**options)
 
 
 def with_progress_bar(

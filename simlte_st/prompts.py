@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any
 
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 """sentence-transformers' names of a prompt for documents."""
-
-
-class Prompted(Protocol):
-    """A model with prompts by their names, as a ``SentenceTransformer`` is."""
-
-    @property
-    def prompts(self) -> Mapping[str, str | None]:
-        """Prompts by their names."""
-
-    @property
-    def default_prompt_name(self) -> str | None:
-        """Name of the prompt that is used where none is named."""
 
 
 def document_prompt_name(prompts: Mapping[str, str | None], default: str | None) -> str | None:
@@ -29,12 +17,12 @@ def document_prompt_name(prompts: Mapping[str, str | None], default: str | None)
     return next((name for name in DOCUMENT_PROMPTS if prompts.get(name)), default)
 
 
-def document_prompt(model: Prompted) -> str:
+def document_prompt(model: Any) -> str:
     """Return the prompt that stands before every document of this package, encoded or trained on; may be empty."""
     return model.prompts.get(document_prompt_name(model.prompts, model.default_prompt_name) or "") or ""
 
 
-def query_prompt(model: Prompted) -> str:
+def query_prompt(model: Any) -> str:
     """Return the model's prompt for queries, or its default prompt unless that one is for documents."""
     default = None if model.default_prompt_name in DOCUMENT_PROMPTS else model.default_prompt_name
     return model.prompts.get("query") or model.prompts.get(default or "") or ""

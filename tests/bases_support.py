@@ -142,24 +142,10 @@ def _(folder: Path) -> Path:
     return saved(folder, modules_of(folder / "raw", transformers.ModernBertModel(config), "cls"))
 
 
-@base("Nomic BERT (prompts)", "nomic-embed-text-v1.5", "NomicBertModel")
-def _(folder: Path) -> Path:
-    config = transformers.NomicBertConfig(**_SIZES, max_position_embeddings=128)
-    prompts = {"query": "search_query: ", "document": "search_document: "}
-    modules = modules_of(folder / "raw", transformers.NomicBertModel(config))
-    return saved(folder, [*modules, Normalize()], prompts=prompts)
-
-
 @base("XLM-R (prompts)", "multilingual-e5, bge-m3, paraphrase-multilingual-mpnet")
 def _(folder: Path) -> Path:
     config = transformers.XLMRobertaConfig(**_SIZES, max_position_embeddings=65, pad_token_id=0, type_vocab_size=1)
     return saved(folder, [*modules_of(folder / "raw", transformers.XLMRobertaModel(config)), Normalize()], prompts=E5)
-
-
-@base("MPNet", "all-mpnet-base-v2, multi-qa-mpnet")
-def _(folder: Path) -> Path:
-    config = transformers.MPNetConfig(**_SIZES, max_position_embeddings=66, pad_token_id=0)
-    return saved(folder, [*modules_of(folder / "raw", transformers.MPNetModel(config)), Normalize()])
 
 
 @base("DeBERTa", "deberta-v3, and encoders made of it")
@@ -210,26 +196,9 @@ def _(folder: Path) -> Path:
     return saved(folder, modules_of(folder / "raw", transformers.LongformerModel(config)))
 
 
-@base("BigBird", "bigbird-roberta-base")
-def _(folder: Path) -> Path:
-    config = transformers.BigBirdConfig(**_SIZES, max_position_embeddings=256, block_size=8, num_random_blocks=1)
-    return saved(folder, modules_of(folder / "raw", transformers.BigBirdModel(config)))
-
-
-@base("Matryoshka (truncate_dim)", "any of them, cut to its first dimensions")
-def _(folder: Path) -> Path:
-    return saved(folder, modules_of(folder / "raw", bert()), truncate_dim=12)
-
-
 @base("Router, an encoder for documents", "static queries, to be fast")
 def _(folder: Path) -> Path:
     return saved(folder, [Router.for_query_document([make_static_model()[0]], modules_of(folder / "raw", bert()))])
-
-
-@base("Router, two encoders", "one trained for queries, one for documents")
-def _(folder: Path) -> Path:
-    sides = [modules_of(folder / side, bert(type_vocab_size=types)) for types, side in enumerate("qd", 1)]
-    return saved(folder, [Router.for_query_document(*sides), Normalize()])
 
 
 @base("Static", "static-retrieval-mrl-en-v1, potion")
@@ -305,18 +274,9 @@ def try_base(one: Base, folder: Path) -> dict[str, str]:
     return said
 
 
-def row_of(name: str, said: dict[str, str]) -> str:
-    """Return the line of the table for a kind of model."""
-    works = ["no" if any(said[each] for each in group) else "yes" for group in GROUPS]
-    messages: dict[str, list[str]] = {}
-    for command, message in said.items():
-        if message:
-            messages.setdefault(message, []).append(f"`{command}`")
-    told = [
-        message if len(commands) == len(said) else f"{', '.join(commands)}: {message}"
-        for message, commands in messages.items()
-    ]
-    return f"| {' | '.join([name, BASES[name].examples, *works, '<br>'.join(told)])} |"
+def works_of(said: dict[str, str]) -> list[str]:
+    """Return which groups of commands work: "yes" or "no"."""
+    return ["no" if any(said[each] for each in group) else "yes" for group in GROUPS]
 
 
 def run(command: str) -> tuple[int, str, str]:

@@ -60,57 +60,6 @@ class BrowserPage:
         """Return the value of an expression of JavaScript."""
         return self.driver.execute_script(f"return {script}")
 
-    def broken_words(self, selector: str) -> list[str]:
-        """List the words, of letters and up to fifteen of them, that do not stand on one line."""
-        script = """
-            const broken = [];
-            for (const element of document.querySelectorAll(arguments[0])) {
-                const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
-                while (texts.nextNode()) {
-                    for (const word of texts.currentNode.data.matchAll(/(?<!\\p{L})\\p{L}{2,15}(?!\\p{L})/gu)) {
-                        const range = document.createRange();
-                        range.setStart(texts.currentNode, word.index);
-                        range.setEnd(texts.currentNode, word.index + word[0].length);
-                        const tops = [...range.getClientRects()].map(box => Math.round(box.top));
-                        if (new Set(tops).size > 1) broken.push(word[0]);
-                    }
-                }
-            }
-            return broken;"""
-        return list(self.driver.execute_script(script, selector))
-
-    def faint_texts(self, selector: str, least: float = 4.5) -> list[str]:
-        """List the texts of elements whose contrast with what is behind them is lower, with it (WCAG 2.2, 1.4.3)."""
-        script = """
-            const brush = Object.assign(document.createElement('canvas'), {width: 1, height: 1}).getContext('2d');
-            const paint = (color, opacity) => {
-                brush.globalAlpha = opacity;
-                brush.fillStyle = color;
-                brush.fillRect(0, 0, 1, 1);
-            };
-            const light = () => {
-                const [red, green, blue] = [...brush.getImageData(0, 0, 1, 1).data].slice(0, 3).map(value =>
-                    value <= 10 ? value / 3294.6 : ((value / 255 + .055) / 1.055) ** 2.4);
-                return .2126 * red + .7152 * green + .0722 * blue;
-            };
-            const faint = [];
-            for (const element of document.querySelectorAll(arguments[0])) {
-                const texts = [...element.childNodes].filter(node => node.nodeType === 3);
-                const text = texts.map(node => node.data).join('');
-                if (!text.trim() || !element.getClientRects().length) continue;
-                const above = [];
-                for (let each = element; each; each = each.parentElement) above.unshift(getComputedStyle(each));
-                paint(matchMedia('(prefers-color-scheme: dark)').matches ? 'black' : 'white', 1);
-                above.forEach(style => paint(style.backgroundColor, 1));
-                const ground = light();
-                paint(getComputedStyle(element).color, above.reduce((all, style) => all * style.opacity, 1));
-                const [dark, bright] = [ground, light()].sort((one, other) => one - other);
-                const contrast = (bright + .05) / (dark + .05);
-                if (contrast < arguments[1]) faint.push(`${contrast.toFixed(1)}: ${text.trim()}`);
-            }
-            return faint;"""
-        return list(self.driver.execute_script(script, selector, least))
-
     def wait(self, condition: str) -> None:
         """Wait until an expression is true, for a minute at most."""
         until = time.monotonic() + 60

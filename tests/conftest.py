@@ -12,6 +12,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import functools
 import gc
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,9 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from support import make_document, make_static_model, make_tokenizer
 from transformers import BertConfig, BertForMaskedLM, set_seed
+from transformers.utils import logging as transformers_logging
+
+LIBRARIES = ("simlte_st", "sentence_transformers", "transformers", "huggingface_hub", "datasets")
 
 # The same examples everywhere, and a busy machine may take its time: a failure is one that comes again.
 settings.register_profile("simlte_st", derandomize=True, deadline=None)
@@ -50,6 +54,35 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SIMLTE_ST_HOME", str(tmp_path_factory.mktemp("home")))
         yield
+
+
+def loggers() -> dict[str, logging.Logger]:
+    """Return the root logger and those of this package and the libraries around it, by name."""
+    known = {name: each for name, each in logging.root.manager.loggerDict.items() if isinstance(each, logging.Logger)}
+    return {"": logging.root} | {name: each for name, each in known.items() if name.split(".")[0] in LIBRARIES}
+
+
+@pytest.fixture(autouse=True)
+def process_state() -> Iterator[None]:
+    """Put back what a test has changed for the whole process: loggers, variables, bars and threads.
+
+    Scripts and commands set the levels of loggers, as of their own process; pytest puts back filters of warnings.
+    """
+    state = {name: (each.level, each.propagate, each.disabled, [*each.handlers]) for name, each in loggers().items()}
+    disabled, bars = logging.root.manager.disable, transformers_logging.is_progress_bar_enabled()
+    environment, threads, dtype = dict(os.environ), torch.get_num_threads(), torch.get_default_dtype()
+    yield
+    for name, each in loggers().items():
+        before = state.get(name, (logging.NOTSET, True, False, []))
+        each.setLevel(before[0])
+        each.propagate, each.disabled, each.handlers[:] = before[1:]
+    logging.disable(disabled)
+    (transformers_logging.enable_progress_bar if bars else transformers_logging.disable_progress_bar)()
+    if dict(os.environ) != environment:
+        os.environ.clear()
+        os.environ.update(environment)
+    torch.set_num_threads(threads)
+    torch.set_default_dtype(dtype)
 
 
 @pytest.fixture(autouse=True)

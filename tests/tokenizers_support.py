@@ -34,7 +34,7 @@ def word_piece() -> PreTrainedTokenizerFast:
     return _finish(tokenizer)
 
 
-def _byte_level(pre_tokenizer: pre_tokenizers.PreTokenizer, texts: list[str] = TEXTS) -> PreTrainedTokenizerFast:
+def _byte_level(pre_tokenizer: pre_tokenizers.PreTokenizer) -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizer
     tokenizer.decoder = decoders.ByteLevel()
@@ -44,18 +44,13 @@ def _byte_level(pre_tokenizer: pre_tokenizers.PreTokenizer, texts: list[str] = T
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.train_from_iterator(TEXTS, trainer)
     return _finish(tokenizer)
 
 
 def byte_level() -> PreTrainedTokenizerFast:
     """As RoBERTa's and Longformer's."""
     return _byte_level(pre_tokenizers.ByteLevel(add_prefix_space=False))
-
-
-def byte_level_prefixed() -> PreTrainedTokenizerFast:
-    """As RoBERTa's with a space put before every text."""
-    return _byte_level(pre_tokenizers.ByteLevel(add_prefix_space=True))
 
 
 def byte_level_split() -> PreTrainedTokenizerFast:
@@ -74,26 +69,11 @@ def byte_level_split() -> PreTrainedTokenizerFast:
     )
 
 
-def crossing() -> PreTrainedTokenizerFast:
-    """A tokenizer whose tokens run on from one word, and one sentence, to the next."""
-    texts = ["One two. One two. One two. Three four."] * 50
-    return _byte_level(pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False), texts)
-
-
 def unigram() -> PreTrainedTokenizerFast:
     """As XLM-R's."""
-    return _unigram(pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]))
-
-
-def unigram_metaspace() -> PreTrainedTokenizerFast:
-    """As T5's."""
-    return _unigram(pre_tokenizers.Metaspace())
-
-
-def _unigram(pre_tokenizer: pre_tokenizers.PreTokenizer) -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.normalizer = normalizers.NFKC()
-    tokenizer.pre_tokenizer = pre_tokenizer
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
     trainer = trainers.UnigramTrainer(vocab_size=300, special_tokens=SPECIAL, unk_token="[UNK]", show_progress=False)
     tokenizer.train_from_iterator(TEXTS, trainer)
     return _finish(tokenizer)
@@ -125,10 +105,8 @@ TOKENIZERS: dict[str, Callable[[], PreTrainedTokenizerFast]] = {
         word_piece,
         word_level,
         byte_level,
-        byte_level_prefixed,
         byte_level_split,
         unigram,
-        unigram_metaspace,
         sentence_piece_bpe,
     )
 }

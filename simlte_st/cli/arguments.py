@@ -41,7 +41,6 @@ def print_result(arguments: argparse.Namespace, text: str, values: Mapping[str, 
 
 def check_result_file(arguments: argparse.Namespace, *sources: Any) -> None:
     """Check, before work begins, that ``arguments.output`` can be written and replaces nothing unasked."""
-    from simlte_st.errors import ConfigurationError
     from simlte_st.files import check_apart, check_new, check_place
 
     if arguments.output is None:
@@ -49,6 +48,4 @@ def check_result_file(arguments: argparse.Namespace, *sources: Any) -> None:
     path = Path(arguments.output)
     check_apart(sources, path)
     check_place(path)
-    if path.exists() and not path.is_file():
-        raise ConfigurationError(f"output={path} is a {'folder' if path.is_dir() else 'device'}: name a file.")
-    check_new(path, arguments.overwrite)
+    check_new(path, arguments.overwrite and path.is_file())

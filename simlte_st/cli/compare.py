@@ -7,7 +7,6 @@ from typing import Any
 
 from simlte_st.cli.arguments import add_arguments, print_result
 from simlte_st.cli.options import add_options, config_from
-from simlte_st.cli.sources import Sources
 from simlte_st.cli.terminal import terminal_width
 from simlte_st.data.config import ReadConfig
 from simlte_st.data.sources import PLACES
@@ -31,7 +30,7 @@ def add_parser(subparsers: Any) -> None:
         ),
         parameters={"label_column": "--probe"},
     )
-    parser.add_argument("source", metavar="SOURCE", action=Sources, help=f"{PLACES}, or a pattern in quotes")
+    parser.add_argument("source", metavar="SOURCE", help=PLACES)
     parser.add_argument(
         "models",
         metavar="MODEL",

@@ -69,23 +69,18 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.errors import ConfigurationError
 
     conversion = ["backbone", "max_length", "pooling", *alternative_fields(BACKBONES)]
-    reading, words = ReadConfig.accepted(), ["documents", "words"]
     if arguments.static:
-        foreign = dict.fromkeys(conversion, "is for a conversion, and a static model reads any length.")
-        foreign["lsa"] = "is for a command of its own: distil first, then append the analysis to the static model."
-        if arguments.documents is None:
-            foreign |= dict.fromkeys([*reading, "words"], "is for documents=, whose words get vectors.")
+        without = "--static"
+        foreign = [*conversion, "lsa", *([] if arguments.documents else [*ReadConfig.accepted(), "words"])]
     elif arguments.lsa is not None:
-        why = "is for a conversion, and lsa= leaves the model as it is: convert first, in a command of its own."
-        foreign = {**dict.fromkeys(conversion, why), **dict.fromkeys(words, "is for static=True.")}
+        without, foreign = "--lsa", [*conversion, "documents", "words"]
     else:
-        foreign = dict.fromkeys(["dimension", *reading], "is for lsa=, the documents to analyse, or for static=True.")
-        foreign |= dict.fromkeys(words, "is for static=True.")
+        without, foreign = "a conversion", ["dimension", *ReadConfig.accepted(), "documents", "words"]
     kinds = (ConvertConfig, LsaConfig, StaticConfig)
     defaults = {item.name: default_of(item) for kind in kinds for item in fields(kind)}
-    for name, why in foreign.items():
+    for name in foreign:
         if (value := getattr(arguments, name)) != defaults.get(name):
-            raise ConfigurationError(f"{name}={value!r} {why}")
+            raise ConfigurationError(f"{name}={value!r} does not go with {without}: leave it out.")
     if arguments.static:
         return _distil(arguments)
     return _convert(arguments) if arguments.lsa is None else _append(arguments)

@@ -27,7 +27,6 @@ def add_parser(subparsers: Any) -> None:
         "--output", metavar="DIR", type=Path, default=Path("simlte-demo"),
         help="folder of the model; one that is there is replaced (default: %(default)s)",
     )  # fmt: skip
-    parser.add_argument("--seed", type=number(int, least=0), default=0, metavar="N", help="default: %(default)s")
     parser.add_argument(
         "--documents", type=number(int), metavar="N", help="use no more articles than these, for a quick look"
     )
@@ -56,12 +55,12 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.training.folder import trained_path
 
     if arguments.documents:
-        articles = sample_documents(articles, arguments.documents, arguments.seed)
-    train_part, test_part = split_by_label(articles, 0.3, arguments.seed)
+        articles = sample_documents(articles, arguments.documents, 0)
+    train_part, test_part = split_by_label(articles, 0.3, 0)
     sizes = f"{len(train_part):,} articles to train on, without their classes; {len(test_part):,} to test on"
     print(wrapped(f"BBC News: {sizes}."), flush=True)
     result = train(
-        train_part, arguments.output, max_steps=arguments.max_steps, seed=arguments.seed, overwrite=True
+        train_part, arguments.output, max_steps=arguments.max_steps, overwrite=True
     )  # no base: which kind of model depends on the length of the documents
     print(wrapped(f"\n{result.summary()}\n"))
 
@@ -72,8 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
     trained = trained_path(arguments.output) if result.kept == "base" else arguments.output
     names = {"an encoder, untrained": PACKAGED_BASE, "simlte-static, untrained": OWN_STATIC, "trained": trained}
     models = {name: load_model(source).model for name, source in names.items()}
-    halves = compare_halves(models, sample_documents(test_part, 300, arguments.seed), seed=arguments.seed)
-    probes = compare_probes(models, train_part, test_part, max_seq_length=128, seed=arguments.seed)
+    halves = compare_halves(models, sample_documents(test_part, 300, 0))
+    probes = compare_probes(models, train_part, test_part, max_seq_length=128)
     same = halves["trained"].structure.documents
     kept = "The base, as training did not clearly help," if result.kept == "base" else "The trained model"
     text = (

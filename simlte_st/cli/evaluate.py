@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from simlte_st.cli.arguments import add_arguments, check_result_file, print_result
+from simlte_st.cli.arguments import add_arguments, print_result
 from simlte_st.cli.messages import note
 from simlte_st.cli.options import add_options, config_from, number
 from simlte_st.cli.sources import SOURCE_HELP, Sources
 from simlte_st.cli.terminal import terminal_width
-from simlte_st.config import DeviceConfig, OverwriteConfig
+from simlte_st.config import DeviceConfig
 from simlte_st.data.config import ReadConfig
 from simlte_st.evaluation.config import EvaluateConfig
 
@@ -44,8 +44,6 @@ def add_parser(subparsers: Any) -> None:
     add_options(parser, EvaluateConfig)
     # The only kind of probe; scripts name it.
     parser.add_argument("--head", choices=["logistic"], help=argparse.SUPPRESS)
-    parser.add_argument("--output", metavar="FILE.json", help="write the results there too")
-    add_options(parser, OverwriteConfig)
     add_options(parser, DeviceConfig)
     add_options(parser, ReadConfig)
     add_arguments(parser, "--json", "--verbose", "--debug")
@@ -55,12 +53,10 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Evaluate."""
     from simlte_st.data.documents import read_documents
-    from simlte_st.files import write_json
     from simlte_st.models.names import check_model
 
     config, reading = config_from(arguments, EvaluateConfig), config_from(arguments, ReadConfig).values()
     device = config_from(arguments, DeviceConfig).device
-    check_result_file(arguments, arguments.data, arguments.test_data)
     labelled = {"label_column": arguments.label_column}
     reader = read_documents(arguments.data, **reading, **labelled)
     test_data = arguments.test_data and read_documents(arguments.test_data, **{**reading, "limit": None}, **labelled)
@@ -78,6 +74,4 @@ def run(arguments: argparse.Namespace) -> int:
     evaluation = evaluate_models(models, documents, config, bases=bases)
     values = {"data": arguments.data, "seed": config.seed, "results": evaluation.to_dict()}
     print_result(arguments, evaluation.summary(terminal_width()), values)
-    if arguments.output:
-        write_json(arguments.output, values)
     return 0

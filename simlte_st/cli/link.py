@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from contextlib import ExitStack
 from itertools import islice
 from operator import length_hint
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from simlte_st.cli.arguments import add_arguments
 from simlte_st.cli.messages import note
 from simlte_st.cli.options import add_options, config_from
-from simlte_st.cli.search import add_search_options, check_columns, check_format, shown_config, write_hits
+from simlte_st.cli.search import add_search_options, check_columns, check_format, write_hits
 from simlte_st.config import ProgressConfig
 from simlte_st.errors import ConfigurationError
+from simlte_st.files import valid_unicode
 from simlte_st.search.config import LinkEachConfig, SearchConfig
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.search import Index
 
     if bool(arguments.documents) == bool(arguments.each):
-        raise ConfigurationError("Give one of these: documents to link, or --each SOURCE.")
+        raise ConfigurationError("Give either documents to link or --each SOURCE.")
     check_format(arguments)
     config = config_from(arguments, SearchConfig)
     reader = _reader(config, arguments) if arguments.each else None
@@ -61,8 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
     if reader is not None:
         return link_each(index, reader, config, arguments)
     check_columns(index.columns, arguments)
-    hits = index.link(arguments.documents, shown_config(config, arguments))
-    return write_hits(hits, arguments, index)
+    documents = [each if os.path.exists(each) else valid_unicode(each) for each in arguments.documents]
+    return write_hits(index.link(documents, config), arguments, index)
 
 
 def _reader(config: SearchConfig, arguments: argparse.Namespace) -> DocumentReader:

@@ -16,7 +16,7 @@ from typing import TextIO, cast
 
 from simlte_st import __version__
 from simlte_st.cli.messages import OptionFormatter, note
-from simlte_st.cli.parser import CommandParser, utf8_words
+from simlte_st.cli.parser import CommandParser
 from simlte_st.cli.terminal import PrintableStream
 from simlte_st.distributed import launched, shows
 from simlte_st.errors import Interrupted, SimlteError
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         contextlib.redirect_stdout(cast("TextIO", PrintableStream(sys.stdout)) if speaks else silence),
         contextlib.redirect_stderr(cast("TextIO", PrintableStream(sys.stderr)) if speaks else silence),
     ):
-        words, parser = utf8_words(sys.argv[1:] if argv is None else argv), build_parser()
+        words, parser = list(sys.argv[1:] if argv is None else argv), build_parser()
         if not words:
             parser.print_help()
             return 1  # as git does

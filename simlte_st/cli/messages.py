@@ -15,10 +15,8 @@ from collections.abc import Mapping
 
 from simlte_st.cli.terminal import wrapped
 
-_PARAMETER = re.compile(
-    r"""(?<![\w/.\\-])(?P<name>[a-z]\w*)=(?P<value>'[^']*'|"[^"]*"|\(\d+, \d+\)|[\w.+-]*\w)?(?![\w=(])"""
-)
-"""A parameter in a message: ``name='value'``, ``name=3``, ``name=(2, 12)``, or ``name=`` where no value is meant."""
+_PARAMETER = re.compile(r"""(?<![\w/.\\-])(?P<name>[a-z]\w*)=(?P<value>'[^']*'|"[^"]*"|[\w.+-]*\w)?(?![\w=(])""")
+"""A parameter in a message: ``name='value'``, ``name=3``, or ``name=`` where no value is meant."""
 
 
 def in_options(text: str, flags: Mapping[str, str]) -> str:
@@ -33,21 +31,17 @@ def in_options(text: str, flags: Mapping[str, str]) -> str:
             return flag
         if value == "False":
             return flags.get(f"{name}=False") or flag.replace("--", "--no-", 1)
-        if value == "None":
-            return f"no {flag}"
-        if value.startswith("("):
-            return f"{flag} {value.strip('()').replace(', ', '-')}"
-        return f"{flag} {shlex.quote(value[1:-1]) if value[0] in QUOTES else value}"
+        return f"{flag} {shlex.quote(value.strip(QUOTES))}"
 
     return _PARAMETER.sub(option, text)
-
-
-QUOTES = "'\""
 
 
 def note(text: str, arguments: argparse.Namespace) -> None:
     """Print a message on standard error, with options in place of parameters, wrapped."""
     print(wrapped(in_options(text, arguments.flags)), file=sys.stderr)
+
+
+QUOTES = "'\""
 
 
 class OptionFormatter(logging.Formatter):

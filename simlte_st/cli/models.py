@@ -7,7 +7,6 @@ import os
 from typing import Any
 
 from simlte_st.cli.arguments import add_arguments, print_result
-from simlte_st.cli.messages import note
 from simlte_st.errors import ConfigurationError, did_you_mean
 
 
@@ -44,20 +43,15 @@ def add_parser(subparsers: Any) -> None:
 
 def run_list(arguments: argparse.Namespace) -> int:
     """List the models by name, and unfinished trainings."""
-    from simlte_st.files import is_abandoned
     from simlte_st.models.names import OWN_MODELS, named_models, unfinished_runs
 
-    models, runs = named_models(), unfinished_runs()
+    models = {name: str(folder) for name, folder in named_models().items()}
+    runs = {name: str(folder) for name, folder in unfinished_runs().items()}
+    shipped = sorted(set(OWN_MODELS) - models.keys())
     lines = [f"{name}\t{folder}" for name, folder in models.items()]
-    unfinished: dict[str, Any] = {}
-    for name, folder in runs.items():
-        command = f"the same simlte train command with --name {name} --resume" if is_abandoned(folder) else None
-        unfinished[name] = {"folder": str(folder), "resume": command}
-        lines.append(f"{name}\t{f'interrupted: {command}' if command else f'being trained in {folder}'}")
-    shipped = sorted(set(OWN_MODELS) - models.keys() - runs.keys())
+    lines += [f"{name}\tnot finished: the same simlte train command with --resume goes on" for name in runs]
     lines += [f"{name}\tcomes with the package; made on first use" for name in shipped]
-    folders = {name: str(folder) for name, folder in models.items()}
-    print_result(arguments, "\n".join(lines), {"models": folders, "unfinished": unfinished, "shipped": shipped})
+    print_result(arguments, "\n".join(lines), {"models": models, "unfinished": runs, "shipped": shipped})
     return 0
 
 
@@ -66,22 +60,19 @@ def run_remove(arguments: argparse.Namespace) -> int:
     from simlte_st.files import discard, hold
     from simlte_st.models.names import OWN_MODELS, model_path, models_folder, named_models, unfinished_runs
 
-    name, models = arguments.name, named_models()
-    folder, run = models.get(name), unfinished_runs().get(name)
-    if folder is None and name in OWN_MODELS and os.path.isdir(model_path(name)):  # damaged, or empty
-        folder = model_path(name)
-    if folder is None and run is None:
+    name, folder = arguments.name, model_path(arguments.name)
+    run, known = unfinished_runs().get(name), named_models()
+    removed = [run] if run is not None else []
+    if name in known or (name in OWN_MODELS and os.path.isdir(folder)):  # also a damaged one
+        removed.append(folder)
+    if not removed:
         raise ConfigurationError(
-            f"{models_folder()} has no model and no interrupted training {name!r}.{did_you_mean(name, models)} To list "
+            f"{models_folder()} has no model and no interrupted training {name!r}.{did_you_mean(name, known)} To list "
             "them: simlte models list"
         )
     if run is not None:  # raises if it is running
         hold(run).release()
-    removed = [path for path in (run, folder) if path is not None]
     for path in removed:
-        discard(path, model_path(name))
-    lines = [f"Removed {'the interrupted training' if path == run else 'the model'}: {path}" for path in removed]
-    print_result(arguments, "\n".join(lines), {"removed": [str(path) for path in removed]})
-    if (trained := f"{name}.trained") in models:
-        note(f"The model that was trained for it has a name of its own: simlte models remove {trained}", arguments)
+        discard(path, folder)
+    print_result(arguments, "\n".join(f"Removed {path}" for path in removed), {"removed": list(map(str, removed))})
     return 0

@@ -3,34 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
-from itertools import takewhile
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NoReturn
 
 from simlte_st.cli.terminal import wrapped
 from simlte_st.errors import did_you_mean
-from simlte_st.files import valid_unicode
-
-
-def utf8_words(words: Sequence[str]) -> list[str]:
-    """Return the words of a command line as valid UTF-8, repaired like texts of documents, with a note on each repair.
-
-    Paths of existing files or folders, or into existing folders, stay as they are, or they would not be found.
-    """
-    valid = []
-    for word in words:
-        option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
-        folder = os.path.dirname(value)
-        is_path = os.path.lexists(value) or (folder != "" and os.path.isdir(folder))
-        text = value if is_path else valid_unicode(value)
-        if text != value:
-            print(wrapped(f"simlte: {value!r} is not UTF-8; it is read as {text!r}."), file=sys.stderr)
-        valid.append(f"{option}{equals}{text}")
-    return valid
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -47,7 +25,6 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(*arguments, **{"allow_abbrev": False, **options})
         self.examples = tuple(examples)
         self.parameters = dict(parameters)
-        self._words: list[str] = []
 
     def format_help(self) -> str:
         """Return the help with the examples at its end."""
@@ -61,10 +38,10 @@ class CommandParser(argparse.ArgumentParser):
 
         The namespace also has the ``flags`` of the command that was named.
         """
-        self._words = list(sys.argv[1:] if args is None else args)
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            meant = did_you_mean(unknown[0].partition("=")[0], self._option_string_actions)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}.{meant}")
         if not hasattr(parsed, "flags"):  # a subcommand has set its own
             parsed.flags = self.flags()
         return parsed, unknown
@@ -79,28 +56,7 @@ class CommandParser(argparse.ArgumentParser):
         negative = (action for action in self._actions if action.const is False)
         return flags | {f"{action.dest}=False": action.option_strings[0] for action in negative} | self.parameters
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Raise an error that suggests the nearest choice."""
-        try:
-            super()._check_value(action, value)
-        except argparse.ArgumentError as error:
-            meant = did_you_mean(str(value), map(str, action.choices or ()))
-            error.message += f".{meant}" if meant else ""
-            raise
-
     def error(self, message: str) -> NoReturn:
         """Print what is wrong, and end the process with status 2."""
-        meant = list(self._meant())
-        hint = f". Did you mean {' and '.join(meant)}?" if meant else ""
-        lines = f"{self.prog}: error: {message}{hint}\n{self.prog} --help lists all arguments, with examples."
+        lines = f"{self.prog}: error: {message}\n{self.prog} --help lists all arguments, with examples."
         self.exit(2, f"{wrapped(lines)}\n")
-
-    def _meant(self) -> Iterator[str]:
-        """Yield the options nearest to unknown ones."""
-        words = takewhile(lambda word: word != "--", self._words)
-        if any(action.nargs == argparse.PARSER for action in self._actions):  # the rest belongs to a subcommand
-            words = takewhile(lambda word: word.startswith("-"), words)
-        for word in words:
-            option = word.partition("=")[0]
-            if option.startswith("--") and option not in self._option_string_actions:
-                yield from get_close_matches(option, self._option_string_actions, 1)

@@ -5,17 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import socket
-import threading
-import time
-import webbrowser
 from pathlib import Path
 from typing import Any
 
 from simlte_st.cli.arguments import add_arguments
 from simlte_st.cli.options import number
 from simlte_st.cli.search import add_shown_arguments, check_columns
-from simlte_st.errors import ConfigurationError
 
 ADDRESS = "127.0.0.1"
 """Where it listens: nobody else's machine reaches it."""
@@ -29,7 +24,7 @@ def add_parser(subparsers: Any) -> None:
         description="Serve a page that only this machine can open: search with reasons and filters, and documents "
         "beside their nearest ones. Ctrl-C ends it.",
         examples=(
-            "simlte serve articles.index --open",
+            "simlte serve articles.index",
             "simlte serve articles.index --title headline --show section,year",
             "simlte serve articles.index --port 8600",
         ),
@@ -37,7 +32,6 @@ def add_parser(subparsers: Any) -> None:
     add_arguments(parser, "index", "--model")
     add_shown_arguments(parser, "all")
     parser.add_argument("--port", type=number(int, most=65535), default=8501, metavar="N", help="default: %(default)s")
-    parser.add_argument("--open", action=argparse.BooleanOptionalAction, default=False, help="open the browser too")
     add_arguments(parser, "--verbose", "--debug")
     parser.set_defaults(run=run)
 
@@ -51,7 +45,6 @@ def run(arguments: argparse.Namespace) -> int:
         check_installed(package, "serve", "simlte serve")
     folder = Path(arguments.index)
     check_encoder(folder, read_settings(folder), arguments.model)
-    check_port(arguments.port)
     cli = require("streamlit.web.cli", "serve", "simlte serve")
     from simlte_st.page import __file__ as package
     from simlte_st.page.search_page import open_index
@@ -63,16 +56,9 @@ def run(arguments: argparse.Namespace) -> int:
     require("streamlit.net_util", "serve", "simlte serve").get_external_ip = lambda: None  # type: ignore[attr-defined]
     print(f"{len(index):,} documents at http://{ADDRESS}:{arguments.port} (Ctrl-C ends it)", flush=True)
     os.environ["STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE"] = "true"  # older ones know no such option, and show it
-    if arguments.open:
-        threading.Thread(target=open_browser, args=(arguments.port,), daemon=True).start()
+    script = str(Path(package).with_name("__main__.py"))
     cli.main(
-        [
-            "run",
-            str(Path(package).with_name("__main__.py")),
-            *streamlit_options(arguments.port),
-            "--",
-            json.dumps(page),
-        ],
+        ["run", script, *streamlit_options(arguments.port), "--", json.dumps(page)],
         prog_name="simlte serve",
         standalone_mode=False,
         color=False,  # the terminal's commands do not pass our output
@@ -80,28 +66,6 @@ def run(arguments: argparse.Namespace) -> int:
     turns.end()  # a thread that Python's end meets within PyTorch would abort the process
     open_index.clear()
     return 0
-
-
-def check_port(port: int) -> None:
-    """Check that a port is free."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((ADDRESS, port))
-        except OSError as error:
-            raise ConfigurationError(
-                f"Port {port} cannot be used ({error.strerror}): choose another with --port."
-            ) from error
-
-
-def open_browser(port: int) -> None:
-    """Open the page as soon as something listens; Streamlit's own way asks for an e-mail address first."""
-    while True:
-        with socket.socket() as probe:
-            if probe.connect_ex((ADDRESS, port)) == 0:
-                break
-        time.sleep(0.1)
-    webbrowser.open(f"http://{ADDRESS}:{port}")
 
 
 def streamlit_options(port: int) -> list[str]:

@@ -56,7 +56,7 @@ def terminal_width() -> int:
     return max(40, shutil.get_terminal_size().columns)
 
 
-def wrapped(text: str, indent: int | None = None) -> str:
+def wrapped(text: str) -> str:
     """Return a text whose lines are broken at spaces to the width of the terminal.
 
     Tables, indented lines such as code, and lines with tabs stay as they are.
@@ -64,10 +64,10 @@ def wrapped(text: str, indent: int | None = None) -> str:
     width = terminal_width()
     lines = []
     for line in text.split("\n"):
-        laid_out = line.startswith("|") or "\t" in line or (indent is None and line.startswith(" "))
+        laid_out = line.startswith("|") or "\t" in line or line.startswith(" ")
         if laid_out or len(line) <= width:
             lines.append(line)
         else:
             settings: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
-            lines += textwrap.wrap(line, width, subsequent_indent=" " * (indent or 0), **settings)
+            lines += textwrap.wrap(line, width, **settings)
     return "\n".join(lines)

@@ -67,8 +67,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.name is None and arguments.output is None:
         raise ConfigurationError("The model needs a place: --output DIR or --name NAME.")
     output = Path(arguments.output) if arguments.name is None else model_path(arguments.name)
-    if arguments.public and arguments.push_to_hub is None:
-        raise ConfigurationError("--public is for --push-to-hub: without it nothing is uploaded.")
     settings = {name: getattr(arguments, name) for name in alternative_fields({"preset": Preset})}
     config = config_from(arguments, TrainConfig, settings={**settings, "view": _view(arguments)})
 

@@ -23,7 +23,7 @@ from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.near_duplicates import hash_runs, similar_earlier
 from simlte_st.data.report import ReadReport
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.files import atomic_path, check_apart, check_new, check_place, restore
+from simlte_st.files import atomic_path, check_apart, check_new, check_place
 from simlte_st.progress import with_progress_bar
 
 if TYPE_CHECKING:
@@ -186,7 +186,6 @@ def dedupe(
             f"{place} is not a file of JSON lines: choose a name that ends in {' or '.join(SUFFIXES)}."
         )
     removed = place.with_name(f"{place.stem}.removed{place.suffix}")
-    restore(place)
     for path in (place, removed):
         check_apart(documents, path)
         check_place(path)

@@ -40,7 +40,7 @@ from simlte_st.data.tables import (
 from simlte_st.data.text_files import BrokenSourceError
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
-from simlte_st.files import is_model, nearest_place
+from simlte_st.files import is_model
 
 PLACES = f"{DESCRIPTION}; or {hub.FORM}"
 """What a user can name as a source, in words."""
@@ -146,7 +146,7 @@ def _open_place(source: str | os.PathLike[str], config: SourceConfig) -> Source:
     name: str = os.fspath(source)
     path = Path(source)
     if not name or not os.path.exists(path):  # Path takes an empty name for the working folder
-        hint = " Only training reads from an address, with stream=True." if "://" in name else nearest_place(path)
+        hint = " Only training reads from an address, with stream=True." if "://" in name else ""
         raise DataError(f"There is no file or folder {name[:_SHOWN_LENGTH]!r}.{hint} Documents are read from {PLACES}.")
     known = format_of(path)
     if config.mails and known in (None, PLAIN_TEXT) and not path.is_dir():

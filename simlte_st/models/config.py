@@ -14,7 +14,6 @@ from simlte_st.config import (
     ProgressConfig,
     ResumeConfig,
     SeedConfig,
-    check_device_name,
     setting,
 )
 from simlte_st.data.config import ReadConfig
@@ -58,8 +57,6 @@ class EngineConfig(Config):
                     f"device={self.device!r}: with engine='ray' it is 'cpu' or 'cuda'; Ray chooses which."
                 )
             return
-        for each in [self.device] if isinstance(self.device, str) else self.several:
-            check_device_name(each)
         for name, value in (("actors", self.actors), ("address", self.address)):
             if value is not None:
                 raise ConfigurationError(f"{name}={value!r} is an option of engine='ray'.")

@@ -11,7 +11,7 @@ from typing import Any
 
 from simlte_st.errors import ConfigurationError, ModelError, did_you_mean
 from simlte_st.extras import check_installed, require
-from simlte_st.files import MODEL_FILE, RUN, RUN_FILE, SETTINGS_FILE, home, is_model, nearest_place, read_json
+from simlte_st.files import MODEL_FILE, RUN, RUN_FILE, SETTINGS_FILE, home, is_model, read_json
 from simlte_st.prompts import document_prompt_name
 
 OWN_ENCODERS = {"simlte-bert": 512, "simlte-longformer": 4096}
@@ -160,7 +160,7 @@ def not_loaded(name: str | os.PathLike[str], problem: str) -> ModelError:
     text = os.fspath(name)
     meant = ""
     if not os.path.lexists(text):
-        meant = did_you_mean(text, [*named_models(), *OWN_MODELS, PACKAGED_BASE]) or nearest_place(text, is_model)
+        meant = did_you_mean(text, [*named_models(), *OWN_MODELS, PACKAGED_BASE])
     return ModelError(f"The model {text!r} could not be loaded: {problem}{meant}")
 
 

@@ -16,7 +16,6 @@ from simlte_st.files import (
     hold,
     is_unused,
     read_json,
-    sweep,
     write_json,
 )
 from simlte_st.models.config import EncodeConfig
@@ -42,7 +41,6 @@ def check_vectors(documents: Any, output: Path, config: EncodeConfig) -> None:
     saved = parts / SETTINGS_FILE
     if config.resume:
         if not saved.exists():
-            sweep(output)
             raise ResumeError(f"There is no interrupted run at {parts}.")
         return
     unused = parts.is_dir() and is_unused(parts)

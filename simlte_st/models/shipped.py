@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from simlte_st.compat import checkpoint_name, encoder_of, quiet_transformers, with_encoder
 from simlte_st.errors import ModelError
-from simlte_st.files import HOME_VARIABLE, atomic_path, check_place, is_model, restore
+from simlte_st.files import HOME_VARIABLE, atomic_path, check_place, is_model
 from simlte_st.longformer import convert_to_longformer
 from simlte_st.models.loading import load_from
 from simlte_st.models.model2vec import SETTINGS, TOKENIZER, WEIGHTS, write_for_model2vec
@@ -105,7 +105,6 @@ def put_together(name: str) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as held:
         held.enter_context(FileLock(target.with_name(f".{name}.lock")))
-        restore(target)
         if not _stays(target, digest):
             # Warnings, which are shown without any set-up of logging, since this writes into the user's folders.
             if name == OWN_STATIC:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from simlte_st.data.analyzer import ANALYZER
 from simlte_st.errors import ConfigurationError, ModelError, StoreError
 from simlte_st.extras import check_installed
-from simlte_st.files import SETTINGS_FILE, changes, check_place, hold, is_model, nearest_place, write_json
+from simlte_st.files import SETTINGS_FILE, changes, check_place, hold, write_json
 from simlte_st.models.names import check_model, present_folder
 from simlte_st.models.token_vectors import TokenVectors
 from simlte_st.search.store import TABLE, Store, read_part
@@ -28,7 +28,7 @@ def check_new_index(folder: Path) -> None:
     """Check that an index can be made in a folder: a new one, or one that a killed process left without settings."""
     check_installed("lancedb", "index", "indexes")
     check_place(folder)
-    ours = {"process", f"{TABLE}.lance"}  # and locks
+    ours = {f"{TABLE}.lance"}  # and locks
     if folder.exists() and (
         not folder.is_dir() or any(each.name not in ours and not each.name.startswith(".") for each in folder.iterdir())
     ):
@@ -71,8 +71,7 @@ def is_index(place: Any) -> bool:
 def read_settings(folder: Path) -> dict[str, Any]:
     """Read the settings of an index."""
     if not (folder / SETTINGS_FILE).is_file():
-        meant = nearest_place(folder, lambda place: (place / SETTINGS_FILE).is_file() and not is_model(place))
-        raise StoreError(f"There is no index at {folder}: make one with: simlte index.{meant}")
+        raise StoreError(f"There is no index at {folder}: make one with: simlte index.")
     settings = read_part(folder, SETTINGS_FILE, lambda values: {**values, **{name: values[name] for name in _NEEDED}})
     if settings["format"] != FORMAT or settings["analyzer"]["version"] != ANALYZER["version"]:
         raise StoreError(f"{folder} was made by another version of simlte-st: make it again with: simlte index.")

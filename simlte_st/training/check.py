@@ -46,5 +46,5 @@ def check_output(source: Any, output: Path, config: TrainConfig) -> None:
     check_place(output)
     if config.report:
         report = report_path(output)
-        check_apart(source, report, is_document=True)
+        check_apart(source, report)
         check_new(report, report.is_file() and (config.overwrite or config.resume))

@@ -20,7 +20,6 @@ from simlte_st.files import (
     is_model,
     is_unused,
     read_json,
-    sweep,
     write_json,
 )
 
@@ -75,7 +74,6 @@ class RunFolder:
         """Check that a run can begin, or that there is one to resume."""
         if self.resume:
             if not (self.path / SETTINGS_FILE).exists():
-                sweep(self.output)
                 done = f" {self.output} is finished." if self.output.exists() else ""
                 raise ResumeError(f"There is no interrupted run at {self.path}.{done}")
             return

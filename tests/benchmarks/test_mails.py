@@ -20,9 +20,7 @@ def write_mails(folder: Path, number: int = 40) -> Path:
         body = " ".join(f"{word}{'x' * row}{place}" for place in range(4) for word in WORDS)
         path = folder / f"class{row % 2}" / f"{row}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(
-            f"From: a@b.c\nSubject: {WORDS[row % 12]}\nX-Kind: same\n\n{body}\n"
-        )
+        path.write_text(f"From: a@b.c\nSubject: {WORDS[row % 12]}\nX-Kind: same\n\n{body}\n")
     return folder
 
 

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -47,26 +47,19 @@ def run(command: str, capfd: pytest.CaptureFixture[str], status: int = 0) -> tup
 def test_search_prints_a_table_as_wide_as_the_terminal(
     index: Path, documents: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for width in (60, 100):
-        monkeypatch.setenv("COLUMNS", str(width))
-        out, _ = run(f"search {index} '{documents[3][:50]}' --explain --where 'year > 2001 AND Price__EUR_ < 3'", capfd)
-        assert max(map(len, out.splitlines())) <= width
-        assert re.search(r"^ +1  d3 ", out, re.MULTILINE)
-        assert "words  " in out
-        assert not re.search(r"\bd[0167]\b", out)
-    hits, _, why = out.partition("\n\n")
-    ranked = re.findall(r"^ +(\d+)  (d\d)", hits, re.MULTILINE)
-    assert len(ranked) > 1
-    assert re.findall(r"^ +(\d+)  (d\d)$", why, re.MULTILINE) == ranked, "hits first, and their reasons below"
-    assert "words  " not in hits
     monkeypatch.setenv("COLUMNS", "60")
-    out, _ = run(f"search {index} '{documents[3]}' --top-k 1 --show year,Price__EUR_", capfd)
-    assert documents[3][:15] in out.splitlines()[1]
+    out, _ = run(f"search {index} '{documents[3][:50]}' --explain --where 'year > 2001 AND Price__EUR_ < 3'", capfd)
+    assert max(map(len, out.splitlines())) <= 60
+    hits, _, why = out.partition("\n\n")
+    ranked = re.findall(r"^ +(\d+)  (d\d)  ", hits, re.MULTILINE)
+    assert ranked[0] == ("1", "d3")
+    assert not re.search(r"\bd[0167]\b", out)
+    assert re.findall(r"^ +(\d+)  (d\d)$", why, re.MULTILINE) == ranked, "hits first, and their reasons below"
+    assert "words  " in why
+    out, _ = run(f"search {index} '{documents[3]}' --top-k 1 --title year --show year,Price__EUR_", capfd)
+    assert out.splitlines()[1].endswith("  2003")
     assert out.splitlines()[2] == "      year: 2003 · Price__EUR_: 1.5", "whole, on a line of their own"
-    monkeypatch.setenv("COLUMNS", "250")
-    assert re.search(r" d6 .* 2006$", run(f"search {index} ba --title year", capfd)[0], re.MULTILINE)
-    for option in ("--title colour", "--show year,colour"):
-        assert re.search(rf"{option.split()[0]} colour: .*: year", run(f"search {index} ba {option}", capfd, 1)[1])
+    assert re.search("no column 'colour'.*: year", run(f"search {index} ba --show year,colour", capfd, 1)[1])
     assert run(f"search {index} ba --where 'year = 1'", capfd)[0].startswith("No document")
 
 
@@ -89,41 +82,31 @@ def test_a_search_by_words_or_by_a_static_model_waits_for_no_torch(
     assert re.findall(r"^ +1  (d\d+) +\S", found.stdout, re.MULTILINE) == ["d3", "d4", "d6"]
 
 
-def test_hits_go_to_files(index: Path, documents: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_hits_go_to_files(index: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     out, _ = run(f"link {index} d2 --top-k 3 --format jsonl --explain", capfd)
     rows = [json.loads(line) for line in out.splitlines()]
     assert len(rows) == 3
     assert {"id", "score", "cosine", "bm25", "passage", "year", "Price__EUR_", "sentences", "words"} <= set(rows[0])
+    seeds = write_jsonl(tmp_path / "seeds.jsonl", run_seeds(index))
     for kind in ("jsonl", "parquet"):
-        file = tmp_path / f"hits.{kind}"
-        run(f"link {index} d2 --top-k 3 --format {kind} --output {file}", capfd)
-        found = pq.read_table(file).to_pylist() if kind == "parquet" else list(map(json.loads, file.open()))
-        assert [row["id"] for row in found] == [row["id"] for row in rows]
-        assert "exists already" in run(f"link {index} d2 --format {kind} --output {file}", capfd, 1)[1]
-    assert "needs --output" in run(f"search {index} ba --format parquet", capfd, 1)[1]
-    assert "--output needs --format" in run(f"search {index} ba --output {tmp_path / 'x'}", capfd, 1)[1]
-
-
-def test_each_document_of_a_source_is_linked(
-    index: Path, documents: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    seeds = tmp_path / "seeds.jsonl"
-    write_jsonl(seeds, ({"id": f"s{row}", "text": documents[row]} for row in (2, 5, 9)))
-    alone = [json.loads(line)["id"] for line in run(f"link {index} d2 --top-k 3 --format jsonl", capfd)[0].splitlines()]
-    for kind in ("jsonl", "parquet"):
-        file = tmp_path / f"links.{kind}"
-        _, err = run(f"link {index} --each {seeds} --top-k 3 --output {file}", capfd)
-        assert "9 hits of 3 documents" in err
-        assert "linking" in err, "a progress bar"
-        rows = pq.read_table(file).to_pylist() if kind == "parquet" else list(map(json.loads, file.open()))
-        assert [row["seed"] for row in rows] == ["s2"] * 3 + ["s5"] * 3 + ["s9"] * 3
-        assert [row["id"] for row in rows[:3]] == alone
-        assert {"score", "cosine", "bm25", "year"} <= set(rows[0])
-        assert "exists already" in run(f"link {index} --each {seeds} --output {file}", capfd, 1)[1]
-    broken = tmp_path / "broken.parquet"
+        file, links = tmp_path / f"hits.{kind}", tmp_path / f"links.{kind}"
+        run(f"link {index} d2 --top-k 3 --output {file}", capfd)
+        assert [row["id"] for row in rows_of(file)] == [row["id"] for row in rows]
+        assert "exists already" in run(f"link {index} d2 --output {file}", capfd, 1)[1]
+        assert "6 hits of 2 documents" in run(f"link {index} --each {seeds} --top-k 3 --output {links}", capfd)[1]
+        assert [row["seed"] for row in rows_of(links)] == ["s2"] * 3 + ["s5"] * 3
+        assert [row["id"] for row in rows_of(links)[:3]] == [row["id"] for row in rows]
+    assert "ends in .jsonl" in run(f"search {index} ba --output {tmp_path / 'x'}", capfd, 1)[1]
     assert "--each needs --output" in run(f"link {index} --each {seeds}", capfd, 1)[1]
-    assert "cannot --explain" in run(f"link {index} --each {seeds} --explain --output {broken}", capfd, 1)[1]
     assert "--each SOURCE" in run(f"link {index} d2 --each {seeds}", capfd, 1)[1]
+
+
+def run_seeds(index: Path) -> list[dict[str, str]]:
+    return [{"id": f"s{row}", "text": Index.open(index).documents([f"d{row}"])[0].text} for row in (2, 5)]
+
+
+def rows_of(file: Path) -> list[dict[str, Any]]:
+    return pq.read_table(file).to_pylist() if file.suffix == ".parquet" else list(map(json.loads, file.open()))
 
 
 def test_changed_sources(
@@ -138,11 +121,6 @@ def test_changed_sources(
     assert re.search("column year: 3 values .*'d0'", out)
     values = json.loads(run(f"{command} --json", capfd)[0])
     assert (values["added"], values["unchanged"], values["index"]) == (0, 3, str(index))
-    assert "0 documents added" in run(command.replace(" --parts", ""), capfd)[0], "it has passages all the same"
-    assert os.path.exists(index / "settings.json")
-    inside = f"index {encoder_path} {source} --output {tmp_path} --quiet"
-    assert "outside" in run(inside, capfd, 1)[1]
-    assert "no index" in run(f"search {tmp_path / 'nowhere'} ba", capfd, 1)[1]
 
 
 def test_hits_are_read_by_another_model(
@@ -151,10 +129,3 @@ def test_hits_are_read_by_another_model(
     out, _ = run(f"search {index} '{documents[3][:50]}' --rerank {encoder_path} --top-k 3 --explain", capfd)
     assert re.match(r"^rank +id +cosine +bm25 +rerank$", out.splitlines()[0])
     assert len(re.findall(r"^ +\d  d\d  ( +-?\d\.\d+){3}  ", out, re.MULTILINE)) == 3
-    out, _ = run(f"link {index} d1 --rerank {encoder_path} --top-k 2 --format jsonl", capfd)
-    assert all(-1 <= json.loads(line)["reranked"] <= 1 for line in out.splitlines())
-    source, output = tmp_path / "each.jsonl", tmp_path / "links.parquet"
-    write_jsonl(source, [{"text": text} for text in documents[:2]])
-    run(f"link {index} --each {source} --rerank {encoder_path} --top-k 2 --output {output} --quiet", capfd)
-    assert pq.read_table(output)["reranked"].null_count == 0
-    run(f"search {index} ba --rerank {tmp_path / 'nowhere'}", capfd, status=1)

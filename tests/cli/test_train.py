@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import shlex
-import signal
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from simlte_st.cli import train as command
 from simlte_st.cli.main import build_parser, main
 from simlte_st.cli.messages import in_options
 from simlte_st.data.views import VIEWS
-from simlte_st.errors import TrainingInterrupted
 from simlte_st.training.config import Preset, TrainConfig
 
 
@@ -28,25 +26,21 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def test_every_setting_of_a_preset_is_an_option_and_reaches_train(told: list[Any]) -> None:
     given: dict[str, Any] = {
-        "batch_size": 8,
-        "learning_rate": 1e-4, "warmup": 0.2, "epochs": 1.5, "scale": 10.0,
+        "batch_size": 8, "learning_rate": 1e-4, "warmup": 0.2, "epochs": 1.5, "scale": 10.0,
         "mlm_weight": 0.3, "mlm_probability": 0.2,
         "mlm_input": "shared", "mini_batch_num_tokens": 512, "pooling": "mean",
         "dropout": 0.05, "attention_dropout": 0.0, "max_view_length": 64,
         "max_length": 1024, "backbone": "chunk-mean",
     }  # fmt: skip
-    assert set(given) == {item.name for item in fields(Preset)} - {"view", "steps", "most_passes", "symmetric"}
+    others = {"view", "steps", "most_passes", "symmetric", "batch_tokens", "mlm_share"}
+    assert set(given) == {item.name for item in fields(Preset)} - others
     options = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
-    others = ["--output", "model", "--bf16", "--workers", "2", "--seed", "3", "--limit", "9"]
-    others += ["--lsa", "7", "--quiet", "--report"]
-    assert main(["train", "texts", *others, *options]) == 0
+    shared = shlex.split("--output model --bf16 --workers 2 --seed 3 --limit 9 --lsa 7 --quiet --report")
+    assert main(["train", "texts", *shared, *options]) == 0
     [(source, output, config)] = told
     assert (source, output) == ("texts", Path("model"))
-    assert config == TrainConfig.make(
-        None,
-        {"bf16": True, "workers": 2, "seed": 3, "limit": 9, "lsa": 7, "progress": False, "report": True}
-        | {"view": None, **given},
-    )
+    common = {"bf16": True, "workers": 2, "seed": 3, "limit": 9, "lsa": 7, "progress": False, "report": True}
+    assert config == TrainConfig.make(None, {**dict.fromkeys(config.settings), **common, **given})
     told.clear()
     assert main(["train", "texts", "--output", "model", "--no-bf16"]) == 0
     [(*_, config)] = told
@@ -83,31 +77,3 @@ def test_every_setting_of_a_view_is_an_option_and_reaches_it(told: list[Any]) ->
         assert told.pop()[2].settings["view"] == VIEWS[name](**chosen)
     assert main(["train", "texts", "--output", "model", "--p", "0.3"]) == 0
     assert told.pop()[2].settings["view"] == VIEWS["docsplit"](p=0.3)
-
-
-def test_the_help_is_what_the_preset_says_in_plain_words(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        build_parser().parse_args(["train", "--help"])
-    text = " ".join(capsys.readouterr().out.split())
-    assert "--batch-size N documents in a batch" in text
-    assert "--pooling {cls,mean,keep} pooling" in text
-    assert "``" not in text
-    assert ":func:" not in text
-    assert "--steps" not in text, "--max-steps is the one that overrides the preset"
-
-
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_is_told_in_a_line(
-    number: signal.Signals, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def stop(*given: Any) -> None:
-        raise TrainingInterrupted("Stopped at step 3 of 9; a checkpoint is written.", number)
-
-    monkeypatch.setattr(training, "train", stop)
-    assert main(shlex.split("train texts --output model")) == status
-    assert capsys.readouterr().err == "Stopped at step 3 of 9; a checkpoint is written.\n"
-
-
-def test_somewhere_to_go_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(shlex.split("train texts")) == 1
-    assert "--output DIR or --name NAME" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import WORDS, broken_off_at, make_document, write_jsonl
+from support import WORDS, make_document, write_jsonl
 
 from simlte_st.data import dedupe, read_documents
 from simlte_st.data.duplicates import find_duplicates
@@ -207,21 +207,6 @@ def test_what_cannot_be_written_is_said_first(tmp_path: Path) -> None:
     (tmp_path / "other.removed.jsonl").write_text("mine")
     with pytest.raises(ConfigurationError, match=r"other\.removed\.jsonl exists"):
         dedupe(source, tmp_path / "other.jsonl")
-
-
-@pytest.mark.parametrize("rename", [0, 1])
-def test_both_files_are_there_or_neither(tmp_path: Path, rename: int, caplog: pytest.LogCaptureFixture) -> None:
-    whole, output = tmp_path / "whole.jsonl", tmp_path / "kept.jsonl"
-    dedupe([*FEW, NEAR], whole)
-    dedupe(FEW, output)
-    with broken_off_at(rename):
-        dedupe([*FEW, NEAR], output, overwrite=True)
-    with pytest.raises(ConfigurationError, match="exists already"):
-        dedupe([*FEW, NEAR], output)
-    assert "kept.jsonl was finished" in caplog.text
-    assert lines(output) == lines(whole)
-    assert lines(tmp_path / "kept.removed.jsonl") == lines(tmp_path / "whole.removed.jsonl") != []
-    assert len(list(tmp_path.iterdir())) == 4
 
 
 class Turning(list[str]):

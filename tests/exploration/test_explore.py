@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from support import broken_off_at, make_document
+from support import make_document
 
 import simlte_st
 from simlte_st.data import Document
@@ -60,19 +60,6 @@ def test_the_page_grows_with_the_documents_and_not_with_their_groups(explored: E
     named = [ids[group] if data["groups"].count(group) > 1 else None for group in data["groups"]]
     assert named == table["copy_group"].to_pylist()
     assert {len(rows) for rows in data.values() if isinstance(rows, list) and len(rows) > 10} == {len(ids)}
-
-
-def test_page_and_table_are_both_there_or_neither(
-    explored: ExploreReport, source: Path, encoder_path: Path, tmp_path: Path
-) -> None:
-    how: dict[str, Any] = {"output": tmp_path / "corpus.html", "label": "kind", "topics": 3, "seed": 1, "device": "cpu"}
-    with broken_off_at(rename=1):
-        explore(encoder_path, source, **how)
-    with pytest.raises(ConfigurationError, match="exists already"):
-        explore(encoder_path, source, **how)
-    assert (tmp_path / "corpus.parquet").read_bytes() == Path(explored.table).read_bytes()
-    assert data_of(tmp_path / "corpus.html") == data_of(Path(explored.page))  # bokeh counts its figures in a process
-    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_corpus_without_topics(encoder_path: Path, tmp_path: Path) -> None:

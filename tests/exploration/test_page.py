@@ -53,8 +53,6 @@ def test_the_page_draws_and_asks_nobody_for_anything(page: Page, width: int, hei
     ground = page.run("getComputedStyle(document.body).backgroundColor")
     assert ground == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 23, 28)")
     assert page.pixels() > 50
-    assert page.broken_words("td, th") == []
-    assert page.faint_texts("body, body *") == []
     assert len(page.texts("#legend li")) >= 3
     log = [entry for entry in page.driver.get_log("browser") if entry["source"] != "rendering"]  # a GPU that is missing
     assert [entry for entry in log if entry["level"] in ("SEVERE", "WARNING")] == []

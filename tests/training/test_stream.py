@@ -132,5 +132,3 @@ def test_a_shard_that_breaks_is_named_and_the_run_goes_on_when_it_is_mended(enco
     (source / "4.parquet").unlink()
     train(source, tmp_path / "m", resume=True, **options)
     assert_same_bytes(tmp_path / "whole", tmp_path / "m")
-
-
