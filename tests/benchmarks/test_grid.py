@@ -12,7 +12,7 @@ from datasets import Dataset
 from benchmarks.grid import printed
 from benchmarks.grid.experiments import parts
 from benchmarks.grid.page import gain_by_data_table, gain_table, gains
-from benchmarks.grid.results import Results, gain_interval, relative_gain, run_of
+from benchmarks.grid.results import Results, gain_interval, relative_gain
 from benchmarks.grid.sets import TextSet, draw
 from benchmarks.grid.systems import DOCSPLIT, SCALES, SIMCSE, SYSTEMS, System, chosen_systems, preset_of, steps_of
 from benchmarks.grid.views import FrozenView, WordSplit
@@ -90,13 +90,6 @@ def test_documents_are_drawn_by_class() -> None:
     assert counts["c"] >= 20
     assert counts["d"] == 3
     assert draw(labels[:5], 100, 1) == draw(labels[:5], None, 1) == [0, 1, 2, 3, 4]
-
-
-def test_names_of_files_tell_systems_and_seeds() -> None:
-    assert run_of("docsplit-no-mlm-0") == ("docsplit-no-mlm", 0)
-    assert run_of("ablation-batch-12-1") == ("ablation-batch-12", 1)
-    assert run_of("base-mean") == ("base-mean", 0)
-    assert run_of("tfidf-250") == ("tfidf-250", 0)
 
 
 def test_gains_and_differences_from_known_numbers() -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from support import make_document, write_jsonl
 from tagger_support import EndingTagger
 
 from benchmarks.papers import attention, layers, redundancy, weights
-from simlte_st.errors import MissingExtraError
 from simlte_st.modules import BaseForm, TokenAttention
 
 
@@ -37,12 +35,6 @@ def test_redundancy(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
         assert row in out
     assert "limit of 5" in err
     assert json.loads((tmp_path / "out.json").read_text())["all"]["documents"] == 5
-
-
-def test_without_spacy(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "spacy", None)
-    with pytest.raises(MissingExtraError, match=r"\[pos\]"):
-        redundancy.main([str(source)])
 
 
 @pytest.mark.usefixtures("tagged")

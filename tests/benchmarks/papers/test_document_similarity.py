@@ -13,7 +13,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
 
 from benchmarks.papers.document_similarity import document_similarity, load_lee
-from simlte_st.evaluation import Bm25Scores, CosineScores, TfidfScores
+from simlte_st.evaluation import CosineScores
 
 
 def judged(n: int, noise: float = 0.3, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -59,16 +59,6 @@ def test_a_collapsed_model_knows_nothing() -> None:
     for x in (np.zeros((12, 3)), np.tile(np.random.default_rng(0).normal(size=767), (12, 1))):
         found = document_similarity(CosineScores(x), pairs, people)
         assert {value for name, value in found.items() if name != "pairs"} == {0.0}
-
-
-def test_bags_of_words_and_the_order_of_two_texts() -> None:
-    texts = ["cats and dogs play", "cats and dogs sleep all day", "stocks fell on monday", "stocks rose"]
-    pairs = np.column_stack(np.triu_indices(4, k=1))
-    people = [0.9, 0.1, 0.1, 0.1, 0.1, 0.8]
-    for scores in (TfidfScores(texts), Bm25Scores(texts)):
-        found = document_similarity(scores, pairs, people)["pearson"]
-        assert found > 0.8
-        assert document_similarity(scores, pairs[:, ::-1], people)["pearson"] == pytest.approx(found)
 
 
 def test_the_numbers_are_sentence_transformers(
