@@ -70,12 +70,8 @@ MUTANTS = [
         "text_key(text) for text in texts]", "row for row, _ in enumerate(texts)]",
     ),
     (
-        "benchmarks/grid/experiments/classification.py", "benchmarks/test_grid.py",
+        "benchmarks/grid/experiments.py", "benchmarks/test_grid.py",
         "rows[data.learn :], data.labels[data.learn :]", "rows[: data.learn], data.labels[: data.learn]",
-    ),
-    (
-        "benchmarks/grid/experiments/classification.py", "benchmarks/test_grid.py",
-        "data.texts(data.learn),", "data.texts(0, data.learn),",
     ),
     (
         "simlte_st/models/loading.py", "models/test_loading.py",
@@ -206,7 +202,7 @@ MUTANTS = [
     ("simlte_st/data/shards.py", "data/test_shards.py", "part, name, row, _ROWS", "part, name, 0, _ROWS"),
     ("simlte_st/modules/base.py", "modules/test_token_attention.py", "mask.shape != embeddings.shape[:2]", "False"),
     ("simlte_st/modules/base.py", "modules/test_token_attention.py", "[-1] != self.embedding_dimension", " is None"),
-    ("benchmarks/papers/weights.py", "test_weights.py", "model.eval()", "pass"),
+    ("benchmarks/papers/weights.py", "papers/test_reading.py", "model.eval()", "pass"),
     ("simlte_st/training/report.py", "training/test_report.py", "(base, trained)", "(trained, trained)"),
     *(
         ("simlte_st/training/report.py", "training/test_report.py", old, new)

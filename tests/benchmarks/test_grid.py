@@ -12,7 +12,7 @@ from datasets import Dataset
 from benchmarks.grid import printed
 from benchmarks.grid.experiments import parts
 from benchmarks.grid.page import gain_by_data_table, gain_table, gains
-from benchmarks.grid.results import Results, gain_interval, relative_gain
+from benchmarks.grid.results import Results, gain_interval
 from benchmarks.grid.sets import TextSet, draw
 from benchmarks.grid.systems import DOCSPLIT, SCALES, SIMCSE, SYSTEMS, System, chosen_systems, preset_of, steps_of
 from benchmarks.grid.views import FrozenView, WordSplit
@@ -125,13 +125,6 @@ def test_gains_and_differences_from_known_numbers() -> None:
     assert results.gain("classification", DOCSPLIT, SIMCSE) is None
     assert results.difference("few-shot", "docsplit-no-mlm", DOCSPLIT, "bbc") == "-1.5 [-2.0, -1.0]"
     assert results.difference("few-shot", "docsplit-no-mlm", DOCSPLIT, "20news") == ""
-
-
-def test_relative_gain_by_hand() -> None:
-    # 0.6 / 0.5 - 1 = 20%, 0.45 / 0.5 - 1 = -10%: in the mean 5%.
-    ours = {"a": [[0.5, 0.7], [0.6, 0.6]], "b": [[0.45]]}
-    theirs = {"a": [[0.4, 0.6], [0.4, 0.6]], "b": [[0.5]]}
-    assert relative_gain(ours, theirs) == pytest.approx(0.05)
 
 
 def test_what_is_the_same_for_both_is_no_uncertainty() -> None:

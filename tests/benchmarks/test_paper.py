@@ -125,13 +125,6 @@ def test_without_a_corpus_nothing_is_trained(run: Main, tmp_path: Path, capsys: 
     assert set(json.loads((tmp_path / "paper.json").read_text())["results"]) == {"few-shot/bbc-5/tfidf"}
 
 
-def test_unknown_names_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"system .*nothing"):
-        paper.main(["--scale", "cpu", "--work", str(tmp_path), "--only", "nothing"])
-    with pytest.raises(SystemExit, match="Nothing is finished"):
-        paper.main(["--report", "--work", str(tmp_path / "empty")])
-
-
 def test_own_documents_come_together_on_one_page(run: Main, bert_path: Path, tmp_path: Path) -> None:
     command = ["--shared", str(run() / "shared"), "--base", str(bert_path), "--work", str(tmp_path / "work")]
     own_documents.main(

@@ -1,18 +1,14 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from scipy.stats import pearsonr, spearmanr
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
 
-from benchmarks.papers.document_similarity import document_similarity, load_lee
+from benchmarks.papers.document_similarity import document_similarity
 from simlte_st.evaluation import CosineScores
 
 
@@ -74,13 +70,3 @@ def test_the_numbers_are_sentence_transformers(
     )(model)
     assert found["pearson"] == pytest.approx(theirs["pearson_cosine"], abs=1e-4)
     assert found["spearman"] == pytest.approx(theirs["spearman_cosine"], abs=1e-3)
-
-
-def test_load_lee_reads_the_upper_triangle(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"id": [0, 1, 2], "text": ["a", "b", "c"]}), tmp_path / "lee_documents.parquet")
-    matrix = [[1.0, 0.3, 0.2], [0.0, 1.0, 0.9], [0.0, 0.0, 1.0]]
-    (tmp_path / "lee_similarities_50x50.json").write_text(json.dumps(matrix), encoding="utf-8")
-    lee = load_lee(tmp_path)
-    assert lee.texts == ["a", "b", "c"]
-    assert lee.pairs.tolist() == [[0, 1], [0, 2], [1, 2]]
-    assert lee.scores.tolist() == [0.3, 0.2, 0.9]

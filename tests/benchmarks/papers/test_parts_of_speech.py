@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from longformer_support import randomise
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
@@ -124,21 +121,3 @@ def test_subwords_are_summed_and_classes_told() -> None:
         "nouns": 1, "verbs": 1, "adjectives": 1, "others": 2, "punctuation": 1, "special tokens": 2
     }  # fmt: skip
     assert weights == pytest.approx([0.2, 0.1, 0.2, 0.12, 0.08, 0.3])
-
-
-def spans(most: int) -> st.SearchStrategy[list[tuple[int, int]]]:
-    """Draw spans that do not overlap, with and without gaps."""
-    cuts = st.lists(st.integers(0, most), min_size=2, max_size=20, unique=True).map(sorted)
-    pairs = cuts.map(lambda places: list(itertools.pairwise(places)))
-    return pairs.flatmap(lambda all_pairs: st.lists(st.sampled_from(all_pairs), unique=True).map(sorted))
-
-
-@given(spans(40), spans(40), st.data())
-def test_no_attention_is_lost(words: list[tuple[int, int]], tokens: list[tuple[int, int]], data: st.DataObject) -> None:
-    raw = data.draw(st.lists(st.integers(1, 100), min_size=len(tokens) + 2, max_size=len(tokens) + 2))
-    weights = (np.array(raw) / sum(raw)).tolist()
-    made = [(*token, weight) for token, weight in zip(tokens, weights[1:-1], strict=True)]
-    found = sum_by_class(*reading(made, (weights[0], weights[-1])), [TaggedWord(*word, "NOUN", "") for word in words])
-    assert found[1].sum() == pytest.approx(1)
-    assert (found[1] >= -1e-12).all()
-    assert found[1][CLASSES.index("special tokens")] == pytest.approx(weights[0] + weights[-1])
