@@ -37,6 +37,12 @@ PRINTED: dict[str, dict[str, str]] = {
 HEADLINE = {"BERT": SIMCSE, "Longformer": "base-cls"}
 """By architecture, what the papers' headline compares DocSplit with; see :data:`benchmarks.grid.printed.COMPARED`."""
 
+SHOWN = (
+    "steps", "batch_size", "tokens", "learning_rate", "dtype", "read", "train_documents", "test_documents", "head",
+    "draws",
+)  # fmt: skip
+"""Settings that the page names."""
+
 GAIN_HEADERS = ("few-shot [95%]", "all documents [of each seed]")
 
 
@@ -59,29 +65,18 @@ def page(record: Mapping[str, Any]) -> str:
     """Return the page of what is finished."""
     settings, results = record["settings"], Results(record["results"])
     of = architecture(settings)
-    corpus, steps, limits = (
-        settings["corpus"],
-        settings["steps"],
-        (settings["train_documents"], settings["test_documents"]),
-    )
-    shots = ", ".join(f"{number} of {name}" for name, number in SHOTS.items())
-    drawn = ", ".join(
-        f"{name} {each['identity']['train']:,} and {each['identity']['test']:,}"
-        for name, each in record["data"].items()
-        if "train" in each["identity"]
-    )
+    corpus = settings["corpus"] or {"name": "nothing", "documents": 0}
+    shown = ", ".join(f"{name.replace('_', ' ')} {settings[name] or 'all'}" for name in SHOWN)
+    sets = [each["identity"] for each in record["data"].values() if "train" in each["identity"]]
+    drawn = ", ".join(f"{each['name']} {each['train']:,} and {each['test']:,}" for each in sets)
     command = f"python -m benchmarks.paper --scale {settings['scale']} --shared FOLDER --work WORK"
     blocks = [
         "# The papers' experiments",
-        f"Everything begins with {settings['base']['name']}, and is trained on "
-        f"{0 if corpus is None else corpus['documents']:,} documents of {corpus['name'] if corpus else 'nothing'}: "
-        f"{'one pass over them' if steps is None else f'{steps} steps'} of {settings['batch_size']} documents, "
-        f"{settings['tokens'] or 'all'} tokens a view, learning rate {settings['learning_rate']:g}, pooling [CLS], "
-        f"{settings['dtype']}; the rest is the papers' preset. Texts are read up to {settings['read']} tokens, by "
-        f"TF-IDF and BM25 whole. Documents to learn from and to score on, drawn once, at most "
-        f"{' and '.join('all' if limit is None else f'{limit:,}' for limit in limits)}: {drawn}. After ± is the "
-        "standard deviation over seeds and draws. (Numbers in parentheses) are those that the papers print, from their "
-        "data sets and bases; they are not measured here.",
+        f"Everything begins with {settings['base']['name']}, and is trained on {corpus['documents']:,} documents of "
+        f"{corpus['name']} with the papers' preset; pooling [CLS], {shown}. TF-IDF and BM25 read whole texts. "
+        f"Documents to learn from and to score on: {drawn}. "
+        "After ± is the standard deviation over seeds and draws. (Numbers in parentheses) are those that the papers "
+        "print, from their data sets and bases; they are not measured here.",
         f"## Gain over {SYSTEMS[HEADLINE[of]].title}",
         "Mean relative gain in macro-F1 over the data sets that both have, as the papers compute their headline. "
         "Few-shot intervals are a bootstrap over seeds and draws, in pairs; with all documents, the least and the "
@@ -89,9 +84,10 @@ def page(record: Mapping[str, Any]) -> str:
         gain_table(record["gains"], of),
         gain_by_data_table(record["gains"], of),
     ]
-    about = {FULL: "", FEW: f" Examples a class: 5, but {shots}; {settings['draws']} draws."}
-    for experiment, title in ((FULL, "All documents"), (FEW, "A few documents a class")):
-        blocks += [f"## {title}", f"A probe ({settings['head']}) on frozen embeddings.{about[experiment]}"]
+    titles = {FULL: "All documents", FEW: "A few documents a class"}
+    few = f"5 documents a class, but {', '.join(f'{number} of {name}' for name, number in SHOTS.items())}"
+    for experiment, about in ((FULL, "all documents"), (FEW, few)):
+        blocks += [f"## {titles[experiment]}", f"A probe on frozen embeddings of {about}."]
         for metric, name in (("macro_f1", "Macro-F1:"), ("accuracy", "Accuracy:")):
             blocks += [name, score_table(results, experiment, metric, PRINTED[of])]
     blocks += [*_citations(results), *_analyses(results, settings), *_ablations(results)]
