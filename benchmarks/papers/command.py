@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.files import write_json
-from simlte_st.models.sentence_transformer import SentenceTransformer as AnySentenceTransformer
+from simlte_st.models.base import load_model
 
 
 def make_parser(doc: str | None, *, documents: bool = True, models: bool = True) -> argparse.ArgumentParser:
@@ -36,7 +36,7 @@ def open_documents(options: argparse.Namespace) -> DocumentReader:
 def open_models(options: argparse.Namespace) -> dict[str, SentenceTransformer]:
     """Load the models by name, each once."""
     names = dict.fromkeys(name for name in (options.model, options.compare) if name)
-    return {name: AnySentenceTransformer(name).eval() for name in names}
+    return {name: load_model(name).model.eval() for name in names}
 
 
 def report(
