@@ -15,31 +15,29 @@ met in training, with other papers; and by papers, where none has. Each over ``-
         --max-view-length 256 --max-steps 40 --no-bf16 --output docsplit-aan
 
 Each finished reader is kept in the work folder, and a model's embeddings piece by piece, so that an interrupted
-benchmark goes on where it stopped; ``--only`` runs some of them. What is finished goes to ``results/citation.json``
-and ``.md``.
+benchmark goes on where it stopped. What is finished goes to ``results/citation.json`` and ``.md``.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-import torch
+from sentence_transformers import SentenceTransformer
 
-from benchmarks.bm25 import Bm25Scores
 from benchmarks.grid.work import Work
 from benchmarks.pages import document, write_results
 from benchmarks.papers.citation_links import citation_link_probe, citation_link_threshold
-from benchmarks.papers.citation_retrieval import citation_retrieval
+from benchmarks.papers.citation_retrieval import METRICS, citation_retrieval
 from benchmarks.papers.link_pairs import LinkPairs, link_pairs, number_links
 from benchmarks.readers import embed, readers
-from benchmarks.records import difference, dtype_of, environment, make_parser, mean_deviation, with_interval
+from benchmarks.records import difference, dtype_of, make_parser, mean_deviation, with_interval
+from benchmarks.bm25 import Bm25Scores
 from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.names import PACKAGED_BASE
@@ -55,6 +53,7 @@ LEXICAL: dict[str, tuple[Callable[[list[str]], PairScores], int | None]] = {
 }
 # Half of the papers leave a quarter of the links to each part.
 SPLITS: dict[str, dict[str, Any]] = {"links": {"test_share": 0.3}, "papers": {"test_share": 0.5}}
+SPLIT_TITLES = ["by links: head", "threshold", "by papers: head", "threshold"]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -64,86 +63,49 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--base", default=PACKAGED_BASE, help="base model (default: %(default)s)")
     parser.add_argument("--model", nargs="+", default=[], metavar="NAME", help="other models")
     parser.add_argument("--max-seq-length", type=int, default=4096, metavar="N", help="tokens to read of a paper")
-    parser.add_argument("--negatives", choices=("rewired", "uniform"), default="rewired", help="see link_pairs")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--only", nargs="+", metavar="READER", help="as they are called in the table")
     parser.add_argument("--work", type=Path, default=Path("citation.work"), help="folder of finished parts")
+    parser.add_argument("--results", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    for path in (options.papers, options.citations):
-        if not path.exists():
-            print(f"Skipped: {path} is not there.")
-            return
-    run(options)
-
-
-def run(options: argparse.Namespace) -> None:
     texts, links = read(options.papers, options.citations)
     settings = {
         "papers": len(texts),
         "links": len(links),
         "words": median(len(text.split()) for text in texts),
         "max_seq_length": options.max_seq_length,
-        "negatives": options.negatives,
         "seeds": options.seeds,
         "bf16": options.bf16,
     }
     work = Work(options.work, dtype_of(options.bf16))
-    tasks = {
-        name: [
-            link_pairs(links, split=name, negatives=options.negatives, seed=seed, **more)  # type: ignore[arg-type]
-            for seed in options.seeds
-        ]
-        for name, more in SPLITS.items()
-    }
     models = readers(options.base, options.model, options.max_seq_length, dtype_of(options.bf16))
-    names = [*LEXICAL, *models]
-    unknown = set(options.only or []) - set(names)
-    if unknown:
-        raise SystemExit(f"No reader is called {', '.join(map(repr, sorted(unknown)))}; there are: {names}")
-    for name in options.only or names:
+
+    def neural(name: str) -> dict[str, Any]:
+        model: SentenceTransformer = models[name]()
+
+        def encode(start: int, stop: int) -> np.ndarray:
+            return model.encode(texts[start:stop], batch_size=16, convert_to_numpy=True)
+
+        embeddings = embed(options.work / f"{name}.embeddings", encode, len(texts))
+        return {**measure_embeddings(embeddings, links, options.seeds), "tokens": model.max_seq_length}
+
+    found = {}
+    for name in (*LEXICAL, *models):
         if name in LEXICAL:
-            work.finish_aloud(name, settings, lambda name=name: lexical(name, texts, links, tasks))  # type: ignore[misc]
+            make = lambda name=name: measure_words(name, texts, links, options.seeds)  # noqa: E731
         else:
-
-            def neural(name: str = name) -> dict[str, Any]:
-                began = time.perf_counter()
-                model = models[name]()
-
-                def encode(start: int, stop: int) -> np.ndarray:
-                    print(f"{name}: {start} of {len(texts)} texts", flush=True)
-                    return model.encode(texts[start:stop], batch_size=16, convert_to_numpy=True)
-
-                embeddings = embed(options.work / f"{name}.embeddings", encode, len(texts))
-                seconds = time.perf_counter() - began
-                heads = {
-                    split: [
-                        citation_link_probe(embeddings, train, test, seed=seed).accuracy
-                        for seed, (train, test) in zip(options.seeds, pairs, strict=True)
-                    ]
-                    for split, pairs in tasks.items()
-                }
-                measured = measure(CosineScores(embeddings), links, tasks, dtype_of(options.bf16))
-                return {**measured, "head": heads, "tokens": model.max_seq_length, "encoding_seconds": seconds}
-
-            work.finish_aloud(name, settings, neural)
-    found = {name: cell["result"] for name in names if (cell := work.find(name, settings))}
-    if not found:
-        print("Nothing is finished yet.")
-        return
-    write_results("citation", result(settings, options, found))
+            make = lambda name=name: neural(name)  # noqa: E731
+        work.finish_aloud(name, settings, make)
+        if (cell := work.find(name, settings)) is not None:  # another process may be at it
+            found[name] = cell["result"]
+    write_results("citation", result(settings, options, found), options.results)
 
 
 def read(papers: Path, citations: Path) -> tuple[list[str], np.ndarray]:
+    """Read texts, and links between their rows."""
     table = pq.read_table(papers, columns=["id", "text"])
     rows = pq.read_table(citations, columns=["citing", "cited"]).to_pylist()
     links = number_links(table.column("id").to_pylist(), [(row["citing"], row["cited"]) for row in rows])
     return table.column("text").to_pylist(), links
-
-
-def lexical(name: str, texts: list[str], links: np.ndarray, tasks: dict[str, list[Any]]) -> dict[str, Any]:
-    kind, words = LEXICAL[name]
-    scores = kind([" ".join(text.split()[:words]) for text in texts])
-    return measure(KnownScores(scores, np.unique(links[:, 0]), np.unique(links[:, 1])), links, tasks)
 
 
 class KnownScores:
@@ -162,21 +124,49 @@ class KnownScores:
         return self.table[np.searchsorted(self.citing, pairs[:, 0]), np.searchsorted(self.cited, pairs[:, 1])]
 
 
-def measure(
-    scores: PairScores,
-    links: np.ndarray,
-    tasks: dict[str, list[tuple[LinkPairs, LinkPairs]]],
-    dtype: torch.dtype = torch.float32,
+def measure_words(name: str, texts: list[str], links: np.ndarray, seeds: Sequence[int]) -> dict[str, Any]:
+    """Measure one of :data:`LEXICAL`."""
+    kind, words = LEXICAL[name]
+    scores = kind([" ".join(text.split()[:words]) for text in texts])
+    return measure(KnownScores(scores, np.unique(links[:, 0]), np.unique(links[:, 1])), links, make_tasks(links, seeds))
+
+
+def measure_embeddings(
+    embeddings: np.ndarray, links: np.ndarray, seeds: Sequence[int], **settings: Any
 ) -> dict[str, Any]:
+    """Measure embeddings by their cosine, and with the Long Range Arena's head, which takes ``settings``."""
+    tasks = make_tasks(links, seeds)
+    heads = {
+        split: [
+            citation_link_probe(embeddings, train, test, seed=seed, **settings)
+            for seed, (train, test) in zip(seeds, pairs, strict=True)
+        ]
+        for split, pairs in tasks.items()
+    }
+    return {**measure(CosineScores(embeddings), links, tasks), "head": heads}
+
+
+Tasks = dict[str, list[tuple[LinkPairs, LinkPairs]]]
+
+
+def make_tasks(links: np.ndarray, seeds: Sequence[int]) -> Tasks:
+    """Make pairs with and without a link, divided by links and by papers, once a seed."""
+    return {
+        split: [link_pairs(links, split=split, seed=seed, **more) for seed in seeds]  # type: ignore[arg-type]
+        for split, more in SPLITS.items()
+    }
+
+
+def measure(scores: PairScores, links: np.ndarray, tasks: Tasks) -> dict[str, Any]:
+    """Measure retrieval, and link classification by a threshold."""
     result = citation_retrieval(scores, links)
     return {
         "retrieval": result.metrics(),
         "per_query": {name: values.tolist() for name, values in result.per_query.items()},
         "threshold": {
-            split: [citation_link_threshold(scores, train, test).accuracy for train, test in pairs]
+            split: [citation_link_threshold(scores, train, test) for train, test in pairs]
             for split, pairs in tasks.items()
         },
-        "environment": environment(dtype),
     }
 
 
@@ -193,11 +183,15 @@ def result(settings: dict[str, Any], options: argparse.Namespace, found: dict[st
     return {"settings": {**settings, **names}, "readers": readers}
 
 
-def page(record: dict[str, Any]) -> str:
+def page(record: Mapping[str, Any]) -> str:
     """Return the page of what is finished."""
     settings, readers = record["settings"], record["readers"]
     some = next(iter(readers.values()))["retrieval"]
     models = f" --model {' '.join(settings['models'])}" if settings["models"] else ""
+    rows = [
+        [name, *(with_interval(found["retrieval"], metric) for metric in METRICS), found.get("against_base", "")]
+        for name, found in readers.items()
+    ]
     return document(
         "# Citations among full papers",
         f"{settings['papers']} papers (median {settings['words']:.0f} words), {settings['links']} links; "
@@ -205,32 +199,28 @@ def page(record: dict[str, Any]) -> str:
         "over citing papers, with 95 % bootstrap intervals; the last column is paired, paper by paper, with "
         f"{settings['base']}. "
         f"Chunk-mean and further models read up to {settings['max_seq_length']} tokens.",
-        retrieval_table(readers),
-        f"Link or no link, balanced, negatives {settings['negatives']}: accuracy in percent, mean ± deviation over "
+        markdown_table(["reads", "R@10", "R@100", "MRR", "nDCG@10", "R@10 against the base"], rows),
+        "Link or no link, balanced: accuracy in percent, mean ± deviation over "
         f"{len(settings['seeds'])} draws of parts, negatives and head. Parts by links, or by papers (no test paper "
         "occurs in training). The head is the Long Range Arena's, on [a, b, a * b, a - b]; the threshold, on the score "
         "alone, is the training part's best.",
-        link_table(readers),
+        link_table({name: [found] for name, found in readers.items()}),
         command="python -m benchmarks.citation --papers {} --citations {}".format(*settings["files"])
         + f" --max-seq-length {settings['max_seq_length']}{models}",
     )
 
 
-def retrieval_table(records: dict[str, dict[str, Any]]) -> str:
-    names = ("recall@10", "recall@100", "mrr", "ndcg@10")
-    rows = [
-        [reader, *(with_interval(record["retrieval"], name) for name in names), record.get("against_base", "")]
-        for reader, record in records.items()
-    ]
-    return markdown_table(["reads", "R@10", "R@100", "MRR", "nDCG@10", "R@10 against the base"], rows)
-
-
-def link_table(records: dict[str, dict[str, Any]]) -> str:
+def link_table(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Lay out link classification over the runs of each reader: with a head, and by a threshold on the score."""
     rows = []
-    for reader, record in records.items():
-        cells = [record.get(kind, {}).get(split) for split in SPLITS for kind in ("head", "threshold")]
-        rows.append([reader, *("" if values is None else mean_deviation(values) for values in cells)])
-    return markdown_table(["reads", "by links: head", "threshold", "by papers: head", "threshold"], rows)
+    for name, found in runs.items():
+        row = [name]
+        for split in SPLITS:
+            for kind in ("head", "threshold"):
+                values = [value for each in found for value in each.get(kind, {}).get(split, ())]
+                row.append(mean_deviation(values) if values else "")
+        rows.append(row)
+    return markdown_table(["reads", *SPLIT_TITLES], rows)
 
 
 if __name__ == "__main__":

@@ -322,7 +322,7 @@ def load_task(name: str, shared: Path, settings: dict[str, Any]) -> Task:
         return Paired(texts, cites, ENGLISH, documents=True)
     if name == LEE:
         lee = load_lee(shared)
-        return Paired(lee.texts, lambda scores: document_similarity(scores, lee.pairs, lee.scores).metrics())
+        return Paired(lee.texts, lambda scores: document_similarity(scores, lee.pairs, lee.scores))
     assert name == STSB
     pairs = load_pairs(shared, "STSb", None)
     return Paired([*pairs.first, *pairs.second], lambda scores: dict(score_similarity(scores, pairs)))

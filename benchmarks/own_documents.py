@@ -2,7 +2,7 @@
 
     python -m benchmarks.own_documents --shared SHARED_DATA --base MODEL --bf16
 
-The papers train on Wikipedia and look at other data sets. A user has one pile: here encoders are trained for a few
+The papers train on Wikipedia and look at other data sets. A user has one corpus: here encoders are trained for a few
 steps on the documents of each data set itself, all without labels, and then judged by labels as in the papers'
 experiments (:mod:`benchmarks.paper`, which this runs once a set). What is finished stays in the work folder, and the
 same command goes on. Results go to ``results/own_documents.json`` and ``.md``.
@@ -17,19 +17,20 @@ from typing import Any
 
 from benchmarks import paper
 from benchmarks.datasets.bbc import packaged_corpus_path
-from benchmarks.grid import tables
-from benchmarks.grid.results import KINDS, Results
+from benchmarks.grid.experiments import CLASSIFICATION
+from benchmarks.grid.page import gain_text, score_table
+from benchmarks.grid.results import Results, record_of
 from benchmarks.grid.sets import SHARED
+from benchmarks.grid.systems import SHOTS, SYSTEMS
 from benchmarks.grid.work import Work
 from benchmarks.pages import document, write_results
 from benchmarks.records import make_parser
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.files import read_json
 
 SETS = ("20news", "arxiv", "bbc")
 BASE, SIMCSE, CROP, DOCSPLIT = "base-cls", "simcse", "contriever", "docsplit-no-mlm"
-WORDS = dict(zip(KINDS, ("a few labels", "all labels"), strict=True))
-SYSTEMS = ("tfidf", BASE, SIMCSE, CROP, DOCSPLIT)
+TITLES = dict(zip(CLASSIFICATION, ("a few labels", "all labels"), strict=True))
+CHOSEN = ("tfidf", BASE, SIMCSE, CROP, DOCSPLIT)
 PAIRS = ((DOCSPLIT, BASE), (DOCSPLIT, SIMCSE), (DOCSPLIT, CROP), (SIMCSE, BASE), (CROP, BASE))
 
 
@@ -41,14 +42,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--steps", type=int, default=60, help="of 36 documents (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--report", action="store_true", help="write the page of what is finished, train nothing")
     parser.add_argument("--results", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
-    if not options.report:
-        for seed in options.seeds:  # all sets have the first one before one has the second
-            for name in options.data:
-                paper.main(command(options, name, seed))
-    write(options)
+    for seed in options.seeds:  # all sets have the first one before one has the second
+        for name in options.data:
+            paper.main(command(options, name, seed))
+    record, *others = (record_of(Work(options.work / name)) for name in options.data)
+    for other in others:
+        record["results"] |= other["results"]
+    results = Results(record["results"])
+    record["gains"] = {
+        f"{ours} over {theirs}": {e: results.gain(e, ours, theirs) for e in CLASSIFICATION} for ours, theirs in PAIRS
+    }
+    write_results("own_documents", record, options.results)
 
 
 def command(options: argparse.Namespace, name: str, seed: int) -> list[str]:
@@ -58,42 +64,18 @@ def command(options: argparse.Namespace, name: str, seed: int) -> list[str]:
         *("--scale", "cpu", "--shared", f"{options.shared}", "--base", options.base, "--threads", f"{options.threads}"),
         *("--corpus", f"{own if own.exists() else packaged_corpus_path()}", "--corpus-documents", "100000"),
         *("--work", f"{folder}", "--results", f"{folder / 'page'}", "--steps", f"{options.steps}"),
-        *("--data", name, "--experiments", *KINDS, "--only", *SYSTEMS, "--seeds", f"{seed}"),
+        *("--data", name, "--experiments", *CLASSIFICATION, "--only", *CHOSEN, "--seeds", f"{seed}"),
         *(["--bf16"] if options.bf16 else []),
     ]
 
 
-def gathered(work: Path) -> Results:
-    """Put the results of the sets together as if one run had made them."""
-    found = [
-        Results(Work(work / name), read_json(work / name / "grid.json"))
-        for name in SETS
-        if (work / name / "grid.json").exists()
-    ]
-    if not any(each.cells for each in found):
-        raise SystemExit(f"Nothing is finished in {work}.")
-    first, *others = found
-    for other in others:
-        first.cells |= other.cells
-    return first
-
-
-def write(options: argparse.Namespace) -> None:
-    """Write what is finished."""
-    results = gathered(options.work)
-    gains = {f"{ours} over {theirs}": {k: results.gain(k, ours, theirs) for k in KINDS} for ours, theirs in PAIRS}
-    cells = {name.removeprefix("results/"): cell["result"] for name, cell in results.cells.items()}
-    found = {"settings": results.settings, "environments": results.environments, "gains": gains, "results": cells}
-    write_results("own_documents", found, options.results)
-
-
-def page(record: dict[str, Any]) -> str:
+def page(record: Mapping[str, Any]) -> str:
     """Return the page of what is finished."""
-    results, settings = Results.of_record(record), record["settings"]
-    shots = ", ".join(f"{results.shots(name)} a class of {name}" for name in SETS)
+    results, settings = Results(record["results"]), record["settings"]
+    shots = ", ".join(f"{SHOTS.get(name, 5)} a class of {name}" for name in SETS)
     blocks = []
-    for kind, words in WORDS.items():
-        blocks += [f"## Macro-F1, {words}", tables.score_table(results, kind, "macro_f1", papers=False)]
+    for experiment, title in TITLES.items():
+        blocks += [f"## Macro-F1, {title}", score_table(results, experiment, "macro_f1")]
     return document(
         "# A language model and one's own documents",
         f"{settings['base']['name']}, trained on each data set's own documents without their labels: "
@@ -106,7 +88,6 @@ def page(record: dict[str, Any]) -> str:
         "In brackets 95% of a bootstrap over trainings and draws, in pairs; with all labels, the least and the "
         "largest of a training. They say how sure the gain is on these sets, not on others.",
         gain_table(record["gains"]),
-        "## How it was made",
         machines=record["environments"],
         command=f"python -m benchmarks.own_documents --shared SHARED_DATA --base {settings['base']['name']}"
         + " --bf16" * (settings["dtype"] == "bfloat16"),
@@ -118,10 +99,15 @@ def gain_table(gains: Mapping[str, Mapping[str, Any]]) -> str:
     rows = []
     for pair, kinds in gains.items():
         ours, _, theirs = pair.partition(" over ")
-        for kind, found in kinds.items():
+        for experiment, found in kinds.items():
             if found is not None:
-                each = [tables.gain_text(found["of_each"].get(name)) for name in SETS]
-                row = [f"{tables.title(ours)} over {tables.title(theirs)}", WORDS[kind], tables.gain_text(found), *each]
+                each = [gain_text(found["of_each"].get(name)) for name in SETS]
+                row = [
+                    f"{SYSTEMS[ours].title} over {SYSTEMS[theirs].title}",
+                    TITLES[experiment],
+                    gain_text(found),
+                    *each,
+                ]
                 rows.append([*row, f"{len(found['seeds'])}"])
     return markdown_table(["", "labels", "all sets", *SETS, "trainings"], rows)
 

@@ -39,7 +39,7 @@ MUTANTS = [
     ("simlte_st/training/callbacks.py", "training/test_processes.py", "if world() > 1 and", "if False and"),
     ("simlte_st/losses/reconstruction.py", "losses/test_reconstruction.py", "/ max(1, len(targets))", "/ len(targets)"),
     ("simlte_st/training/fit.py", "training/test_stream.py", "else OrderedBatch", "else SeededBatch"),
-    ("benchmarks/papers/weights.py", "test_weights.py", "model.eval()", "pass"),
+    ("benchmarks/papers/weights.py", "papers/test_reading.py", "model.eval()", "pass"),
     (
         "simlte_st/evaluation/splits.py", "evaluation/test_splits.py",
         "return [read[row] for row in train], [", "return read, [",

@@ -1,340 +1,256 @@
-"""The page: every table and figure of what is finished, how it was made, and what is missing and why."""
+"""The page of the papers' experiments, with the papers' numbers in parentheses beside ours."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from benchmarks.grid import printed, tables
-from benchmarks.grid.experiments import attention, citations, mteb, similarity
-from benchmarks.grid.experiments.classification import FEW, FULL
-from benchmarks.grid.results import KINDS, Results
-from benchmarks.grid.sets import ALL
-from benchmarks.grid.systems import SYSTEMS
-from benchmarks.grid.work import Work
-from benchmarks.pages import write_results
-from benchmarks.records import environment_lines
-from simlte_st.errors import MissingExtraError
+from benchmarks.citation import WORDS, link_table
+from benchmarks.grid import printed
+from benchmarks.grid.experiments import CLASSIFICATION, FEW, FULL
+from benchmarks.grid.printed import DATA
+from benchmarks.grid.results import Results
+from benchmarks.grid.systems import DOCSPLIT, SHOTS, SIMCSE, SYSTEMS, WITHOUT_MLM
+from benchmarks.pages import document
+from benchmarks.papers.parts_of_speech import attention_table
+from benchmarks.records import mean_deviation, with_interval
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.files import read_json
 
-TITLES = {FEW: "A few documents a class", FULL: "All documents"}
+PRINTED: dict[str, dict[str, str]] = {
+    "BERT": {
+        "base-cls": "BERT",
+        "longformer": "LongFormer",
+        "bigbird": "BigBird",
+        "instructor": "INSTRUCTOR",
+        SIMCSE: "SimCSE",
+        "simcse-long": "SimCSE_long",
+        "contrastive-tension": "CT-BERT",
+        "contriever": "Contriever",
+        DOCSPLIT: "DocSplit_bert",
+    },
+    "Longformer": {"base-cls": "LongFormer", "bigbird": "BigBird", DOCSPLIT: "DocSplit_long"},
+}
+"""By architecture, the row of the papers' tables that a system corresponds to."""
+
+HEADLINE = {"BERT": SIMCSE, "Longformer": "base-cls"}
+"""By architecture, what the papers' headline compares DocSplit with; see :data:`benchmarks.grid.printed.COMPARED`."""
+
+SHOWN = (
+    "steps", "batch_size", "tokens", "learning_rate", "dtype", "read", "train_documents", "test_documents", "head",
+    "draws",
+)  # fmt: skip
+"""Settings that the page names."""
+
+GAIN_HEADERS = ("few-shot [95%]", "all documents [of each seed]")
 
 
-def report(work: Work, folder: Path, earlier: Path | None = None) -> str:
-    """Write ``paper.md``, ``paper.json`` and the figures, each at once when it is complete."""
-    common = work.folder / "grid.json"
-    results = Results(
-        work, read_json(common) if common.exists() else {}, None if earlier is None else read_json(earlier)
-    )
-    if not results.cells or not results.settings:
-        raise SystemExit(f"Nothing is finished in {work.folder}.")
-    folder.mkdir(parents=True, exist_ok=True)
-    gains = tables.gains(results)
-    ablations = tables.ablations(results)
-    figures = draw(results, gains, folder)
-    record = {
-        "settings": results.settings,
-        "data": data_sets(results),
-        "gains": gains,
-        "ablations": ablations,
-        "figures": figures,
-        "skipped": results.skipped,
-        "environments": results.environments,
-        "models": {name: cell["result"] | {"settings": cell["settings"]} for name, cell in results.models.items()},
-        "results": {
-            name.removeprefix("results/"): {key: value for key, value in cell["result"].items() if key != "per_query"}
-            for name, cell in results.cells.items()
-        },
+def architecture(settings: Mapping[str, Any]) -> str:
+    """Return the architecture whose headlines the settings can be compared with."""
+    return "Longformer" if "longformer" in settings["preset"] else "BERT"
+
+
+def gains(results: Results, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Compute the headline of every system, against the papers' reference."""
+    reference = HEADLINE[architecture(settings)]
+    names = {name for experiment in CLASSIFICATION for name in results.systems(experiment)} - {reference}
+    wanted = [name for name in SYSTEMS if name in names and SYSTEMS[name].group != "ablations"]
+    return {
+        f"{name} over {reference}": {e: results.gain(e, name, reference) for e in CLASSIFICATION} for name in wanted
     }
-    write_results("paper", record, folder, aloud=False)
-    return (folder / "paper.md").read_text(encoding="utf-8")
 
 
 def page(record: Mapping[str, Any]) -> str:
     """Return the page of what is finished."""
-    results = Results.of_record(record)
-    sections = _sections(results, record["gains"], record["ablations"], record["figures"])
-    return "\n".join([*_begin(results), *sections, *_end(results)])
+    settings, results = record["settings"], Results(record["results"])
+    of = architecture(settings)
+    corpus = settings["corpus"] or {"name": "nothing", "documents": 0}
+    shown = ", ".join(f"{name.replace('_', ' ')} {settings[name] or 'all'}" for name in SHOWN)
+    sets = [each["identity"] for each in record["data"].values() if "train" in each["identity"]]
+    drawn = ", ".join(f"{each['name']} {each['train']:,} and {each['test']:,}" for each in sets)
+    command = f"python -m benchmarks.paper --scale {settings['scale']} --shared FOLDER --work WORK"
+    blocks = [
+        "# The papers' experiments",
+        f"Everything begins with {settings['base']['name']}, and is trained on {corpus['documents']:,} documents of "
+        f"{corpus['name']} with the papers' preset; pooling [CLS], {shown}. TF-IDF and BM25 read whole texts. "
+        f"Documents to learn from and to score on: {drawn}. "
+        "After ± is the standard deviation over seeds and draws. (Numbers in parentheses) are those that the papers "
+        "print, from their data sets and bases; they are not measured here.",
+        f"## Gain over {SYSTEMS[HEADLINE[of]].title}",
+        "Mean relative gain in macro-F1 over the data sets that both have, as the papers compute their headline. "
+        "Few-shot intervals are a bootstrap over seeds and draws, in pairs; with all documents, the least and the "
+        "largest gain of a seed. Systems with fewer seeds are compared on those alone.",
+        gain_table(record["gains"], of),
+        gain_by_data_table(record["gains"], of),
+    ]
+    titles = {FULL: "All documents", FEW: "A few documents a class"}
+    few = f"5 documents a class, but {', '.join(f'{number} of {name}' for name, number in SHOTS.items())}"
+    for experiment, about in ((FULL, "all documents"), (FEW, few)):
+        blocks += [f"## {titles[experiment]}", f"A probe on frozen embeddings of {about}."]
+        for metric, name in (("macro_f1", "Macro-F1:"), ("accuracy", "Accuracy:")):
+            blocks += [name, score_table(results, experiment, metric, PRINTED[of])]
+    blocks += [*_citations(results), *_analyses(results, settings), *_ablations(results)]
+    overrides = "".join(f" {option}" for option in settings["overrides"])
+    return document(*blocks, machines=record["environments"], command=command + overrides)
 
 
-def data_sets(results: Results) -> dict[str, dict[str, Any]]:
-    """Return what is recorded of the data sets."""
-    return {name: results.data[name] for name in ALL if name in results.data}
+def gain_table(found: Mapping[str, Mapping[str, Any]], of: str = "BERT") -> str:
+    """Lay out the headline of an architecture."""
+    rows = []
+    for pair, kinds in found.items():
+        name, _, other = pair.partition(" over ")
+        known = [kind for kind in kinds.values() if kind]
+        if known:
+            counts = [f"{len(known[-1][key])}" for key in ("of_each", "seeds")]
+            rows.append(
+                [SYSTEMS[name].title, SYSTEMS[other].title, *(gain_text(kinds[e]) for e in CLASSIFICATION), *counts]
+            )
+    theirs = [f"{100 * printed.papers_gain(experiment, of):+.1f}%" for experiment in CLASSIFICATION]
+    rows.append(["DocSplit, as the papers print it", printed.COMPARED[of][1], *theirs, f"{len(DATA)}", ""])
+    return markdown_table(["system", "over", *GAIN_HEADERS, "data sets", "seeds"], rows)
 
 
-def _begin(results: Results) -> Iterator[str]:
-    settings = results.settings
-    corpus = settings.get("corpus")
-    yield "# The papers' experiments"
-    yield ""
-    begin = f"Scale `{settings['scale']}`: everything begins with {settings['base']['name']}"
-    if corpus:
-        documents = f"{corpus['documents']:,} documents of {corpus['name']}"
-        yield f"{begin}; what is trained is trained on {documents}, each seed by itself."
-    else:
-        yield f"{begin}; nothing is trained."
-    if corpus:
-        steps = "one pass over them" if settings["steps"] is None else f"{settings['steps']} steps"
-        tokens = "as many tokens as the base reads" if settings["tokens"] is None else f"{settings['tokens']} tokens"
-        yield (
-            f"Each: {steps}, {settings['batch_size']} documents a step, {tokens} a view, learning rate "
-            f"{settings['learning_rate']:g}, pooling {settings['pooling']}, {settings.get('dtype', 'float32')}; the "
-            "rest is the papers' preset. Equal documents are not equal work: see the cost below."
-        )
-    yield (
-        f"Texts are read up to {settings['read']} tokens, by chunk-mean up to {settings['chunk_tokens']}, by TF-IDF "
-        f"and BM25 whole. Head: {settings['head']}. Data sets are drawn once; documents to learn from: at most "
-        f"{_most(settings['train_documents'])}, to score on: at most {_most(settings['test_documents'])}."
+def gain_by_data_table(found: Mapping[str, Mapping[str, Any]], of: str = "BERT") -> str:
+    """Lay out DocSplit's gain on each data set, or that of DocSplit without MLM where it alone was trained."""
+    by_name = {name: found.get(f"{name} over {HEADLINE[of]}", {}) for name in (DOCSPLIT, WITHOUT_MLM)}
+    name = DOCSPLIT if any(by_name[DOCSPLIT].values()) else WITHOUT_MLM
+    ours = {experiment: (by_name[name].get(experiment) or {"of_each": {}})["of_each"] for experiment in CLASSIFICATION}
+    rows = [
+        [
+            data,
+            *(
+                f"{gain_text(ours[e].get(data))} ({100 * printed.papers_gains(e, of)[data]:+.1f}%)".strip()
+                for e in CLASSIFICATION
+            ),
+        ]
+        for data in DATA
+        if any(data in by_data for by_data in ours.values())
+    ]
+    return markdown_table([f"gain of {SYSTEMS[name].title}", *GAIN_HEADERS], rows) if rows else ""
+
+
+def gain_text(found: Mapping[str, Any] | None) -> str:
+    """Write a gain and its interval; nothing where there is none."""
+    if found is None:
+        return ""
+    between = (
+        "" if found["interval"] is None else " [{:+.1f}, {:+.1f}]".format(*(100 * end for end in found["interval"]))
     )
-    if settings["scale"] == "tiny":
-        yield "Data, corpus and base are made up: this scale shows that everything runs, and its numbers mean nothing."
-    yield "After ± is the standard deviation over seeds and draws. (Numbers in parentheses) are those that the papers"
-    yield "print, from their data sets and bases; they are not measured here."
-    yield ""
+    return f"{100 * found['gain']:+.1f}%{between}"
 
 
-def _most(number: int | None) -> str:
-    return "all" if number is None else f"{number:,}"
+def score_table(results: Results, experiment: str, metric: str, answers: Mapping[str, str] | None = None) -> str:
+    """Lay out scores: a row a system, a column a data set; the papers' in parentheses if ``answers`` has their rows."""
+    place, table = ("accuracy", "macro_f1").index(metric), printed.TABLES[experiment] if answers else {}
+    scores = results.scores.get((experiment, metric), {})
+    data = [name for name in DATA if any(name in of_system for of_system in scores.values())]
+
+    def printed_score(row: str, name: str) -> str:
+        return f"({table[row][name][place]:.1f})" if name in table.get(row, {}) else ""
+
+    rows, shown = [], set()
+    for system in results.systems(experiment):
+        if SYSTEMS[system].group != "ablations":
+            theirs = (answers or {}).get(system, "")
+            shown.add(theirs)
+            drawn = {
+                name: [scores[system][name][seed] for seed in sorted(scores[system][name])] for name in scores[system]
+            }
+            ours = {name: mean_deviation(np.concatenate(values)) for name, values in drawn.items()}
+            rows.append(
+                [SYSTEMS[system].title, *(f"{ours.get(n, '')} {printed_score(theirs, n)}".strip() for n in data)]
+            )
+    rows += [[f"papers: {row}", *(printed_score(row, n) for n in data)] for row in table if row not in shown]
+    return markdown_table(["", *data], rows)
 
 
-def _sections(results: Results, gains: Any, ablations: Any, figures: Mapping[str, str]) -> Iterator[str]:
-    if any(kinds[kind] for kinds in gains.values() for kind in KINDS):
-        of = tables.architecture(results)
-        yield from _section(
-            f"Gain over {tables.title(tables.HEADLINE[of])}",
-            "Mean relative gain in macro-F1 over the data sets that both have, as the papers compute their headline. "
-            "Few-shot intervals are a bootstrap over seeds and draws, in pairs; with one seed they leave out what "
-            "another training would change. With all documents there are no draws: the brackets hold the least and "
-            "the largest gain of a seed. Systems with fewer seeds are compared on those alone.",
-            tables.gain_table(gains, of),
-            tables.gain_by_data_table(gains, of),
-            figures.get("gains", ""),
-        )
-    for kind in (FULL, FEW):
-        if not results.systems(kind):
-            continue
-        about = "A probe on frozen embeddings."
-        if kind == FEW:
-            shots = {name: results.shots(name) for name in results.settings["shots"]}
-            other = ", ".join(f"{number} of {name}" for name, number in shots.items() if number != 5)
-            about += f" Examples a class: 5{f', but {other}' * bool(other)}; {results.settings['draws']} draws."
-        yield from _section(
-            TITLES[kind],
-            about,
-            "Macro-F1:",
-            tables.score_table(results, kind, "macro_f1"),
-            "Accuracy:",
-            tables.score_table(results, kind, "accuracy"),
-            "(c) Contaminated: trained on these texts; the number means nothing." if _contaminated(results) else "",
-            figures.get(kind, ""),
-        )
-    if results.curve("macro_f1"):
-        yield from _section(
-            f"Learning curve on {results.settings['curve_data']}",
-            "Macro-F1; a class with fewer documents gives all it has.",
-            tables.curve_table(results),
-            printed.LEARNING_CURVE,
-            figures.get("curve", ""),
-        )
-    if results.of(citations.NAME):
-        yield from _section(
-            "Citations",
-            "Every citing paper searches the cited ones, without itself; means over citing papers with 95% intervals.",
-            tables.retrieval_table(results),
+def _by_run(found: Iterable[tuple[str, str, int, dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """Gather results by system, in the order of the tables, those of the first words behind the whole."""
+    gathered: dict[str, list[dict[str, Any]]] = {}
+    every = list(found)
+    for name, system in SYSTEMS.items():
+        for stem, title in ((name, system.title), (f"{name}-{WORDS}", f"{system.title}, first {WORDS} words")):
+            if here := [result for _, named, _, result in every if named == stem]:
+                gathered[title] = here
+    return gathered
+
+
+def _citations(results: Results) -> list[str]:
+    runs = _by_run(results.of("citations"))
+    similar = _by_run(results.of("similarity"))
+    blocks = []
+    if runs:
+        metrics = ("recall@10", "recall@100", "mrr")
+        rows = [[name, *(with_interval(of[0]["retrieval"], metric) for metric in metrics)] for name, of in runs.items()]
+        blocks += [
+            "## Citations",
+            "Every citing paper searches the cited ones, without itself; means over citing papers with 95% intervals, "
+            "of the first training.",
+            markdown_table(["", "R@10", "R@100", "MRR"], rows),
             "Link or no link, balanced, accuracy; parts by links or by papers (no test paper occurs in training). The "
             "head is the Long Range Arena's on [a, b, a * b, a - b]; the threshold is on the score alone.",
-            tables.link_table(results),
+            link_table(runs),
             printed.CITATION,
-        )
-    if results.of(similarity.NAME):
-        yield from _section(
-            "Document similarity",
-            "The Lee corpus: correlation with people's judgement of all pairs.",
-            tables.similarity_table(results),
-        )
-    if tables.redundancies(results):
-        yield from _section(
-            "Redundancy",
-            f"Nouns and verbs to distinct ones, by length; at most {results.settings['redundancy_documents']:,} "
-            "documents of a data set. ! marks a value of the papers' that the equation cannot give.",
-            tables.redundancy_table(results),
-            figures.get("redundancy", ""),
-        )
-    for name, cell in results.cells.items():
-        if name.startswith(f"results/{attention.NAME}/"):
-            found = attention.result_of(cell["result"])
-            yield from _section(
-                f"Attention from [CLS] on {name.rpartition('/')[2]}",
-                found.table(),
-                found.summary(),
-                printed.ATTENTION,
-                "The heat map of a document is in the work folder, `figures/attention_map.html`: texts are not "
-                "passed on here.",
-                figures.get("attention", ""),
-            )
-    if results.of(mteb.NAME):
-        yield from _section("Tasks of mteb", "Main scores.", tables.mteb_table(results))
-    if ablations:
-        yield from _section(
-            "Ablations",
-            "DocSplit with one thing changed, on the same budget of documents: difference in macro-F1, in points, "
-            "paired draw by draw, with a bootstrap interval over the draws (over the seeds for all documents). "
-            f"DocSplit itself: {_default(results)}.",
-            tables.ablation_table(ablations),
-        )
-    if results.models:
-        yield from _section(
-            "Cost of a training", "Tokens that went through, padding not counted.", tables.cost_table(results)
-        )
+        ]
+    if similar:
+        rows = [
+            [name, *(with_interval(of[0], metric) for metric in ("pearson", "spearman"))]
+            for name, of in similar.items()
+        ]
+        blocks += [
+            "## Document similarity",
+            "The Lee corpus: correlation with people's judgement of all pairs, times 100, of the first training.",
+            markdown_table(["", "Pearson", "Spearman"], rows),
+        ]
+    return blocks
 
 
-def _contaminated(results: Results) -> bool:
-    return any(
-        SYSTEMS[system].contaminated(data)
-        for found in results.scores.values()
-        for system in found
-        for data in found[system]
-    )
-
-
-def _default(results: Results) -> str:
-    settings = results.settings
-    return (
-        "split ratio 0.5, sentences, random window, MLM weight 0.1 on a pass of its own, pooling "
-        f"{settings['pooling']}, temperature 0.05, {settings['batch_size']} documents a step"
-    )
-
-
-def _section(heading: str, *parts: str) -> Iterator[str]:
-    yield f"## {heading}"
-    yield ""
-    for part in parts:
-        if part:
-            yield part
-            yield ""
-
-
-def _end(results: Results) -> Iterator[str]:
-    found = data_sets(results)
-    if found:
-        notes = [f"- {name}: {sentences(cell['notes'])}" for name, cell in found.items() if cell["notes"]]
-        yield from _section(
-            "Data sets",
-            "What was drawn, and all of it that was found here (the papers' numbers in parentheses).",
-            set_table(found),
-            "\n".join(notes),
-        )
-    if results.skipped:
-        yield from _section("Skipped", "\n".join(f"- {what}: {why}" for what, why in results.skipped.items()))
-    yield "## How it was made"
-    yield ""
-    yield from environment_lines(results.environments)
-    yield ""
-    command = f"python -m benchmarks.paper --scale {results.settings['scale']} --shared FOLDER --work WORK"
-    yield f"    {command}{''.join(f' {option}' for option in results.settings['overrides'])}"
-    yield f"    {command} --report"
-    yield ""
-
-
-def sentences(notes: Sequence[str]) -> str:
-    """Join notes, of which some end with a full stop."""
-    return " ".join(f"{note.rstrip('.')}." for note in notes)
-
-
-def set_table(found: Mapping[str, Mapping[str, Any]]) -> str:
-    """Lay out what is known of the data sets; SimLTE, Table 1."""
-    rows = []
-    for name, cell in found.items():
-        drawn = [f"{cell['identity'][key]:,}" if key in cell["identity"] else "" for key in ("train", "test", "texts")]
-        row = [name, *drawn]
-        theirs = printed.STATISTICS.get(name)
-        for key in ("documents", "classes", "words_mean", "words_median", "words_max"):
-            ours = f"{cell['whole'][key]:,.0f}" if cell["whole"] else ""
-            row.append(f"{ours} ({getattr(theirs, key):,.0f})" if ours and theirs is not None else ours)
-        rows.append(row)
-    header = ["", "to learn", "to score", "texts", "documents", "classes", "words, mean", "median", "longest"]
-    return markdown_table(header, rows)
-
-
-def draw(results: Results, gains: Any, folder: Path) -> dict[str, str]:
-    """Draw the figures; without matplotlib there are none."""
-    made: dict[str, str] = {}
-    try:
-        for name, alt, drawing in _drawings(results, gains):
-            drawing(folder / f"paper_{name}.svg")
-            made[name] = f"![{alt}](paper_{name}.svg)"
-    except MissingExtraError as error:
-        results.work.skip("figures", str(error))
-    else:
-        results.work.unskip("figures")
-    return made
-
-
-def _drawings(results: Results, gains: Any) -> Iterator[tuple[str, str, Any]]:
-    from benchmarks.grid import figures
-    from benchmarks.papers.attention import write_bars
-
-    rows: dict[str, tuple[float, float, float]] = {}
-    headline = tables.HEADLINE[tables.architecture(results)]
-    for pair, kinds in gains.items():
-        name, _, reference = pair.partition(" over ")
-        for kind, found in kinds.items():
-            if found is not None and reference == headline and SYSTEMS[name].group == "trained":
-                low, high = found["interval"] or (float("nan"), float("nan"))
-                label = f"{tables.title(name)}, {'few-shot' if kind == FEW else 'all'}"
-                rows[label] = (100 * found["gain"], 100 * low, 100 * high)
-    if rows:
-        label, over = "mean relative gain in macro-F1, %", f"over {tables.title(headline)}"
-        yield (
-            "gains",
-            f"gains {over}",
-            lambda path: figures.gain_intervals(path, rows, title=over, x_label=label),
-        )
-    for kind in (FULL, FEW):
-        groups = bars(results, kind)
-        if groups:
-            yield (
-                kind,
-                f"macro-F1, {TITLES[kind]}",
-                lambda path, kind=kind, groups=groups: figures.score_bars(
-                    path, groups, title=TITLES[kind], y_label="macro-F1, %"
-                ),
-            )
-    curves = {
-        tables.title(name): {shots: _point(100 * values) for shots, values in points.items()}
-        for name, points in results.curve("macro_f1").items()
-    }
-    if curves:
-        where = f"Learning curve on {results.settings['curve_data']}"
-        yield "curve", where, lambda path: figures.learning_curves(path, curves, title=where, y_label="macro-F1, %")
-    redundancies = {data: values for data, values in tables.redundancies(results).items() if values}
+def _analyses(results: Results, settings: Mapping[str, Any]) -> list[str]:
+    redundancies = {name.partition("/")[2]: of for name, of in results.cells.items() if name.startswith("redundancy/")}
+    blocks = []
     if redundancies:
-        yield (
-            "redundancy",
-            "redundancy by length",
-            lambda path: figures.redundancy_bars(path, redundancies, title="Redundancy by words of a document"),
-        )
-    for name, cell in results.cells.items():
-        if name.startswith(f"results/{attention.NAME}/"):
-            result = attention.result_of(cell["result"])
-            yield "attention", "attention from [CLS]", lambda path, result=result: write_bars(path, result)
+        rows = []
+        for place, (length, theirs) in enumerate(printed.REDUNDANCY.items()):
+            row = [length]
+            for data, of in redundancies.items():
+                mean = [*of["buckets"], of["all"]][place]["mean"]
+                ours, paper = "" if mean is None else f"{mean:.2f}", f" ({theirs[data]:.2f})" if data in theirs else ""
+                row.append(f"{ours}{paper}".strip())
+            rows.append(row)
+        blocks += [
+            "## Redundancy",
+            f"Nouns and verbs to distinct ones, by length; at most {settings['redundancy_documents']:,} documents of a "
+            "data set. The equation cannot give the papers' 29 for FakeNews.",
+            markdown_table(["words", *redundancies], rows),
+        ]
+    for name, found in results.cells.items():
+        if name.startswith("attention/"):
+            data = name.partition("/")[2]
+            blocks += [f"## Attention from [CLS] on {data}", attention_table(found), printed.ATTENTION]
+    return blocks
 
 
-def bars(results: Results, kind: str) -> dict[str, dict[str, tuple[float, float]]]:
-    """Return macro-F1 by data set and system, without ablations."""
-    scores = results.scores.get((kind, "macro_f1"), {})
-    groups: dict[str, dict[str, tuple[float, float]]] = {}
-    for system in results.systems(kind):
-        if SYSTEMS[system].group != "ablations":
-            for data, draws in scores[system].items():
-                values = 100 * np.concatenate([draws[seed] for seed in sorted(draws)])
-                groups.setdefault(data, {})[tables.title(system)] = _point(values)
-    return groups
-
-
-def _point(values: np.ndarray) -> tuple[float, float]:
-    return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
+def _ablations(results: Results) -> list[str]:
+    ablations = [SYSTEMS[WITHOUT_MLM], *(system for system in SYSTEMS.values() if system.group == "ablations")]
+    measured = {name for experiment in CLASSIFICATION for name in results.systems(experiment)}
+    shown = [system for system in ablations if {system.name, system.against} <= measured]
+    columns = [(experiment, data) for experiment in CLASSIFICATION for data in ("20news", "bbc")]
+    rows = [
+        [
+            "MLM weight: 0" if system.name == WITHOUT_MLM else system.title,
+            SYSTEMS[system.against].title,
+            *(results.difference(experiment, system.name, system.against, data) for experiment, data in columns),
+        ]
+        for system in shown
+    ]
+    if len(rows) < 2:
+        return []
+    header = ["changed", "against", *(f"{'all' if e == FULL else e}, {data}" for e, data in columns)]
+    return [
+        "## Ablations",
+        "DocSplit with one thing changed, on the same budget of documents: difference in macro-F1, in points, paired "
+        "draw by draw, with a bootstrap interval over the draws. DocSplit itself: split ratio 0.5, sentences, random "
+        "window, MLM weight 0.1 on a pass of its own, pooling [CLS], temperature 0.05.",
+        markdown_table(header, rows),
+    ]

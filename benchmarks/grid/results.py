@@ -1,115 +1,84 @@
-"""What is finished, by experiment, system and data set, and what follows from it."""
+"""The finished cells by experiment, system and data set, and the papers' headline of two systems."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from benchmarks.grid.experiments.classification import FEW, FULL
-from benchmarks.grid.sets import CLASSIFICATION
-from benchmarks.grid.systems import SYSTEMS
-from benchmarks.grid.work import Clash, Work, differences
+from benchmarks.grid.experiments import CLASSIFICATION, FEW
+from benchmarks.grid.printed import DATA
+from benchmarks.grid.systems import SHOTS, SYSTEMS
+from benchmarks.grid.work import Work
 from benchmarks.records import environments
-from benchmarks.relative_gain import Scores, gain_interval, relative_gain
 from simlte_st.evaluation import bootstrap_interval
+from simlte_st.files import read_json
 
-KINDS = (FEW, FULL)
 Draws = dict[int, list[float]]
 """Scores of each draw, by seed of the training; 0 where there was none."""
 
+Scores = Mapping[str, ArrayLike]
+"""Macro-F1 by data set, ``(seeds, draws)``: trainings, and draws of labelled examples for each."""
+
+RESAMPLES = 2000
+
+
+def record_of(work: Work) -> dict[str, Any]:
+    """Return what is finished in a work folder, to be written as JSON."""
+    cells = {str(path.with_suffix("")).removeprefix("results/"): cell for path, cell in work.cells("results/**/*")}
+    if not cells:
+        raise SystemExit(f"Nothing is finished in {work.folder}.")
+    drawn = {cell["settings"]["data"]["name"]: cell["settings"]["data"] for cell in cells.values()}
+    return {
+        **read_json(work.folder / "grid.json"),
+        "environments": environments(cells.values()),
+        "data": {name: {"identity": drawn[name]} for name in sorted(drawn)},
+        "results": {
+            name: {key: value for key, value in cell["result"].items() if key != "per_query"}
+            for name, cell in cells.items()
+        },
+    }
+
 
 class Results:
-    """The finished cells of a work folder."""
+    """The results of a record."""
 
-    def __init__(self, work: Work, settings: Mapping[str, Any], earlier: Mapping[str, Any] | None = None) -> None:
-        self.work, self.settings = work, settings
-        self.cells = {str(path.with_suffix("")): cell for path, cell in work.cells("results/**/*")}
-        self.models = {path.stem: cell for path, cell in work.cells("models/*")}
-        self.data = {path.stem: cell for path, cell in work.cells("sets/*")}
-        self.skipped = work.skipped()
-        self.environments = environments([*self.cells.values(), *self.models.values()])
-        if earlier is not None:
-            self._add(earlier)
-
-    @classmethod
-    def of_record(cls, record: Mapping[str, Any]) -> Results:
-        """Return the results of the record of a page."""
-        parts = {name: record.get(name, {}) for name in ("models", "data", "skipped")}
-        return cls(Work(Path("nowhere")), record["settings"], {**record, **parts})
-
-    def _add(self, earlier: Mapping[str, Any]) -> None:
-        different = sorted(differences(earlier["settings"], self.settings))
-        if different:
-            raise Clash(f"The earlier page has other settings: {'; '.join(different)}.")
-        for name, result in earlier["results"].items():
-            cell = self.cells.setdefault(f"results/{name}", {"result": result})
-            if {key: value for key, value in cell["result"].items() if key != "per_query"} != result:
-                raise Clash(f"{name}: the earlier page has another number than this work folder.")
-        for name, model in earlier["models"].items():
-            self.models.setdefault(name, {"result": model, "settings": model["settings"]})
-        self.data = {**earlier["data"], **self.data}
-        self.skipped = {**earlier["skipped"], **self.skipped}
-        self.environments += [each for each in earlier["environments"] if each not in self.environments]
+    def __init__(self, results: Mapping[str, Any]) -> None:
+        self.cells = results
+        self.scores: dict[tuple[str, str], dict[str, dict[str, Draws]]] = {}
+        """By experiment and metric, then by system and data set."""
+        for experiment in CLASSIFICATION:
+            for place, system, seed, result in self.of(experiment):
+                data, _, shots = place.rpartition("-") if experiment == FEW else (place, "", "")
+                if shots and int(shots) != SHOTS.get(data, 5):
+                    continue
+                for metric in ("accuracy", "macro_f1"):
+                    of_system = self.scores.setdefault((experiment, metric), {}).setdefault(system, {})
+                    of_system.setdefault(data, {})[seed] = result[metric]
 
     def of(self, experiment: str) -> list[tuple[str, str, int, dict[str, Any]]]:
-        """Return an experiment's cells: the data set, the system's name, the seed, and what came out."""
+        """Return an experiment's cells: the data set, the system's name, the seed, and the result."""
         found = []
-        for name, cell in self.cells.items():
+        for name, result in self.cells.items():
             parts = name.split("/")
-            if parts[1] == experiment and len(parts) == 4:
-                found.append((parts[2], *run_of(parts[3]), cell["result"]))
+            if parts[0] == experiment and len(parts) == 3:
+                found.append((parts[1], *run_of(parts[2]), result))
         return found
 
-    def shots(self, data: str) -> int:
-        """Return the examples per class of a data set's few-shot experiment."""
-        found: int = self.settings["shots"].get(data, 5)
-        return found
+    def systems(self, experiment: str) -> list[str]:
+        """Name the systems that are finished somewhere, in the order of the tables."""
+        return [name for name in SYSTEMS if name in self.scores.get((experiment, "macro_f1"), {})]
 
-    @cached_property
-    def scores(self) -> dict[tuple[str, str], dict[str, dict[str, Draws]]]:
-        """Scores by kind and metric, then by system and data set: few-shot with the papers' number of examples."""
-        found: dict[tuple[str, str], dict[str, dict[str, Draws]]] = {}
-        for kind in KINDS:
-            for place, system, seed, result in self.of(kind):
-                data = place
-                if kind == FEW:
-                    data, _, shots = place.rpartition("-")
-                    if int(shots) != self.shots(data):
-                        continue
-                for metric in ("accuracy", "macro_f1"):
-                    by_system = found.setdefault((kind, metric), {}).setdefault(system, {})
-                    by_system.setdefault(data, {})[seed] = result[metric]
-        return found
+    def gain(self, experiment: str, ours: str, theirs: str) -> dict[str, Any] | None:
+        """Return the papers' headline for two systems, on the data sets and seeds that both have.
 
-    def curve(self, metric: str) -> dict[str, dict[int, np.ndarray]]:
-        """Return the learning curve: system, examples a class, then all draws of all seeds."""
-        found: dict[str, dict[int, list[float]]] = {}
-        for place, system, _, result in self.of(FEW):
-            data, _, shots = place.rpartition("-")
-            if data == self.settings["curve_data"]:
-                found.setdefault(system, {}).setdefault(int(shots), []).extend(result[metric])
-        return {
-            system: {shots: np.array(found[system][shots]) for shots in sorted(found[system])}
-            for system in SYSTEMS
-            if len(found.get(system, {})) > 1
-        }
-
-    def systems(self, kind: str, metric: str = "macro_f1") -> list[str]:
-        """Name the systems of a kind that are finished somewhere, in the order of the tables."""
-        return [name for name in SYSTEMS if name in self.scores.get((kind, metric), {})]
-
-    def gain(self, kind: str, ours: str, theirs: str) -> dict[str, Any] | None:
-        """Return the papers' headline for two systems: on the data sets and seeds that both have.
-
-        What needs no training has one seed, which stands beside every seed of what does. ``of_each`` has the gain on
-        each data set alone.
+        A system that needs no training has one seed, which stands beside every seed of a trained one. ``of_each`` has
+        the gain on each data set alone.
         """
-        both = [self.scores.get((kind, "macro_f1"), {}).get(name, {}) for name in (ours, theirs)]
-        data = [name for name in CLASSIFICATION if name in both[0] and name in both[1]]
+        both = [self.scores.get((experiment, "macro_f1"), {}).get(name, {}) for name in (ours, theirs)]
+        data = [name for name in DATA if name in both[0] and name in both[1]]
         trained = [bool(SYSTEMS[name].rival) for name in (ours, theirs)]
         seeds = [set(side[name]) for side, drawn in zip(both, trained, strict=True) if drawn for name in data]
         common = sorted(set.intersection(*seeds)) if seeds else [0]
@@ -125,24 +94,21 @@ class Results:
             "of_each": {name: _gain_of({name: pair[0][name]}, {name: pair[1][name]}) for name in data},
         }
 
-    def difference(
-        self, kind: str, ours: str, theirs: str, data: str
-    ) -> tuple[float, tuple[float, float] | None] | None:
+    def difference(self, experiment: str, ours: str, theirs: str, data: str) -> str:
         """Compare two systems on a data set, draw by draw: mean difference in macro-F1 in points, and its interval.
 
         The draws are averaged over the seeds that both have; with a single draw, seeds are what varies.
         """
-        both = [self.scores.get((kind, "macro_f1"), {}).get(name, {}).get(data, {}) for name in (ours, theirs)]
+        both = [self.scores.get((experiment, "macro_f1"), {}).get(name, {}).get(data, {}) for name in (ours, theirs)]
         seeds = sorted(set(both[0]) & set(both[1]))
         if not seeds:
-            return None
-        table = 100 * (np.array([both[0][seed] for seed in seeds]) - np.array([both[1][seed] for seed in seeds]))
+            return ""
+        table = 100 * np.subtract(*([side[seed] for seed in seeds] for side in both))
         values = table.mean(axis=0) if table.shape[1] > 1 else table[:, 0]
-        return float(table.mean()), bootstrap_interval(values) if len(values) > 1 else None
-
-
-def _gain_of(ours: Scores, theirs: Scores) -> dict[str, Any]:
-    return {"gain": relative_gain(ours, theirs), "interval": gain_interval(ours, theirs)}
+        if len(values) < 2:
+            return f"{table.mean():+.1f}"
+        low, high = bootstrap_interval(values)
+        return f"{table.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
 
 
 def run_of(stem: str) -> tuple[str, int]:
@@ -151,3 +117,47 @@ def run_of(stem: str) -> tuple[str, int]:
     if stem not in SYSTEMS and seed.isdigit() and name in SYSTEMS and SYSTEMS[name].rival:
         return name, int(seed)
     return stem, 0
+
+
+def _gain_of(ours: Scores, theirs: Scores) -> dict[str, Any]:
+    return {"gain": relative_gain(ours, theirs), "interval": gain_interval(ours, theirs)}
+
+
+def relative_gain(ours: Scores, theirs: Scores) -> float:
+    """Mean over data sets of ``mean(ours) / mean(theirs) - 1``."""
+    return _gain(_pairs(ours, theirs))
+
+
+def gain_interval(ours: Scores, theirs: Scores) -> tuple[float, float] | None:
+    """95% percentile bootstrap interval of :func:`relative_gain`; where nothing but trainings differ, their range.
+
+    Resampled are the seeds, the same for all data sets (one training is measured on all of them), and within each data
+    set the draws; both objectives keep together what has the same seed and draw. The data sets are as they are: the
+    interval says how sure the gain is on these, not on others. With one draw for each training there is little to
+    resample, and three trainings make no interval: then it is the least and the largest gain of a training.
+    """
+    pairs = _pairs(ours, theirs)
+    (count,) = {len(one) for one, _ in pairs}
+    if all(one.shape[1] == 1 for one, _ in pairs):
+        each = [_gain([(one[row], other[row]) for one, other in pairs]) for row in range(count)]
+        return (min(each), max(each)) if count > 1 else None
+    generator = np.random.default_rng(0)
+    gains = np.empty(RESAMPLES)
+    for number in range(RESAMPLES):
+        rows = generator.integers(0, count, count)
+        resampled = []
+        for one, other in pairs:
+            draws = generator.integers(0, one.shape[1], one.shape[1])
+            chosen = np.ix_(rows, draws)
+            resampled.append((one[chosen], other[chosen]))
+        gains[number] = _gain(resampled)
+    low, high = np.quantile(gains, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _gain(pairs: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> float:
+    return float(np.mean([one.mean() / other.mean() - 1 for one, other in pairs]))
+
+
+def _pairs(ours: Scores, theirs: Scores) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    return [(np.asarray(ours[data], dtype=float), np.asarray(theirs[data], dtype=float)) for data in ours]

@@ -1,10 +1,10 @@
-"""The data sets of the grid: found in a folder or by path, drawn once, and known by their content."""
+"""The data sets of the papers' experiments: found in a folder, drawn once, and known by their content."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,24 +12,17 @@ from typing import Any
 import numpy as np
 from datasets import Dataset, concatenate_datasets
 
-from benchmarks.datasets import Benchmark, load_benchmark, statistics
+from benchmarks.datasets import load_benchmark
 from benchmarks.grid.printed import DATA
-from benchmarks.grid.scales import Scale
-from benchmarks.grid.work import Work
+from benchmarks.grid.systems import SHOTS, Scale
 from benchmarks.papers.document_similarity import JudgedPairs, load_lee
 from benchmarks.papers.link_pairs import number_links
-from benchmarks.rivals.hub_models import Task
 from simlte_st.data import read_documents
-from simlte_st.data.document import Document
-from simlte_st.errors import DataError
 from simlte_st.evaluation.splits import sample_rows
-from simlte_st.files import read_json, write_json
 
-CLASSIFICATION = DATA
-CITATIONS = "aan"
-SIMILARITY = "lee"
+CITATIONS, SIMILARITY = "aan", "lee"
 LONG = ("brown", "sotu")
-ALL = (*CLASSIFICATION, CITATIONS, SIMILARITY, *LONG)
+ALL = (*DATA, CITATIONS, SIMILARITY, *LONG)
 """Names of the data sets, in the order of the papers' tables."""
 
 SHARED = {
@@ -43,26 +36,31 @@ SHARED = {
     "brown": "brown_genres.parquet",
     "sotu": "sotu.parquet",
 }
-"""What they are called in a folder of all of them."""
+"""Their files in a folder of all of them."""
 
 CORPUS = "enwiki2014.parquet"
 
+LEAST = {"20news": 50}
+"""Documents of a class that are drawn at least, as far as equal parts go, where that is not the few-shot number."""
+
 
 @dataclass(frozen=True)
-class Texts:
+class TextSet:
     """Texts to embed.
 
     Attributes:
         name: Name of the data set.
-        rows: They stand in its column ``text``.
-        task: What encoders with prompts are told that they are for.
-        notes: What to know of them.
+        rows: Its texts, in the column ``text``, and ``label`` where it has classes.
+        learn: How many of the first rows of a set with classes are to learn from; the others are to score on.
+        links: Of papers: which cites which, as numbers of rows, ``[n, 2]``.
+        judged: Of texts whose likeness people judged: the judgements.
     """
 
     name: str
     rows: Dataset
-    task: Task = "classification"
-    notes: tuple[str, ...] = ()
+    learn: int = 0
+    links: np.ndarray | None = None
+    judged: JudgedPairs | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -73,57 +71,24 @@ class Texts:
         return found
 
     @cached_property
-    def identity(self) -> dict[str, Any]:
-        """Return what identifies the texts: their number and a digest."""
-        return {"name": self.name, "texts": len(self), "sha256": digest(self._parts())}
-
-    def _parts(self) -> Iterator[str]:
-        for start in range(0, len(self), 1000):
-            yield from self.texts(start, start + 1000)
-
-
-@dataclass(frozen=True)
-class Labelled(Texts):
-    """Documents with classes: the first ``learn`` are to learn from, the others to score on; drawn from ``whole``."""
-
-    learn: int = 0
-    shots: int = 5
-    whole: Benchmark | None = None
-
-    @cached_property
     def labels(self) -> list[str]:
-        """The class of each."""
-        found: list[str] = list(self.rows["label"])
-        return found
+        """The class of each text."""
+        return list(self.rows["label"]) if self.learn else []
+
+    def sampled(self, most: int) -> list[str]:
+        """Draw texts, in their order."""
+        return [self.texts(row, row + 1)[0] for row in sample_rows(len(self), most, seed=0)]
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """Return what identifies the documents, their classes and their parts."""
-        return {
-            "name": self.name,
-            "train": self.learn,
-            "test": len(self) - self.learn,
-            "sha256": digest(self._parts(), self.labels),
-        }
-
-
-@dataclass(frozen=True)
-class Papers(Texts):
-    """Papers, and which cites which, as numbers of rows."""
-
-    links: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
-
-    @cached_property
-    def links_sha256(self) -> str:
-        """Return what identifies the links."""
-        return hashlib.sha256(np.ascontiguousarray(self.links, dtype="<i8").tobytes()).hexdigest()[:16]
-
-
-@dataclass(frozen=True)
-class Judged(Texts):
-    """Texts whose likeness people judged."""
-
-    pairs: JudgedPairs | None = None
+        """Return what identifies the texts and what belongs to them: their numbers and a digest."""
+        texts = (text for start in range(0, len(self), 1000) for text in self.texts(start, start + 1000))
+        links, scores = (
+            ([] if self.links is None else self.links.tolist()),
+            ([] if self.judged is None else self.judged.scores),
+        )
+        counts = {"train": self.learn, "test": len(self) - self.learn} if self.learn else {"texts": len(self)}
+        return {"name": self.name, **counts, "sha256": digest(texts, self.labels, links, scores)}
 
 
 def digest(*columns: Any) -> str:
@@ -136,74 +101,38 @@ def digest(*columns: Any) -> str:
     return total.hexdigest()[:16]
 
 
-def places(shared: Path | None, given: Mapping[str, Path]) -> dict[str, Path]:
-    """Return the place of each data set: as the user says, or in the shared folder under its name for it."""
-    unknown = set(given) - set(ALL)
-    if unknown:
-        raise SystemExit(f"No data set is called {', '.join(sorted(unknown))}; there are: {', '.join(ALL)}.")
-    found = {} if shared is None else {name: shared / file for name, file in SHARED.items()}
-    return {name: path for name, path in found.items() if path.exists()} | dict(given)
-
-
-def load(name: str, path: Path | None, scale: Scale, cache: Path) -> Texts:
+def load(name: str, path: Path | None, scale: Scale, cache: Path) -> TextSet:
     """Load a data set at a scale."""
     if name == SIMILARITY:
-        if path is None:
-            raise DataError("there is no Lee corpus here: give its folder with --path lee=FOLDER.")
-        pairs = load_lee(path if path.is_dir() else path.parent)
-        return Judged(name, Dataset.from_dict({"text": list(pairs.texts)}), "document", pairs=pairs)
+        judged = load_lee((path or Path()).parent)
+        return TextSet(name, Dataset.from_dict({"text": judged.texts}), judged=judged)
     if name == CITATIONS:
         papers = load_benchmark("aan", path, cache_dir=cache)
-        links = papers.links
-        numbers = number_links(list(papers.papers["id"]), list(zip(links["citing"], links["cited"], strict=True)))
-        return Papers(name, papers.papers, "document", papers.notes, links=numbers)
+        links = zip(papers.links["citing"], papers.links["cited"], strict=True)
+        return TextSet(name, papers.papers, links=number_links(list(papers.papers["id"]), links))
     if name in LONG:
-        if path is None:
-            raise DataError(f"there is no {name!r} here: give a table with a column text with --path {name}=FILE.")
-        rows = [{"text": document.text} for document in read_documents(path)]
-        return Texts(name, Dataset.from_list(rows))
-    return load_labelled(name, path, scale, cache)
-
-
-def load_labelled(name: str, path: Path | None, scale: Scale, cache: Path) -> Labelled:
-    """Load labelled documents, as many as the scale has of them."""
+        return TextSet(name, Dataset.from_list([{"text": document.text} for document in read_documents(path)]))
     found = load_benchmark(name, path, test_share=scale.test_share, cache_dir=cache)
-    assert found.name == name
     parts = []
-    shots = scale.shots.get(name, 5)
     for rows, most, least in (
-        (found.train, scale.train_documents, max(scale.curve) if name == scale.curve_data else shots),
+        (found.train, scale.train_documents, LEAST.get(name, SHOTS.get(name, 5))),
         (found.test, scale.test_documents, 1),
     ):
+        usable = [index for index, label in enumerate(rows["label"]) if label is not None]
         labels = rows["label"]
-        usable = [index for index, label in enumerate(labels) if label is not None]
         drawn = draw([labels[index] for index in usable], most, least)
         parts.append(rows.select([usable[index] for index in drawn]))
-    notes = (f"split {found.split_origin}", *found.notes)
-    return Labelled(name, concatenate_datasets(parts), notes=notes, learn=len(parts[0]), shots=shots, whole=found)
+    return TextSet(name, concatenate_datasets(parts), learn=len(parts[0]))
 
 
-def keep_description(work: Work, data: Texts) -> None:
-    """Keep what the page says of a data set: what was drawn of it, its notes, and the statistics of all of it."""
-    name = f"sets/{data.name}"
-    path = work.path(name)
-    if path.exists() and read_json(path)["identity"] == data.identity:
-        return
-    whole = data.whole if isinstance(data, Labelled) else None
-    numbers = None if whole is None else statistics(whole)
-    kept = ("documents", "classes", "words_mean", "words_median", "words_max")
-    record = {
-        "identity": data.identity,
-        "notes": list(data.notes),
-        "whole": None if numbers is None else {key: getattr(numbers, key) for key in kept},
-    }
-    write_json(path, record)
-
-
-def sampled(data: Texts, most: int) -> list[Document]:
-    """Draw documents of a data set, in their order; the others are not read."""
-    rows = sample_rows(len(data), most, seed=0)
-    return [Document(str(row), data.texts(row, row + 1)[0]) for row in rows]
+def load_all(names: Sequence[str], shared: Path | None, scale: Scale, cache: Path) -> Iterator[TextSet]:
+    """Load the data sets whose files are in the shared folder; BBC may also come from an installed package."""
+    for name in names:
+        path = shared / SHARED[name] if shared else Path(SHARED[name])
+        if path.exists() or name == "bbc":
+            yield load(name, path if path.exists() else None, scale, cache)
+        else:
+            print(f"Skipped {name}: there is no {path}. python -m benchmarks.data says where to get it.", flush=True)
 
 
 def draw(labels: Sequence[str], most: int | None, least: int, seed: int = 0) -> list[int]:

@@ -20,10 +20,6 @@ class Busy(Exception):
     """Another process is making what was asked for."""
 
 
-class Unavailable(Exception):
-    """A system cannot be had here."""
-
-
 class Clash(SystemExit):
     """The work folder holds results of other settings."""
 
@@ -102,20 +98,6 @@ class Work:
         """Return all finished cells whose path fits a pattern, with that path in the folder."""
         for path in sorted(self.folder.glob(f"{pattern}.json")):
             yield path.relative_to(self.folder), read_json(path)
-
-    def skip(self, what: str, why: str) -> None:
-        """Record that something could not be had; the next run tries again."""
-        print(f"Skipped {what}: {why}", flush=True)
-        write_json(self.folder / "skipped" / f"{what.replace('/', ' ')}.json", {"what": what, "why": why})
-
-    def unskip(self, what: str) -> None:
-        """Take that back."""
-        (self.folder / "skipped" / f"{what.replace('/', ' ')}.json").unlink(missing_ok=True)
-
-    def skipped(self) -> dict[str, str]:
-        """Return all that was skipped and why."""
-        records = [read_json(path) for path in sorted(self.folder.glob("skipped/*.json"))]
-        return {record["what"]: record["why"] for record in records}
 
 
 def differences(saved: Any, wanted: Any, name: str = "") -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -9,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
@@ -25,6 +25,7 @@ from transformers.trainer_pt_utils import get_length_grouped_indices
 
 from benchmarks.nli.tasks import drawn
 from simlte_st.losses import ReconstructionLoss
+from simlte_st.models.names import PACKAGED_BASE, packaged_base_path
 from simlte_st.modules import BaseForm, TokenAttention
 from simlte_st.training.callbacks import LossStateCallback
 from simlte_st.training.fit import make_trainer, training_arguments
@@ -77,16 +78,11 @@ class Inference:
     second: list[str]
     labels: list[int]
 
-    def begin(self, most: int) -> Inference:
-        """Return the first pairs, ``most`` of them."""
-        return Inference(self.first[:most], self.second[:most], self.labels[:most])
 
-
-def load_inference(folder: Path, part: str, most: int | None) -> Inference:
-    """Read the pairs of a part, ``"dev"`` or ``"test"``; ``most`` of them, drawn once. No image has pairs in both."""
+def load_inference(folder: Path, most: int | None) -> Inference:
+    """Read the development pairs; ``most`` of them, drawn once."""
     table = pq.read_table(folder / NLI)
-    table = table.filter(pc.equal(table["split"], part))
-    table = drawn(table, most)
+    table = drawn(table.filter(pc.equal(table["split"], "dev")), most)
     labels = [LABELS.index(label) for label in table["label"].to_pylist()]
     return Inference(table["sentence1"].to_pylist(), table["sentence2"].to_pylist(), labels)
 
@@ -94,15 +90,14 @@ def load_inference(folder: Path, part: str, most: int | None) -> Inference:
 def make_model(base: str, row: Row, seed: int = 0) -> SentenceTransformer:
     """Put a model together: the base's encoder, and the mean or token attention."""
     encoder = BaseForm if row.form else Transformer
-    transformer = encoder(base, max_seq_length=S_MAX, model_kwargs={"dtype": torch.float32})
+    folder = packaged_base_path() if base == PACKAGED_BASE else base
+    transformer = encoder(os.fspath(folder), max_seq_length=S_MAX, model_kwargs={"dtype": torch.float32})
     dimension = transformer.get_embedding_dimension()
     pooling = TokenAttention(dimension, S_MAX, seed=seed) if row.attention else Pooling(dimension, "mean")
     return SentenceTransformer(modules=OrderedDict(transformer=transformer, pooling=pooling), device="cpu")
 
 
-def train(
-    base: str, row: Row, data: Inference, seed: int, learning_rate: float, bf16: bool
-) -> tuple[SentenceTransformer, SoftmaxLoss]:
+def train(base: str, row: Row, data: Inference, seed: int, learning_rate: float, bf16: bool) -> SentenceTransformer:
     """Train on all pairs once, with the softmax objective (Eq. 6); the rest as in section IV-A of the paper."""
     set_seed(seed)
     model = make_model(base, row, seed)
@@ -126,8 +121,7 @@ def train(
         callbacks = [LossStateCallback(loss)] if isinstance(loss, ReconstructionLoss) else []
         trainer = make_trainer(model, arguments, dataset, loss, callbacks)
         trainer.train()
-    model.eval()
-    return model, softmax
+    return model.eval()
 
 
 def by_length(data: Inference, *arguments: Any, seed: int, **options: Any) -> BatchSampler:
@@ -138,19 +132,3 @@ def by_length(data: Inference, *arguments: Any, seed: int, **options: Any) -> Ba
     batches = [order[start : start + BATCH] for start in range(0, len(order) - BATCH + 1, BATCH)]
     shuffled = [row for batch in torch.randperm(len(batches), generator=generator).tolist() for row in batches[batch]]
     return BatchSampler(shuffled, BATCH, drop_last=True)
-
-
-@torch.inference_mode()
-def classify(model: SentenceTransformer, softmax: SoftmaxLoss, data: Inference) -> dict[str, float]:
-    """Return the mean cross-entropy and accuracy of the labels of pairs."""
-    pieces: list[torch.Tensor] = []
-    order = np.argsort([len(text) for text in data.first])
-    for rows in np.array_split(order, max(1, len(order) // 64)):
-        sides = [model.preprocess([side[row] for row in rows]) for side in (data.first, data.second)]
-        labels = torch.tensor([data.labels[row] for row in rows])
-        _, logits = softmax(sides, None)
-        found = logits.float()
-        losses = nn.functional.cross_entropy(found, labels, reduction="none")
-        pieces.append(torch.stack([losses, (found.argmax(dim=1) == labels).float()], dim=1))
-    loss, accuracy = torch.cat(pieces).mean(dim=0).tolist()
-    return {"loss": loss, "accuracy": accuracy}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from benchmarks.papers.link_pairs import check_links
+from benchmarks.papers.link_pairs import check_pairs
 from simlte_st.errors import DataError
 from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
 from simlte_st.evaluation.scores import CosineScores, PairScores
@@ -60,7 +60,7 @@ def citation_retrieval(scores: PairScores, links: ArrayLike, seed: int = 0) -> R
     The metrics are those of sentence-transformers' ``InformationRetrievalEvaluator``. That class is not used, as it
     can leave no paper out of its own search, breaks ties by id, and gives no values by query to take intervals of.
     """
-    data = check_links(links, scores.size)
+    data = np.unique(check_pairs(links, scores.size), axis=0)
     queries, starts = np.unique(data[:, 0], return_index=True)
     pool = np.unique(data[:, 1])
     if len(queries) < 2 or len(pool) < 2:
@@ -103,7 +103,7 @@ class CitationRetrievalEvaluator(EmbeddingEvaluator):
 
     def __init__(self, texts: Sequence[str], links: ArrayLike, **settings: Unpack[EvaluatorSettings]) -> None:
         super().__init__(csv_prefix="citation_retrieval", primary_metric="ndcg@10", **settings)
-        named, numbers = np.unique(check_links(links, len(texts)), return_inverse=True)
+        named, numbers = np.unique(check_pairs(links, len(texts)), return_inverse=True)
         self.texts, self.links = [texts[row] for row in named.tolist()], numbers.reshape(-1, 2)
         self.last_result: RetrievalResult | None = None
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from benchmarks.papers.link_pairs import check_pairs
 from simlte_st.errors import DataError
@@ -25,9 +25,6 @@ PRINTED_RANKS = (50, 100, 200, 500, 1000, 2000, 3000)
 
 PRINTED_LINKS = 3300
 
-THRESHOLD = 0.7
-"""Cosine above which AST's case study takes a post for one about the article."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkingResult:
@@ -38,27 +35,12 @@ class LinkingResult:
         average_precision: Of each article that has posts, ``[articles]``, float64: all posts ranked for it.
         interval: 95% bootstrap interval of its mean, over articles.
         roc_auc: Area under the receiver operating curve, over all pairs.
-        precision: Over all pairs, as many as thresholds, float64, from the lowest threshold to the highest.
-        recall: Likewise.
-        thresholds: Scores at which another pair is taken.
-        links: Pairs that belong together.
-        pairs: All pairs.
     """
 
     r_precision: dict[int, float]
     average_precision: NDArray[np.float64]
     interval: tuple[float, float]
     roc_auc: float
-    precision: NDArray[np.float64]
-    recall: NDArray[np.float64]
-    thresholds: NDArray[np.float64]
-    links: int
-    pairs: int
-
-    def at(self, threshold: float = THRESHOLD) -> tuple[float, float]:
-        """Return precision and recall where pairs with at least this score are taken; of none, 1 and 0."""
-        place = int(np.searchsorted(self.thresholds, threshold))
-        return (float(self.precision[place]), float(self.recall[place])) if place < len(self.precision) else (1.0, 0.0)
 
     def metrics(self) -> dict[str, float]:
         """All numbers by name: ``map`` with its interval, ``roc_auc``, ``mrp``, ``r_precision@50``, ..."""
@@ -70,7 +52,6 @@ class LinkingResult:
             "roc_auc": self.roc_auc,
             "mrp": float(np.mean(list(self.r_precision.values()))),
             **{f"r_precision@{rank}": value for rank, value in self.r_precision.items()},
-            **dict(zip((f"precision@cosine{THRESHOLD}", f"recall@cosine{THRESHOLD}"), self.at(), strict=True)),
         }
 
 
@@ -97,8 +78,6 @@ def linking(
     data = _checked(links, posts, scores.size)
     together = np.zeros((scores.size - posts, posts), dtype=bool)
     together[data[:, 1] - posts, data[:, 0]] = True
-    if together.all():
-        raise DataError("Every post is about every article: there is nothing to tell apart.")
     table = np.asarray(scores.rows(np.arange(posts, scores.size), np.arange(posts)), dtype=np.float64)
     flat, truth = table.ravel(), together.ravel()
     order = np.lexsort((truth, -flat))
@@ -106,17 +85,11 @@ def linking(
     ranks = ranks_for(int(truth.sum())) if ranks is None else ranks
     named = together.any(axis=1)
     by_article = np.array([average_precision_score(*pair) for pair in zip(together[named], table[named], strict=True)])
-    precision, recall, thresholds = precision_recall_curve(truth, flat)
     return LinkingResult(
         r_precision={rank: float(hits[min(rank, len(hits)) - 1] / min(rank, len(hits))) for rank in ranks},
         average_precision=by_article,
         interval=bootstrap_interval(by_article, seed=seed) if len(by_article) > 1 else (float("nan"), float("nan")),
         roc_auc=float(roc_auc_score(truth, flat)),
-        precision=precision[:-1],
-        recall=recall[:-1],
-        thresholds=thresholds,
-        links=int(truth.sum()),
-        pairs=truth.size,
     )
 
 
@@ -130,8 +103,8 @@ def _checked(links: ArrayLike, posts: int, size: int) -> NDArray[np.int64]:
 class LinkingEvaluator(EmbeddingEvaluator):
     """Linking of posts to articles by the cosine similarity of a model's embeddings; see :func:`linking`.
 
-    Returns ``map`` (primary) with its 95% interval, ``roc_auc``, ``mrp``, ``r_precision@R`` and precision and recall of
-    the pairs with a cosine of at least 0.7. The full result of the latest call is in ``last_result``.
+    Returns ``map`` (primary) with its 95% interval, ``roc_auc``, ``mrp`` and ``r_precision@R``. The full
+    result of the latest call is in ``last_result``.
     """
 
     def __init__(

@@ -1,111 +1,82 @@
-"""One text as a model's ``encode`` reads it: which tokens are the text's own, and where they stand in it."""
+"""One text as a model's ``encode`` reads it: which tokens are the text's own, and what the encoder makes of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
+from torch import Tensor
 
-from simlte_st.compat import readable_length
-from simlte_st.errors import ConfigurationError, DataError, ModelError
+from simlte_st.compat import eager_attention, encoder_of, readable_length
+from simlte_st.errors import ModelError
 from simlte_st.models.truncation import prompt_as_read
-from simlte_st.modules.base_form import BaseForm, texts_as_read
+from simlte_st.modules.base_form import texts_as_read
 
 
 @dataclass(frozen=True)
-class TokenizedText:
-    """A text as a model reads it, behind its default prompt, if it has one.
+class ReadText:
+    """A text as a model reads it, behind the model's default prompt.
 
     Attributes:
-        text: As the tokenizer sees it, with contractions written out where the model does that.
-        prompt: What stands before it, likewise; empty for nothing.
-        spans: Start and stop in the text of each token of its own that the model reads.
-        places: The indices of these tokens among all that the model reads, special ones and the prompt's too.
-        cut: How many tokens of the text the model does not read.
+        text: The text as the tokenizer sees it, with contractions written out if the model does that.
+        spans: Start and stop in the text of each of its tokens that the model reads.
+        places: Indices of these tokens among all tokens, which include special ones and the prompt's.
+        features: What the encoder is given, a batch of one.
     """
 
     text: str
-    prompt: str
     spans: list[tuple[int, int]]
     places: list[int]
-    cut: int
+    features: dict[str, Tensor]
 
     @property
     def tokens(self) -> list[str]:
-        """What stands in the text where the tokens are."""
+        """The characters of each token."""
         return [self.text[start:stop] for start, stop in self.spans]
 
-    def notes(self, name: str) -> list[str]:
-        """Return what a model of this name truncates, or an empty string."""
-        return cut_notes(name, len(self.spans) + self.cut, self.cut)
 
-
-def as_read(models: Sequence[SentenceTransformer], texts: Sequence[str]) -> list[str]:
-    """Return texts as the tokenizers of some models see them: contractions written out where they do that."""
-    converts = {isinstance(model[0], BaseForm) for model in models}
-    if len(converts) > 1:
-        raise ConfigurationError(
-            "Some of the models write contractions out (BaseForm) and others do not, so that they do not read the same "
-            "words: analyse them apart."
-        )
-    return texts_as_read(models[0], texts)
-
-
-@contextmanager
-def padded_inputs(model: SentenceTransformer) -> Iterator[None]:
-    """Let a model pad its texts while the block runs, where it would write them into one row (flash attention)."""
-    transformer = model[0]
-    if not isinstance(transformer, Transformer):
-        yield
-        return
-    before, transformer.unpad_inputs = transformer.unpad_inputs, False
-    try:
-        yield
-    finally:
-        transformer.unpad_inputs = before
-
-
-def fast_tokenizer(model: SentenceTransformer) -> Any:
-    """Return a model's tokenizer."""
-    tokenizer = model.tokenizer
-    if not getattr(tokenizer, "is_fast", False):
-        raise ModelError(f"{type(tokenizer).__name__} does not tell where its tokens stand in the text.")
-    return tokenizer
-
-
-def read_text(model: SentenceTransformer, text: str) -> TokenizedText:
-    """Find the tokens of a text, those that the model reads."""
-    tokenizer = fast_tokenizer(model)
+def read_text(model: SentenceTransformer, text: str, max_seq_length: int | None = None) -> ReadText:
+    """Tokenize a text as ``encode`` does, and find its own tokens."""
     [shown] = texts_as_read(model, [text])
-    prompt = prompt_as_read(model)
-
-    def own(length: int | None) -> dict[int, tuple[int, int]]:
-        encoded = tokenizer(
-            prompt + shown,
-            truncation=length is not None,
-            max_length=length,
-            return_offsets_mapping=True,
-            return_special_tokens_mask=True,
-            verbose=False,
-        )
-        parts = enumerate(zip(encoded["offset_mapping"], encoded["special_tokens_mask"], strict=True))
-        # A token that reaches from the prompt into the text is the text's, from where that begins.
-        return {
-            place: (max(0, start - len(prompt)), stop - len(prompt))
-            for place, ((start, stop), special) in parts
-            if not special and stop > len(prompt)
-        }
-
-    read = own(readable_length(model))
-    if not read:
-        raise DataError(f"The model reads no token of the text, which has {len(text):,} characters.")
-    return TokenizedText(shown, prompt, list(read.values()), list(read), len(own(None)) - len(read))
+    prompt, length = prompt_as_read(model), readable_length(model, max_seq_length)
+    encoded = model.tokenizer(
+        prompt + shown,
+        truncation=length is not None,
+        max_length=length,
+        return_offsets_mapping=True,
+        return_special_tokens_mask=True,
+        return_tensors="pt",
+        verbose=False,
+    )
+    offsets, special = encoded.pop("offset_mapping")[0].tolist(), encoded.pop("special_tokens_mask")[0].tolist()
+    # A token that reaches from the prompt into the text is the text's, from its beginning.
+    own = {
+        place: (max(0, start - len(prompt)), stop - len(prompt))
+        for place, (start, stop) in enumerate(offsets)
+        if not special[place] and stop > len(prompt)
+    }
+    features = {name: tensor.to(model.device) for name, tensor in encoded.items()}
+    return ReadText(shown, list(own.values()), list(own), features)
 
 
-def cut_notes(name: str, tokens: int, cut: int) -> list[str]:
-    """Return how many tokens of a text a model did not read, or an empty string."""
-    return [f"{name} read {tokens - cut:,} of {tokens:,} tokens; the rest is not shown."] if cut else []
+@torch.inference_mode()
+def hidden_states(model: SentenceTransformer, read: ReadText) -> list[Tensor]:
+    """Return the encoder's states of a text, ``(tokens, dim)``: the word embeddings, then each layer's."""
+    states = encoder_of(model)(**read.features, output_hidden_states=True).hidden_states
+    return [layer[0].double() for layer in states]
+
+
+@torch.inference_mode()
+def cls_attention(model: SentenceTransformer, read: ReadText, layer: int = -1) -> list[float]:
+    """Return the attention of ``[CLS]`` to each token in a layer, mean over the heads; the sum is 1."""
+    encoder: Any = encoder_of(model)
+    if read.features["input_ids"][0, 0] != model.tokenizer.cls_token_id:
+        raise ModelError(f"{type(encoder).__name__} does not read a [CLS] token first.")
+    with eager_attention(encoder):
+        attentions = getattr(encoder(**read.features, output_attentions=True), "attentions", None)
+    if not attentions or attentions[layer].shape[-1] != len(read.features["input_ids"][0]):
+        raise ModelError(f"{type(encoder).__name__} gives no attention weights between its tokens.")
+    weights: list[float] = attentions[layer][0, :, 0].float().mean(0).tolist()
+    return weights

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from operator import length_hint
 from typing import Any
 
-from benchmarks.papers.command import add_tagger, check_files, make_parser, open_documents, report, short_errors
+from benchmarks.papers.command import make_parser, open_documents, report
 from benchmarks.papers.tagging import SpacyTagger, TaggedWord, Tagger, batches, described
 from simlte_st.data.document import count_words
 from simlte_st.data.documents import read_documents
@@ -150,14 +150,10 @@ def _bucket(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = make_parser(__doc__, models=False)
-    add_tagger(parser)
-    options = parser.parse_args(arguments)
-    with short_errors():
-        check_files(options)
-        tagger, reader = SpacyTagger(options.pipeline), open_documents(options)
-        result = measure_redundancy(reader, tagger, seed=options.seed, progress=not options.quiet)
-        report(options, f"{result.table()}\n{result.summary()}", result.to_dict(), reader)
+    options = make_parser(__doc__, models=False).parse_args(arguments)
+    tagger, reader = SpacyTagger(), open_documents(options)
+    result = measure_redundancy(reader, tagger)
+    report(options, f"{result.table()}\n{result.summary()}", result.to_dict(), reader)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,7 @@ from sentence_transformers.base.sampler import DefaultBatchSampler
 from sentence_transformers.sentence_transformer.losses import ContrastiveTensionDataLoader, ContrastiveTensionLoss
 from torch.utils.data import SequentialSampler
 
-from benchmarks.rivals.job import Outcome, RivalJob
-from benchmarks.rivals.stock import prepare, run
+from benchmarks.rivals.stock import RivalJob, prepare, run
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ConfigurationError, EmptyCorpusError
 
@@ -93,7 +92,7 @@ class TensionTexts:
         return views.anchor
 
 
-def train_contrastive_tension(job: RivalJob) -> Outcome:
+def train_contrastive_tension(job: RivalJob) -> None:
     """Train with the paper's objective, ``ContrastiveTensionLoss``.
 
     Two copies of the encoder, of which the first reads the first text of a pair and the second the second; binary
@@ -107,4 +106,4 @@ def train_contrastive_tension(job: RivalJob) -> Outcome:
     pairs = draw_pairs(len(prepared.corpus), job.steps, job.preset.batch_size, job.seed)
     texts = TensionTexts(prepared.corpus, prepared.run.views)
     dataset = Dataset.from_dict(vars(pairs)).with_transform(texts)
-    return run(job, prepared, ContrastiveTensionLoss(prepared.trained), dataset, InOrderBatchSampler)
+    run(job, prepared, ContrastiveTensionLoss(prepared.trained), dataset, InOrderBatchSampler)

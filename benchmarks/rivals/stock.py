@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
@@ -13,20 +14,46 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import nn
 from transformers import TrainerCallback
 
-from benchmarks.rivals.job import Outcome, RivalJob
 from simlte_st.compat import forget_model_card_text
 from simlte_st.data.views import Identity
-from simlte_st.training.callbacks import ProgressBarCallback
-from simlte_st.training.config import TrainConfig
+from simlte_st.training.config import Preset, TrainConfig
 from simlte_st.training.fit import make_trainer, training_arguments
 from simlte_st.training.load_model import load_model
 from simlte_st.training.run import TrainingRun
 
 TEXT = Identity()
-"""What a document's text is, where an objective takes one: as much of it as the model reads, another part each epoch.
+"""A document's text, where an objective takes one: as much of it as the model reads, another part each epoch.
 
-The same that SimCSE-long gets.
+SimCSE-long gets the same.
 """
+
+
+@dataclass(frozen=True)
+class RivalJob:
+    """One training run.
+
+    Attributes:
+        documents: Anything :func:`~simlte_st.data.read_documents` takes.
+        base: The model to begin with.
+        path: Folder to write. What lies beside it is removed with it.
+        preset: The settings that all rivals share, with the rival's own in them.
+        steps: Optimizer steps.
+        seed: Decides everything that is drawn.
+        bf16: Compute in bfloat16.
+    """
+
+    documents: Any
+    base: str | os.PathLike[str]
+    path: Path
+    preset: Preset
+    steps: int
+    seed: int
+    bf16: bool
+
+    @property
+    def work(self) -> Path:
+        """Folder for temporary files."""
+        return self.path.with_name(f"{self.path.name}.work")
 
 
 @dataclass(frozen=True)
@@ -34,9 +61,9 @@ class Prepared:
     """What a run begins with.
 
     Attributes:
-        run: The model, as it will be saved, what draws its texts, and the tokens that it reads when it is finished.
+        run: The model, as it will be saved, the views, and the tokens that the finished model reads.
         trained: The same modules without ``Normalize``: these objectives take embeddings of any length, which a base
-            that scales them to 1 would bar them from.
+            that scales them to 1 would prevent.
         corpus: The segmented documents.
     """
 
@@ -51,7 +78,7 @@ def prepare(job: RivalJob) -> Prepared:
     run = TrainingRun(job.documents, job.path, TrainConfig(base=job.base, preset=preset, seed=job.seed))
     run.folder.base = job.work / "base"
     load_model(run)
-    corpus = run.views.attach(job.documents, directory=job.work / "corpus", progress=job.progress)
+    corpus = run.views.attach(job.documents, directory=job.work / "corpus")
     modules = [module for module in run.model if not isinstance(module, Normalize)]
     trained = SentenceTransformer(modules=modules, device=str(run.model.device))
     return Prepared(run, trained, corpus.with_format(None))
@@ -64,7 +91,7 @@ def run(
     dataset: Dataset,
     sampler: Callable[..., Any],
     *callbacks: TrainerCallback,
-) -> Outcome:
+) -> None:
     """Train and save."""
     preset, model = job.preset, prepared.run.model
     loss.train()  # the Trainer sees to the model only
@@ -81,13 +108,8 @@ def run(
         batch_sampler=sampler,
         save_strategy="no",
     )
-    bar = [ProgressBarCallback(arguments.train_batch_size)] if job.progress else []
-    trainer = make_trainer(prepared.trained, arguments, dataset, loss, [*callbacks, *bar])
-    began = time.perf_counter()
-    trainer.train()
-    seconds = time.perf_counter() - began
+    make_trainer(prepared.trained, arguments, dataset, loss, list(callbacks)).train()
     model.eval()
     model.max_seq_length = prepared.run.reads
     forget_model_card_text(model)
     model.save_pretrained(str(job.path), create_model_card=False)
-    return Outcome(len(prepared.corpus), seconds, trainer.state.log_history)

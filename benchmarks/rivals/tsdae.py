@@ -12,14 +12,12 @@ from nltk.tokenize.treebank import TreebankWordDetokenizer
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
 
-from benchmarks.rivals.job import Outcome, RivalJob
-from benchmarks.rivals.stock import prepare, run
-from simlte_st.compat import encoder_of, quiet_transformers
+from benchmarks.rivals.stock import RivalJob, prepare, run
+from simlte_st.compat import quiet_transformers
 from simlte_st.data.corpus import from_rows
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.drawing import draw_spans, render, view_rng
 from simlte_st.data.transform import DocSplitTransform
-from simlte_st.errors import ModelError
 from simlte_st.training.batching import SeededBatchSampler
 from simlte_st.training.dropout import set_attention_dropout, set_dropout
 
@@ -66,21 +64,14 @@ class DenoisingTransform:
 
 def make_loss(model: SentenceTransformer) -> DenoisingAutoEncoderLoss:
     """Make the loss, with a decoder of the encoder's own architecture and weights, the two tied."""
-    kind = encoder_of(model).config.model_type
-    try:
-        with quiet_transformers():
-            loss = DenoisingAutoEncoderLoss(model, tie_encoder_decoder=True)
-    except (ValueError, AssertionError) as error:
-        raise ModelError(
-            f"TSDAE decodes with the encoder's own architecture, and {kind!r} cannot ({str(error)[:200]}). "
-            "Use a base such as BERT or RoBERTa."
-        ) from error
+    with quiet_transformers():
+        loss = DenoisingAutoEncoderLoss(model, tie_encoder_decoder=True)
     # The encoder's weights are the decoder's from here on, and a checkpoint may be in half precision.
     loss.decoder.float()
     return loss
 
 
-def train_tsdae(job: RivalJob) -> Outcome:
+def train_tsdae(job: RivalJob) -> None:
     """Train with ``DenoisingAutoEncoderLoss``: 60% of the words deleted, a tied decoder that sees the embedding only.
 
     A document costs a pass of the encoder over what is left of it, and one of the decoder over all of it. The decoder
@@ -94,4 +85,4 @@ def train_tsdae(job: RivalJob) -> Outcome:
         set_attention_dropout(loss.decoder, job.preset.attention_dropout)
     views = prepared.run.views
     dataset = prepared.corpus.with_transform(DenoisingTransform(views))
-    return run(job, prepared, loss, dataset, SeededBatchSampler, views.callback)
+    run(job, prepared, loss, dataset, SeededBatchSampler, views.callback)

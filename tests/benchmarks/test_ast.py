@@ -14,9 +14,6 @@ from benchmarks import ast
 from benchmarks.grid.work import Clash
 from benchmarks.linking.data import load, split
 from benchmarks.linking.encoders import ENCODERS, VECTORS, LastStates, make_encoder, word_vectors
-from benchmarks.linking.figures import SHOWN, map_posts
-from benchmarks.linking.printed import AVERAGES, R_PRECISION
-from benchmarks.linking.sparsity import CLOSED, measure
 
 pytest.importorskip("entmax")
 pytest.importorskip("pytorch_metric_learning")
@@ -47,12 +44,11 @@ def test_articles_are_parted_and_their_posts_with_them(shared: Path) -> None:
     assert not set(train.articles) & set(test.articles)
     assert not set(train.posts) & set(test.posts) - {make_document(row % 27, sentences=1) for row in range(60)}
     assert len(train.posts) + len(test.posts) in (59, 60), "a post about articles of both parts is in neither"
+    about = {data.posts[post]: data.articles[article] for post, article in data.links.tolist() if post not in (5, 6)}
     for part in (train, test):
         assert {row for row, _ in part.links} == set(range(len(part.posts)))
-        for post, article in part.links[:20]:
-            if part.posts[post] != data.posts[5] and "http" not in part.posts[post]:
-                number = next(n for n in range(27) if make_document(n, sentences=1) == part.posts[post])
-                assert part.articles[article] == make_document(number)
+        assert all(about.get(part.posts[a], part.articles[b]) == part.articles[b] for a, b in part.links.tolist()
+                   if part.posts[a] != data.posts[5])  # fmt: skip
     assert split(data, seed=2)[1].articles != test.articles
 
 
@@ -80,11 +76,6 @@ def test_last_states_are_those_of_a_bidirectional_gru() -> None:
     torch.testing.assert_close(found, torch.cat(list(stock(packed)[1]), dim=-1))
 
 
-def test_printed_tables() -> None:
-    assert set(R_PRECISION) == set(AVERAGES)
-    assert np.mean(list(R_PRECISION["CNN"].values())) > np.mean(list(R_PRECISION["AST"].values()))
-
-
 def test_a_run(shared: Path, tmp_path: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ast, "PACKAGED_BASE", str(encoder_path))
     command = ["--shared", str(shared), "--work", str(tmp_path / "work"), "--results", str(tmp_path), "--seeds", "0"]
@@ -95,34 +86,9 @@ def test_a_run(shared: Path, tmp_path: Path, encoder_path: Path, monkeypatch: py
     assert len(record["AST"]["0"]["alpha"]["ring"]) == 5
     assert record["AST"]["0"]["alpha"]["star"] != [1.5] * 5, "it was trained"
     page = (tmp_path / "ast.md").read_text()
-    for part in ("(53.0)", "| BM25", "## r-Precision", "## Sparsity", "head 5", "## Softmax and entmax"):
+    for part in ("(53.0)", "| BM25", "## r-Precision", "## Sparsity", "head 5"):
         assert part in page
-    for name in ("ast_alphas.svg", "ast_map.svg", "ast_sparsity.svg"):
-        assert f"]({name})" in page
-        assert (tmp_path / name).read_text().count("<path") > 20
-    monkeypatch.setattr(ast.Bench, "measure", lambda *arguments: pytest.fail("nothing is left to do"))
+    monkeypatch.setattr(ast, "measure", lambda *arguments: pytest.fail("nothing is left to do"))
     ast.main(command)
     with pytest.raises(Clash, match="words 24, now 25"):
         ast.main([*command, "--words", "25"])
-    with pytest.raises(SystemExit, match="Nothing is finished"):
-        ast.main([*command, "--work", str(tmp_path / "empty"), "--report"])
-
-
-def test_entmax_leaves_weight_to_a_root_of_the_tokens() -> None:
-    for row in measure((512, 4096), draws=20):
-        size = row["tokens"]
-        assert row["sum"] == pytest.approx(1.1752 * size, rel=0.02)
-        for name, closed in CLOSED.items():
-            found = row[name]["weighted"], row[name]["largest"]
-            assert found == pytest.approx(tuple(function(size) for function in closed), rel=0.1), (name, size)
-
-
-def test_the_map_shows_posts_about_the_most_posted_articles(shared: Path) -> None:
-    data = load(shared)
-    vectors = np.random.default_rng(0).normal(size=(len(data.posts), 8)).astype(np.float32)
-    found = map_posts(data, vectors, seed=0)
-    assert found == map_posts(data, vectors, seed=0)
-    assert len(found["points"]) == len(found["articles"]) > 20
-    counts = np.bincount(data.links[:, 1])
-    assert found["titles"][0] == " ".join(data.articles[int(counts.argmax())].split()[:7])
-    assert set(found["articles"]) == set(range(SHOWN))

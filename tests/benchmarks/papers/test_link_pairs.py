@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import logging
 from collections import Counter
 
 import numpy as np
@@ -8,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.papers.citation_links import citation_link_probe
-from benchmarks.papers.link_pairs import LinkPairs, check_links, link_pairs, number_links
-from simlte_st.errors import ConfigurationError, DataError
+from benchmarks.papers.link_pairs import check_pairs, link_pairs, number_links
+from simlte_st.errors import DataError
 
 
 def random_links(papers: int, count: int, seed: int) -> np.ndarray:
@@ -28,35 +26,26 @@ def unordered(pairs: np.ndarray) -> list[tuple[int, int]]:
     return [(min(pair), max(pair)) for pair in pairs.tolist()]
 
 
-@settings(max_examples=40)
-@given(
-    seed=st.integers(0, 10**6),
-    split=st.sampled_from(["links", "papers"]),
-    negatives=st.sampled_from(["rewired", "uniform"]),
-    share=st.sampled_from([0.3, 0.5]),
-)
-def test_no_negative_is_a_link_and_no_pair_occurs_twice(seed: int, split: str, negatives: str, share: float) -> None:
+@settings(max_examples=30)
+@given(seed=st.integers(0, 10**6), split=st.sampled_from(["links", "papers"]), share=st.sampled_from([0.3, 0.5]))
+def test_no_negative_is_a_link_and_no_pair_occurs_twice(seed: int, split: str, share: float) -> None:
     links = random_links(80, 300, seed)
-    parts = link_pairs(links, split=split, negatives=negatives, test_share=share, seed=seed)  # type: ignore[arg-type]
-    true = set(unordered(links))
+    parts = link_pairs(links, split=split, test_share=share, seed=seed)  # type: ignore[arg-type]
     positives = [part.pairs[part.labels == 1] for part in parts]
     drawn = [part.pairs[part.labels == 0] for part in parts]
     assert all(len(p) == len(n) > 0 for p, n in zip(positives, drawn, strict=True))
-    assert not true & {pair for pairs in drawn for pair in unordered(pairs)}
+    assert not set(unordered(links)) & {pair for pairs in drawn for pair in unordered(pairs)}
     assert all(first != second for pairs in drawn for first, second in pairs.tolist())
     assert len({pair for pairs in drawn for pair in unordered(pairs)}) == sum(map(len, drawn))
     assert not set(unordered(parts[0].pairs)) & set(unordered(parts[1].pairs))
-    kept = np.concatenate(positives).tolist()
-    assert len(kept) == len({tuple(link) for link in kept})
-    assert {tuple(link) for link in kept} <= {tuple(link) for link in links.tolist()}
+    kept = [tuple(link) for link in np.concatenate(positives).tolist()]
+    assert len(kept) == len(set(kept) & {tuple(link) for link in links.tolist()})
     if split == "links":
         assert len(kept) == len(links)
     else:
         assert not set(parts[0].pairs.ravel().tolist()) & set(parts[1].pairs.ravel().tolist())
-    if negatives == "rewired":  # each paper is on each side as often in negatives as in links
-        for p, n in zip(positives, drawn, strict=True):
-            assert Counter(p[:, 0].tolist()) == Counter(n[:, 0].tolist())
-            assert Counter(p[:, 1].tolist()) == Counter(n[:, 1].tolist())
+    for p, n in zip(positives, drawn, strict=True):  # each paper is on each side as often in negatives as in links
+        assert [Counter(p[:, side].tolist()) for side in (0, 1)] == [Counter(n[:, side].tolist()) for side in (0, 1)]
 
 
 def test_share_and_seed() -> None:
@@ -64,98 +53,15 @@ def test_share_and_seed() -> None:
     train, test = link_pairs(links, test_share=0.3, seed=5)
     assert len(train.pairs) + len(test.pairs) == 400
     assert len(test.pairs) == pytest.approx(120, abs=4)  # pairs that cite each other go together
-    state = np.random.get_state()[1].copy()
     again = link_pairs(links[::-1], test_share=0.3, seed=5)  # the order of the links does not matter
-    assert np.array_equal(state, np.random.get_state()[1])
     for one, other in zip((train, test), again, strict=True):
         assert np.array_equal(one.pairs, other.pairs)
         assert np.array_equal(one.labels, other.labels)
     assert not np.array_equal(link_pairs(links, seed=6)[1].pairs, link_pairs(links, seed=7)[1].pairs)
 
 
-def test_both_directions_of_a_pair_stay_together() -> None:
-    links = np.array([(i, i + 20) for i in range(20)] + [(i + 20, i) for i in range(20)])
-    for seed in range(5):
-        train, test = link_pairs(links, seed=seed)
-        assert not set(unordered(train.pairs)) & set(unordered(test.pairs))
-
-
-def test_links_across_the_parts_are_counted(caplog: pytest.LogCaptureFixture) -> None:
-    links = random_links(60, 150, 0)
-    with caplog.at_level(logging.INFO, logger="benchmarks"):
-        train, test = link_pairs(links, split="papers", test_share=0.5)
-    left_out = 150 - (len(train.pairs) + len(test.pairs)) // 2
-    assert left_out > 0
-    assert f"{left_out} of 150 links" in caplog.text
-
-
-def test_popularity_alone_says_nothing_of_rewired_negatives() -> None:
-    """Embeddings that tell which paper it is and nothing else: a few hubs are cited by all others."""
-    generator = np.random.default_rng(0)
-    hubs, papers = 8, 200
-    links = [
-        (citing, cited)
-        for citing in range(papers)
-        for cited in {*generator.integers(0, hubs, 3).tolist(), int(generator.integers(hubs, papers))}
-        if citing != cited
-    ]
-    embeddings = np.zeros((papers, 2), dtype=np.float32)
-    embeddings[:, 0] = 1.0
-    embeddings[:hubs, 1] = 1.0
-    accuracy = {
-        kind: citation_link_probe(embeddings, *link_pairs(links, negatives=kind), fit=None).accuracy
-        for kind in ("uniform", "rewired")
-    }
-    assert accuracy["uniform"] > 0.7
-    assert accuracy["rewired"] == pytest.approx(0.5, abs=0.05)
-
-
-def test_dense_graphs_work_as_long_as_there_is_a_way() -> None:
-    # Everyone in a ring of 8 cites the next two.
-    links = [(i, (i + step) % 8) for i in range(8) for step in (1, 2)]
-    with pytest.raises(DataError):  # 16 of 28 pairs are linked: 12 are left for 16 negatives
-        link_pairs(links)
-    ring = [(i, (i + 1) % 30) for i in range(30)]
-    for seed in range(20):
-        train, test = link_pairs(ring, seed=seed)
-        assert (len(train.pairs), len(test.pairs)) == (42, 18)
-
-
-def test_refusals() -> None:
-    star = [(i, 9) for i in range(9)]
-    with pytest.raises(DataError, match="uniform"):
-        link_pairs(star)
-    with pytest.raises(DataError, match="run out"):
-        link_pairs(star, negatives="uniform")
-    with pytest.raises(DataError, match="too few"):
-        link_pairs([(0, 1), (2, 3)])
-    with pytest.raises(DataError, match="cite themselves"):
-        link_pairs([(0, 1), (2, 2)])
-    with pytest.raises(DataError, match=r"\[n, 2\]"):
-        link_pairs([])
-    with pytest.raises(DataError, match="row numbers"):
-        link_pairs([("a", "b"), ("c", "d")])
-    with pytest.raises(DataError, match="row -1"):
-        link_pairs([(0, -1)])
-    with pytest.raises(DataError, match="row 7 of 5"):
-        check_links([(0, 7)], 5)
-    for settings_ in ({"split": "pairs"}, {"negatives": "hard"}, {"test_share": 0.0}, {"test_share": 1.0}):
-        with pytest.raises(ConfigurationError):
-            link_pairs(random_links(30, 40, 0), **settings_)  # type: ignore[arg-type]
-
-
-def test_link_pairs_are_checked_when_they_are_made() -> None:
-    pairs = LinkPairs([(0, 1), (1, 2)], [1, 0])  # type: ignore[arg-type]  # lists, as read from a file
-    assert pairs.pairs.dtype == pairs.labels.dtype == np.int64
-    for labels in ([1], [1, 2], [[1, 0]]):
-        with pytest.raises(DataError, match="labels"):
-            LinkPairs([(0, 1), (1, 2)], labels)  # type: ignore[arg-type]
-
-
-def test_number_links() -> None:
+def test_links_are_numbered_and_their_rows_exist() -> None:
     assert number_links(["x", "y", "z"], [("z", "x"), ("x", "y")]).tolist() == [[2, 0], [0, 1]]
-    assert number_links(["x"], []).shape == (0, 2)
-    with pytest.raises(DataError, match=r"1 linked .* 2 given: \['q'\]"):
-        number_links(["x", "y"], [("x", "q")])
-    with pytest.raises(DataError, match="'x' occurs"):
-        number_links(["x", "y", "x"], [("x", "y")])
+    for pairs in ([(0, 7)], [(0, -1)], [0, 1]):
+        with pytest.raises(DataError, match="5 papers"):
+            check_pairs(pairs, 5)

@@ -5,7 +5,6 @@ import random
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
@@ -16,7 +15,6 @@ from simlte_st.data.document import Document
 from simlte_st.data.drawing import draw_views
 from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document, tokenizer_counter
-from simlte_st.errors import ConfigurationError
 from simlte_st.models.base import load_model
 from simlte_st.training.config import get_preset
 
@@ -36,11 +34,6 @@ def test_one_pair_in_eight_is_positive_and_no_document_is_in_two_pairs_of_a_pass
     again, other = draw_pairs(50, 7, 16, 3), draw_pairs(50, 7, 16, 4)
     assert (again.first == pairs.first).all()
     assert (other.first != pairs.first).any()
-
-
-def test_the_batch_must_be_a_multiple_of_eight() -> None:
-    with pytest.raises(ConfigurationError, match="batch_size=4"):
-        draw_pairs(100, 1, 4, 0)
 
 
 def test_it_is_the_papers_objective_step_by_step(bert_path: Path, documents: list[str], tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from benchmarks.rivals.stock import TEXT
-from benchmarks.rivals.tsdae import DELETED, DenoisingTransform, delete_words, make_loss
+from benchmarks.rivals.tsdae import DELETED, DenoisingTransform, delete_words
 from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.transform import DocSplitTransform
 
@@ -52,13 +52,3 @@ def test_the_damaged_text_is_of_the_same_window_as_the_original(
     assert other["damaged"] != first["damaged"]
     assert other["original"] != first["original"]
     assert (random.getstate(), np.random.get_state()[1].tolist()) == (state, numpy_state)
-
-
-def test_encoder_and_decoder_share_their_weights(model: SentenceTransformer) -> None:
-    loss = make_loss(model)
-    encoder = dict(model.transformers_model.named_parameters())
-    decoder = dict(loss.decoder.bert.named_parameters())
-    shared = [name for name in encoder if name in decoder]
-    assert len(shared) == len([name for name in encoder if "pooler" not in name])
-    assert all(encoder[name] is decoder[name] for name in shared)
-    assert any("crossattention" in name for name in decoder)

@@ -1,0 +1,168 @@
+"""The experiments: each gives cells, a number or a table of one system on one data set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks import citation
+from benchmarks.bm25 import Bm25Scores
+from benchmarks.grid.models import Models
+from benchmarks.grid.printed import DATA
+from benchmarks.grid.sets import CITATIONS, LONG, SIMILARITY, TextSet
+from benchmarks.grid.systems import DOCSPLIT, SHOTS, SIMCSE, SYSTEMS, WITHOUT_MLM, System
+from benchmarks.papers.citation_links import LRA_HEAD
+from benchmarks.papers.document_similarity import document_similarity
+from benchmarks.papers.mlp import HEADS
+from benchmarks.papers.parts_of_speech import measure_attention
+from benchmarks.papers.redundancy import measure_redundancy
+from benchmarks.papers.tagging import SpacyTagger
+from benchmarks.records import TFIDF_INVERSE_L2
+from simlte_st.evaluation import (
+    CosineScores,
+    PairScores,
+    ProbeResult,
+    TfidfScores,
+    few_shot_probe,
+    fit_probe,
+    tfidf_few_shot,
+    tfidf_probe,
+)
+
+FEW, FULL = "few-shot", "classification"
+CLASSIFICATION = (FEW, FULL)
+EXPERIMENTS = (*CLASSIFICATION, "citations", "similarity", "redundancy", "attention")
+ATTENTION_DATA = ("nyt", "bbc", "20news", "arxiv", "fakenews")
+"""Data sets in the order of preference: the papers' is NYT."""
+
+Cell = tuple[str, TextSet, Callable[[], Mapping[str, Any]]]
+"""Its path in the work folder, the data set, and the function that makes it."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A system, trained with a seed if it is trained, on a data set."""
+
+    models: Models
+    system: System
+    seed: int
+    data: TextSet
+
+    def cell(self, experiment: str, make: Callable[[], Mapping[str, Any]], place: str = "", part: str = "") -> Cell:
+        """Make a cell of an experiment."""
+        name = f"results/{experiment}/{place or self.data.name}/{self.system.file_name(self.seed)}{part}"
+        return name, self.data, make
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """The embeddings."""
+        return self.models.embeddings(self.system, self.seed, self.data)
+
+
+def plan(
+    models: Models, data: Mapping[str, TextSet], systems: Sequence[System], seeds: Sequence[int], names: Sequence[str]
+) -> Iterator[Cell]:
+    """Plan all cells, system by system, so that each model is loaded once: untrained ones, then seed by seed."""
+    order = [(0, system) for system in systems if not system.rival]
+    order += [(seed, system) for seed in seeds for system in systems if system.rival]
+    for seed, system in order:
+        for each in data.values():
+            run, ablation = Run(models, system, seed, each), system.group == "ablations"
+            if each.learn and system.name != "bm25" and each.name not in system.trained_on:
+                if not ablation or each.name in models.scale.ablation_data:
+                    yield from classification(run, names)
+            elif each.name == CITATIONS and "citations" in names and not ablation:
+                yield from citations(run)
+            elif each.name == SIMILARITY and "similarity" in names and not ablation:
+                yield run.cell("similarity", lambda run=run: similarity(run))  # type: ignore[misc]
+    if "redundancy" in names:
+        for name in (*DATA, *LONG):
+            if name in data:
+                yield f"results/redundancy/{name}", data[name], lambda name=name: redundancy(models, data[name])  # type: ignore[misc]
+    if "attention" in names:
+        yield from attention(models, data, {system.name for system in systems}, seeds[0])
+
+
+def classification(run: Run, names: Sequence[str]) -> Iterator[Cell]:
+    """Probe frozen embeddings: with a few labels a class, and with all (DocSplit, Tables 1 and 2)."""
+    scale, shots = run.models.scale, SHOTS.get(run.data.name, 5)
+    few = {"shots": shots, "draws": scale.draws}
+
+    def few_shot() -> Mapping[str, Any]:
+        if run.system.name == "tfidf":
+            return scores(tfidf_few_shot(*parts(run.data), inverse_l2=TFIDF_INVERSE_L2, **few).draws)
+        return scores(few_shot_probe(*parts(run.data, run.vectors), fit=HEADS[scale.head], **few).draws)
+
+    def full() -> Mapping[str, Any]:
+        if run.system.name == "tfidf":
+            return scores([tfidf_probe(*parts(run.data), inverse_l2=TFIDF_INVERSE_L2)])
+        return scores([fit_probe(*parts(run.data, run.vectors), fit=HEADS[scale.head])])
+
+    if FEW in names:
+        yield run.cell(FEW, few_shot, f"{run.data.name}-{shots}")
+    if FULL in names:
+        yield run.cell(FULL, full)
+
+
+def parts(data: TextSet, vectors: Any = None) -> tuple[Any, list[str], Any, list[str]]:
+    """Return texts, or vectors, and labels to learn from, then those to score on."""
+    rows = data.texts() if vectors is None else vectors
+    return rows[: data.learn], data.labels[: data.learn], rows[data.learn :], data.labels[data.learn :]
+
+
+def scores(draws: Sequence[ProbeResult]) -> dict[str, list[float]]:
+    """Return both scores of each draw."""
+    return {"accuracy": [draw.accuracy for draw in draws], "macro_f1": [draw.macro_f1 for draw in draws]}
+
+
+def citations(run: Run) -> Iterator[Cell]:
+    """Retrieve cited papers, and classify links (DocSplit, Figure 3); bags of words also read the beginning only."""
+    links, texts = run.data.links, run.data.texts
+    assert links is not None
+    seeds = range(run.models.scale.link_seeds)
+    if run.system.embeds:
+        fit = LRA_HEAD if run.models.scale.head == "mlp" else None
+        yield run.cell("citations", lambda: citation.measure_embeddings(run.vectors, links, seeds, fit=fit))
+        return
+    title = run.system.title
+    yield run.cell("citations", lambda: citation.measure_words(title, texts(), links, seeds))
+    first = f"{title}, first {citation.WORDS} words"
+    make = lambda: citation.measure_words(first, texts(), links, seeds)  # noqa: E731
+    yield run.cell("citations", make, part=f"-{citation.WORDS}")
+
+
+def similarity(run: Run) -> Mapping[str, Any]:
+    """Correlate similarities with people's judgement: the Lee corpus."""
+    judged = run.data.judged
+    assert judged is not None
+    if run.system.embeds:
+        found: PairScores = CosineScores(run.vectors)
+    else:
+        found = TfidfScores(judged.texts) if run.system.name == "tfidf" else Bm25Scores(judged.texts)
+    return document_similarity(found, judged.pairs, judged.scores)
+
+
+def redundancy(models: Models, data: TextSet) -> Mapping[str, Any]:
+    """Measure how often documents repeat nouns and verbs, by length (SimLTE, Table 3)."""
+    return measure_redundancy(data.sampled(models.scale.redundancy_documents), SpacyTagger()).to_dict()
+
+
+def attention(models: Models, data: Mapping[str, TextSet], names: set[str], seed: int) -> Iterator[Cell]:
+    """Measure what ``[CLS]`` attends to in base, SimCSE and DocSplit (SimLTE, Figure 3), where all three are asked for.
+
+    DocSplit is the one without MLM where that alone is.
+    """
+    documents = next((data[name] for name in ATTENTION_DATA if name in data), None)
+    wanted = ("base-cls", SIMCSE, DOCSPLIT if DOCSPLIT in names else WITHOUT_MLM)
+    if documents is None or not names.issuperset(wanted):
+        return
+
+    def make() -> Mapping[str, Any]:
+        encoders = {SYSTEMS[name].title: models.encoder(SYSTEMS[name], seed) for name in wanted}
+        texts = documents.sampled(models.scale.attention_documents)
+        return measure_attention(encoders, texts, SpacyTagger(lemmas=False), max_seq_length=models.scale.read)
+
+    yield f"results/attention/{documents.name}", documents, make

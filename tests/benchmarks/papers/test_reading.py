@@ -1,0 +1,115 @@
+"""What a model reads of a text, and the attention, layers and weights of its tokens, beside the stock models."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from longformer_support import randomise
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+from support import WORDS, make_document, make_tokenizer
+from transformers import AutoModel, ModernBertConfig
+
+from benchmarks.papers.layers import successive_cosines
+from benchmarks.papers.reading import cls_attention, read_text
+from benchmarks.papers.weights import token_weights
+from simlte_st.compat import encoder_of
+from simlte_st.errors import ModelError
+from simlte_st.modules import BaseForm, TokenAttention
+
+MODERN = ModernBertConfig(
+    vocab_size=len(make_tokenizer()), hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
+    max_position_embeddings=64, local_attention=8, pad_token_id=0,
+)  # fmt: skip
+
+
+def make_model(folder: Path) -> SentenceTransformer:
+    model = SentenceTransformer(modules=[Transformer(str(folder)), Pooling(32, "cls")], device="cpu").eval()
+    randomise(model)
+    return model
+
+
+@pytest.mark.parametrize("modern", [False, True])
+def test_the_row_of_cls_is_the_stock_model_s(modern: bool, bert_path: Path, tmp_path: Path) -> None:
+    if modern:
+        AutoModel.from_config(MODERN).save_pretrained(tmp_path)
+        make_tokenizer().save_pretrained(tmp_path)
+    model = make_model(tmp_path if modern else bert_path)
+    reference = copy.deepcopy(encoder_of(model))
+    reference.set_attn_implementation("eager")
+    before = encoder_of(model).config._attn_implementation
+    read = read_text(model, make_document(1, sentences=3))
+    with torch.no_grad():
+        expected = reference(**read.features, output_attentions=True).attentions
+    for layer in (0, 1, -1):
+        found = cls_attention(model, read, layer)
+        assert found == pytest.approx(expected[layer][0, :, 0].mean(0).tolist(), abs=1e-6)
+        assert sum(found) == pytest.approx(1, abs=1e-5)
+    assert encoder_of(model).config._attn_implementation == before
+
+
+def test_a_text_s_own_tokens_are_found(bert_path: Path) -> None:
+    model = make_model(bert_path)
+    text = make_document(2, sentences=20)
+    read = read_text(model, text)
+    ids = model.preprocess([text])["input_ids"]
+    assert torch.equal(read.features["input_ids"], ids)
+    assert (len(read.places), read.places[0], len(ids[0])) == (62, 1, 64)
+    known = model.tokenizer.convert_ids_to_tokens(ids[0][1:-1])
+    assert [token.lower() for token in read.tokens] == known
+    assert set(known) <= {*WORDS, "."}
+    assert len(read_text(model, text, max_seq_length=10).tokens) == 8
+    model.prompts, model.default_prompt_name = {"passage": "bo bun: "}, "passage"
+    prompted = read_text(model, "Ba bei.")
+    assert prompted.tokens == ["Ba", "bei", "."]
+    assert prompted.places == [4, 5, 6]
+
+
+def test_a_model_without_cls_is_refused(bert_path: Path) -> None:
+    model = make_model(bert_path)
+    model.tokenizer.cls_token = "ba"
+    with pytest.raises(ModelError, match="CLS"):
+        cls_attention(model, read_text(model, "Ba bei."))
+
+
+def test_cosines_are_those_of_the_hidden_states(model: SentenceTransformer, documents: list[str]) -> None:
+    read = read_text(model, documents[0][:90])
+    states = encoder_of(model)(**read.features, output_hidden_states=True).hidden_states
+    expected = [
+        [float(torch.cosine_similarity(one[0, place], two[0, place], dim=0)) for one, two in itertools.pairwise(states)]
+        for place in range(read.features["input_ids"].shape[1])
+    ]
+    np.testing.assert_allclose(successive_cosines(model, read), expected, atol=1e-5)
+    layer = encoder_of(model).encoder.layer[-1]
+    with torch.no_grad():
+        for part in (layer.attention.output.dense, layer.output.dense):
+            part.weight.zero_()
+            part.bias.zero_()
+    assert successive_cosines(model, read)[:, -1] == pytest.approx(1, abs=1e-5), "a layer that changes nothing"
+
+
+@pytest.mark.parametrize("include", [False, True])
+def test_weights_are_those_of_the_embedding(bert_path: Path, include: bool) -> None:
+    # In training, where dropout would give other weights each time.
+    model = SentenceTransformer(modules=[BaseForm(str(bert_path)), TokenAttention(32)], device="cpu").train()
+    read, weights = token_weights(model, "Ca ba won't di")
+    assert model.training
+    assert read.text == "Ca ba will not di"
+    model.prompts, model.default_prompt_name = {"query": "it's bun: "}, "query"
+    model[1].include_prompt = include
+    prompted, found = token_weights(model, "Ca ba won't di")
+    given = model.encode(["Ca ba won't di"], output_value=None)[0]["token_attention"]
+    assert prompted.tokens == read.tokens
+    assert found == pytest.approx((100 * given[-1 - len(found) : -1]).tolist(), rel=1e-4)
+    assert found != pytest.approx(weights, rel=1e-3)
+
+
+def test_other_poolings_weigh_nothing(model: SentenceTransformer) -> None:
+    with pytest.raises(ModelError, match=r"TokenAttention, .*Transformer, Pooling"):
+        token_weights(model, "Ca ba")

@@ -1,0 +1,45 @@
+"""Toy data sets, corpus and size for the papers' experiments."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from support import make_document
+from toy_sets_support import write_set, write_toy_sets
+
+from benchmarks.grid.systems import SCALES
+from simlte_st.files import write_json
+
+TINY = replace(
+    SCALES["cpu"],
+    seeds=(0,),
+    corpus_documents=40,
+    steps=2,
+    batch_size=8,
+    tokens=32,
+    learning_rate=1e-3,
+    read=48,
+    train_documents=30,
+    test_documents=30,
+    head="logistic",
+    draws=2,
+    ablation_data=("20news",),
+    redundancy_documents=4,
+    attention_documents=3,
+)
+
+
+def write_papers_sets(folder: Path) -> None:
+    """Write two data sets with classes, papers, judged texts, long documents and a corpus."""
+    write_toy_sets(folder, sentences=12)
+    texts: list[object] = [make_document(row % 3, sentences=5) + " " + make_document(row) for row in range(60)]
+    labels: list[object] = ["abc"[row % 3] for row in range(60)]
+    write_set(folder, "20newsgroups", text=texts, label=labels, split=["train", "test"] * 30)
+    write_set(folder, "bbc", text=texts[::-1], label=labels[::-1])
+    write_set(
+        folder, "enwiki2014", id=[f"{n}" for n in range(60)], text=[make_document(n, sentences=6) for n in range(60)]
+    )
+    write_set(folder, "lee_documents", text=[make_document(row % 4, sentences=1 + row) for row in range(12)])
+    likeness = [[1.0 - abs(a % 4 - b % 4) / 5 - abs(a - b) / 99 for b in range(12)] for a in range(12)]
+    write_json(folder / "lee_similarities_50x50.json", likeness)
