@@ -1,14 +1,10 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import make_document
-from tagger_support import EndingTagger, FakeTagger
+from tagger_support import FakeTagger
 
-from benchmarks.papers import tagging
 from benchmarks.papers.redundancy import BUCKETS, measure_redundancy, nouns_and_verbs, redundancy
 from benchmarks.papers.tagging import SpacyTagger
 from simlte_st.data import Document
@@ -77,33 +73,6 @@ def test_documents_fall_into_the_papers_ranges() -> None:
     assert result.all.name() == "all"
 
 
-def test_means_stay_within_what_the_equation_allows() -> None:
-    documents = [Document(str(n), make_document(n, sentences=1 + n % 40)) for n in range(60)]
-    tagger = EndingTagger()
-    result = measure_redundancy(documents, tagger, seed=3)
-    counts = [len(nouns_and_verbs(words)) for words in tagger.tag([document.text for document in documents])]
-    filled = [bucket for bucket in result.buckets if bucket.documents]
-    assert len(filled) >= 4
-    for bucket in (*filled, result.all):
-        assert bucket.mean is not None
-        assert 1 <= bucket.mean <= max(counts)
-    # No range of lengths can stand apart from all together, as the paper's 29 does from its 1.37.
-    assert result.all.documents == sum(bucket.documents for bucket in result.buckets)
-    total = sum(bucket.documents * (bucket.mean or 0.0) for bucket in result.buckets)
-    assert result.all.mean == pytest.approx(total / result.all.documents)
-
-
-def test_documents_keep_their_words_in_batches_and_are_whatever_is_read_as_documents(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    documents = documents_of(2, 60, 150, 3, 400)
-    whole = measure_redundancy(documents, FakeTagger(KNOWN))
-    monkeypatch.setattr(tagging, "_BATCH_DOCUMENTS", 2)
-    texts = [document.text for document in documents]
-    for source in (documents, texts, iter(texts), [{"text": text} for text in texts]):
-        assert measure_redundancy(source, FakeTagger(KNOWN)) == whole
-
-
 def test_intervals_are_the_bootstraps() -> None:
     result = measure_redundancy(documents_of(2, 3, 7), FakeTagger(KNOWN), seed=5)
     assert (result.all.low, result.all.high) == bootstrap_interval([2.0, 3.0, 7.0], seed=5)
@@ -120,13 +89,3 @@ def test_documents_without_nouns_and_verbs_are_counted_and_in_no_mean() -> None:
     nothing = measure_redundancy([Document("none", "so")], FakeTagger())
     assert nothing.all.mean is None
     assert "| all" in nothing.table()
-
-
-def test_the_result_is_a_table_and_json() -> None:
-    result = measure_redundancy(documents_of(2, 60, 70), FakeTagger(KNOWN))
-    table = result.table()
-    assert "| 51-100 " in table
-    assert "65.00 [60.00, 70.00]" in table
-    read = json.loads(json.dumps(result.to_dict()))
-    assert read["all"]["documents"] == 3
-    assert read["tagger"] == {"pipeline": "fake"}

@@ -65,17 +65,6 @@ def test_spacy_finds_words_parts_of_speech_and_lemmas(tagger: SpacyTagger) -> No
     assert set(description) == {"pipeline", "version", "spacy"}
 
 
-def test_tags_do_not_depend_on_what_else_is_tagged(tagger: SpacyTagger) -> None:
-    again = tagger.tag(["Something else.", TEXT, "And more of it.", TEXT])
-    assert again[1] == again[3] == tagger.tag([TEXT])[0]
-
-
-def test_without_lemmas_there_are_none_and_the_tags_are_the_same(tagger: SpacyTagger) -> None:
-    words = SpacyTagger(lemmas=False).tag([TEXT])[0]
-    assert {word.lemma for word in words} == {""}
-    assert [word[:3] for word in words] == [word[:3] for word in tagger.tag([TEXT])[0]]
-
-
 def test_texts_beyond_spacys_limit_are_tagged_to_their_end(
     tagger: SpacyTagger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
