@@ -19,8 +19,8 @@ def add_parser(subparsers: Any) -> None:
         "export",
         help="write a model as ONNX, for machines without torch",
         description="Write a stock encoder, such as BERT or MiniLM, as an ONNX graph with its tokenizer, settings, and "
-        "a card that shows how to use it without torch and without this package. The export is kept only if its vectors "
-        "agree with the model's. Longformers and models that read in chunks are not exported.",
+        "a card that shows how to use it without torch and without this package. The export is kept only if its "
+        "vectors agree with the model's. Longformers and models that read in chunks are not exported.",
         examples=(
             "simlte export simlte-bert --output bert-onnx",
             "simlte export my-model --int8 --output small",
