@@ -173,7 +173,7 @@ def test_the_parser_refuses_what_is_not_a_number_or_out_of_range(
     "options",
     [
         "--epochs 0", "--epochs -1", "--epochs 1e300", "--learning-rate 0", "--learning-rate -0.1", "--warmup 1",
-        "--warmup -0.1", "--scale 0", "--mlm-weight -1", "--mlm-share 0", "--mlm-share 1.5", "--mlm-probability 0",
+        "--warmup -0.1", "--scale 0", "--mlm-weight -1", "--mlm-probability 0",
         "--mlm-probability 2", "--dropout 1", "--attention-dropout -1", "--batch-size 1", "--held-out 0.6",
         "--held-out -1", "--p 0", "--p 1", "--least 2 --view crop", "--keep-sentence 2 --view inverse-cloze",
         "--block 5-2 --unit block",
