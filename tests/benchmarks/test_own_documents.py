@@ -8,13 +8,12 @@ import pytest
 from benchmarks import own_documents
 from benchmarks.grid import tiny
 from benchmarks.grid.scales import SCALES
-from simlte_st.evaluation import probe
 from simlte_st.files import read_json
 
 
 def test_sets_come_together_on_one_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.papers.mlp._LEAST_UPDATES", 50)  # which take most of the time
     monkeypatch.setitem(SCALES, "cpu", replace(SCALES["cpu"], tokens=32, read=64, batch_size=8, draws=2))
-    monkeypatch.setattr(probe, "_LEAST_UPDATES", 50)  # the papers' probes took three quarters of the time
     shared, base = tiny.make(tmp_path / "made")
     command = ["--shared", str(shared), "--base", str(base), "--work", str(tmp_path / "work"), "--steps", "1"]
     command += ["--data", "20news", "bbc", "--results", str(tmp_path)]
