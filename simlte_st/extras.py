@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import importlib.util
 import json
+import sys
 from importlib.metadata import distribution
 from types import ModuleType
 from urllib.parse import urlsplit
@@ -23,13 +23,13 @@ def require(module: str, extra: str, purpose: str) -> ModuleType:
 def check_installed(module: str, extra: str, purpose: str) -> None:
     """Check that an optional dependency is installed, without importing it."""
     package = module.split(".")[0]
-    if importlib.util.find_spec(package) is None:
+    found = sys.modules[package] if package in sys.modules else importlib.util.find_spec(package)
+    if found is None:
         raise MissingExtraError(
             f"{package!r} is needed for {purpose} and is not installed. Install it with: {install_command(extra)}"
         )
 
 
-@functools.cache
 def install_command(extra: str) -> str:
     """Return the command that installs an extra: from the folder that this package was installed from, or an index."""
     origin = json.loads(distribution("simlte-st").read_text("direct_url.json") or "{}")

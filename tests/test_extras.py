@@ -34,4 +34,4 @@ def test_an_extra_is_installed_from_where_the_package_was(
 ) -> None:
     text = None if origin is None else json.dumps(origin)
     monkeypatch.setattr("importlib.metadata.PathDistribution.read_text", lambda self, name: text)
-    assert install_command.__wrapped__("some") == command
+    assert install_command("some") == command

@@ -74,5 +74,6 @@ def run_remove(arguments: argparse.Namespace) -> int:
         hold(run).release()
     for path in removed:
         discard(path, folder)
-    print_result(arguments, "\n".join(f"Removed {path}" for path in removed), {"removed": list(map(str, removed))})
+    lines = [f"Removed {'the interrupted training' if path == run else 'the model'}: {path}" for path in removed]
+    print_result(arguments, "\n".join(lines), {"removed": list(map(str, removed))})
     return 0

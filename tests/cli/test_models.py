@@ -92,7 +92,8 @@ def test_list_and_remove(encoder_path: Path, home: Path, capsys: pytest.CaptureF
     assert f"is already working in {run_folder}" in run("models remove mine", capsys, 1)[1]
     assert (models / "mine").is_dir(), "nothing is removed while it is being trained anew"
     lock.release()
-    assert run("models remove mine", capsys)[0] == f"Removed {run_folder} Removed {models / 'mine'}"
+    removed = json.loads(run("models remove mine --json", capsys)[0])["removed"]
+    assert removed == [str(run_folder), str(models / "mine")]
     run("models remove simlte-bert", capsys)
     assert sorted(path.name for path in models.iterdir()) == ["notes", "other"]
     for name in ("../other", "notes", "none"):
