@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import shlex
 import shutil
 import statistics
 import subprocess
@@ -33,12 +32,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.datasets.bbc import packaged_corpus_path
-from benchmarks.pages import document, explanation, write_results
+from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
 from benchmarks.timing import resident
 from simlte_st.data import read_documents
 from simlte_st.data.segmenters import make_segmenter
-from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
@@ -60,8 +58,6 @@ Vectors = NDArray[np.float32]
 class Ours:
     """The store behind ``simlte index``: whole vectors, approximate above a number of rows."""
 
-    packages = ("lancedb",)
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
@@ -69,13 +65,10 @@ class Ours:
         """Make the index."""
         self.store = Store.create(self.folder, vectors.shape[1])
         self.count = 0
-        self._merge(vectors, 10_000)
+        self.add(vectors, 10_000)
 
-    def add(self, vectors: Vectors) -> None:
-        """In batches, as ``simlte index`` does."""
-        self._merge(vectors, BATCH)
-
-    def _merge(self, vectors: Vectors, size: int) -> None:
+    def add(self, vectors: Vectors, size: int = BATCH) -> None:
+        """Add vectors, in batches as ``simlte index`` does."""
         for start in range(0, len(vectors), size):
             part = vectors[start : start + size]
             ids = [str(number) for number in range(self.count, self.count + len(part))]
@@ -93,25 +86,19 @@ class Ours:
             self.store.merge(pa.table(columns))
         self.store.tidy()
 
-    def search(self, query: Vectors) -> list[int]:
-        """Find the numbers of the nearest."""
-        return self.search_many(query[None])[0]
-
-    def search_many(self, queries: Vectors) -> list[list[int]]:
-        """Find those of each query, in one call."""
+    def search(self, queries: Vectors) -> list[list[int]]:
+        """Find the numbers of the nearest to each, in one call."""
         return [[int(name) for name in near] for near in self.store.nearest_many(queries, "searched", K)]
 
 
 class Faiss:
     """An inverted file of whole vectors."""
 
-    packages = ("faiss-cpu",)
-
     def __init__(self, folder: Path) -> None:
         self.path = folder
 
     def build(self, vectors: Vectors) -> None:
-        """Make the index."""
+        """Make the index, and look through as many lists as reach the recall."""
         import faiss
 
         faiss.omp_set_num_threads(2)
@@ -120,7 +107,7 @@ class Faiss:
         self.index.train(vectors[: 50 * lists])
         self.add(vectors)
         queries, nearest = (np.load(self.path.parent / name) for name in ("queries.npy", "nearest.npy"))
-        while recall(self.search_many(queries), nearest) < ENOUGH:
+        while recall(self.search(queries), nearest) < ENOUGH:
             self.index.nprobe *= 2
 
     def add(self, vectors: Vectors) -> None:
@@ -130,12 +117,8 @@ class Faiss:
         self.index.add(vectors)
         faiss.write_index(self.index, str(self.path))
 
-    def search(self, query: Vectors) -> list[int]:
-        """Find the numbers of the nearest."""
-        return self.search_many(query[None])[0]
-
-    def search_many(self, queries: Vectors) -> list[list[int]]:
-        """Find those of each query, in one call."""
+    def search(self, queries: Vectors) -> list[list[int]]:
+        """Find the numbers of the nearest to each, in one call."""
         found: list[list[int]] = self.index.search(queries, K)[1].tolist()
         return found
 
@@ -152,7 +135,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--base", default=PACKAGED_BASE, help="model that encodes them (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="turns of all queries")
     parser.add_argument("--work", type=Path, default=Path("index_scale.work"), help="folder of vectors and indices")
-    parser.add_argument("--sides", nargs="+", choices=SIDES, default=[*SIDES], help="libraries (default: all)")
     parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)  # one side's process
     options = parser.parse_args(argv)
     if options.side:
@@ -163,7 +145,7 @@ def main(argv: list[str] | None = None) -> None:
     nearest = [exact(part, queries) for part in (vectors, np.concatenate([vectors, more]))]
     np.save(options.work / "nearest.npy", nearest[0])
     del vectors, more
-    sides = {name: Side(name, options) for name in options.sides}
+    sides = {name: Side(name, options) for name in SIDES}
     rows: dict[str, dict[str, Any]] = {
         name: {"build_seconds": side.ask("build")["seconds"]} for name, side in sides.items()
     }
@@ -174,7 +156,7 @@ def main(argv: list[str] | None = None) -> None:
     for name, side in sides.items():
         rows[name] |= side.close()
     settings = {key: getattr(options, key) for key in ("vectors", "more", "queries", "sentences", "repeats")}
-    packages = {name: version(name) for side in options.sides for name in SIDES[side].packages}
+    packages = {name: version(name) for name in ("lancedb", "faiss-cpu")}
     record = {"settings": settings, "packages": packages, "environment": environment(), "sides": rows}
     write_results(f"index_scale_{options.vectors}", record, options.output)
 
@@ -246,10 +228,7 @@ class Side:
         assert self.process.stdout is not None
         self.process.stdin.write(what + "\n")
         self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit(f"{self.name} ended while it was to {what}.")
-        answer: dict[str, Any] = json.loads(line)
+        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
         print(f"{self.name}, {what}: {answer.get('seconds', 0):.1f} s", flush=True)
         return answer
 
@@ -276,8 +255,8 @@ def serve(options: argparse.Namespace) -> None:
         jobs: dict[str, Callable[[], Any]] = {
             "build": lambda: side.build(np.load(options.work / "vectors.npy", mmap_mode="r")),
             "add": lambda: side.add(np.load(options.work / "more.npy")),
-            "search": lambda: [side.search(query) for query in queries],
-            "search many": lambda: side.search_many(queries),
+            "search": lambda: [side.search(query[None])[0] for query in queries],
+            "search many": lambda: side.search(queries),
             "end": lambda: None,
         }
         began, cpu = time.perf_counter(), time.process_time()
@@ -315,30 +294,11 @@ def search(
 
 def page(record: dict[str, Any]) -> str:
     """Return the page of the results."""
-    settings, sides = record["settings"], list(record["sides"])
-    some = f" --queries {settings['queries']} --repeats {settings['repeats']}"
-    some += "" if len(sides) == len(SIDES) else f" --sides {shlex.join(sides)}"
+    settings = record["settings"]
 
     def rate(values: list[float]) -> str:
         return f"{statistics.median(values):,.0f} ({min(values):,.0f} to {max(values):,.0f})"
 
-    table = markdown_table(
-        ["", "build, s", "queries / s", "/ CPU s", f"recall@{K}", "in one call / s", "/ CPU s", f"recall@{K}",
-         f"add {settings['more']:,}, s", "queries / s with them", f"recall@{K} with them",
-         "disk, MB", "memory, MB", "peak, MB"],
-        [
-            [
-                name, f"{row['build_seconds']:,.0f}",
-                rate(row["queries_per_second"]), rate(row["queries_per_cpu_second"]),
-                f"{row['recall']:.3f}",
-                rate(row["many_queries_per_second"]), rate(row["many_queries_per_cpu_second"]),
-                f"{row['many_recall']:.3f}",
-                f"{row['add_seconds']:,.1f}", rate(row["after_queries_per_second"]), f"{row['after_recall']:.3f}",
-                *(f"{row[key] / 1e6:,.0f}" for key in ("disk_bytes", "memory_bytes", "peak_bytes")),
-            ]
-            for name, row in record["sides"].items()
-        ],
-    )  # fmt: skip
     return document(
         f"# {settings['vectors']:,} vectors",
         explanation(__doc__),
@@ -346,9 +306,27 @@ def page(record: dict[str, Any]) -> str:
         f"the CPU, are medians (lowest to highest) of {settings['repeats']} turns. Building ends with the index on "
         "disk, and so does adding. Memory is what the process holds beyond its beginning, mapped vectors included; "
         "peak is its highest.",
-        table,
-        f"    python -m benchmarks.index_scale --vectors {settings['vectors']} --more {settings['more']}{some}",
+        table(
+            {
+                "": name,
+                "build, s": f"{row['build_seconds']:,.0f}",
+                "queries / s": rate(row["queries_per_second"]),
+                "queries / CPU s": rate(row["queries_per_cpu_second"]),
+                f"recall@{K}": f"{row['recall']:.3f}",
+                "in one call / s": rate(row["many_queries_per_second"]),
+                "in one call / CPU s": rate(row["many_queries_per_cpu_second"]),
+                f"add {settings['more']:,}, s": f"{row['add_seconds']:,.1f}",
+                "queries / s with them": rate(row["after_queries_per_second"]),
+                f"recall@{K} with them": f"{row['after_recall']:.3f}",
+                "disk, MB": f"{row['disk_bytes'] / 1e6:,.0f}",
+                "memory, MB": f"{row['memory_bytes'] / 1e6:,.0f}",
+                "peak, MB": f"{row['peak_bytes'] / 1e6:,.0f}",
+            }
+            for name, row in record["sides"].items()
+        ),
         machines=[{**record["environment"], **record["packages"]}],
+        command=f"python -m benchmarks.index_scale --vectors {settings['vectors']} --more {settings['more']} "
+        f"--queries {settings['queries']} --repeats {settings['repeats']}",
     )
 
 
