@@ -15,7 +15,7 @@ from simlte_st.evaluation.structure import Neighbours, neighbours_by_words, simi
 from simlte_st.files import read_json, write_json
 
 MEASURES = STRUCTURE, WORDS, RETRIEVAL = "same neighbours, crossed", "neighbours by words", "split-half retrieval"
-"""What the package's verdict is made of. Twelve other measures were tried, and were on fewer sets on the labels' side."""
+"""What the verdict is made of. Twelve other measures were tried; none was on the side of the labels more often."""
 
 SIMILARITIES = "same similarities"
 """What the verdict on static models is made of."""

@@ -1,4 +1,4 @@
-"""The package's verdict as a regression over all encoders of all sets, and what it says of those that it has not seen."""
+"""The verdict of the package: a regression over all encoders, and what it says of those that it has not seen."""
 
 from __future__ import annotations
 
