@@ -5,7 +5,7 @@
 
 The vectors are made from those of real sentences (BBC News, MiniLM): each lies between a sentence and one of its ten
 nearest ones, with noise, so that they crowd as real ones do. The queries are other sentences of the same articles. Each
-library has a process of its own; searches take turns. Ours looks through the partitions that
+library has a process of its own. Ours looks through the partitions that
 ``simlte_st.search.store`` says; FAISS has as many lists as its guidelines say (4 sqrt(n)), and looks through the
 fewest, a power of two, that find .97 of what is nearest. What is nearest is found by comparing everything. An index of
 ours keeps ids, hashes and columns beside the vectors, is on the disk after each commit, and removes what it replaces;
@@ -15,12 +15,9 @@ FAISS keeps vectors in memory, and writes a file when it is told to.
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import shutil
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from importlib.metadata import version
@@ -34,7 +31,7 @@ from numpy.typing import NDArray
 from benchmarks.datasets.bbc import packaged_corpus_path
 from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
-from benchmarks.timing import resident
+from benchmarks.timing import own_process, resident, side_by_side
 from simlte_st.data import read_documents
 from simlte_st.data.segmenters import make_segmenter
 from simlte_st.files import atomic_path
@@ -138,27 +135,52 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)  # one side's process
     options = parser.parse_args(argv)
     if options.side:
-        serve(options)
+        print(json.dumps(measure(options)))
         return
     options.work.mkdir(parents=True, exist_ok=True)
     vectors, more, queries = make_vectors(options)
-    nearest = [exact(part, queries) for part in (vectors, np.concatenate([vectors, more]))]
-    np.save(options.work / "nearest.npy", nearest[0])
+    np.save(options.work / "nearest.npy", exact(vectors, queries))
+    np.save(options.work / "nearest_of_all.npy", exact(np.concatenate([vectors, more]), queries))
     del vectors, more
-    sides = {name: Side(name, options) for name in SIDES}
-    rows: dict[str, dict[str, Any]] = {
-        name: {"build_seconds": side.ask("build")["seconds"]} for name, side in sides.items()
-    }
-    search(sides, rows, nearest[0], options.repeats, "")
-    for name, side in sides.items():
-        rows[name] |= {f"add_{key}": value for key, value in side.ask("add").items()}
-    search(sides, rows, nearest[1], options.repeats, "after_")
-    for name, side in sides.items():
-        rows[name] |= side.close()
+    command = ["benchmarks.index_scale", "--work", str(options.work), "--repeats", str(options.repeats), "--side"]
+    rows = {side: own_process([*command, side]) for side in SIDES}
     settings = {key: getattr(options, key) for key in ("vectors", "more", "queries", "sentences", "repeats")}
     packages = {name: version(name) for name in ("lancedb", "faiss-cpu")}
     record = {"settings": settings, "packages": packages, "environment": environment(), "sides": rows}
     write_results(f"index_scale_{options.vectors}", record, options.output)
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Measure a library, in a process of its own: build, search, add, search again."""
+    place = options.work / options.side.partition(" ")[0].strip(",")
+    shutil.rmtree(place, ignore_errors=True)
+    place.unlink(missing_ok=True)
+    before = resident()
+    side, queries = SIDES[options.side](place), np.load(options.work / "queries.npy")
+    row: dict[str, Any] = {}
+
+    def timed(name: str, job: Callable[[], Any]) -> Any:
+        began, computed = time.perf_counter(), time.process_time()
+        found = job()
+        row[f"{name}seconds"], row[f"{name}cpu_seconds"] = time.perf_counter() - began, time.process_time() - computed
+        return found
+
+    def search(when: str, file: str) -> None:
+        nearest = np.load(options.work / file)
+        jobs = {"": lambda: [side.search(query[None])[0] for query in queries], "many_": lambda: side.search(queries)}
+        for way, job in jobs.items():
+            row[f"{when}{way}recall"] = recall(job(), nearest)
+            for clock, title in ((time.perf_counter, "second"), (time.process_time, "cpu_second")):
+                turns = side_by_side({"search": job}, options.repeats, clock=clock)["search"]
+                row[f"{when}{way}queries_per_{title}"] = [len(queries) / seconds for seconds in turns]
+
+    timed("build_", lambda: side.build(np.load(options.work / "vectors.npy", mmap_mode="r")))
+    search("", "nearest.npy")
+    timed("add_", lambda: side.add(np.load(options.work / "more.npy")))
+    search("after_", "nearest_of_all.npy")
+    files = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
+    sizes = {"memory_bytes": resident() - before, "peak_bytes": resident(peak=True) - before}
+    return {**row, **sizes, "disk_bytes": sum(path.stat().st_size for path in files)}
 
 
 def make_vectors(options: argparse.Namespace) -> tuple[Vectors, Vectors, Vectors]:
@@ -212,84 +234,6 @@ def recall(found: list[list[int]], nearest: NDArray[np.int64]) -> float:
     """Return the share of what is nearest that was found."""
     hits = [len({*names} & {*right}) for names, right in zip(found, nearest.tolist(), strict=True)]
     return float(np.mean(hits)) / nearest.shape[1]
-
-
-class Side:
-    """A library in a process of its own."""
-
-    def __init__(self, name: str, options: argparse.Namespace) -> None:
-        command = [sys.executable, "-m", "benchmarks.index_scale", "--side", name, "--work", str(options.work)]
-        self.name = name
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def ask(self, what: str) -> dict[str, Any]:
-        """Let it do something, and give what it says of it."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(what + "\n")
-        self.process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
-        print(f"{self.name}, {what}: {answer.get('seconds', 0):.1f} s", flush=True)
-        return answer
-
-    def close(self) -> dict[str, Any]:
-        """Return its memory and the size of its files, and end it."""
-        answer = self.ask("end")
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
-        return answer
-
-
-def serve(options: argparse.Namespace) -> None:
-    """Do what is asked for on standard input, and answer each line with one."""
-    out, sys.stdout = sys.stdout, sys.stderr  # a library's own words are no answers
-    place = options.work / options.side.partition(" ")[0].strip(",")
-    shutil.rmtree(place, ignore_errors=True)
-    place.unlink(missing_ok=True)
-    before = resident()
-    side = SIDES[options.side](place)
-    queries = np.load(options.work / "queries.npy")
-    for line in sys.stdin:
-        what, answer = line.strip(), {}
-        jobs: dict[str, Callable[[], Any]] = {
-            "build": lambda: side.build(np.load(options.work / "vectors.npy", mmap_mode="r")),
-            "add": lambda: side.add(np.load(options.work / "more.npy")),
-            "search": lambda: [side.search(query[None])[0] for query in queries],
-            "search many": lambda: side.search(queries),
-            "end": lambda: None,
-        }
-        began, cpu = time.perf_counter(), time.process_time()
-        found = jobs[what]()
-        answer["seconds"] = time.perf_counter() - began
-        answer["cpu_seconds"] = time.process_time() - cpu
-        if what.startswith("search"):
-            answer["found"] = found
-        if what == "end":
-            files = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
-            answer = {
-                "disk_bytes": sum(path.stat().st_size for path in files),
-                "memory_bytes": resident() - before,
-                "peak_bytes": resident(peak=True) - before,
-            }
-        out.write(json.dumps(answer) + "\n")
-        out.flush()
-
-
-def search(
-    sides: dict[str, Side], rows: dict[str, dict[str, Any]], nearest: NDArray[np.int64], repeats: int, when: str
-) -> None:
-    """Search in turns, one at a time and all in one call, after one turn that does not count."""
-    ways = {"search": "", "search many": "many_"}
-    for turn, (name, side), (what, way) in itertools.product(range(repeats + 1), sides.items(), ways.items()):
-        answer, row, key = side.ask(what), rows[name], when + way
-        if turn == 0:
-            row[f"{key}recall"] = recall(answer["found"], nearest)
-            row[f"{key}queries_per_second"] = []
-            row[f"{key}queries_per_cpu_second"] = []
-        else:
-            row[f"{key}queries_per_second"].append(len(nearest) / answer["seconds"])
-            row[f"{key}queries_per_cpu_second"].append(len(nearest) / answer["cpu_seconds"])
 
 
 def page(record: dict[str, Any]) -> str:

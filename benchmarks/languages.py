@@ -150,14 +150,12 @@ def page(record: Result) -> str:
     """Return the page of the results."""
     results, sets = record["results"], record["sets"]
     names = [name for name in sets if name in results]
-    foreign = [name for name in names if name != "English"]
 
     def row_of(row: str, outcome: str) -> dict[str, str]:
         found = {name: [each[outcome] for each in results[name].get(row, ())] for name in names}
         cells = {name: mean_deviation(values) if values else "" for name, values in found.items()}
-        whole = foreign and all(found[name] for name in foreign)
-        average = f"{100 * mean(mean(found[name]) for name in foreign):.1f}" if whole else ""
-        return {"": row, **cells, "mean but English": average}
+        average = f"{100 * mean(map(mean, found.values())):.1f}" if all(found.values()) else ""
+        return {"": row, **cells, "mean": average}
 
     counted = {
         "documents": "documents", "judged": "judged", "classes": "classes", "words (median)": "words",

@@ -1,19 +1,17 @@
-"""The Longformer's speed and memory: against transformers' own, against BERT, and against the machine.
+"""The Longformer's speed and memory: against transformers' own, and against BERT.
 
     python -m benchmarks.longformer
 
 In 32 bits and in bfloat16: a model of MiniLM's size (6 layers, 384 hidden, 12 heads) with windows of 512 tokens and
 random weights, the same in both implementations; [CLS] attends globally in both. What is compared takes turns in one
 process: ratios of medians, with the lowest and highest of one turn. Memory is the peak that a process of its own
-reaches beyond what it had when the model stood. The share of the matrix rate is the time that the operations of the
-matrix products would take at the rate of one large matrix product, over the time measured.
+reaches beyond what it had when the model stood.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +20,7 @@ from transformers import BertConfig, BertModel, LongformerConfig, LongformerMode
 
 from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
-from benchmarks.timing import matrix_rate, own_process, ratio, resident, side_by_side, spread
+from benchmarks.timing import own_process, ratio, resident, side_by_side, spread
 from simlte_st.longformer import SimlteLongformerModel
 from simlte_st.training.dropout import set_attention_dropout
 
@@ -69,7 +67,6 @@ def main(argv: list[str] | None = None) -> None:
 def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """Measure all rows in one type."""
     dtype, length = getattr(torch, name), options.length
-    rate = matrix_rate(dtype, "cpu", max(5, options.repeats))
     torch.manual_seed(0)
     stock, ours = (model.to(dtype) for model in both(options.window, length))
     bert = BertModel(BertConfig(**SIZE, attn_implementation="sdpa")).to(dtype)
@@ -77,21 +74,12 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     marked = {**long, "global_attention_mask": first_column(long["input_ids"])}
     rows: list[dict[str, Any]] = []
 
-    def compare(measure: str, jobs: Mapping[str, Job], lengths: Sequence[int], grad: bool, under: str) -> None:
+    def compare(measure: str, jobs: Mapping[str, Job], under: str) -> None:
         seconds = side_by_side(jobs, options.repeats)
         [over] = set(seconds) - {under}
         low, high = spread(seconds[over], seconds[under])
-        work = encoder_operations(lengths, options.window, SIZE) * (3 if grad else 1)
-        rows.append(
-            {
-                "measure": measure,
-                "seconds": seconds,
-                "ratio": ratio(seconds[over], seconds[under]),
-                "lowest": low,
-                "highest": high,
-                "share_of_matrix_rate": work / rate / statistics.median(seconds[OURS]),
-            }
-        )
+        row = {"measure": measure, "seconds": seconds, "ratio": ratio(seconds[over], seconds[under])}
+        rows.append({**row, "lowest": low, "highest": high})
         print(f"{measure}: {rows[-1]['ratio']:.2f} [{low:.2f}, {high:.2f}]", flush=True)
 
     for dropout in (0.0, DROPOUT):
@@ -101,11 +89,11 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
                     set_attention_dropout(model.train(bool(dropout)), dropout)
                 jobs = {OURS: model_step(ours, long, grad), STOCK: model_step(stock, marked, grad)}
                 more = f", attention dropout {dropout}" * bool(dropout)
-                compare(f"whole model, {title}{more}, {length} tokens", jobs, [length], grad, OURS)
+                compare(f"whole model, {title}{more}, {length} tokens", jobs, OURS)
     set_attention_dropout(ours.eval(), 0.0)
     for title, grad in PASSES.items():
         jobs = {OURS: model_step(ours, short, grad), "BERT, SDPA": model_step(bert, short, grad)}
-        compare(f"32 documents of 60 tokens, {title}, time against BERT", jobs, SHORT, grad, "BERT, SDPA")
+        compare(f"32 documents of 60 tokens, {title}, time against BERT", jobs, "BERT, SDPA")
     peaks = {
         side: own_process(
             ["benchmarks.longformer", "--peak", side, "--dtypes", name, "--length", str(length), "--window",
@@ -115,7 +103,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
     measured = f"peak memory, forward + backward, 4 documents of {length} tokens"
     rows.append({"measure": measured, "bytes": peaks, "ratio": peaks[OURS] / peaks[STOCK]})
-    return {"dtype": name, "matrix_rate_gflops": rate / 1e9, "rows": rows}
+    return {"dtype": name, "rows": rows}
 
 
 def peak_of_step(options: argparse.Namespace) -> int:
@@ -136,13 +124,12 @@ def page(record: dict[str, Any]) -> str:
     blocks = []
     for part in record["parts"]:
         blocks += [
-            f"## {part['dtype']} (a large product: {part['matrix_rate_gflops']:,.0f} GFLOP/s)",
+            f"## {part['dtype']}",
             table(
                 {
                     "measure": row["measure"],
                     "ratio": f"{row['ratio']:.2f}x",
                     "lowest - highest": f"{row['lowest']:.2f} - {row['highest']:.2f}" if "lowest" in row else "",
-                    "share of matrix rate": f"{row['share_of_matrix_rate']:.0%}" if "lowest" in row else "",
                 }
                 for row in part["rows"]
             ),
@@ -164,19 +151,6 @@ def both(window: int, length: int) -> tuple[LongformerModel, SimlteLongformerMod
     config = LongformerConfig(**SIZE, attention_window=window, pad_token_id=1, max_position_embeddings=length + 2)
     stock = LongformerModel(config, add_pooling_layer=False)
     return stock.eval(), SimlteLongformerModel.from_longformer(stock).eval()
-
-
-def step(run: Callable[[torch.Tensor], torch.Tensor], hidden: torch.Tensor, grad: bool) -> Job:
-    """Make a job that runs a layer, and its backward pass too if asked."""
-
-    def job() -> None:
-        inputs = hidden.clone().requires_grad_(grad)
-        with torch.set_grad_enabled(grad):
-            output = run(inputs)
-        if grad:
-            output.square().mean().backward()
-
-    return job
 
 
 def model_step(model: PreTrainedModel, batch: Batch, grad: bool) -> Job:
@@ -206,19 +180,6 @@ def first_column(ids: torch.Tensor) -> torch.Tensor:
     marks = torch.zeros_like(ids)
     marks[:, 0] = 1
     return marks
-
-
-def encoder_operations(lengths: Sequence[int], window: int, size: Mapping[str, Any]) -> float:
-    """Count the operations of the matrix products of a forward pass, a multiplication and an addition each.
-
-    A query meets the keys in its window, and [CLS] as a key and as a query.
-    """
-    hidden, wide, total = size["hidden_size"], size["intermediate_size"], 0
-    for length in lengths:
-        reach = min(window // 2, length - 1)
-        pairs = length * (2 * reach + 1) - reach * (reach + 1) + 2 * max(0, length - 1 - reach)
-        total += length * 2 * hidden * (4 * hidden + 2 * wide) + pairs * 2 * 2 * hidden
-    return float(size["num_hidden_layers"] * total)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ Each length is a batch of as many tokens, in bfloat16 and in float32. The last r
 from a quarter of the most on, which are others at each turn, as those of a corpus are. Four models of MiniLM's size (6
 layers, 384 hidden, 12 heads) with random weights take turns: ours and transformers' Longformer, with the same weights
 and [CLS] global; both again with attention dropout .1; and BERT with full attention through SDPA. Cards differ, so what
-is compared between them are ratios: how many times the others take, and the share of the card's own matrix rate. The
-greatest difference of our states to transformers' says whether the kernels of that card compute what they shall.
+is compared between them are ratios: how many times as long the others take. The greatest difference of our states to
+transformers' says whether the kernels of that card compute what they shall.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ from benchmarks.longformer import (
     Batch,
     Job,
     both,
-    encoder_operations,
     first_column,
     model_step,
 )
 from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
-from benchmarks.timing import matrix_rate, ratio, side_by_side
+from benchmarks.timing import ratio, side_by_side
 from simlte_st.training.dropout import set_attention_dropout
 
 OTHERS = {
@@ -56,17 +55,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="default: this folder")
     options = parser.parse_args(arguments)
     given = {name: getattr(options, name) for name in ("device", "tokens", "window", "repeats")}
-    rates = {name: matrix_rate(getattr(torch, name), options.device, options.repeats) for name in options.dtypes}
-    record: dict[str, Any] = {"options": given, "environment": environment(), "matrix_rates": rates, "rows": []}
+    record: dict[str, Any] = {"options": given, "environment": environment(), "rows": []}
     for dtype in options.dtypes:
         for length, mixed in (*((each, False) for each in options.lengths), (min(4096, max(options.lengths)), True)):
-            record["rows"] += measure(length, mixed, dtype, options, rates[dtype])
+            record["rows"] += measure(length, mixed, dtype, options)
             write_results("longformer_lengths", record, options.output, aloud=False)
             print(f"{dtype}, {length} tokens{', mixed' if mixed else ''}: done", flush=True)
     write_results("longformer_lengths", record, options.output)
 
 
-def measure(length: int, mixed: bool, dtype: str, options: argparse.Namespace, rate: float) -> list[dict[str, Any]]:
+def measure(length: int, mixed: bool, dtype: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Measure all models at one length, or at lengths from a quarter of it on."""
     documents, device = max(1, options.tokens // length), options.device
     torch.manual_seed(0)
@@ -89,7 +87,6 @@ def measure(length: int, mixed: bool, dtype: str, options: argparse.Namespace, r
         }
         peaks = {side: peak(job, device) for side, job in jobs.items()}
         seconds = side_by_side(jobs, options.repeats, device)
-        work = encoder_operations([length] * documents, options.window, SIZE) * (3 if grad else 1)
         rows.append(
             {
                 "dtype": dtype,
@@ -99,7 +96,6 @@ def measure(length: int, mixed: bool, dtype: str, options: argparse.Namespace, r
                 "pass": name,
                 "seconds": seconds,
                 "peak_bytes": peaks,
-                "share_of_matrix_rate": None if mixed else work / rate / statistics.median(seconds[OURS]),
                 "difference": None if grad else difference(ours, stock, batches[0], marked[0]),
             }
         )
@@ -144,10 +140,10 @@ def difference(ours: Any, stock: Any, batch: Batch, marked: Batch) -> float:
 
 def page(record: dict[str, Any]) -> str:
     """Return the page of what has been measured so far."""
-    options, rates = record["options"], record["matrix_rates"]
+    options = record["options"]
     rows = []
     for row in record["rows"]:
-        seconds, share, apart = row["seconds"], row["share_of_matrix_rate"], row["difference"]
+        seconds, apart = row["seconds"], row["difference"]
         rows.append(
             {
                 "dtype": row["dtype"],
@@ -159,17 +155,14 @@ def page(record: dict[str, Any]) -> str:
                    for side, title in OTHERS.items()},
                 "memory, MiB": f"{row['peak_bytes'][OURS] / 2**20:,.0f}",
                 f"{STOCK}, MiB": f"{row['peak_bytes'][STOCK] / 2**20:,.0f}",
-                "share of matrix rate": "" if share is None else f"{share:.0%}",
                 "difference": "" if apart is None else f"{apart:.1e}",
             }
         )  # fmt: skip
-    product = ", ".join(f"{rate / 1e12:.2f} TFLOP/s in {dtype}" for dtype, rate in rates.items())
     return document(
         "# The Longformer by length",
         explanation(__doc__),
         f"Milliseconds of simlte_st, window {options['window']}: medians of {options['repeats']} turns on "
-        f"{options['device']}. The others, and ours with attention dropout: times as long. Share of matrix rate: what "
-        f"the matrix products must take at the rate of one large product ({product}) over the time.",
+        f"{options['device']}. The others, and ours with attention dropout: times as long.",
         table(rows),
         machines=[record["environment"]],
         command=f"python -m benchmarks.longformer_lengths --device {options['device']} --tokens {options['tokens']}",

@@ -165,8 +165,8 @@ def page(found: dict[str, Any]) -> str:
         f"MiniLM's size, one document of {found['length']:,} tokens, against transformers' with the same weights. This "
         "process has held much memory before, and has it at hand. A fresh process asks the system for it in each step "
         "anew, and transformers' Longformer, which needs several times as much as ours, is then slower, in bfloat16 "
-        "most of all: that is in [longformer.md](longformer.md), with the share of the machine's matrix rate. The "
-        "whole training step is in [training.md](training.md).",
+        "most of all: that is in [longformer.md](longformer.md). The whole training step is in "
+        "[training.md](training.md).",
         table(
             {
                 "dtype": row["dtype"],

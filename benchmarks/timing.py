@@ -56,14 +56,6 @@ def spread(over: Seconds, under: Seconds) -> tuple[float, float]:
     return min(ratios), max(ratios)
 
 
-def matrix_rate(dtype: torch.dtype, device: str, repeats: int) -> float:
-    """Measure the floating-point operations a second of a large matrix product: the best of some turns."""
-    size = 8192 if device == "cuda" else 2048
-    left, right = (torch.randn(size, size, dtype=dtype, device=device) for _ in range(2))
-    seconds = side_by_side({"product": lambda: left @ right}, repeats, device)["product"]
-    return 2 * size**3 / min(seconds)
-
-
 def resident(peak: bool = False, device: str = "cpu") -> int:
     """Read the memory that this process holds, or the most that it held, in bytes: of the machine (Linux), or a GPU."""
     if device == "cuda":

@@ -160,14 +160,3 @@ def test_documents_in_another_language(
     assert german[languages.MINILM][0][FEW] != german[languages.BASE][0][FEW], "the prompt is read"
     page = re.sub(" +", " ", (tmp_path / "out" / "languages.md").read_text(encoding="utf-8"))
     assert all(f"| {row} |" in page for row in languages.ROWS)
-
-
-def test_english_has_no_share_in_the_mean() -> None:
-    length = dict.fromkeys(("documents", "judged", "classes", "words", "tokens"), 100)
-    scores = {"German": 0.5, "French": 0.7, "English": 0.9}
-    record = {
-        "sets": dict.fromkeys(scores, length),
-        "results": {name: {languages.TFIDF: [{FEW: score, FULL: score}]} for name, score in scores.items()},
-        "environments": [],
-    }
-    assert "| TF-IDF | 50.0 | 70.0 | 90.0 | 60.0 |" in re.sub(" +", " ", languages.page(record))

@@ -88,7 +88,6 @@ def test_the_memory_of_a_training_step(
 def test_the_longformers_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"vocab_size": 1100, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     monkeypatch.setattr(longformer, "SIZE", {**longformer.SIZE, **sizes, "intermediate_size": 32})
-    monkeypatch.setattr(longformer, "matrix_rate", lambda *options: 1e9)
     monkeypatch.setattr(longformer, "own_process", lambda command: 2**20 if longformer.OURS in command else 2**22)
     command = ["--repeats", "1", "--length", "128", "--window", "8", "--threads", "1", "--output", str(tmp_path)]
     longformer.main(command)
@@ -103,14 +102,6 @@ def test_the_longformers_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert rows["peak memory, forward + backward, 4 documents of 128 tokens"]["ratio"] == 0.25
     assert (tmp_path / "longformer.md").read_text().count("attention dropout 0.1, 128 tokens ") == 2
     assert longformer.peak_of_step(Namespace(window=8, length=64, peak="simlte_st", dtypes=["float32"])) >= 0
-
-
-def test_the_operations_of_a_pass_by_hand() -> None:
-    size = {"hidden_size": 2, "intermediate_size": 3, "num_hidden_layers": 1}
-    linear = 5 * 2 * 2 * (4 * 2 + 2 * 3)
-    near, far = 3 + 3 * 3 + 1, 2 * 3  # a query at an end sees two keys; three see [CLS] from afar, and it sees them
-    assert near == 5 * 3 - 2
-    assert longformer.encoder_operations([5], 2, size) == linear + (near + far) * 2 * 2 * 2
 
 
 def test_the_longformer_by_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
