@@ -8,10 +8,10 @@ without labels to train on and to fit an LSA to, as a user has them. Macro-F1 of
 
 Rows: words (TF-IDF, LSA); static models that have one vector for each token and read documents whole: distilled, as
 shipped, and trained by ``simlte train --static``, without and with the LSA that it ends with; all-MiniLM-L6-v2 on 256
-tokens, on whole documents in chunks, and adapted, whole as ``simlte train --encoder`` makes it. What was not measured
-here has a star: it is of ``verdict.md`` (the default training, on the 600 others alone; judged on the same documents
-and divisions, but for BBC News, where another sample was judged, on which MiniLM has 87.3 and 95.2) or, where whole
-documents were read, of ``models.md`` (C by cross-validation), both in bfloat16.
+tokens, adapted, and on whole documents in chunks. What was not measured here has a star: it is of ``verdict.md`` (the
+default training, on the 600 others alone; judged on the same documents and divisions, but for BBC News, where another
+sample was judged, on which MiniLM has 87.3 and 95.2) or, where whole documents were read, of ``models.md`` (C by
+cross-validation), both in bfloat16.
 
 Seconds are of one core (processor time, float32): to train, and to encode the judged documents, of the sets on which
 the encoder was timed. STS-B: Spearman, short texts; of trained models the mean over the sets. The encoder's are those
@@ -41,7 +41,6 @@ from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.readers import latent_rows, tfidf_rows
 from benchmarks.records import RESULTS, TFIDF_INVERSE_L2, difference, environments, make_parser, mean_deviation
 from simlte_st import to_static, train
-from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.data.document import Document
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.files import read_json
@@ -51,15 +50,12 @@ from simlte_st.models.static import is_static
 from simlte_st.training.choose_base import LONG
 
 SETS = ("ag_news", "arxiv", "20news", "bbc", "fakenews", "movie_reviews", "brown", "sotu")
-TOKENS = 32768
-"""Tokens of a document that the encoder reads in chunks, at most."""
-
 TFIDF, LSA = "TF-IDF", "LSA"
 DISTILLED, SHIPPED = "static, distilled", "simlte-static"
 TRAINED, TRAINED_LSA = "static, DocSplit", "static, DocSplit + LSA"
 AT_256, WHOLE = "MiniLM at 256", "MiniLM whole"
-ADAPTED_256, ADAPTED = "MiniLM adapted, at 256", "MiniLM adapted, whole"
-ROWS = (TFIDF, LSA, DISTILLED, SHIPPED, TRAINED, TRAINED_LSA, AT_256, ADAPTED_256, WHOLE, ADAPTED)
+ADAPTED_256 = "MiniLM adapted, at 256"
+ROWS = (TFIDF, LSA, DISTILLED, SHIPPED, TRAINED, TRAINED_LSA, AT_256, ADAPTED_256, WHOLE)
 KEPT = {AT_256: "MiniLM at 256", WHOLE: "MiniLM chunk-mean"}
 """What the page of models calls a row."""
 
@@ -68,7 +64,7 @@ Result = Mapping[str, Any]
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, "--shared", "--output")
-    jobs = [row for row in ROWS if row not in (TRAINED_LSA, ADAPTED_256)]  # not made by themselves
+    jobs = [row for row in ROWS if row not in (TRAINED_LSA, ADAPTED_256, WHOLE)]  # not made by themselves
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, metavar="NAME")
     parser.add_argument("--rows", nargs="+", choices=jobs, default=jobs, metavar="NAME", help=", ".join(jobs))
     parser.add_argument("--documents", type=int, default=600, metavar="N", help="of a set, besides those judged")
@@ -135,19 +131,18 @@ def judge(data: BankSet, row: str, seed: int, shared: Path) -> Result:
 
 def make(row: str, documents: list[Document], seed: int) -> Iterator[tuple[str, SentenceTransformer, float]]:
     """Yield the models that a row stands for, with the seconds that making them took."""
-    if row not in (TRAINED, ADAPTED):
+    if row != TRAINED:
         yield row, fixed(row), 0.0
         return
     began = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
-        settings = {"static": row == TRAINED, "seed": seed, "bf16": False, "progress": False}
+        settings = {"static": True, "seed": seed, "bf16": False, "progress": False}
         train(documents, f"{folder}/model", held_out=0.0, keep="trained", **settings)
         model = load_model(f"{folder}/model", dtype=torch.float32).model
     seconds = time.process_time() - began
-    yield TRAINED_LSA if row == TRAINED else row, model, seconds
-    if row == TRAINED:
-        del model[-1]  # the LSA
-        yield row, model, seconds
+    yield TRAINED_LSA, model, seconds
+    del model[-1]  # the LSA
+    yield TRAINED, model, seconds
 
 
 @cache
@@ -157,8 +152,7 @@ def fixed(row: str) -> SentenceTransformer:
         with tempfile.TemporaryDirectory() as folder:
             to_static(PACKAGED_BASE, f"{folder}/model", progress=False)
             return load_model(f"{folder}/model", dtype=torch.float32).model
-    model = load_model(SHIPPED if row == SHIPPED else PACKAGED_BASE, dtype=torch.float32).model
-    return to_chunk_mean(model, TOKENS) if row == WHOLE else model
+    return load_model(SHIPPED if row == SHIPPED else PACKAGED_BASE, dtype=torch.float32).model
 
 
 def of_verdict(name: str, recipe: str) -> list[Result]:
@@ -242,7 +236,7 @@ def page(record: Result) -> str:
                     for title, group in groups.items()
                 },
             }
-            for other in (DISTILLED, TRAINED, LSA, AT_256, WHOLE, ADAPTED_256, ADAPTED)
+            for other in (DISTILLED, TRAINED, LSA, AT_256, WHOLE, ADAPTED_256)
         ),
         "## Time, short texts",
         f"Seconds of {len(timed)} trainings on {documents:,} documents ({', '.join(timed)}), and of encoding the "

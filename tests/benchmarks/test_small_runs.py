@@ -47,22 +47,6 @@ def test_every_module_can_be_imported(module: str) -> None:
     importlib.import_module(module)
 
 
-@pytest.mark.parametrize(
-    ("module", "options", "lacking"),
-    [
-        ("ast", ["--shared"], "politifact_articles.parquet"),
-        ("citation", ["--citations", "none", "--papers"], "papers.parquet"),
-        ("ta_sbert", ["--shared"], "snli_dev_test.parquet"),
-    ],
-)
-def test_data_that_is_missing_is_named(
-    module: str, options: list[str], lacking: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    place = tmp_path / lacking if module == "citation" else tmp_path
-    importlib.import_module(f"benchmarks.{module}").main([*options, str(place)])
-    assert lacking in capsys.readouterr().out
-
-
 def test_the_sides_of_a_training_step(posts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "own_process", lambda command: {"step": 2**20, "process": 2**21})
     command = ["--data", str(posts), "--lengths", "32", "--documents", "24", "--batch-size", "4", "--repeats", "1"]

@@ -375,5 +375,5 @@ def test_the_terms_of_the_teacher_by_hand(model: SentenceTransformer) -> None:
         found = torch.log_softmax(10 * functional.normalize(student[row], dim=0) @ shown.T, dim=0)
         expected -= float((wanted * found).sum().detach()) / 5
     terms = TeacherLoss(model, relation_weight=0.5, scale=10.0).compute_loss_from_embeddings([student], [teacher])
-    assert float(terms["relation"]) == pytest.approx(0.5 * expected, rel=1e-5)
+    assert terms["relation"].item() == pytest.approx(0.5 * expected, rel=1e-5)
     assert terms["distance"] == EmbedDistillLoss(model).compute_loss_from_embeddings([student], [teacher])
