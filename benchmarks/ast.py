@@ -24,13 +24,13 @@ from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 
 import simlte_st
+from benchmarks.bm25 import Bm25Scores
 from benchmarks.grid.work import Work
 from benchmarks.linking.data import Linked, load, split
 from benchmarks.linking.encoders import ENCODERS, VECTORS, make_encoder, word_vectors
 from benchmarks.pages import write_results
 from benchmarks.papers.linking import LinkingEvaluator, linking
 from benchmarks.records import environments, make_parser
-from benchmarks.bm25 import Bm25Scores
 from simlte_st.evaluation import PairScores, TfidfScores
 from simlte_st.losses import MultiSimilarityTripletLoss
 from simlte_st.models.base import load_model

@@ -1,7 +1,7 @@
 """Make simlte-longformer, simlte-bert or simlte-static anew, in the way that those of the package were made.
 
 For the first two all-MiniLM-L6-v2, reading piece by piece, teaches one pass over whole documents; see
-:mod:`benchmarks.builder.distillation`. On one CPU core, in bfloat16, simlte-longformer took an hour and a half (3,000
+:mod:`benchmarks.builder.encoders`. On one CPU core, in bfloat16, simlte-longformer took an hour and a half (3,000
 articles) and simlte-bert a quarter of an hour (1,000). Needs ``peft`` (extra ``dev``). simlte-static is distilled, and
 trained by DocSplit (:mod:`benchmarks.builder.static_model`)::
 
@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from benchmarks.builder.distillation import build_model
+from benchmarks.builder.encoders import build_encoder
 from benchmarks.builder.static_model import build_static
 from benchmarks.records import make_parser
 from simlte_st.data import read_documents
@@ -26,8 +27,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("name", choices=OWN_MODELS)
     parser.add_argument("source", metavar="SOURCE", help="documents: anything that simlte train reads")
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="gets the model")
-    parser.add_argument("--text-column", metavar="NAME", help="column of the text (default: the usual ones)")
-    parser.add_argument("--id-column", metavar="NAME", help="column of the ids (default: the usual ones)")
     parser.add_argument("--limit", type=int, metavar="N", help="use no more than N documents")
     parser.add_argument(
         "--max-steps", type=int, metavar="N", help="stop after N steps (default: one pass; simlte-static: 300)"
@@ -35,25 +34,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--overwrite", action="store_true", help="replace the model at FOLDER")
     options = parser.parse_args(arguments)
-    documents = read_documents(
-        options.source, text_column=options.text_column, id_column=options.id_column, limit=options.limit
-    )
+    documents = read_documents(options.source, limit=options.limit)
+    settings: dict[str, Any] = {name: getattr(options, name) for name in ("max_steps", "seed", "overwrite")}
     if options.name == OWN_STATIC:
-        made = build_static(
-            documents, options.output, max_steps=options.max_steps, seed=options.seed, overwrite=options.overwrite
-        )
-        print(made.summary())
-        return
-    build = build_model(
-        options.name,
-        documents,
-        options.output,
-        max_steps=options.max_steps,
-        seed=options.seed,
-        bf16=options.bf16,
-        overwrite=options.overwrite,
-    )
-    print(f"{build.summary()}\nUse it:\n\n{usage_example(options.output)}")
+        made = build_static(documents, options.output, **settings)
+    else:
+        made = build_encoder(options.name, documents, options.output, bf16=options.bf16, **settings)
+    print(f"{options.name}: {made['documents']:,} documents, {made['steps']:,} steps")
+    print(f"Use it:\n\n{usage_example(options.output)}")
 
 
 if __name__ == "__main__":

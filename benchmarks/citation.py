@@ -30,6 +30,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from sentence_transformers import SentenceTransformer
 
+from benchmarks.bm25 import Bm25Scores
 from benchmarks.grid.work import Work
 from benchmarks.pages import document, write_results
 from benchmarks.papers.citation_links import citation_link_probe, citation_link_threshold
@@ -37,7 +38,6 @@ from benchmarks.papers.citation_retrieval import METRICS, citation_retrieval
 from benchmarks.papers.link_pairs import LinkPairs, link_pairs, number_links
 from benchmarks.readers import embed, readers
 from benchmarks.records import difference, dtype_of, make_parser, mean_deviation, with_interval
-from benchmarks.bm25 import Bm25Scores
 from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.names import PACKAGED_BASE

@@ -17,16 +17,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
-from benchmarks.datasets.bbc import packaged_corpus_path
-from benchmarks.pages import document, explanation, write_results
+from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
 from benchmarks.timing import CHECKOUT
 from simlte_st.data import read_documents
-from simlte_st.evaluation.table import markdown_table
 
 WORDS = 250
 MODEL = "simlte-static"
@@ -43,22 +41,21 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, "--output")
-    parser.add_argument("--data", help="any source of documents; default: the packaged BBC News")
+    parser.add_argument("--data", required=True, help="any source of documents")
     parser.add_argument("--documents", type=int, default=100_000)
-    parser.add_argument("--commands", nargs="+", choices=COMMANDS, default=[*COMMANDS])
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with (folder / "documents.jsonl").open("w", encoding="utf-8") as lines:
             written = [lines.write(json.dumps(row) + "\n") for row in islice(passages(options), options.documents)]
         rows = {}
-        for command in options.commands:
-            rows[command] = run(COMMANDS[command], folder)
+        for command, words in COMMANDS.items():
+            rows[command] = run(words, folder)
             print(command, rows[command], flush=True)
     record = {
         "documents": len(written),
         "bytes": sum(written),
-        "data": options.data and Path(options.data).name,
+        "data": Path(options.data).name,
         "rows": rows,
         "environment": environment(),
     }
@@ -67,12 +64,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def passages(options: argparse.Namespace) -> Iterator[dict[str, str]]:
     """Yield the documents: runs of words of those of the source, with its line ends, the last of each the longest."""
-    encoding = "utf-8" if options.data else "latin-1"
-    for one in read_documents(options.data or packaged_corpus_path(), encoding=encoding):
+    for one in read_documents(options.data):
         words = one.text.split(" ")
         ends = [*range(WORDS, len(words) - WORDS + 1, WORDS), len(words)]
-        for number, end in enumerate(ends):
-            start = ends[number - 1] if number else 0
+        for number, (start, end) in enumerate(pairwise([0, *ends])):
             yield {"id": f"{one.id}-{number}", "text": " ".join(words[start:end])}
 
 
@@ -105,20 +100,21 @@ def size_of(folder: Path) -> int:
 
 def page(record: dict[str, Any]) -> str:
     """Return the page of the results."""
-    rows = [
-        [f"`{shlex.join(['simlte', *COMMANDS[name]])}`", f"{row['seconds']:,.0f}", f"{row['memory'] / 1e9:.1f}",
-         f"{row['disk'] / 1e6:,.0f}"]
-        for name, row in record["rows"].items()
-    ]  # fmt: skip
     return document(
         f"# A corpus of {record['documents']:,} documents",
         explanation(__doc__),
         f"The documents are {record['bytes'] / 1e6:,.0f} MB of JSON lines.",
-        markdown_table(["command", "seconds", "GB of memory", "MB on the disk"], rows),
+        table(
+            {
+                "command": f"`{shlex.join(['simlte', *COMMANDS[name]])}`",
+                "seconds": f"{row['seconds']:,.0f}",
+                "GB of memory": f"{row['memory'] / 1e9:.1f}",
+                "MB on the disk": f"{row['disk'] / 1e6:,.0f}",
+            }
+            for name, row in record["rows"].items()
+        ),
         machines=[record["environment"]],
-        command="python -m benchmarks.corpus_size"
-        + (f" --data {record['data']}" if record["data"] else "")
-        + f" --documents {record['documents']}",
+        command=f"python -m benchmarks.corpus_size --data {record['data']} --documents {record['documents']}",
     )
 
 

@@ -20,22 +20,19 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from benchmarks.datasets.bbc import packaged_corpus_path
-from benchmarks.pages import document, explanation, write_results
+from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import dtype_of, environment, make_parser
 from benchmarks.timing import side_by_side
 from simlte_st.data import read_documents
-from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.base import load_model
 from simlte_st.models.names import OWN_ENCODERS, PACKAGED_BASE
 from simlte_st.models.parts import encode_counted
-
-LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = make_parser(__doc__, "--output", "--bf16")
     parser.add_argument("--models", nargs="+", default=[PACKAGED_BASE, *OWN_ENCODERS])
-    parser.add_argument("--lengths", type=int, nargs="+", default=[*LENGTHS])
+    parser.add_argument("--lengths", type=int, nargs="+", default=[64, 128, 256, 512, 1024, 2048, 4096])
     parser.add_argument("--tokens", type=int, default=8192, help="of the documents of one turn (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="turns")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
@@ -76,23 +73,24 @@ def page(record: dict[str, Any]) -> str:
     rates, device = record["rates"], record["device"]
     half = " --bf16" * (record["environment"]["dtype"] == "bfloat16")
     lengths = sorted({length for by_length in rates.values() for length in by_length}, key=int)
-    rows = [
-        [
-            f"{int(length):,}",
-            *(f"{each[length]:,.1f}" if length in each else "" for each in rates.values()),
-            *(f"{each[length] * int(length):,.0f}" if length in each else "" for each in rates.values()),
-        ]
-        for length in lengths
-    ]
     return document(
         f"# Encoding by length, {device}",
         explanation(__doc__),
-        markdown_table(
-            ["tokens", *(f"{name}, documents / s" for name in rates), *(f"{name}, tokens / s" for name in rates)], rows
+        table(
+            {
+                "tokens": f"{int(length):,}",
+                **{f"{name}, documents / s": f"{each[length]:,.1f}" for name, each in rates.items() if length in each},
+                **{
+                    f"{name}, tokens / s": f"{each[length] * int(length):,.0f}"
+                    for name, each in rates.items()
+                    if length in each
+                },
+            }
+            for length in lengths
         ),
-        f"    python -m benchmarks.encode_rates --device {device}{half} --tokens {record['tokens']} "
-        f"--repeats {record['repeats']}",
         machines=[record["environment"]],
+        command=f"python -m benchmarks.encode_rates --device {device}{half} --tokens {record['tokens']} "
+        f"--repeats {record['repeats']}",
     )
 
 

@@ -2,10 +2,10 @@
 
     python -m benchmarks.index_rerank --shared SHARED_DATA --queries 300
 
-The papers of AAN and PolitiFact's articles are in indices, as in ``benchmarks.index_links``: a paper is asked for
-those that it cites, a tweet for its articles. One index has static vectors, and is asked with ``rerank=`` too; the
-others have the encoder's vectors of the first tokens, and of chunks (``--tokens``). All are asked in the mode
-``"hybrid"``.
+The papers of AAN are in an index, and each citing paper is a query document of ``link``, with a filter that leaves the
+cited papers; PolitiFact's articles are in another, and each tweet is searched for. One index has static vectors, and is
+asked with ``rerank=`` too; the other has the encoder's vectors of the first tokens. All are asked in the mode
+``"hybrid"``. In percent, with 95% intervals over the queries; MRR is of the first 100 hits.
 
 Seconds are those of one core, processor time, and milliseconds are medians of a query: in an index that has kept
 nothing of what the encoder has read, and in one that has all that the query needs.
@@ -17,6 +17,7 @@ import argparse
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,19 +26,20 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
-from benchmarks.citation import ENGLISH
+from benchmarks.citation import ENGLISH, read
 from benchmarks.grid.work import Work
-from benchmarks.index_links import TFIDF, Collection, papers, tweets
-from benchmarks.pages import document, explanation, write_results
-from benchmarks.readers import readers
+from benchmarks.linking.data import load
+from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import difference, dtype_of, environment, make_parser
 from simlte_st import Index
+from simlte_st.data import Document
 from simlte_st.evaluation import TfidfScores, bootstrap_interval
-from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.search import Hits
 from simlte_st.search.kept import TABLE
 
+TFIDF = "TF-IDF"
 FIRST = 100
 """Hits of a query; MRR is of them."""
 
@@ -45,16 +47,59 @@ TIMED = 20
 """Queries that are timed in an index that has kept nothing."""
 
 
+@dataclass(frozen=True)
+class Collection:
+    """Documents of an index, and the queries to it.
+
+    Attributes:
+        name: Its name.
+        documents: What is indexed.
+        texts: All texts that links number.
+        links: Rows of the number of a query and of the text that belongs to it, shape ``[n, 2]``.
+        ask: Asks with a number, and perhaps with a model that reads the first hits.
+    """
+
+    name: str
+    documents: list[Document]
+    texts: list[str]
+    links: np.ndarray
+    ask: Callable[[Index, int, SentenceTransformer | None], Hits]
+
+
+def papers(shared: Path) -> Collection:
+    """The papers of AAN; their numbers are their ids."""
+    texts, links = read(shared / "aan_papers.parquet", shared / "aan_citations.parquet")
+    cited = {*links[:, 1].tolist()}
+    documents = [Document(str(number), text, metadata={"cited": number in cited}) for number, text in enumerate(texts)]
+
+    def ask(index: Index, number: int, rerank: Any) -> Hits:
+        return index.link([str(number)], top_k=FIRST, where="cited", mode="hybrid", rerank=rerank)
+
+    return Collection("AAN, papers to the papers they cite", documents, texts, links, ask)
+
+
+def tweets(shared: Path) -> Collection:
+    """Tweets, and PolitiFact's articles after them."""
+    data = load(shared)
+    first = len(data.posts)
+    documents = [Document(str(first + row), article) for row, article in enumerate(data.articles)]
+
+    def ask(index: Index, number: int, rerank: Any) -> Hits:
+        return index.search(data.posts[number], top_k=FIRST, mode="hybrid", rerank=rerank)
+
+    texts = [*data.posts, *data.articles]
+    return Collection("PolitiFact, tweets to articles", documents, texts, data.links + np.array([0, first]), ask)
+
+
 def main(argv: list[str] | None = None) -> None:
     parser = make_parser(__doc__, "--shared", "--output", "--bf16")
     parser.add_argument("--static", default="simlte-static", help="static model (default: %(default)s)")
     parser.add_argument("--base", default=PACKAGED_BASE, help="encoder (default: %(default)s)")
-    parser.add_argument("--tokens", type=int, metavar="N", help="that it reads in chunks of a text, in one more index")
     parser.add_argument("--queries", type=int, metavar="N", help="of each collection, drawn (default: all)")
     parser.add_argument("--work", type=Path, default=Path("index_rerank.work"), help="folder of indices and results")
     options = parser.parse_args(argv)
     torch.set_num_threads(1)
-    settings = {name: getattr(options, name) for name in ("tokens", "queries", "bf16")}
+    settings = {name: getattr(options, name) for name in ("queries", "bf16")}
     settings |= {"static": Path(options.static).name, "base": Path(options.base).name}
     found = {}
     for number, collection in enumerate((papers(options.shared), tweets(options.shared))):
@@ -77,9 +122,8 @@ def systems(collection: Collection, options: argparse.Namespace) -> Iterator[tup
     yield static, lambda: through_index(collection, folder / static, fast(), options)
     reader = load_model(options.base, dtype=dtype).model
     yield f"{static}, rerank", lambda: through_index(collection, folder / static, fast(), options, reader)
-    truncated, chunks = readers(options.base, [], options.tokens or 1, dtype).items()
-    for name, make in (truncated, chunks) if options.tokens else (truncated,):
-        yield name, lambda name=name, make=make: through_index(collection, folder / name, make(), options)  # type: ignore[misc]
+    own = f"{Path(options.base).name}, truncated"
+    yield own, lambda: through_index(collection, folder / own, reader, options)
 
 
 def lexical(collection: Collection, options: argparse.Namespace) -> dict[str, Any]:
@@ -148,7 +192,7 @@ def asking(collection: Collection, queries: int | None) -> list[int]:
 
 def ask(index: Index, collection: Collection, number: int, reader: SentenceTransformer | None) -> list[int]:
     """Return the numbers of the first hits."""
-    return [int(hit.id) for hit in collection.ask(index, number, "hybrid", FIRST, reader)]
+    return [int(hit.id) for hit in collection.ask(index, number, reader)]
 
 
 def quality(found: dict[int, list[int]], collection: Collection) -> dict[str, Any]:
@@ -165,37 +209,43 @@ def page(record: dict[str, Any]) -> str:
     """Return the page of the results."""
     settings = record["settings"]
     own = f"{settings['base']}, truncated"
-    blocks, machines = [], []
+    blocks: list[str] = []
     for name, systems in record["collections"].items():
-        rows = []
         seconds = {system: result["index_seconds"] for system, result in systems.items()}
+        rows = []
         for system, result in sorted(systems.items(), key=lambda item: -np.mean(item[1]["recall@10"])):
-            if system != TFIDF and result["environment"] not in machines:
-                machines.append(result["environment"])
-            recall, took = np.array(result["recall@10"]), seconds[system]
-            took = took or seconds[system.removesuffix(", rerank")]
-            beside = "" if system == own else difference(recall - np.array(systems[own]["recall@10"]))
-            cells = [f"{result[key]:,.0f}" if result.get(key) else "" for key in ("first_milliseconds", "milliseconds")]
-            numbers = [spread(result[key]) for key in ("recall@10", "mrr")]
-            rows.append([system, *numbers, beside, f"{took:,.1f}", f"{seconds[own] / took:.1f}", *cells])
+            recall = np.array(result["recall@10"])
+            took = seconds[system] or seconds[system.removesuffix(", rerank")]
+            rows.append(
+                {
+                    "index": system,
+                    "R@10": spread(recall),
+                    "MRR": spread(result["mrr"]),
+                    "R@10, difference": ""
+                    if system == own
+                    else difference(recall - np.array(systems[own]["recall@10"])),
+                    "seconds": f"{took:,.1f}",
+                    "times as fast": f"{seconds[own] / took:.1f}",
+                    "ms, first": f"{result['first_milliseconds']:,.0f}" if "first_milliseconds" in result else "",
+                    "ms, kept": f"{result['milliseconds']:,.0f}" if "milliseconds" in result else "",
+                }
+            )
         blocks += [
             f"## {name}",
-            f"{len(systems[own]['mrr']):,} ask; percent, with 95% intervals over those that ask. Differences (paired) "
-            f"and ratios of seconds are to “{own}”.",
-            markdown_table(
-                ["index", "R@10", "MRR", "R@10, difference", "seconds", "times as fast", "ms, first", "ms, kept"], rows
-            ),
+            f"{len(systems[own]['mrr']):,} queries. Differences (paired) and ratios of seconds are to “{own}”.",
+            table(rows),
         ]
-    command = "python -m benchmarks.index_rerank --shared SHARED_DATA"
-    command += f" --tokens {settings['tokens']}" if settings["tokens"] else ""
-    command += f" --queries {settings['queries']}" if settings["queries"] else ""
-    command += f" --static {settings['static']}" if settings["static"] != "simlte-static" else ""
-    command += " --bf16" * settings["bf16"]
-    title = "# An index in seconds, and what an encoder finds in it"
-    return document(title, explanation(__doc__), *blocks, machines=machines, command=command)
+    queries = f" --queries {settings['queries']}" * bool(settings["queries"])
+    return document(
+        "# An index in seconds, and what an encoder finds in it",
+        explanation(__doc__),
+        *blocks,
+        machines=[systems[own]["environment"]],
+        command=f"python -m benchmarks.index_rerank --shared SHARED_DATA{queries}{' --bf16' * settings['bf16']}",
+    )
 
 
-def spread(values: list[float]) -> str:
+def spread(values: Any) -> str:
     """Write a mean with its interval."""
     low, high = bootstrap_interval(values)
     return f"{np.mean(values):.1f} [{low:.1f}, {high:.1f}]"

@@ -5,7 +5,7 @@
 
 The vectors are made from those of real sentences (BBC News, MiniLM): each lies between a sentence and one of its ten
 nearest ones, with noise, so that they crowd as real ones do. The queries are other sentences of the same articles. Each
-library has a process of its own; searches take turns. Ours looks through the partitions that
+library has a process of its own. Ours looks through the partitions that
 ``simlte_st.search.store`` says; FAISS has as many lists as its guidelines say (4 sqrt(n)), and looks through the
 fewest, a power of two, that find .97 of what is nearest. What is nearest is found by comparing everything. An index of
 ours keeps ids, hashes and columns beside the vectors, is on the disk after each commit, and removes what it replaces;
@@ -15,13 +15,9 @@ FAISS keeps vectors in memory, and writes a file when it is told to.
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
-import shlex
 import shutil
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from importlib.metadata import version
@@ -33,12 +29,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.datasets.bbc import packaged_corpus_path
-from benchmarks.pages import document, explanation, write_results
+from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
-from benchmarks.timing import resident
+from benchmarks.timing import own_process, resident, side_by_side
 from simlte_st.data import read_documents
 from simlte_st.data.segmenters import make_segmenter
-from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
@@ -60,8 +55,6 @@ Vectors = NDArray[np.float32]
 class Ours:
     """The store behind ``simlte index``: whole vectors, approximate above a number of rows."""
 
-    packages = ("lancedb",)
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
@@ -69,13 +62,10 @@ class Ours:
         """Make the index."""
         self.store = Store.create(self.folder, vectors.shape[1])
         self.count = 0
-        self._merge(vectors, 10_000)
+        self.add(vectors, 10_000)
 
-    def add(self, vectors: Vectors) -> None:
-        """In batches, as ``simlte index`` does."""
-        self._merge(vectors, BATCH)
-
-    def _merge(self, vectors: Vectors, size: int) -> None:
+    def add(self, vectors: Vectors, size: int = BATCH) -> None:
+        """Add vectors, in batches as ``simlte index`` does."""
         for start in range(0, len(vectors), size):
             part = vectors[start : start + size]
             ids = [str(number) for number in range(self.count, self.count + len(part))]
@@ -93,25 +83,19 @@ class Ours:
             self.store.merge(pa.table(columns))
         self.store.tidy()
 
-    def search(self, query: Vectors) -> list[int]:
-        """Find the numbers of the nearest."""
-        return self.search_many(query[None])[0]
-
-    def search_many(self, queries: Vectors) -> list[list[int]]:
-        """Find those of each query, in one call."""
+    def search(self, queries: Vectors) -> list[list[int]]:
+        """Find the numbers of the nearest to each, in one call."""
         return [[int(name) for name in near] for near in self.store.nearest_many(queries, "searched", K)]
 
 
 class Faiss:
     """An inverted file of whole vectors."""
 
-    packages = ("faiss-cpu",)
-
     def __init__(self, folder: Path) -> None:
         self.path = folder
 
     def build(self, vectors: Vectors) -> None:
-        """Make the index."""
+        """Make the index, and look through as many lists as reach the recall."""
         import faiss
 
         faiss.omp_set_num_threads(2)
@@ -120,7 +104,7 @@ class Faiss:
         self.index.train(vectors[: 50 * lists])
         self.add(vectors)
         queries, nearest = (np.load(self.path.parent / name) for name in ("queries.npy", "nearest.npy"))
-        while recall(self.search_many(queries), nearest) < ENOUGH:
+        while recall(self.search(queries), nearest) < ENOUGH:
             self.index.nprobe *= 2
 
     def add(self, vectors: Vectors) -> None:
@@ -130,12 +114,8 @@ class Faiss:
         self.index.add(vectors)
         faiss.write_index(self.index, str(self.path))
 
-    def search(self, query: Vectors) -> list[int]:
-        """Find the numbers of the nearest."""
-        return self.search_many(query[None])[0]
-
-    def search_many(self, queries: Vectors) -> list[list[int]]:
-        """Find those of each query, in one call."""
+    def search(self, queries: Vectors) -> list[list[int]]:
+        """Find the numbers of the nearest to each, in one call."""
         found: list[list[int]] = self.index.search(queries, K)[1].tolist()
         return found
 
@@ -152,31 +132,55 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--base", default=PACKAGED_BASE, help="model that encodes them (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="turns of all queries")
     parser.add_argument("--work", type=Path, default=Path("index_scale.work"), help="folder of vectors and indices")
-    parser.add_argument("--sides", nargs="+", choices=SIDES, default=[*SIDES], help="libraries (default: all)")
     parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)  # one side's process
     options = parser.parse_args(argv)
     if options.side:
-        serve(options)
+        print(json.dumps(measure(options)))
         return
     options.work.mkdir(parents=True, exist_ok=True)
     vectors, more, queries = make_vectors(options)
-    nearest = [exact(part, queries) for part in (vectors, np.concatenate([vectors, more]))]
-    np.save(options.work / "nearest.npy", nearest[0])
+    np.save(options.work / "nearest.npy", exact(vectors, queries))
+    np.save(options.work / "nearest_of_all.npy", exact(np.concatenate([vectors, more]), queries))
     del vectors, more
-    sides = {name: Side(name, options) for name in options.sides}
-    rows: dict[str, dict[str, Any]] = {
-        name: {"build_seconds": side.ask("build")["seconds"]} for name, side in sides.items()
-    }
-    search(sides, rows, nearest[0], options.repeats, "")
-    for name, side in sides.items():
-        rows[name] |= {f"add_{key}": value for key, value in side.ask("add").items()}
-    search(sides, rows, nearest[1], options.repeats, "after_")
-    for name, side in sides.items():
-        rows[name] |= side.close()
+    command = ["benchmarks.index_scale", "--work", str(options.work), "--repeats", str(options.repeats), "--side"]
+    rows = {side: own_process([*command, side]) for side in SIDES}
     settings = {key: getattr(options, key) for key in ("vectors", "more", "queries", "sentences", "repeats")}
-    packages = {name: version(name) for side in options.sides for name in SIDES[side].packages}
+    packages = {name: version(name) for name in ("lancedb", "faiss-cpu")}
     record = {"settings": settings, "packages": packages, "environment": environment(), "sides": rows}
     write_results(f"index_scale_{options.vectors}", record, options.output)
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Measure a library, in a process of its own: build, search, add, search again."""
+    place = options.work / options.side.partition(" ")[0].strip(",")
+    shutil.rmtree(place, ignore_errors=True)
+    place.unlink(missing_ok=True)
+    before = resident()
+    side, queries = SIDES[options.side](place), np.load(options.work / "queries.npy")
+    row: dict[str, Any] = {}
+
+    def timed(name: str, job: Callable[[], Any]) -> Any:
+        began, computed = time.perf_counter(), time.process_time()
+        found = job()
+        row[f"{name}seconds"], row[f"{name}cpu_seconds"] = time.perf_counter() - began, time.process_time() - computed
+        return found
+
+    def search(when: str, file: str) -> None:
+        nearest = np.load(options.work / file)
+        jobs = {"": lambda: [side.search(query[None])[0] for query in queries], "many_": lambda: side.search(queries)}
+        for way, job in jobs.items():
+            row[f"{when}{way}recall"] = recall(job(), nearest)
+            for clock, title in ((time.perf_counter, "second"), (time.process_time, "cpu_second")):
+                turns = side_by_side({"search": job}, options.repeats, clock=clock)["search"]
+                row[f"{when}{way}queries_per_{title}"] = [len(queries) / seconds for seconds in turns]
+
+    timed("build_", lambda: side.build(np.load(options.work / "vectors.npy", mmap_mode="r")))
+    search("", "nearest.npy")
+    timed("add_", lambda: side.add(np.load(options.work / "more.npy")))
+    search("after_", "nearest_of_all.npy")
+    files = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
+    sizes = {"memory_bytes": resident() - before, "peak_bytes": resident(peak=True) - before}
+    return {**row, **sizes, "disk_bytes": sum(path.stat().st_size for path in files)}
 
 
 def make_vectors(options: argparse.Namespace) -> tuple[Vectors, Vectors, Vectors]:
@@ -232,113 +236,13 @@ def recall(found: list[list[int]], nearest: NDArray[np.int64]) -> float:
     return float(np.mean(hits)) / nearest.shape[1]
 
 
-class Side:
-    """A library in a process of its own."""
-
-    def __init__(self, name: str, options: argparse.Namespace) -> None:
-        command = [sys.executable, "-m", "benchmarks.index_scale", "--side", name, "--work", str(options.work)]
-        self.name = name
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def ask(self, what: str) -> dict[str, Any]:
-        """Let it do something, and give what it says of it."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(what + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit(f"{self.name} ended while it was to {what}.")
-        answer: dict[str, Any] = json.loads(line)
-        print(f"{self.name}, {what}: {answer.get('seconds', 0):.1f} s", flush=True)
-        return answer
-
-    def close(self) -> dict[str, Any]:
-        """Return its memory and the size of its files, and end it."""
-        answer = self.ask("end")
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
-        return answer
-
-
-def serve(options: argparse.Namespace) -> None:
-    """Do what is asked for on standard input, and answer each line with one."""
-    out, sys.stdout = sys.stdout, sys.stderr  # a library's own words are no answers
-    place = options.work / options.side.partition(" ")[0].strip(",")
-    shutil.rmtree(place, ignore_errors=True)
-    place.unlink(missing_ok=True)
-    before = resident()
-    side = SIDES[options.side](place)
-    queries = np.load(options.work / "queries.npy")
-    for line in sys.stdin:
-        what, answer = line.strip(), {}
-        jobs: dict[str, Callable[[], Any]] = {
-            "build": lambda: side.build(np.load(options.work / "vectors.npy", mmap_mode="r")),
-            "add": lambda: side.add(np.load(options.work / "more.npy")),
-            "search": lambda: [side.search(query) for query in queries],
-            "search many": lambda: side.search_many(queries),
-            "end": lambda: None,
-        }
-        began, cpu = time.perf_counter(), time.process_time()
-        found = jobs[what]()
-        answer["seconds"] = time.perf_counter() - began
-        answer["cpu_seconds"] = time.process_time() - cpu
-        if what.startswith("search"):
-            answer["found"] = found
-        if what == "end":
-            files = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
-            answer = {
-                "disk_bytes": sum(path.stat().st_size for path in files),
-                "memory_bytes": resident() - before,
-                "peak_bytes": resident(peak=True) - before,
-            }
-        out.write(json.dumps(answer) + "\n")
-        out.flush()
-
-
-def search(
-    sides: dict[str, Side], rows: dict[str, dict[str, Any]], nearest: NDArray[np.int64], repeats: int, when: str
-) -> None:
-    """Search in turns, one at a time and all in one call, after one turn that does not count."""
-    ways = {"search": "", "search many": "many_"}
-    for turn, (name, side), (what, way) in itertools.product(range(repeats + 1), sides.items(), ways.items()):
-        answer, row, key = side.ask(what), rows[name], when + way
-        if turn == 0:
-            row[f"{key}recall"] = recall(answer["found"], nearest)
-            row[f"{key}queries_per_second"] = []
-            row[f"{key}queries_per_cpu_second"] = []
-        else:
-            row[f"{key}queries_per_second"].append(len(nearest) / answer["seconds"])
-            row[f"{key}queries_per_cpu_second"].append(len(nearest) / answer["cpu_seconds"])
-
-
 def page(record: dict[str, Any]) -> str:
     """Return the page of the results."""
-    settings, sides = record["settings"], list(record["sides"])
-    some = f" --queries {settings['queries']} --repeats {settings['repeats']}"
-    some += "" if len(sides) == len(SIDES) else f" --sides {shlex.join(sides)}"
+    settings = record["settings"]
 
     def rate(values: list[float]) -> str:
         return f"{statistics.median(values):,.0f} ({min(values):,.0f} to {max(values):,.0f})"
 
-    table = markdown_table(
-        ["", "build, s", "queries / s", "/ CPU s", f"recall@{K}", "in one call / s", "/ CPU s", f"recall@{K}",
-         f"add {settings['more']:,}, s", "queries / s with them", f"recall@{K} with them",
-         "disk, MB", "memory, MB", "peak, MB"],
-        [
-            [
-                name, f"{row['build_seconds']:,.0f}",
-                rate(row["queries_per_second"]), rate(row["queries_per_cpu_second"]),
-                f"{row['recall']:.3f}",
-                rate(row["many_queries_per_second"]), rate(row["many_queries_per_cpu_second"]),
-                f"{row['many_recall']:.3f}",
-                f"{row['add_seconds']:,.1f}", rate(row["after_queries_per_second"]), f"{row['after_recall']:.3f}",
-                *(f"{row[key] / 1e6:,.0f}" for key in ("disk_bytes", "memory_bytes", "peak_bytes")),
-            ]
-            for name, row in record["sides"].items()
-        ],
-    )  # fmt: skip
     return document(
         f"# {settings['vectors']:,} vectors",
         explanation(__doc__),
@@ -346,9 +250,27 @@ def page(record: dict[str, Any]) -> str:
         f"the CPU, are medians (lowest to highest) of {settings['repeats']} turns. Building ends with the index on "
         "disk, and so does adding. Memory is what the process holds beyond its beginning, mapped vectors included; "
         "peak is its highest.",
-        table,
-        f"    python -m benchmarks.index_scale --vectors {settings['vectors']} --more {settings['more']}{some}",
+        table(
+            {
+                "": name,
+                "build, s": f"{row['build_seconds']:,.0f}",
+                "queries / s": rate(row["queries_per_second"]),
+                "queries / CPU s": rate(row["queries_per_cpu_second"]),
+                f"recall@{K}": f"{row['recall']:.3f}",
+                "in one call / s": rate(row["many_queries_per_second"]),
+                "in one call / CPU s": rate(row["many_queries_per_cpu_second"]),
+                f"add {settings['more']:,}, s": f"{row['add_seconds']:,.1f}",
+                "queries / s with them": rate(row["after_queries_per_second"]),
+                f"recall@{K} with them": f"{row['after_recall']:.3f}",
+                "disk, MB": f"{row['disk_bytes'] / 1e6:,.0f}",
+                "memory, MB": f"{row['memory_bytes'] / 1e6:,.0f}",
+                "peak, MB": f"{row['peak_bytes'] / 1e6:,.0f}",
+            }
+            for name, row in record["sides"].items()
+        ),
         machines=[{**record["environment"], **record["packages"]}],
+        command=f"python -m benchmarks.index_scale --vectors {settings['vectors']} --more {settings['more']} "
+        f"--queries {settings['queries']} --repeats {settings['repeats']}",
     )
 
 

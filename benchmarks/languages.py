@@ -1,6 +1,5 @@
-"""DocSplit on documents in other languages, with a base that reads them: quality, and what the verdict says.
+"""DocSplit on documents in other languages, with a base that reads them.
 
-    python -m benchmarks.builder.multilingual_base
     python -m benchmarks.languages --clones FOLDER
 
 The base is multilingual-e5-small. Some documents of a set and others that are judged, all of them without labels to
@@ -12,12 +11,8 @@ told apart.
 Rows: words (TF-IDF, LSA); all-MiniLM-L6-v2, which reads English, on 256 tokens; the base on 512 tokens and on whole
 documents in chunks, and adapted by ``simlte train --encoder`` as it comes (30 steps), whole where 512 tokens would cut
 more than a tenth; static models, distilled from the base and trained as ``simlte train --static`` does it. Documents
-have the base's prompt before them, in training too, but where a row says "no prompt". Encoders compute in bfloat16,
-training included; static models in float32.
-
-Each cell is kept in the work folder, so that an interrupted benchmark goes on where it stopped; the page is written
-anew after each, and what it had before stays: another ``--output`` measures all of it again. ``--rows`` and ``--sets``
-choose. Rows, sets and seeds that have not been measured are missing; one seed has no ±.
+have the base's prompt before them, in training too. Encoders compute in bfloat16, training included; static models in
+float32. One seed has no ±. What is finished stays in the work folder.
 
 Small differences say nothing, as few documents are judged. With the labels of half of them the second training on
 Arabic makes 20 of 200 come out otherwise, and changes accuracy by -0.5 points, between -2.2 and +1.1 (95%, by
@@ -28,59 +23,46 @@ from __future__ import annotations
 
 import logging
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
-from benchmarks.bank.outcomes import outcomes
+from benchmarks.bank.outcomes import FEW, FULL, means, outcomes
 from benchmarks.bank.sets import BankSet, divide
-from benchmarks.builder.multilingual_base import default_folder
 from benchmarks.datasets.languages import LANGUAGES, load_language
-from benchmarks.grid.work import Busy, Clash, Work, differences
-from benchmarks.languages_page import (
-    DISTILLED,
-    LSA,
-    MINILM,
-    PLAIN,
-    ROWS,
-    TFIDF,
-    TRAINED,
-    TRAININGS,
-    UNPROMPTED,
-    WHOLE,
-)
-from benchmarks.models import latent_rows, tfidf_rows
-from benchmarks.pages import write_results
-from benchmarks.records import TFIDF_INVERSE_L2, environments, make_parser
-from benchmarks.static import means
+from benchmarks.grid.work import Work
+from benchmarks.pages import document, explanation, table, write_results
+from benchmarks.readers import latent_rows, tfidf_rows
+from benchmarks.records import TFIDF_INVERSE_L2, environments, make_parser, mean_deviation
 from simlte_st import to_static, train
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.data.document import count_words
 from simlte_st.data.sentences import tokenizer_counter
-from simlte_st.errors import DataError, SimlteError
-from simlte_st.files import atomic_path, read_json
+from simlte_st.errors import DataError
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
 
 TOKENS = 32768
 """Tokens of a document that the base reads in chunks, at most."""
 
-CHECKPOINT = 10_000
-"""Steps between checkpoints: none is written, of a base of 470 MB."""
+TFIDF, LSA, MINILM = "TF-IDF", "LSA", "MiniLM at 256"
+BASE, WHOLE, ADAPTED = "E5 at 512", "E5 whole", "E5 adapted"
+DISTILLED, TRAINED = "static, distilled", "static, DocSplit + LSA"
+ROWS = (TFIDF, LSA, MINILM, BASE, WHOLE, ADAPTED, DISTILLED, TRAINED)
 
-Result = dict[str, Any]
+Result = Mapping[str, Any]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, "--output")
     parser.add_argument("--clones", type=Path, metavar="FOLDER", help="of the repositories (default: the user's cache)")
-    parser.add_argument("--base", type=Path, metavar="FOLDER", help="the base (default: where its builder puts it)")
+    parser.add_argument("--base", default="intfloat/multilingual-e5-small", help="the base (default: %(default)s)")
     parser.add_argument("--sets", nargs="+", choices=LANGUAGES, default=list(LANGUAGES), metavar="NAME")
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS, metavar="NAME", help=", ".join(ROWS))
     parser.add_argument("--documents", type=int, default=100, metavar="N", help="of a set, besides those judged")
@@ -92,171 +74,104 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     settings = {name: getattr(options, name) for name in ("documents", "held_out", "threads", "steps")}
-    work, base = Work(options.work, torch.bfloat16), options.base or default_folder()
-    table = Table(work, base, settings, earlier_record(options.output / "languages.json", settings))
-    for _ in table.fill(options.sets, options.rows, options.clones, options.seeds):
-        write_results("languages", table.record(), options.output, aloud=False)
-    write_results("languages", table.record(), options.output)
+    work = Work(options.work, torch.bfloat16)
+    for name in options.sets:
+        try:
+            data = divide(name, load_language(name, options.clones), options.documents, options.held_out)
+        except DataError as error:
+            print(f"Skipped {name}: {error}", flush=True)
+            continue
+        work.finish(f"lengths/{name}", settings, partial(lengths, data, options.base))
+        for row in options.rows:
+            for seed in range(options.seeds if row in (ADAPTED, TRAINED) else 1):
+                job = partial(judge, data, row, seed, options.base, options.steps)
+                work.finish_aloud(f"cells/{name}/{row}/{seed}", settings, job)
+    write_results("languages", record(work, settings), options.output)
 
 
-def earlier_record(path: Path, settings: Result) -> Result:
-    """Return the record that a page was made of, of which nothing is measured again; {} where there is none."""
-    if not path.exists():
-        return {}
-    record: Result = read_json(path)
-    if different := sorted(differences(record["settings"], settings)):
-        raise Clash(f"{path} was made with other settings: {'; '.join(different)}. Give another --output.")
-    return record
+def record(work: Work, settings: Result) -> Result:
+    """Return all that is finished."""
+    cells = list(work.cells("cells/*/*/*"))
+    results: dict[str, dict[str, list[Result]]] = {}
+    for path, cell in cells:
+        _, name, row, _ = path.parts
+        results.setdefault(name, {}).setdefault(row, []).append(cell["result"])
+    found = {path.stem: cell["result"] for path, cell in work.cells("lengths/*")}
+    return {
+        "settings": settings,
+        "sets": {name: found[name] for name in LANGUAGES if name in found},
+        "results": results,
+        "environments": environments(cell for _, cell in cells),
+    }
 
 
-class Table:
-    """The table in a work folder, and what an earlier record has of it."""
-
-    def __init__(self, work: Work, base: Path, settings: Result, earlier: Result) -> None:
-        self.work, self.base, self.settings, self.earlier = work, str(base), settings, earlier
-
-    def fill(self, names: Sequence[str], rows: Sequence[str], clones: Path | None, seeds: int) -> Iterator[None]:
-        """Make what is missing, row by row; gives control back after each cell."""
-        found: dict[str, BankSet] = {}
-        for name in names:
-            try:
-                documents = load_language(name, clones)
-            except DataError as error:
-                print(f"Skipped {name}: {error}", flush=True)
-                continue
-            found[name] = divide(name, documents, self.settings["documents"], self.settings["held_out"])
-            self.work.finish(f"lengths/{name}", self.settings, partial(self._lengths, found[name]))
-        for seed in range(seeds):
-            for row in rows if seed == 0 else [row for row in rows if row in TRAININGS]:
-                for name, data in found.items():
-                    if seed < len(self.earlier.get("results", {}).get(name, {}).get(row, ())):
-                        continue
-                    job = partial(self._judged, data, row, seed)
-                    try:
-                        self.work.finish_aloud(f"cells/{name}/{row}/{seed}", self.settings, job)
-                    except (SimlteError, Busy) as error:
-                        print(f"Skipped {row} on {name}: {error}", flush=True)
-                    else:
-                        yield
-
-    def record(self) -> Result:
-        """Return all that is finished, what ``benchmarks.languages_words`` has put into the work folder included."""
-        found: dict[str, dict[str, dict[int, Result]]] = {}
-        for name, rows in self.earlier.get("results", {}).items():
-            found[name] = {row: dict(enumerate(results)) for row, results in rows.items()}
-        cells = list(self.work.cells("cells/*/*/*"))
-        for path, cell in cells:
-            _, name, row, _ = path.parts
-            found.setdefault(name, {}).setdefault(row, {})[int(path.stem)] = cell["result"]
-        lengths = {path.stem: cell["result"] for path, cell in self.work.cells("lengths/*")}
-        lengths = {**self.earlier.get("sets", {}), **lengths}
-        known = [{"environment": each} for each in self.earlier.get("environments", ())]
-        return {
-            "settings": self.settings,
-            "sets": {name: lengths[name] for name in LANGUAGES if name in lengths},
-            "results": {
-                name: {row: [results[seed] for seed in sorted(results)] for row, results in rows.items()}
-                for name, rows in found.items()
-            },
-            **{kind: self._by_version(kind) for kind in ("search", "words")},
-            "environments": environments([*known, *(cell for _, cell in cells)]),
-        }
-
-    def _by_version(self, kind: str) -> dict[str, dict[str, Result]]:
-        """Return what was measured of words, by version of this package and language."""
-        found = {version: dict(results) for version, results in self.earlier.get(kind, {}).items()}
-        for path, cell in self.work.cells(f"{kind}/*/*"):
-            found.setdefault(path.parts[1], {})[path.stem] = cell["result"]
-        return found
-
-    def _judged(self, data: BankSet, row: str, seed: int) -> Result:
-        """Judge a row on a set; the vectors are kept beside."""
-        texts = [document.text for document in data.held]
-        began, found = time.process_time(), {}
-        if row == TFIDF:
-            vectors = tfidf_rows(texts)
-        elif row == LSA:
-            vectors = latent_rows([each.text for each in data.train] + texts)[len(data.train) :]
-        elif row in TRAININGS:
-            model, found = self._trained(row, data, seed)
-            found["training"] = time.process_time() - began
-            vectors = encoded(model, texts)
-        else:
-            vectors = encoded(self._fixed(row), texts)
-        path = self.work.path(f"vectors/{data.name}/{row}/{seed}").with_suffix(".npy")
-        with atomic_path(path) as temporary, temporary.open("wb") as file:
-            np.save(file, vectors)
-        return {**means(outcomes(data, vectors, TFIDF_INVERSE_L2 if row == TFIDF else None)), **found}
-
-    def _trained(self, row: str, data: BankSet, seed: int) -> tuple[SentenceTransformer, Result]:
-        """Train a model on a set, and return it with what the verdict says."""
-        static = row == TRAINED
-        base = self._static() if static else self._plain() if row == UNPROMPTED else self.base
-        with tempfile.TemporaryDirectory() as folder:
-            result = train(
-                [*data.train, *data.held],
-                f"{folder}/model",
-                base=base,
-                static=static,
-                bf16=not static,
-                seed=seed,
-                max_steps=self.settings["steps"],
-                keep="trained",
-                save_steps=CHECKPOINT,
-                progress=False,
-            )
-            model = load_model(f"{folder}/model", dtype=torch.float32 if static else torch.bfloat16).model
-        if row == UNPROMPTED:
-            model.prompts = base_model(self.base).prompts
-        gain = result.gain or {}
-        return model, {"verdict": gain.get("verdict"), "probability": gain.get("probability")}
-
-    def _fixed(self, row: str) -> SentenceTransformer:
-        """Return a model that no documents have changed."""
-        if row == DISTILLED:
-            return load_model(self._static(), dtype=torch.float32).model
-        source = {MINILM: PACKAGED_BASE, PLAIN: self._plain}.get(row, self.base)
-        model = load_model(source() if callable(source) else source, dtype=torch.bfloat16).model
-        return to_chunk_mean(model, TOKENS) if row == WHOLE else model
-
-    def _static(self) -> str:
-        """Return the folder of the static model that is distilled from the base, made once."""
-        folder = self.work.folder / "models" / "static"
-        if not folder.exists():
-            to_static(self.base, folder, progress=False)
-        return str(folder)
-
-    def _plain(self) -> str:
-        """Return the folder of the base without its prompts, made once."""
-        folder = self.work.folder / "models" / "plain"
-        if not folder.exists():
-            model = load_model(self.base, dtype=torch.float32).model
-            model.prompts = {}
-            model.save_pretrained(str(folder))
-        return str(folder)
-
-    def _lengths(self, data: BankSet) -> Result:
-        """Count documents, classes, words and tokens of a set."""
-        texts = [document.text for document in (*data.train, *data.held)]
-        counts = tokenizer_counter(base_model(self.base).tokenizer)(texts)
-        return {
-            "documents": len(texts),
-            "judged": len(data.held),
-            "classes": len(set(data.labels)),
-            "words": float(np.median([count_words(text) for text in texts])),
-            "tokens": float(np.median(counts)),
-        }
+def judge(data: BankSet, row: str, seed: int, base: str, steps: int | None) -> Result:
+    """Judge a row on a set."""
+    texts = [document.text for document in data.held]
+    if row == TFIDF:
+        return means(outcomes(data, tfidf_rows(texts), TFIDF_INVERSE_L2))
+    if row == LSA:
+        vectors = latent_rows([each.text for each in data.train] + texts)[len(data.train) :]
+        return means(outcomes(data, vectors, None))
+    with tempfile.TemporaryDirectory() as folder:
+        model = make(row, data, seed, base, steps, folder)
+        encoded = model.encode_document(texts, batch_size=16, show_progress_bar=False)
+    return means(outcomes(data, np.asarray(encoded, dtype=np.float32), None))
 
 
-@cache
-def base_model(base: str) -> SentenceTransformer:
-    """Return the base, for its tokenizer and its prompts."""
-    return load_model(base).model
+def make(row: str, data: BankSet, seed: int, base: str, steps: int | None, folder: str) -> SentenceTransformer:
+    """Make the model of a row."""
+    static = row in (DISTILLED, TRAINED)
+    source = PACKAGED_BASE if row == MINILM else base
+    if static:
+        source = f"{folder}/static"
+        to_static(base, source, progress=False)
+    if row in (ADAPTED, TRAINED):
+        documents, settings = [*data.train, *data.held], {"base": source, "static": static, "bf16": not static}
+        train(documents, f"{folder}/model", seed=seed, max_steps=steps, keep="trained", progress=False, **settings)
+        source = f"{folder}/model"
+    model = load_model(source, dtype=torch.float32 if static else torch.bfloat16).model
+    return to_chunk_mean(model, TOKENS) if row == WHOLE else model
 
 
-def encoded(model: SentenceTransformer, texts: Sequence[str]) -> np.ndarray:
-    """Return the embeddings of documents, float32, with the model's prompt for them."""
-    return np.asarray(model.encode_document(list(texts), batch_size=16, show_progress_bar=False), dtype=np.float32)
+def lengths(data: BankSet, base: str) -> Result:
+    """Count documents, classes, words and tokens of a set."""
+    texts = [document.text for document in (*data.train, *data.held)]
+    return {
+        "documents": len(texts),
+        "judged": len(data.held),
+        "classes": len(set(data.labels)),
+        "words": float(np.median([count_words(text) for text in texts])),
+        "tokens": float(np.median(tokenizer_counter(load_model(base).model.tokenizer)(texts))),
+    }
+
+
+def page(record: Result) -> str:
+    """Return the page of the results."""
+    results, sets = record["results"], record["sets"]
+    names = [name for name in sets if name in results]
+
+    def row_of(row: str, outcome: str) -> dict[str, str]:
+        found = {name: [each[outcome] for each in results[name].get(row, ())] for name in names}
+        cells = {name: mean_deviation(values) if values else "" for name, values in found.items()}
+        average = f"{100 * mean(map(mean, found.values())):.1f}" if all(found.values()) else ""
+        return {"": row, **cells, "mean": average}
+
+    counted = {
+        "documents": "documents", "judged": "judged", "classes": "classes", "words (median)": "words",
+        "tokens of the base (median)": "tokens",
+    }  # fmt: skip
+    blocks = []
+    for title, outcome in (("5 labels a class", FEW), ("the labels of half of the documents", FULL)):
+        blocks += [f"## Macro-F1, {title}", table(row_of(row, outcome) for row in ROWS)]
+    return document(
+        "# Documents in other languages",
+        explanation(__doc__),
+        table({"": label, **{name: f"{sets[name][key]:,.0f}" for name in names}} for label, key in counted.items()),
+        *blocks,
+        machines=record["environments"],
+        command="python -m benchmarks.languages",
+    )
 
 
 if __name__ == "__main__":

@@ -2,330 +2,329 @@
 
     python -m benchmarks.models --shared SHARED_DATA
 
-Rows: TF-IDF, LSA and BM25; all-MiniLM-L6-v2 as it is, which reads 256 tokens, its chunk-mean and its conversion to a
-Longformer, both of 4,096 tokens and untrained; this package's own models, and the chunk-mean of the shorter; on sets of
-documents, each model also with a latent semantic analysis of them, without labels, as a user has it. What training on
-the documents of a set brings is in ``benchmarks.verdict``.
+Rows: TF-IDF, LSA and BM25; all-MiniLM-L6-v2 as it is, which reads 256 tokens, and its chunk-mean of 4,096; this
+package's own models; on sets of documents, each model also with a latent semantic analysis of them, without labels, as
+a user has it. What training on the documents of a set brings is in ``benchmarks.verdict``.
 
 Sets: those of ``benchmarks/bank/sets.py`` that have classes, their held-out documents; AAN's papers, all of them, and
-what they cite; the Lee corpus; STS-B's test part, to see that short texts did not suffer. Each model encodes each set
-once: the vectors (float16) and what came of them are kept in the work folder, so that an interrupted benchmark goes on
-where it stopped. ``results/models.json`` and ``.md`` are written anew after each cell.
-
-``--timing`` measures the models' speed, and is for a quiet machine: all encode the same documents in turns. ``--cards``
-writes the results into the cards of this package's own models.
+what they cite; the Lee corpus; STS-B's test part, to see that short texts did not suffer. What is finished stays in the
+work folder. ``--timing`` measures speed, and is for a quiet machine: all encode the same documents in turns.
 """
 
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import mean, median
 from typing import Any
 
 import numpy as np
 import torch
-from sklearn.decomposition import TruncatedSVD
+from sentence_transformers import SentenceTransformer
 
-from benchmarks.bank.outcomes import outcomes, shares_right
-from benchmarks.bank.sets import FILES, BankSet, load_set
+from benchmarks.bank.outcomes import DRAWS, FEW, FULL, HALVES, SHOTS, outcomes
+from benchmarks.bank.sets import FILES, load_set
 from benchmarks.bm25 import Bm25Scores
 from benchmarks.citation import ENGLISH, read
 from benchmarks.grid.work import Work
-from benchmarks.models_cards import write_cards
-from benchmarks.models_page import (
-    AAN,
-    AT_256,
-    BERT_CHUNKED,
-    BM25,
-    CHUNKED,
-    CLASSED,
-    LEE,
-    LONGFORMER,
-    LSA,
-    ROWS,
-    SETS,
-    STSB,
-    TFIDF,
-    WITH_LSA,
-    WORDS,
-    write_page,
-)
-from benchmarks.nli.tasks import Pairs, load_pairs, score_similarity, similarity
+from benchmarks.nli.tasks import load_pairs, score_similarity, similarity
+from benchmarks.pages import document, table, write_results
 from benchmarks.papers.citation_retrieval import citation_retrieval
 from benchmarks.papers.document_similarity import document_similarity, load_lee
-from benchmarks.records import dtype_of, make_parser
-from benchmarks.timing import side_by_side
+from benchmarks.readers import latent_rows, tfidf_rows
+from benchmarks.records import difference, dtype_of, environments, make_parser, rounded, with_interval
+from benchmarks.timing import ratio, side_by_side
+from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.data.sentences import tokenizer_counter
-from simlte_st.errors import DataError, MissingExtraError, ModelError
+from simlte_st.errors import DataError, MissingExtraError
 from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
-from simlte_st.evaluation.scores import fit_tfidf
-from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
-from simlte_st.models.conversion import convert_base
 from simlte_st.models.lsa import lengthened
-from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.models.names import OWN_ENCODERS, PACKAGED_BASE
 from simlte_st.modules import LatentSemanticAnalysis
-from simlte_st.modules.latent_semantic_analysis import DIMENSION, scaling
+
+TFIDF, LSA, BM25 = "TF-IDF", "LSA", "BM25"
+WORDS = (TFIDF, LSA, BM25)
+AT_256, CHUNKED = "MiniLM at 256", "MiniLM chunk-mean"
+MODELS = (AT_256, CHUNKED, *OWN_ENCODERS)
+WITH_LSA = " + LSA"
+ROWS = (*WORDS, *(f"{model}{suffix}" for model in MODELS for suffix in ("", WITH_LSA)))
+"""Rows of the tables, in order."""
+
+CLASSED = ("20news", "arxiv", "bbc", "brown", "sotu", "fakenews")
+AAN, LEE, STSB = "aan", "lee", "stsb"
+SETS = (*CLASSED, AAN, LEE, STSB)
+
+LONG = 512
+"""Tokens of the median document above which a set is one of long documents."""
+
+ALL_SETS, LONG_SETS = "all sets", "long sets"
+
+Columns = Mapping[str, Mapping[str, np.ndarray]]
+"""Values from 0 to 1 by column and row, in one order for all rows of a column: they are compared in pairs."""
 
 TOKENS = 4096
-"""Tokens that the converted models read."""
+"""Tokens that the chunk-mean reads."""
 
 BATCH = 16
 TIMED, REPEATS = 4, 3
 """Held-out documents of each set with classes that the models are timed on, and turns."""
 
-CONVERTED: dict[str, tuple[str, str]] = {
-    CHUNKED: (AT_256, "chunk-mean"),
-    LONGFORMER: (AT_256, "longformer"),
-    BERT_CHUNKED: ("simlte-bert", "chunk-mean"),
-}
-
 Result = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Classed:
-    """A set with classes.
-
-    Attributes:
-        data: Its documents, of which those held out are encoded.
-    """
-
-    data: BankSet
-
-    @property
-    def texts(self) -> list[str]:
-        """What is encoded."""
-        return [document.text for document in self.data.held]
-
-    def judge(self, vectors: np.ndarray) -> Result:
-        """Return macro-F1 of each draw, and how often the class of each document was found."""
-        return {
-            **outcomes(self.data, vectors, inverse_l2=None),
-            "right": shares_right(self.data, vectors, inverse_l2=None),
-        }
-
-    def words(self, row: str) -> Result:
-        """The same for bags of words; BM25 has no vectors to learn from."""
-        return self.judge(latent_rows(self.texts) if row == LSA else tfidf_rows(self.texts))
-
-
-@dataclass(frozen=True)
-class Paired:
-    """A set that is judged by how alike pairs of its texts are.
+class Task:
+    """Texts, and how vectors of them are judged.
 
     Attributes:
         texts: What is encoded.
-        score: Judges the scores of pairs of them.
-        english: Settings of TF-IDF, beside its defaults.
+        judge: Judges vectors.
+        words: Judges a bag of words by its name.
         documents: Whether they are documents, of which an analysis can be fitted.
     """
 
     texts: list[str]
-    score: Callable[[PairScores], Result]
-    english: dict[str, Any] = field(default_factory=dict)
-    documents: bool = False
-
-    def judge(self, vectors: np.ndarray) -> Result:
-        """Judge the cosine."""
-        return self.score(CosineScores(vectors))
-
-    def words(self, row: str) -> Result:
-        """Judge a bag of words."""
-        kinds: dict[str, Callable[[], PairScores]] = {
-            TFIDF: lambda: TfidfScores(self.texts, **self.english),
-            LSA: lambda: CosineScores(latent_rows(self.texts, **self.english)),
-            BM25: lambda: Bm25Scores(self.texts),
-        }
-        return self.score(kinds[row]())
-
-
-Task = Classed | Paired
+    judge: Callable[[np.ndarray], Result]
+    words: Callable[[str], Result]
+    documents: bool = True
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, "--shared", "--output", "--bf16")
-    models = [row for row in ROWS if not row.endswith(WITH_LSA)]
+    rows = [*WORDS, *MODELS]
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, metavar="NAME", help=", ".join(SETS))
-    parser.add_argument("--models", nargs="+", choices=models, default=models, metavar="NAME", help=", ".join(models))
-    parser.add_argument("--timing", action="store_true", help="only measure speed: nothing else should run meanwhile")
-    parser.add_argument("--cards", action="store_true", help="only write the results into this package's model cards")
-    parser.add_argument(
-        "--limit", type=int, default=600, metavar="N",
-        help="held-out documents of each set with classes (default: %(default)s)",
-    )  # fmt: skip
+    parser.add_argument("--models", nargs="+", choices=rows, default=rows, metavar="NAME", help=", ".join(rows))
+    parser.add_argument("--timing", action="store_true", help="measure speed too: nothing else should run meanwhile")
+    parser.add_argument("--limit", type=int, default=600, metavar="N", help="held-out documents of a set with classes")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--work", type=Path, default=Path("models.work"), help="folder of what is finished")
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     settings = {name: getattr(options, name) for name in ("limit", "threads", "bf16")}
-    table = Table(Work(options.work, dtype_of(options.bf16)), options.shared, settings)
-    if options.timing:
-        table.time(options.models)
-    for name in () if options.timing or options.cards else options.sets:
-        for _ in table.fill(name, options.models):
-            write_page(table.work, settings, options.output, aloud=False)
-    lines = write_page(table.work, settings, options.output)
-    if options.cards:
-        write_cards(lines)
-
-
-class Table:
-    """The table in a work folder."""
-
-    def __init__(self, work: Work, shared: Path, settings: dict[str, Any]) -> None:
-        self.work, self.shared, self.settings = work, shared, settings
-        self.dtype = dtype_of(settings["bf16"])
-        self.missing: set[str] = set()
-        """Models that cannot be loaded; each is said once."""
-
-    def fill(self, name: str, models: Sequence[str]) -> Iterator[None]:
-        """Make what is missing of a set; gives control back after each cell."""
+    work, timed = Work(options.work, dtype_of(options.bf16)), []
+    count = tokenizer_counter(load_model(PACKAGED_BASE).model.tokenizer)
+    for name in options.sets:
         try:
-            task = load_task(name, self.shared, self.settings)
+            task = load_task(name, options.shared, options.limit)
         except (DataError, MissingExtraError, OSError) as error:
             print(f"Skipped {name}: {error}", flush=True)
-            return
-        if isinstance(task, Classed):
-            count = tokenizer_counter(load_model(PACKAGED_BASE).model.tokenizer)
-            self.work.finish(f"lengths/{name}", self.settings, lambda: {"tokens": count(task.texts)})
-        for model in models:
-            if model == BM25 and isinstance(task, Classed):
-                continue
-            fitted = model not in WORDS and (isinstance(task, Classed) or task.documents)
-            for row in [model, f"{model}{WITH_LSA}"] if fitted else [model]:
-                if model in self.missing:
-                    continue
-                cell = f"outcomes/{name}/{row}"
-                try:
-                    self.work.finish_aloud(cell, self.settings, lambda row=row: self._outcome(name, task, row))
-                except (ModelError, MissingExtraError) as error:
-                    self.missing.add(model)
-                    print(f"Skipped {model}: {error}", flush=True)
-                except DataError as error:
-                    print(f"Skipped {row} on {name}: {error}", flush=True)
-                else:
-                    yield
+            continue
+        if name in CLASSED:
+            timed += task.texts[:TIMED]
+            work.finish(f"lengths/{name}", settings, partial(described, count(task.texts)))
+        for model in options.models:
+            if name not in CLASSED or model != BM25:
+                job = partial(measured, task, model, options.shared, work.dtype)
+                work.finish_aloud(f"cells/{name}/{model}", settings, job)
+    if options.timing:
+        work.finish_aloud("timing/seconds", settings, lambda: seconds(options.models, timed, work.dtype))
+    write_results("models", rounded(record(work, settings)), options.output)
 
-    def _outcome(self, name: str, task: Task, row: str) -> Result:
-        if row in WORDS:
-            return task.words(row)
-        model = row.removesuffix(WITH_LSA)
-        path, made = self._vectors(name, task, model)
-        vectors = np.load(path).astype(np.float32)
-        if model != row:
-            vectors, found = self._with_lsa(task, model, vectors)
-            made = {**made, **found}
-        return {**task.judge(vectors), "encoding": made}
 
-    def _vectors(self, name: str, task: Task, row: str) -> tuple[Path, Result]:
-        """Encode the texts of a set where that is not done; gives the file, and how it went."""
-        cell = f"vectors/{name}/{row}"
-        path = self.work.path(cell).with_suffix(".npy")
-        return path, self.work.finish(cell, self.settings, lambda: self._encode(task, row, path))["result"]
+def described(tokens: Sequence[int]) -> dict[str, Any]:
+    """Describe the held-out documents of a set."""
+    return {"documents": len(tokens), "median_tokens": median(tokens)}
 
-    def _with_lsa(self, task: Task, row: str, vectors: np.ndarray) -> tuple[np.ndarray, Result]:
-        """Lengthen the vectors of a model by a latent semantic analysis of the texts."""
-        began = time.perf_counter()
-        model = load_model(self._source(row), dtype=self.dtype).model  # of the same tokens
+
+def measured(task: Task, name: str, shared: Path, dtype: torch.dtype) -> dict[str, Result]:
+    """Judge a bag of words, or a model without and with an analysis of the documents: a result by row."""
+    if name in WORDS:
+        return {name: task.words(name)}
+    model = load(name, dtype)
+    encoded = model.encode(task.texts, batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True)
+    vectors = np.asarray(encoded, dtype=np.float16).astype(np.float32)
+    made = {"reads": model.max_seq_length}
+    rows = {name: {**task.judge(vectors), "encoding": made}}
+    if task.documents:
         analysis = LatentSemanticAnalysis.fit(model, task.texts)
-        found: Result = {"fitting_seconds": time.perf_counter() - began}
-        longer = lengthened(model, analysis, task.texts, vectors)
-        if (short := self._short()) is not None:
-            model.append(analysis)
-            found["stsb"] = similarity(model, short)
-        return longer, found
-
-    def _encode(self, task: Task, row: str, path: Path) -> Result:
-        """Encode the texts of a set."""
-        model = load_model(self._source(row), dtype=self.dtype).model
-        vectors = model.encode(task.texts, batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True)
-        with atomic_path(path) as temporary, temporary.open("wb") as file:
-            np.save(file, np.asarray(vectors, dtype=np.float16))
-        return {"reads": model.max_seq_length}
-
-    def time(self, models: Sequence[str]) -> None:
-        """Measure how long the models take for the same documents, in turns."""
-        texts: list[str] = []
-        for name in CLASSED:
-            try:
-                texts += load_task(name, self.shared, self.settings).texts[:TIMED]
-            except (DataError, MissingExtraError, OSError) as error:
-                print(f"Skipped {name}: {error}", flush=True)
-        if texts:
-            readers = [model for model in models if model not in WORDS]
-            self.work.finish_aloud("timing/seconds", self.settings, lambda: self._seconds(readers, texts))
-
-    def _seconds(self, models: Sequence[str], texts: list[str]) -> Result:
-        loaded = {model: load_model(self._source(model), dtype=self.dtype).model for model in models}
-        jobs = {
-            name: partial(model.encode, texts, batch_size=BATCH, show_progress_bar=False)
-            for name, model in loaded.items()
-        }
-        return {"documents": len(texts), "seconds": side_by_side(jobs, REPEATS)}
-
-    def _source(self, model: str) -> str:
-        """Name a model, or give the folder of one that is made by conversion."""
-        if model not in CONVERTED:
-            return PACKAGED_BASE if model == AT_256 else model
-        folder = self.work.folder / "models" / model
-        if not folder.exists():
-            base, backbone = CONVERTED[model]
-            convert_base(self._source(base), folder, backbone=backbone, max_length=TOKENS)
-        return str(folder)
-
-    def _short(self) -> Pairs | None:
-        try:
-            return load_pairs(self.shared, "STSb", None)
-        except OSError:  # it is not there, which the set itself says
-            return None
+        longer = task.judge(lengthened(model, analysis, task.texts, vectors))
+        model.append(analysis)
+        short = similarity(model, load_pairs(shared, "STSb", None))
+        rows[f"{name}{WITH_LSA}"] = {**longer, "encoding": {**made, "stsb": short}}
+    return rows
 
 
-def tfidf_rows(texts: Sequence[str]) -> np.ndarray:
-    """Return TF-IDF vectors of texts, float32, a row for each, rotated into as few dimensions as there are texts.
-
-    A classifier with an L2 penalty sees inner products only, which that does not change, and is done sooner.
-    """
-    return rotated(fit_tfidf(texts).transform(texts).toarray())
-
-
-def rotated(rows: np.ndarray) -> np.ndarray:
-    """Return rows in as few dimensions as there are of them, float32, with the same inner products."""
-    left, sizes, _ = np.linalg.svd(rows, full_matrices=False)
-    return np.asarray(left * sizes, dtype=np.float32)
+def seconds(models: Sequence[str], texts: list[str], dtype: torch.dtype) -> Result:
+    """Measure how long the models take for the same documents, in turns."""
+    jobs = {
+        name: partial(load(name, dtype).encode, texts, batch_size=BATCH, show_progress_bar=False)
+        for name in models
+        if name not in WORDS
+    }
+    return {"documents": len(texts), "seconds": side_by_side(jobs, REPEATS)}
 
 
-def latent_rows(texts: Sequence[str], **settings: Any) -> np.ndarray:
-    """Return a latent semantic analysis of texts by their words, float32; scaled as the module's own."""
-    counts = fit_tfidf(texts, **settings).transform(texts)
-    decomposition = TruncatedSVD(min(DIMENSION, len(texts) - 1), random_state=0).fit(counts)
-    factors = scaling(decomposition.singular_values_, len(texts))
-    return np.asarray(decomposition.transform(counts) * factors, dtype=np.float32)[:, factors > 0]
+def record(work: Work, settings: Result) -> Result:
+    """Return all that is finished."""
+    results: dict[str, Result] = {}
+    cells = list(work.cells("cells/*/*"))
+    for path, cell in cells:
+        results.setdefault(path.parts[1], {}).update(cell["result"])
+    return {
+        "settings": settings,
+        "sets": {path.stem: cell["result"] for path, cell in work.cells("lengths/*")},
+        "results": results,
+        "timing": (work.find("timing/seconds", settings) or {}).get("result"),
+        "environments": environments(cell for _, cell in cells),
+    }
 
 
-def load_task(name: str, shared: Path, settings: dict[str, Any]) -> Task:
+def load(name: str, dtype: torch.dtype) -> SentenceTransformer:
+    """Load the model of a row."""
+    model = load_model(PACKAGED_BASE if name in (AT_256, CHUNKED) else name, dtype=dtype).model
+    return to_chunk_mean(model, TOKENS) if name == CHUNKED else model
+
+
+def load_task(name: str, shared: Path, limit: int) -> Task:
     """Load a set."""
     if name in CLASSED:
-        limit = settings["limit"]
-        return Classed(load_set(name, shared / FILES[name] if FILES[name] else None, limit, limit))
+        data = load_set(name, shared / FILES[name] if FILES[name] else None, limit, limit)
+        texts, judge = [document.text for document in data.held], partial(outcomes, data, inverse_l2=None)
+        return Task(texts, judge, lambda row: judge(latent_rows(texts) if row == LSA else tfidf_rows(texts)))
+    english: dict[str, Any] = {}
     if name == AAN:
+        english = ENGLISH
         texts, links = read(shared / "aan_papers.parquet", shared / "aan_citations.parquet")
 
-        def cites(scores: PairScores) -> Result:
-            found = citation_retrieval(scores, links)
-            return {**found.metrics(), "per_query": {key: part.tolist() for key, part in found.per_query.items()}}
+        def score(scores: PairScores) -> Result:
+            return citation_retrieval(scores, links).metrics()
 
-        return Paired(texts, cites, ENGLISH, documents=True)
-    if name == LEE:
+    elif name == LEE:
         lee = load_lee(shared)
-        return Paired(lee.texts, lambda scores: document_similarity(scores, lee.pairs, lee.scores))
-    assert name == STSB
-    pairs = load_pairs(shared, "STSb", None)
-    return Paired([*pairs.first, *pairs.second], lambda scores: dict(score_similarity(scores, pairs)))
+        texts = list(lee.texts)
+
+        def score(scores: PairScores) -> Result:
+            return document_similarity(scores, lee.pairs, lee.scores)
+
+    else:
+        pairs = load_pairs(shared, "STSb", None)
+        texts = [*pairs.first, *pairs.second]
+
+        def score(scores: PairScores) -> Result:
+            return dict(score_similarity(scores, pairs))
+
+    kinds: dict[str, Callable[[], PairScores]] = {
+        TFIDF: lambda: TfidfScores(texts, **english),
+        LSA: lambda: CosineScores(latent_rows(texts, **english)),
+        BM25: lambda: Bm25Scores(texts),
+    }
+    return Task(texts, lambda rows: score(CosineScores(rows)), lambda row: score(kinds[row]()), documents=name == AAN)
+
+
+def page(record: Mapping[str, Any]) -> str:
+    """Return the page of the results."""
+    results, settings = record["results"], record["settings"]
+    lengths = {name: each["median_tokens"] for name, each in record["sets"].items()}
+    sizes = ", ".join(f"{name} {each['documents']:,} ({lengths[name]:,.0f})" for name, each in record["sets"].items())
+    few, full = (with_averages(results, outcome, lengths) for outcome in (FEW, FULL))
+    return document(
+        "# Document embeddings compared",
+        "Documents are encoded whole, up to what a model reads. Macro-F1 and retrieval in percent; correlations times "
+        f"100. Held-out documents of each set, and the tokens of their median: {sizes}. *Long sets* are those with "
+        f"more than {LONG}.",
+        "*LSA* is a latent semantic analysis (TF-IDF's singular vectors) of the documents themselves, without labels: "
+        "of words by itself, or of tokens as the second part of a model's embedding, weight .4 from 512 tokens on; its "
+        "STS-B is the mean over the sets it was fitted on. *Time* is that of encoding the same documents in turns, "
+        f"where {CHUNKED} takes 1.",
+        summary(record, few, full),
+        f"## Macro-F1, {SHOTS} documents a class",
+        f"Logistic regression, C by cross-validation on what it learns from; {HALVES} divisions of the held-out "
+        f"documents, {DRAWS} draws of each. Differences are paired, with 95% bootstrap intervals: of a set draw by "
+        "draw, which share documents, so that these intervals are rather too narrow; of several sets over the sets, "
+        "which says what to expect of another one.",
+        *paired_tables(few),
+        "## Macro-F1, all labels",
+        f"The same with all documents of a half to learn from: {HALVES} divisions.",
+        *paired_tables(full),
+        "## Citations and similarity",
+        "AAN: papers search those that are cited, each without itself. Lee's 50 news texts against people's "
+        "judgements. With 95% bootstrap intervals over papers and documents.",
+        table(
+            {
+                "": row,
+                **{
+                    title: with_interval(results.get(name, {}).get(row, {}), key)
+                    for title, name, key in (
+                        ("AAN, R@10", AAN, "recall@10"), ("AAN, R@100", AAN, "recall@100"), ("AAN, MRR", AAN, "mrr"),
+                        ("Lee, Pearson", LEE, "pearson"), ("Lee, Spearman", LEE, "spearman"),
+                    )
+                    if row in results.get(name, {})
+                },
+            }
+            for row in ROWS
+        ),
+        machines=record["environments"],
+        command="python -m benchmarks.models --shared SHARED_DATA "
+        f"--limit {settings['limit']} --threads {settings['threads']}{' --bf16' * settings['bf16']}",
+    )  # fmt: skip
+
+
+def with_averages(results: Mapping[str, Any], outcome: str, lengths: Mapping[str, float]) -> Columns:
+    """Take an outcome of the sets with classes, and add all sets and the long ones: the mean of each of them."""
+    made = {
+        name: {row: np.array(found[outcome]) for row, found in results[name].items() if outcome in found}
+        for name in CLASSED
+        if name in results
+    }
+    for title, names in ((ALL_SETS, list(made)), (LONG_SETS, [name for name in made if lengths[name] > LONG])):
+        rows = [row for row in ROWS if names and all(row in made[name] for name in names)]
+        made[title] = {row: np.array([made[name][row].mean() for name in names]) for row in rows}
+    return made
+
+
+def paired_tables(columns: Columns) -> list[str]:
+    """Write the means, and the differences to the base as it is and in chunks."""
+    means = table({"": row, **{name: percent(values, row) for name, values in columns.items()}} for row in ROWS)
+    return [means, *(differences(columns, reference) for reference in (AT_256, CHUNKED))]
+
+
+def differences(columns: Columns, reference: str) -> str:
+    """Write the differences to a row, with their intervals."""
+
+    def cell(values: Mapping[str, np.ndarray], row: str) -> str:
+        pair = [values[each] for each in (row, reference) if each in values]
+        return difference(100 * (pair[0] - pair[1])) if len(pair) == 2 and len(pair[0]) > 1 else ""
+
+    return table(
+        {f"against {reference}": row, **{name: cell(values, row) for name, values in columns.items()}}
+        for row in ROWS
+        if row != reference
+    )
+
+
+def percent(values: Mapping[str, np.ndarray], row: str) -> str:
+    """Write the mean of a row; nothing where it is not there."""
+    return f"{100 * values[row].mean():.1f}" if row in values else ""
+
+
+def summary(record: Mapping[str, Any], few: Columns, full: Columns) -> str:
+    """Write the first table: a row a model, quality beside time."""
+    results, seconds = record["results"], (record["timing"] or {}).get("seconds", {})
+
+    def of(name: str, row: str, key: str) -> Sequence[float]:
+        return [results[name][row][key]] if row in results.get(name, {}) else []
+
+    rows = []
+    for row in ROWS:
+        encodings = [found[row]["encoding"] for found in results.values() if "encoding" in found.get(row, {})]
+        short = of(STSB, row, "spearman") or [each["stsb"]["spearman"] for each in encodings if "stsb" in each]
+        read = ", ".join(f"{tokens:,}" for tokens in sorted({each["reads"] for each in encodings}))
+        values = {"AAN R@10": of(AAN, row, "recall@10"), "Lee": of(LEE, row, "spearman"), "STS-B": short}
+        cells = {
+            f"{SHOTS} a class": percent(few[ALL_SETS], row),
+            f"{SHOTS} a class, long sets": percent(few[LONG_SETS], row),
+            "all labels": percent(full[ALL_SETS], row),
+            "all labels, long sets": percent(full[LONG_SETS], row),
+            **{title: f"{100 * mean(found):.1f}" if found else "" for title, found in values.items()},
+            "time": f"{ratio(seconds[row], seconds[CHUNKED]):.2f}" if {row, CHUNKED} <= seconds.keys() else "",
+        }
+        if any(cells.values()):
+            rows.append({"": row, "reads": "all" if row in WORDS else read, **cells})
+    return table(rows)
 
 
 if __name__ == "__main__":

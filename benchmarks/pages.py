@@ -2,8 +2,8 @@
 
     python -m benchmarks.pages      # make the pages of benchmarks/results anew
 
-The module of a benchmark has ``page(record) -> str``; :data:`PAGES` names it. The pages of the bank and of the models
-also need what is too large for their JSON, and are made by their benchmarks.
+The module of a benchmark has ``page(record) -> str``; :data:`PAGES` names it. ``benchmarks.bank.page`` makes the two
+pages of the bank.
 """
 
 from __future__ import annotations
@@ -15,38 +15,26 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.records import RESULTS, environment_lines
+from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import atomic_path, read_json, to_json, write_json
 
 PAGES = {
     "ast": "benchmarks.linking.page",
     "citation": "benchmarks.citation",
     "corpus_size": "benchmarks.corpus_size",
-    "encode_engines": "benchmarks.encode_engines",
     "encode_rates": "benchmarks.encode_rates",
-    "export": "benchmarks.export",
-    "first_hour": "benchmarks.first_hour",
-    "first_seconds": "benchmarks.first_seconds",
-    "index_links": "benchmarks.index_links",
-    "index_parts": "benchmarks.index_parts",
     "index_rerank": "benchmarks.index_rerank",
     "index_scale": "benchmarks.index_scale",
-    "languages": "benchmarks.languages_page",
+    "languages": "benchmarks.languages",
     "longformer": "benchmarks.longformer",
     "longformer_lengths": "benchmarks.longformer_lengths",
-    "lsa": "benchmarks.lsa",
-    "mails": "benchmarks.mails",
-    "near_duplicates": "benchmarks.near_duplicates",
+    "models": "benchmarks.models",
     "own_documents": "benchmarks.own_documents",
     "paper": "benchmarks.grid.page",
-    "soak": "benchmarks.soak",
     "speed": "benchmarks.speed",
     "star_transformer": "benchmarks.star_transformer",
-    "starvation": "benchmarks.starvation",
-    "static_speed": "benchmarks.static_speed",
-    "static": "benchmarks.static_page",
-    "static_start": "benchmarks.static_start",
+    "static": "benchmarks.static",
     "ta_sbert": "benchmarks.nli.page",
-    "topics": "benchmarks.topics",
     "training": "benchmarks.training",
 }
 """The module that has the page of each file, or of files whose names go on, as ``index_scale_60000``."""
@@ -61,6 +49,17 @@ def document(*blocks: str, machines: Iterable[Mapping[str, Any]] = (), command: 
 def explanation(doc: str | None) -> str:
     """Return what the docstring of a benchmark says behind its title and its commands."""
     return (doc or "").split("\n\n", 2)[2].strip()
+
+
+def table(rows: Iterable[Mapping[str, str]]) -> str:
+    """Return a Markdown table of rows, each a cell by column; the first column names the row.
+
+    Rows that have only a name are left out, and so are columns without any cell.
+    """
+    filled = [list(row.items()) for row in rows if any(list(row.values())[1:])]
+    named = dict.fromkeys(column for row in filled for number, (column, cell) in enumerate(row) if cell or not number)
+    header = [column for column in dict.fromkeys(column for row in filled for column, _ in row) if column in named]
+    return markdown_table(header, [[dict(row).get(column, "") for column in header] for row in filled])
 
 
 def render(name: str, record: Mapping[str, Any]) -> str:
@@ -88,9 +87,7 @@ def write_page(name: str, page: str, folder: Path, aloud: bool = True) -> None:
 def records(folder: Path = RESULTS) -> list[Path]:
     """Return the JSON files that a page can be made of."""
     found = sorted(folder.rglob("*.json"))
-    return [
-        path for path in found if path.with_suffix(".md").exists() and path.stem not in ("models", "recipe", "verdict")
-    ]
+    return [path for path in found if path.with_suffix(".md").exists() and path.stem not in ("recipe", "verdict")]
 
 
 def main() -> None:

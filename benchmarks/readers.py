@@ -1,4 +1,4 @@
-"""What reads long documents in benchmarks: the base, its mean over chunks, other models."""
+"""What reads documents in benchmarks: words as vectors, the base, its mean over chunks, other models."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
+from sklearn.decomposition import TruncatedSVD
 
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.compat import readable_tokens
+from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
+from simlte_st.modules.latent_semantic_analysis import DIMENSION, scaling
 
 
 def embed(folder: Path, encode: Callable[[int, int], Any], count: int, piece: int = 64) -> NDArray[np.float32]:
@@ -49,3 +52,20 @@ def readers(
             raise SystemExit(f"Two models are called {Path(name).name!r}: rename a folder.")
         made[Path(name).name] = lambda name=name: other(name)  # type: ignore[misc]
     return made
+
+
+def tfidf_rows(texts: Sequence[str]) -> np.ndarray:
+    """Return TF-IDF vectors of texts, float32, rotated into as few dimensions as there are texts.
+
+    A classifier with an L2 penalty sees inner products only, which the rotation keeps, and is done sooner.
+    """
+    left, sizes, _ = np.linalg.svd(fit_tfidf(texts).transform(texts).toarray(), full_matrices=False)
+    return np.asarray(left * sizes, dtype=np.float32)
+
+
+def latent_rows(texts: Sequence[str], **settings: Any) -> np.ndarray:
+    """Return a latent semantic analysis of texts by their words, float32; scaled as the module's own."""
+    counts = fit_tfidf(texts, **settings).transform(texts)
+    decomposition = TruncatedSVD(min(DIMENSION, len(texts) - 1), random_state=0).fit(counts)
+    factors = scaling(decomposition.singular_values_, len(texts))
+    return np.asarray(decomposition.transform(counts) * factors, dtype=np.float32)[:, factors > 0]

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.records import RESULTS
-from benchmarks.speed import INT8, OURS, PLAIN
 from simlte_st.evaluation.verdict import RECORD_FILE
 from simlte_st.files import read_json
 
@@ -89,13 +88,13 @@ def gain() -> str:
 
 def lsa() -> str:
     """What an appended analysis gains, set by set."""
-    header, *rows = tables("lsa")[0]
+    few = tables("models", "## Macro-F1, 5 documents a class")[0]
     names = {
-        "the encoder": "all-MiniLM-L6-v2 in chunks",
-        "with LSA of the same documents": "with an LSA of these documents",
-        "LSA by itself, of the same documents": "the LSA by itself",
+        "MiniLM chunk-mean": "all-MiniLM-L6-v2 in chunks",
+        "MiniLM chunk-mean + LSA": "with an LSA of these documents",
+        "LSA": "the LSA by itself",
     }
-    return chosen([header, *rows], {name.partition(" (")[0]: i for i, name in enumerate(header) if i}, names)
+    return chosen(few, {SETS[name]: i for i, name in enumerate(few[0]) if name in SETS}, names)
 
 
 def verdict() -> str:
@@ -129,7 +128,7 @@ def speed() -> str:
     for row in tables("speed", "## Encoding")[0][1:]:
         if row[4]:
             times.setdefault(row[1], {})[row[0].split(" (")[0]] = float(row[4].split("x")[0])
-    plain, ours, int8 = (times[side] for side in (PLAIN, OURS, INT8))
+    plain, ours, int8 = (times[side] for side in ("simlte_st without oneDNN", "simlte_st", "onnx int8"))
     posts, articles, papers = (ours[name] for name in ("posts", "Wikipedia articles", "whole papers, in chunks"))
     return (
         f"`encode` is {posts:.1f} times as fast as sentence-transformers' on posts, {articles:.1f} on articles of "
@@ -142,7 +141,7 @@ def speed() -> str:
 def second_base() -> str:
     """What another base gains, and what the verdict says of it."""
     titles = {"20news": "20 Newsgroups", "ag_news": "AG News", "bbc": "BBC News", "brown": "Brown"}
-    [table] = tables("recipe", "## Other lengths of training, other piles, another base")
+    [table] = tables("recipe", "## Other lengths of training, other corpora, another base")
     base = "all-mpnet-base-v2"
     gained = {
         row[0].removesuffix(f", {base}"): row[3].rstrip(")").split(" (")
@@ -152,7 +151,7 @@ def second_base() -> str:
     cells = [f"{points} on {titles[name]} ({chance})" for name, (points, chance) in gained.items()]
     return (
         f"The default training of another base, {base}, gains these points of macro-F1 with five labels a class: "
-        f"{', '.join(cells[:-1])} and {cells[-1]}. In parentheses is the probability that the verdict gave."
+        f"{', '.join(cells[:-1])} and {cells[-1]}. The verdict's probability is in parentheses."
     )
 
 
@@ -286,20 +285,16 @@ def static_gain() -> str:
 
 
 def languages() -> str:
-    """What adapting a multilingual base gains by language, and what a query of another form finds."""
+    """What adapting a multilingual base gains by language."""
     table = {row[0]: row[1:] for row in tables("languages", "## Macro-F1, 5 labels a class")[0]}
     *names, _ = table[""]
     rows = ("TF-IDF", "LSA", "E5 at 512", "E5 adapted", "static, DocSplit + LSA")
     words, lsa, base, adapted, static = (table[row] for row in rows)
     gained = ", ".join(f"{name} {old} to {new}" for name, old, new in zip(names, base[:-1], adapted[:-1], strict=True))
-    header, *queries = tables("languages", "## Words")[0]
-    before, after = (header.index(f"BM25, of the stem's: {version}") for version in ("English stems", "stems"))
-    found = [f"{row[0]} {row[after]} ({row[before]})" for row in queries if row[0] != "English"]
     return (
         "With multilingual-e5-small as the base, adapting to the documents takes the mean macro-F1 of five languages "
         f"with five labels a class from {base[-1]} to {adapted[-1]} (TF-IDF {words[-1]}, LSA {lsa[-1]}): {gained}. A "
-        f"static model distilled from it and trained has {static[-1]}. BM25 finds, by one form of a word, this share "
-        f"of the documents that have its stem, and in parentheses without stems of the language: {', '.join(found)}."
+        f"static model distilled from it and trained has {static[-1]}."
     )
 
 

@@ -121,3 +121,12 @@ def mean_deviation(
     numbers = factor * np.asarray(values, dtype=float)
     text = f"{numbers.mean():{sign}.{digits}f}"
     return f"{text} ± {numbers.std(ddof=1):.{digits}f}" if numbers.size > 1 else text
+
+
+def rounded(value: Any) -> Any:
+    """Round all numbers in JSON values to five places: there are tens of thousands of them."""
+    if isinstance(value, Mapping):
+        return {key: rounded(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(part) for part in value]
+    return round(float(value), 5) if isinstance(value, (float, np.floating)) else value

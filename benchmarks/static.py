@@ -8,17 +8,14 @@ without labels to train on and to fit an LSA to, as a user has them. Macro-F1 of
 
 Rows: words (TF-IDF, LSA); static models that have one vector for each token and read documents whole: distilled, as
 shipped, and trained by ``simlte train --static``, without and with the LSA that it ends with; all-MiniLM-L6-v2 on 256
-tokens, on whole documents in chunks, and adapted, whole as ``simlte train --encoder`` makes it. What was not measured
-here has a star: it is of ``verdict.md`` (the default training, on the 600 others alone; judged on the same documents
-and divisions, but for BBC News, where another sample was judged, on which MiniLM has 87.3 and 95.2) or, where whole
-documents were read, of ``models.md`` (C by cross-validation), both in bfloat16.
+tokens, adapted, and on whole documents in chunks. What was not measured here has a star: it is of ``verdict.md`` (the
+default training, on the 600 others alone; judged on the same documents and divisions, but for BBC News, where another
+sample was judged, on which MiniLM has 87.3 and 95.2) or, where whole documents were read, of ``models.md`` (C by
+cross-validation), both in bfloat16.
 
 Seconds are of one core (processor time, float32): to train, and to encode the judged documents, of the sets on which
-the encoder was timed. AAN: papers that find those they cite, R@10. STS-B: Spearman, short texts; of trained models the
-mean over the sets. The encoder's numbers of both are those of ``models.md``.
-
-Each cell is kept in the work folder, so that an interrupted benchmark goes on where it stopped; the page is written
-anew after each. ``--rows`` and ``--sets`` choose. How the recipe was chosen is in ``static_choice.json``.
+the encoder was timed. STS-B: Spearman, short texts; of trained models the mean over the sets. The encoder's are those
+of ``models.md``. What is finished stays in the work folder.
 """
 
 from __future__ import annotations
@@ -26,188 +23,126 @@ from __future__ import annotations
 import logging
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
-from benchmarks.bank.outcomes import FEW, FULL, outcomes
+from benchmarks.bank.outcomes import FEW, FULL, means, outcomes
 from benchmarks.bank.sets import BankSet, load_sets
-from benchmarks.grid.work import Busy, Work
-from benchmarks.models import latent_rows, load_task, tfidf_rows
-from benchmarks.models_page import AAN, STSB
+from benchmarks.grid.work import Work
 from benchmarks.nli.tasks import load_pairs, similarity
-from benchmarks.pages import write_results
-from benchmarks.records import RESULTS, TFIDF_INVERSE_L2, environments, make_parser
-from benchmarks.static_page import (
-    ADAPTED,
-    ADAPTED_256,
-    AT_256,
-    DISTILLED,
-    KEPT,
-    LSA,
-    ROWS,
-    SHIPPED,
-    TFIDF,
-    TRAINED,
-    TRAINED_LSA,
-    WHOLE,
-)
+from benchmarks.pages import document, explanation, table, write_results
+from benchmarks.readers import latent_rows, tfidf_rows
+from benchmarks.records import RESULTS, TFIDF_INVERSE_L2, difference, environments, make_parser, mean_deviation
 from simlte_st import to_static, train
-from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.data.document import Document
 from simlte_st.data.sentences import tokenizer_counter
-from simlte_st.errors import SimlteError
 from simlte_st.files import read_json
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.static import is_static
-from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training.choose_base import LONG
 
 SETS = ("ag_news", "arxiv", "20news", "bbc", "fakenews", "movie_reviews", "brown", "sotu")
-SEEDS = 3
-TOKENS = 32768
-"""Tokens of a document that the encoder reads in chunks, at most."""
+TFIDF, LSA = "TF-IDF", "LSA"
+DISTILLED, SHIPPED = "static, distilled", "simlte-static"
+TRAINED, TRAINED_LSA = "static, DocSplit", "static, DocSplit + LSA"
+AT_256, WHOLE = "MiniLM at 256", "MiniLM whole"
+ADAPTED_256 = "MiniLM adapted, at 256"
+ROWS = (TFIDF, LSA, DISTILLED, SHIPPED, TRAINED, TRAINED_LSA, AT_256, ADAPTED_256, WHOLE)
+KEPT = {AT_256: "MiniLM at 256", WHOLE: "MiniLM chunk-mean"}
+"""What the page of models calls a row."""
 
-Result = dict[str, Any]
+Result = Mapping[str, Any]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, "--shared", "--output")
-    jobs = [row for row in ROWS if row not in (TRAINED_LSA, ADAPTED_256)]  # not made by themselves
-    parser.add_argument("--sets", nargs="+", choices=[*SETS, AAN], default=[*SETS, AAN], metavar="NAME")
+    jobs = [row for row in ROWS if row not in (TRAINED_LSA, ADAPTED_256, WHOLE)]  # not made by themselves
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, metavar="NAME")
     parser.add_argument("--rows", nargs="+", choices=jobs, default=jobs, metavar="NAME", help=", ".join(jobs))
     parser.add_argument("--documents", type=int, default=600, metavar="N", help="of a set, besides those judged")
     parser.add_argument("--held-out", type=int, default=300, metavar="N", help="judged documents of a set")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="trainings of static models (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=3, help="trainings of static models (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--work", type=Path, default=Path("static.work"), help="folder of what is finished")
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     settings = {name: getattr(options, name) for name in ("documents", "held_out", "threads")}
-    table = Table(Work(options.work), options.shared, settings, options.seeds)
-    for _ in table.fill(options.sets, options.rows):
-        write_results("static", table.record(), options.output, aloud=False)
-    write_results("static", table.record(), options.output)
+    work = Work(options.work)
+    for data in load_sets(options.shared, list(options.sets), options.documents, options.held_out):
+        work.finish(f"lengths/{data.name}", settings, partial(lengths, data))
+        for row in options.rows:
+            for seed in range(options.seeds if row == TRAINED else 1):
+                job = partial(judge, data, row, seed, options.shared)
+                work.finish_aloud(f"cells/{data.name}/{row}/{seed}", settings, job)
+    write_results("static", record(work, settings), options.output)
 
 
-class Table:
-    """The table in a work folder."""
+def record(work: Work, settings: Result) -> Result:
+    """Return all that is finished, and what the pages of the models and of the verdict have of the same sets."""
+    cells = list(work.cells("cells/*/*/*"))
+    results: dict[str, dict[str, list[Result]]] = {}
+    for path, cell in cells:
+        for row, found in cell["result"].items():
+            results.setdefault(path.parts[1], {}).setdefault(row, []).append(found)
+    known = read_json(RESULTS / "models.json")["results"]
+    for name, rows in results.items():
+        rows[ADAPTED_256] = of_verdict(name, "docsplit, temperature 0.5")
+        rows.setdefault(AT_256, of_verdict(name, "base"))
+        if name in known:
+            rows.setdefault(WHOLE, [{**means(known[name][KEPT[WHOLE]]), "kept": True}])
+    return {
+        "settings": settings,
+        "long": LONG,
+        "sets": {path.stem: cell["result"] for path, cell in work.cells("lengths/*")},
+        "results": results,
+        "encoders": {row: {"stsb": known["stsb"][row]["spearman"]} for row in KEPT.values()},
+        "environments": environments(cell for _, cell in cells),
+    }
 
-    def __init__(self, work: Work, shared: Path, settings: Result, seeds: int) -> None:
-        self.work, self.shared, self.settings, self.seeds = work, shared, settings, seeds
-        self.pairs = load_pairs(shared, "STSb", None)
 
-    def fill(self, sets: Sequence[str], rows: Sequence[str]) -> Iterator[None]:
-        """Make what is missing, row by row; gives control back after each cell."""
-        found = {
-            data.name: data
-            for data in load_sets(
-                self.shared,
-                [name for name in SETS if name in sets],
-                self.settings["documents"],
-                self.settings["held_out"],
-            )
+def judge(data: BankSet, row: str, seed: int, shared: Path) -> Result:
+    """Judge a row on a set; a training gives the row with its LSA, too."""
+    texts = [document.text for document in data.held]
+    if row == TFIDF:
+        return {row: means(outcomes(data, tfidf_rows(texts), TFIDF_INVERSE_L2))}
+    if row == LSA:
+        vectors = latent_rows([document.text for document in (*data.train, *data.held)])[len(data.train) :]
+        return {row: means(outcomes(data, vectors))}
+    found: dict[str, Any] = {}
+    for name, model, seconds in make(row, [*data.train, *data.held], seed):
+        began = time.process_time()
+        vectors = np.asarray(model.encode(texts, batch_size=16, show_progress_bar=False), dtype=np.float32)
+        found[name] = {
+            "encoding": time.process_time() - began,
+            "training": seconds,
+            **means(outcomes(data, vectors)),
+            **({"stsb": similarity(model, load_pairs(shared, "STSb", None))["spearman"]} if is_static(model) else {}),
         }
-        for name, data in found.items():
-            self.work.finish(f"lengths/{name}", self.settings, partial(lengths, data))
-        jobs: dict[str, Callable[..., Result]] = {name: partial(self._classed, data) for name, data in found.items()}
-        if AAN in sets:
-            jobs[AAN] = self._papers
-        for row in rows:
-            for seed in range(self.seeds if row == TRAINED else 1):
-                for name, job in jobs.items():
-                    if name == AAN and (row in (AT_256, WHOLE, ADAPTED) or seed):
-                        continue
-                    try:
-                        self.work.finish_aloud(f"cells/{name}/{row}/{seed}", self.settings, partial(job, row, seed))
-                    except (SimlteError, Busy) as error:
-                        print(f"Skipped {row} on {name}: {error}", flush=True)
-                    else:
-                        yield
-
-    def record(self) -> Result:
-        """Return all that is finished."""
-        cells = [(path.parts[1:], cell) for path, cell in self.work.cells("cells/*/*/*")]
-        results: dict[str, dict[str, list[Result]]] = {}
-        for (name, _, _), cell in cells:
-            for row, found in cell["result"].items():
-                results.setdefault(name, {}).setdefault(row, []).append(found)
-        known = read_json(RESULTS / "models.json")["results"]
-        for name in results.keys() - {AAN}:
-            results[name][ADAPTED_256] = of_verdict(name, "docsplit, temperature 0.5")
-            if AT_256 not in results[name]:
-                results[name][AT_256] = of_verdict(name, "base")
-            if WHOLE not in results[name] and name in known:
-                results[name][WHOLE] = [{**means(known[name][KEPT[WHOLE]]), "kept": True}]
-        made = [cell["environment"] for _, cell in self.work.cells("cells/*/*/*")]
-        return {
-            "settings": self.settings,
-            "long": LONG,
-            "sets": {path.stem: cell["result"] for path, cell in self.work.cells("lengths/*")},
-            "results": results,
-            "encoders": {
-                row: {"recall@10": known[AAN][row]["recall@10"], "stsb": known[STSB][row]["spearman"]}
-                for row in KEPT.values()
-            },
-            "choice": read_json(RESULTS / "static_choice.json"),
-            "environments": environments({"environment": each} for each in made),
-        }
-
-    def _classed(self, data: BankSet, row: str, seed: int) -> Result:
-        """Judge a row on a set with classes; a training gives the row with its LSA, too."""
-        texts = [document.text for document in data.held]
-        if row == TFIDF:
-            return {row: means(outcomes(data, tfidf_rows(texts), TFIDF_INVERSE_L2))}
-        if row == LSA:
-            vectors = latent_rows([document.text for document in (*data.train, *data.held)])[len(data.train) :]
-            return {row: means(outcomes(data, vectors))}
-        found: Result = {}
-        for name, model, seconds in make(row, [*data.train, *data.held], seed):
-            began = time.process_time()
-            vectors = encoded(model, texts)
-            encoding = time.process_time() - began
-            found[name] = {
-                **means(outcomes(data, vectors)),
-                "training": seconds,
-                "encoding": encoding,
-                **({"stsb": similarity(model, self.pairs)["spearman"]} if is_static(model) else {}),
-            }
-        return found
-
-    def _papers(self, row: str, seed: int) -> Result:
-        """Judge a row on the papers, all of which are in the corpus."""
-        task = load_task(AAN, self.shared, {})
-        if row in (TFIDF, LSA):
-            return {row: {"recall@10": task.words(row)["recall@10"]}}
-        documents = [Document(str(number), text) for number, text in enumerate(task.texts)]
-        return {
-            name: {"recall@10": task.judge(encoded(model, task.texts))["recall@10"], "training": seconds}
-            for name, model, seconds in make(row, documents, seed)
-        }
+    return found
 
 
 def make(row: str, documents: list[Document], seed: int) -> Iterator[tuple[str, SentenceTransformer, float]]:
     """Yield the models that a row stands for, with the seconds that making them took."""
-    began = time.process_time()
-    if row in (TRAINED, ADAPTED):
-        with tempfile.TemporaryDirectory() as folder:
-            settings = {"static": row == TRAINED, "seed": seed, "bf16": False, "progress": False}
-            train(documents, f"{folder}/model", held_out=0.0, keep="trained", **settings)
-            model = load_model(f"{folder}/model", dtype=torch.float32).model
-        seconds = time.process_time() - began
-        yield TRAINED_LSA if row == TRAINED else row, model, seconds
-        if row == TRAINED:
-            assert isinstance(model[-1], LatentSemanticAnalysis)
-            del model[-1]
-            yield row, model, seconds
+    if row != TRAINED:
+        yield row, fixed(row), 0.0
         return
-    yield row, fixed(row), 0.0
+    began = time.process_time()
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {"static": True, "seed": seed, "bf16": False, "progress": False}
+        train(documents, f"{folder}/model", held_out=0.0, keep="trained", **settings)
+        model = load_model(f"{folder}/model", dtype=torch.float32).model
+    seconds = time.process_time() - began
+    yield TRAINED_LSA, model, seconds
+    del model[-1]  # the LSA
+    yield TRAINED, model, seconds
 
 
 @cache
@@ -217,13 +152,7 @@ def fixed(row: str) -> SentenceTransformer:
         with tempfile.TemporaryDirectory() as folder:
             to_static(PACKAGED_BASE, f"{folder}/model", progress=False)
             return load_model(f"{folder}/model", dtype=torch.float32).model
-    model = load_model(SHIPPED if row == SHIPPED else PACKAGED_BASE, dtype=torch.float32).model
-    return to_chunk_mean(model, TOKENS) if row == WHOLE else model
-
-
-def encoded(model: SentenceTransformer, texts: Sequence[str]) -> np.ndarray:
-    """Return the embeddings of texts, float32."""
-    return np.asarray(model.encode(list(texts), batch_size=16, show_progress_bar=False), dtype=np.float32)
+    return load_model(SHIPPED if row == SHIPPED else PACKAGED_BASE, dtype=torch.float32).model
 
 
 def of_verdict(name: str, recipe: str) -> list[Result]:
@@ -236,11 +165,6 @@ def of_verdict(name: str, recipe: str) -> list[Result]:
     ]
 
 
-def means(found: dict[str, list[float]]) -> Result:
-    """Return the mean over divisions and draws of each outcome."""
-    return {outcome: float(np.mean(found[outcome])) for outcome in (FEW, FULL)}
-
-
 def lengths(data: BankSet) -> Result:
     """Count documents and tokens of a set."""
     texts = [document.text for document in (*data.train, *data.held)]
@@ -250,6 +174,93 @@ def lengths(data: BankSet) -> Result:
         "judged": len(data.held),
         "tokens": float(np.median(counts)),
         "words": float(np.median([len(text.split()) for text in texts])),
+    }
+
+
+def page(record: Result) -> str:
+    """Return the page of the results."""
+    results, sets, least = record["results"], record["sets"], record["long"]
+    names = sorted(sets, key=lambda name: sets[name]["words"])
+    groups = {
+        f"sets from {least} words": [name for name in names if sets[name]["words"] >= least],
+        "shorter sets": [name for name in names if sets[name]["words"] < least],
+        "all sets": names,
+    }
+
+    def values(name: str, row: str, key: str) -> list[float]:
+        return [each[key] for each in results[name].get(row, ()) if key in each]
+
+    def cell(name: str, row: str, key: str) -> str:
+        kept = any("kept" in each for each in results[name].get(row, ()))
+        found = values(name, row, key)
+        return mean_deviation(found) + "*" * kept if found else ""
+
+    def average(group: Sequence[str], row: str, key: str) -> str:
+        found = [values(name, row, key) for name in group]
+        return f"{100 * mean(map(mean, found)):.1f}" if found and all(found) else ""
+
+    def against(group: Sequence[str], ours: str, theirs: str, key: str) -> str:
+        pairs = [(values(name, ours, key), values(name, theirs, key)) for name in group]
+        found = np.array([100 * (mean(one) - mean(other)) for one, other in pairs if one and other])
+        return difference(found) if len(found) > 1 else ""
+
+    blocks = [
+        "# Static embeddings of one's own documents",
+        explanation(__doc__),
+        table(
+            {"": title, **{name: f"{sets[name][key]:,.0f}" for name in names}}
+            for title, key in (("documents", "documents"), ("judged", "judged"), ("words (median)", "words"),
+                               ("tokens (median)", "tokens"))
+        ),
+    ]  # fmt: skip
+    for title, key in (("5 labels a class", FEW), ("the labels of half of the documents", FULL)):
+        of_groups = {"all sets": names, f"from {least} words": groups[f"sets from {least} words"]}
+        blocks += [
+            f"## Macro-F1, {title}",
+            table(
+                {"": row, **{name: cell(name, row, key) for name in names},
+                 **{group: average(of_groups[group], row, key) for group in of_groups}}
+                for row in ROWS
+            ),
+        ]  # fmt: skip
+    timed = [name for name in names if values(name, AT_256, "encoding")]
+    judged, documents = (sum(sets[name][key] for name in timed) for key in ("judged", "documents"))
+    return document(
+        *blocks,
+        "Differences, paired set by set, with 95% bootstrap intervals over the sets:",
+        table(
+            {
+                "5 labels a class / half": f"{TRAINED_LSA} against {other}",
+                **{
+                    title: " / ".join(filter(None, (against(group, TRAINED_LSA, other, key) for key in (FEW, FULL))))
+                    for title, group in groups.items()
+                },
+            }
+            for other in (DISTILLED, TRAINED, LSA, AT_256, WHOLE, ADAPTED_256)
+        ),
+        "## Time, short texts",
+        f"Seconds of {len(timed)} trainings on {documents:,} documents ({', '.join(timed)}), and of encoding the "
+        f"{judged:,} of them that are judged.",
+        table(costs(record, timed, row) for row in ROWS),
+        machines=record["environments"],
+        command="python -m benchmarks.static --shared DATA",
+    )
+
+
+def costs(record: Result, timed: Sequence[str], row: str) -> dict[str, str]:
+    """Return the row of a table: seconds on the sets where encoders were timed, and the score on short texts."""
+    found = [record["results"][name].get(row, ()) for name in timed]
+    seconds = {
+        title: sum(mean(each.get(key, 0.0) for each in by_seed) for by_seed in found) if found and all(found) else 0.0
+        for title, key in (("s to train", "training"), ("s to encode", "encoding"))
+    }
+    of_sets = record["results"].values()
+    short = [each["stsb"] for rows in of_sets for each in rows.get(row, ()) if "stsb" in each]
+    short = short or ([record["encoders"][KEPT[row]]["stsb"]] if row in KEPT else [])
+    return {
+        "": row,
+        **{title: f"{total:,.1f}" if total else "" for title, total in seconds.items()},
+        "STS-B": f"{100 * mean(short):.1f}" if short else "",
     }
 
 

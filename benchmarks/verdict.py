@@ -1,12 +1,12 @@
-"""Which verdict can be trusted? A bank of encoders, label-free measures of each, and what labels say of it.
+"""How far can the verdict be trusted? A bank of encoders, measures of each without labels, and what labels say of it.
 
     python -m benchmarks.verdict --shared data --work verdict.work --bf16
 
 Each recipe of ``benchmarks/bank/recipes.py`` adapts all-MiniLM-L6-v2 to half of each data set, without labels. Its
-encoders (after a third of the steps, at the end, and half way back to the base) are judged on the other half: by each
-candidate for a verdict, which sees documents alone, and by labels. A good candidate orders encoders as labels do, and
-is on their side of the base. What is finished stays in the work folder; ``--report`` writes the pages ``verdict`` and
-``recipe`` of it into ``results``, together with the encoders of an earlier page (``--earlier results/verdict.json``).
+encoders (after a third of the steps, at the end, and half way back to the base) are judged on the other half: by the
+measures of the verdict, which see documents alone, and by labels. What is finished stays in the work folder;
+``--report`` writes the pages ``verdict`` and ``recipe`` of it into ``results``, together with the encoders of an
+earlier page (``--earlier results/verdict.json``).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import torch
 
 from benchmarks.bank.judge import judge, judge_words, with_earlier
 from benchmarks.bank.make import Bank
-from benchmarks.bank.page import settings_of, write_page
+from benchmarks.bank.page import write_pages
 from benchmarks.bank.recipes import RECIPES
 from benchmarks.bank.sets import FILES, SAMPLES, load_sets, shown_name
 from benchmarks.grid.work import Work
-from benchmarks.records import dtype_of, make_parser
-from simlte_st.files import read_json
+from benchmarks.records import dtype_of, environment, make_parser, rounded
+from simlte_st.files import read_json, write_json
 from simlte_st.models.names import PACKAGED_BASE
 
 
@@ -56,13 +56,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     shown = {name: shown_name(name, arguments.base) for name in sets if bank.find(name, "base", 0)}
     judged: dict[str, list[dict[str, Any]]] = {title: judge(bank, name) for name, title in shown.items()}
     words = {title: judge_words(bank, name) for name, title in shown.items()}
-    settings = settings_of(bank, shown)
+    sizes = {title: {"train": len(sets[name].train), "held_out": len(sets[name].held)} for name, title in shown.items()}
+    settings = {"steps": bank.steps, "sets": sizes, "environment": environment(work.dtype)}
     if arguments.earlier:
         earlier = read_json(arguments.earlier)
         judged = with_earlier(judged, earlier["judged"])
         words = read_json(arguments.earlier.with_name("recipe.json"))["words"] | words
         settings |= {"sets": earlier["sets"] | settings["sets"], "environment": earlier["environment"]}
-    write_page(judged, words, settings, arguments.results)
+    write_json(arguments.results / "verdict.json", rounded({**settings, "judged": judged}))
+    write_json(arguments.results / "recipe.json", {**settings, "words": words})
+    write_pages(judged, words, settings, arguments.results)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,17 +89,20 @@ class Bank:
         if not missing and self.find(name, BASE, 0) is not None:
             return
         corpus = prepare(base, data.train, self.bf16)
-        halves = self.halves(data)
-        for entry, pooling in ({BASE: "keep"} if is_static(base) else UNTRAINED).items():
-            self._keep(name, entry, 0, partial(self._untrained, pooling), halves)
+        for entry in [BASE] if is_static(base) else UNTRAINED:
+            self._keep(data, entry, 0, corpus)
         for recipe, seed in missing:
             began = time.perf_counter()
-            self._keep(name, recipe, seed, partial(self._train, recipe, seed, corpus), halves)
+            self._keep(data, recipe, seed, corpus)
             print(f"{name}: {recipe}, seed {seed}: {time.perf_counter() - began:.0f} s", flush=True)
 
-    def _train(self, recipe: str, seed: int, corpus: Corpus) -> Iterator[tuple[str, SentenceTransformer]]:
-        settings = RECIPES[recipe]
-        staged = recipe in STAGED and seed == 0
+    def _models(self, entry: str, seed: int, corpus: Corpus) -> Iterator[tuple[str, SentenceTransformer]]:
+        """Return the encoders of an entry by stage, each before the next is made."""
+        if entry in UNTRAINED:
+            yield "", load_base(self.base, "keep" if is_static(corpus.base) else UNTRAINED[entry])
+            return
+        settings = RECIPES[entry]
+        staged = entry in STAGED and seed == 0
         model, start = (load_base(self.base, getattr(settings, "pooling", "keep"), seed) for _ in range(2))
         if isinstance(settings, Rival):
             model = train_by_rival(settings, corpus, self.steps, seed, self.bf16, self.base)
@@ -114,11 +116,8 @@ class Bank:
                 if staged and step == steps // 3:
                     yield "third", model
         yield "", model
-        if staged or recipe == "tuned":
+        if staged or entry == "tuned":
             yield "half way", half_way(start, model)
-
-    def _untrained(self, pooling: str) -> Iterator[tuple[str, SentenceTransformer]]:
-        yield "", load_base(self.base, pooling)
 
     def _settings(self, name: str, entry: str, seed: int) -> dict[str, Any]:
         data = self.sets[name]
@@ -134,33 +133,28 @@ class Bank:
             "steps": settings.get("steps") or self.steps,
         }
 
-    def _keep(
-        self,
-        name: str,
-        entry: str,
-        seed: int,
-        make: Callable[[], Iterator[tuple[str, SentenceTransformer]]],
-        halves: tuple[list[str], list[str]],
-    ) -> None:
+    def _keep(self, data: BankSet, entry: str, seed: int, corpus: Corpus) -> None:
+        halves = self.halves(data)
+
         def vectors() -> dict[str, Any]:
-            texts = [document.text for document in self.sets[name].held]
+            texts = [document.text for document in data.held]
             made = []
-            for stage, model in make():
+            for stage, model in self._models(entry, seed, corpus):
                 parts = {
                     "whole": embed(model, texts, READ, self.bf16),
                     "first": embed(model, halves[0], HALF + 2, self.bf16),
                     "second": embed(model, halves[1], HALF + 2, self.bf16),
                 }
-                with atomic_path(self._path(name, entry, seed, stage)) as path, path.open("wb") as file:
+                with atomic_path(self._path(data.name, entry, seed, stage)) as path, path.open("wb") as file:
                     np.savez(file, **{part: rows.astype(np.float16) for part, rows in parts.items()})
                 made.append(stage)
             return {"stages": made}
 
-        self.work.finish(self._cell(name, entry, seed), self._settings(name, entry, seed), vectors)
+        self.work.finish(f"{data.name}/{entry}-{seed}", self._settings(data.name, entry, seed), vectors)
 
     def find(self, name: str, entry: str, seed: int) -> dict[str, Any] | None:
         """Return the cell of an entry; None where it is not made."""
-        return self.work.find(self._cell(name, entry, seed), self._settings(name, entry, seed))
+        return self.work.find(f"{name}/{entry}-{seed}", self._settings(name, entry, seed))
 
     def is_static(self, name: str) -> bool:
         """Return whether the models of a set are static."""
@@ -174,9 +168,6 @@ class Bank:
                 with np.load(self._path(name, entry, int(number), stage)) as file:
                     parts = {part: file[part].astype(np.float32) for part in ("whole", "first", "second")}
                 yield entry, int(number), stage, Vectors(**parts)
-
-    def _cell(self, name: str, entry: str, seed: int) -> str:
-        return f"{name}/{entry}-{seed}"
 
     def _path(self, name: str, entry: str, seed: int, stage: str) -> Path:
         return self.work.folder / name / f"{file_name(entry, seed, stage)}.npz"

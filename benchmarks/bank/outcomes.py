@@ -66,14 +66,9 @@ def probes(
     return found
 
 
-def shares_right(data: BankSet, vectors: np.ndarray, inverse_l2: float | None = INVERSE_L2) -> list[float]:
-    """Return how often the probe of all labels is right about each document: accuracy, to be pooled over some."""
-    right, tested = np.zeros(len(data.labels)), np.zeros(len(data.labels))
-    for test, result in probes(data, vectors, FULL, inverse_l2):
-        right[test] += result.predicted == result.test
-        tested[test] += 1
-    shares: list[float] = np.divide(right, tested, out=np.full(len(right), np.nan), where=tested > 0).tolist()
-    return shares
+def means(found: dict[str, list[float]]) -> dict[str, float]:
+    """Return the mean over divisions and draws of each outcome of labels."""
+    return {outcome: float(np.mean(found[outcome])) for outcome in (FEW, FULL)}
 
 
 def _divisions(classes: np.ndarray, halves: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.datasets import SETS, load_benchmark
-from benchmarks.grid.sets import SHARED
 from benchmarks.papers.link_pairs import number_links
 from simlte_st.data.document import Document, text_key
 from simlte_st.data.documents import list_documents, read_documents
@@ -21,8 +20,13 @@ from simlte_st.evaluation.splits import TEST, TRAIN, sample_rows, stratified_spl
 from simlte_st.models.names import PACKAGED_BASE
 
 FILES = {
-    name: "" if name == "bbc" else SHARED[name]
-    for name in ("20news", "arxiv", "bbc", "brown", "sotu", "fakenews", "aan")
+    "20news": "20newsgroups.parquet",
+    "arxiv": "arxiv_abstracts.parquet",
+    "bbc": "",
+    "brown": "brown_genres.parquet",
+    "sotu": "sotu.parquet",
+    "fakenews": "fakenewscorpus_sample.parquet",
+    "aan": "aan_papers.parquet",
 }
 """The file of each set in a folder of all of them; BBC News comes from its package."""
 

@@ -7,8 +7,7 @@ nearest neighbours (as in SGC: Wu et al., 2019). Who is near whom, the base and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -18,15 +17,11 @@ from sentence_transformers.sentence_transformer.losses import EmbedDistillLoss
 from torch import Tensor
 from torch.nn import functional
 
-from simlte_st.errors import DataError
 from simlte_st.evaluation.scores import fit_tfidf
-from simlte_st.models.vectors import row_blocks, unit_rows
+from simlte_st.models.vectors import unit_rows
 
 NEIGHBOURS = 5
 """Nearest documents whose mean a document is drawn towards."""
-
-LEXICAL = 0.5
-"""Share of the words, beside the base's embedding, in who is near whom."""
 
 LEAST_TOKENS = 1024
 """Tokens of a document that the teacher reads, in chunks."""
@@ -39,38 +34,26 @@ def nearest(
     texts: Sequence[str],
     *,
     count: int = NEIGHBOURS,
-    lexical: float = LEXICAL,
+    lexical: float = 0.5,
 ) -> NDArray[np.int64]:
     """Find the documents that are nearest to each, by embedding and by words.
 
     Similarity is a mean of two cosines, of embeddings and of TF-IDF vectors (without English stop words), each first
-    brought to mean 0 and deviation 1 over pairs of documents.
+    brought to mean 0 and deviation 1 over pairs of documents. ``lexical`` is the share of the words.
     """
-    every = np.arange(len(vectors))
-    words = _words(texts) if lexical > 0 else None
-    parts: list[tuple[float, Callable[[slice], Any]]] = [(1 - lexical, lambda rows: vectors[rows] @ vectors.T)]
-    if words is not None:
-        parts.append((lexical, lambda rows: np.asarray((words[rows] @ words.T).todense())))
-    blocks = row_blocks(len(vectors), len(vectors))
-    sample = [part(blocks[0])[every[blocks[0], None] != every] for _, part in parts]
-    scales = [(similarities.mean(), similarities.std() or 1.0) for similarities in sample]
-    found = np.empty((len(vectors), min(count, len(vectors) - 1)), dtype=np.int64)
-    for rows in blocks:
-        near = sum(
-            weight * (part(rows) - mean) / deviation
-            for (weight, part), (mean, deviation) in zip(parts, scales, strict=True)
-        )
-        near[every[rows, None] == every] = -np.inf
-        found[rows] = np.argsort(-near, axis=1, kind="stable")[:, : found.shape[1]]
-    return found
+    similarities = [(1 - lexical) * _scaled(vectors @ vectors.T)]
+    if lexical > 0:
+        words = fit_tfidf(texts, stop_words=["en"], min_df=2).transform(texts)
+        similarities.append(lexical * _scaled(np.asarray((words @ words.T).todense())))
+    near = sum(similarities)
+    np.fill_diagonal(near, -np.inf)
+    return np.argsort(-near, axis=1, kind="stable")[:, : min(count, len(vectors) - 1)]
 
 
-def _words(texts: Sequence[str]) -> Any:
-    """TF-IDF of all texts; None where they share no words, and the base alone decides."""
-    try:
-        return fit_tfidf(texts, stop_words=["en"], min_df=2).transform(texts)
-    except DataError:
-        return None
+def _scaled(similarities: Rows) -> Rows:
+    """Bring similarities to mean 0 and deviation 1 over pairs of different documents."""
+    pairs = similarities[~np.eye(len(similarities), dtype=bool)]
+    return (similarities - pairs.mean()) / (pairs.std() or 1.0)
 
 
 def smoothed(vectors: Rows, near: NDArray[np.int64], weight: float) -> Rows:

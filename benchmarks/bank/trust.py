@@ -1,4 +1,4 @@
-"""How far a candidate for a verdict can be trusted, over all encoders of all sets."""
+"""The verdict of the package: a regression over all encoders, and what it says of those that it has not seen."""
 
 from __future__ import annotations
 
@@ -10,20 +10,16 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.bank.candidates import SIMILARITIES
+from benchmarks.bank.judge import MEASURES, SIMILARITIES
 from benchmarks.bank.make import BASE
 from benchmarks.bank.sets import SAMPLES
 from benchmarks.bank.static import STATIC_RECIPES
 from simlte_st.evaluation.verdict import LIKELY, in_errors, is_between
 from simlte_st.models.names import PACKAGED_BASE
-
-MEASURES = ("same neighbours, crossed", "neighbours by words", "split-half retrieval")
-"""The candidates that the package's verdict is made of: structure, words, split-half."""
 
 BINS = (0.0, 0.1, 0.3, 0.5, LIKELY, 0.9, 1.0)
 """Ends of the bins of probabilities by which labels are counted."""
@@ -32,98 +28,81 @@ STEPS, TOKENS = 30, 64
 COMMON = f"{STEPS} steps, {TOKENS} tokens"
 """How long recipes train, and on views of how many tokens, where their names say nothing else."""
 
-Judged = Mapping[str, Sequence[Mapping[str, Any]]]
+Entry = Mapping[str, Any]
+Judged = Mapping[str, Sequence[Entry]]
 """What :func:`~benchmarks.bank.judge.judge` gave, by set."""
 
 
-Chances = Mapping[int, float]
-"""What :func:`probabilities` gives, each data set left out in turn."""
-
-
-def of_kind(judged: Judged, static: bool) -> dict[str, Sequence[Mapping[str, Any]]]:
+def of_kind(judged: Judged, static: bool) -> dict[str, Sequence[Entry]]:
     """Return the sets whose base is a static model, or the others."""
     kinds = {name: any(entry["recipe"] in STATIC_RECIPES for entry in entries) for name, entries in judged.items()}
     return {name: entries for name, entries in judged.items() if kinds[name] is static}
 
 
-def rank_correlation(judged: Judged, candidate: str, outcome: str) -> dict[str, float]:
-    """Spearman's correlation of a candidate with an outcome over the encoders of each set that has it."""
-    found = {}
-    for name, entries in judged.items():
-        if outcome in entries[0]["outcomes"]:
-            pairs = [(e["candidates"][candidate]["value"], e["outcomes"][outcome]["value"]) for e in entries]
-            found[name] = float(spearmanr(*zip(*pairs, strict=True)).statistic)
-    return found
-
-
-def said(entry: Mapping[str, Any], candidate: str) -> int:
-    """What a candidate says of an encoder: 1 helped, -1 hurt, 0 no clear difference."""
-    return _sign(entry["candidates"][candidate])
-
-
-def happened(entry: Mapping[str, Any], wider: Mapping[str, float] | None = None) -> int:
+def happened(entry: Entry, wider: Mapping[str, float] | None = None) -> int:
     """What labels say: 1 where an outcome is clearly better than the base's and none clearly worse; -1 the reverse."""
     signs = [_sign(value, (wider or {}).get(name, 1.0)) for name, value in entry["outcomes"].items()]
     return 0 if min(signs) < 0 < max(signs) else min(signs) or max(signs)
 
 
-def runs(judged: Judged) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _sign(value: Mapping[str, float], wider: float) -> int:
+    low, high = (value["difference"] + wider * (value[end] - value["difference"]) for end in ("low", "high"))
+    return int(low > 0) - int(high < 0)
+
+
+def runs(judged: Judged) -> Iterator[tuple[str, Entry]]:
     """Return all encoders but the base, each with its set."""
     for name, entries in judged.items():
         yield from ((name, entry) for entry in entries if entry["recipe"] != BASE)
 
 
-def family(name: str, entry: Mapping[str, Any]) -> str:
+def family(name: str, entry: Entry) -> str:
     """Name the family of an encoder's recipe, such as "docsplit" for all that train with DocSplit's views alone."""
     return re.split(r"[-,+]", entry["recipe"])[0].strip()
 
 
-def recipe_of(name: str, entry: Mapping[str, Any]) -> str:
+def recipe_of(name: str, entry: Entry) -> str:
     """Name the recipe of an encoder."""
     return str(entry["recipe"])
 
 
-def training_of(name: str, entry: Mapping[str, Any]) -> str:
+def training_of(name: str, entry: Entry) -> str:
     """Name how long an encoder was trained, and on how long views, where it is not the common 30 steps of 64 tokens."""
     named = re.search(r"(\d+) steps, (\d+) tokens", entry["recipe"])
     return named.group() if named else COMMON
 
 
-def longer(judgements: Iterable[Judgement]) -> dict[str, int]:
-    """Count what labels say of longer trainings, and of longer views, that were called helped."""
-    helped = [each.entry for each in judgements if each.helped]
-    says = Counter(happened(entry) for entry in helped if training_of("", entry) != COMMON)
-    return {"steps": STEPS, "tokens": TOKENS, "better": says[1], "unclear": says[0], "worse": says[-1]}
-
-
-def base_of(name: str, entry: Mapping[str, Any]) -> str:
+def base_of(name: str, entry: Entry) -> str:
     """Name the base of an encoder."""
     return PACKAGED_BASE if name in SAMPLES else name.rsplit(", ", 1)[1]
 
 
-def of_set(name: str, entry: Mapping[str, Any]) -> str:
+def of_set(name: str, entry: Entry) -> str:
     """Name the data set of an encoder, whatever the sample of it and the base."""
     return name.split(",", 1)[0]
 
 
-def regression(every: Sequence[Mapping[str, Any]]) -> Pipeline:
+def rows_of(every: Sequence[Entry]) -> np.ndarray:
+    """Return what the regression sees of encoders: measures in their standard errors, or points of static models."""
+    if all(SIMILARITIES in entry["candidates"] for entry in every):
+        return np.array([[100 * entry["candidates"][SIMILARITIES]["difference"]] for entry in every])
+    values = [[entry["candidates"][name] for name in MEASURES] for entry in every]
+    return np.array([[in_errors(each["difference"], each["low"], each["high"]) for each in row] for row in values])
+
+
+def regression(every: Sequence[Entry]) -> Pipeline:
     """Fit the package's verdict: a logistic regression of the measures, each in its standard errors, on "better".
 
     Of static models it is one of their similarities in points, without an intercept: most trainings help them, and one
     that changes nothing shall not be called better for that.
     """
-    says = np.array([happened(entry) == 1 for entry in every])
-    if is_static(every):
-        return make_pipeline(LogisticRegression(fit_intercept=False)).fit(_points(every), says)
-    return make_pipeline(StandardScaler(), LogisticRegression()).fit(_errors(every), says)
+    rows, says = rows_of(every), np.array([happened(entry) == 1 for entry in every])
+    if rows.shape[1] == 1:
+        return make_pipeline(LogisticRegression(fit_intercept=False)).fit(rows, says)
+    return make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, says)
 
 
-def is_static(every: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether all are static models."""
-    return all(SIMILARITIES in entry["candidates"] for entry in every)
-
-
-def coefficients(every: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def coefficients(every: Sequence[Entry]) -> dict[str, Any]:
     """Return that regression as an intercept and weights: of errors, or of points of static models."""
     steps = [step for _, step in regression(every).steps]
     weights, intercept = steps[-1].coef_[0], float(steps[-1].intercept_[0])
@@ -144,7 +123,7 @@ class Judgement:
     """
 
     part: str
-    entry: Mapping[str, Any]
+    entry: Entry
     probability: float
 
     @property
@@ -153,7 +132,7 @@ class Judgement:
         return self.probability >= LIKELY
 
 
-def left_out(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> list[Judgement]:
+def left_out(judged: Judged, part: Callable[[str, Entry], str]) -> list[Judgement]:
     """Judge each encoder with the package's regression, fitted on the encoders of all other parts."""
     every = [(part(name, entry), entry) for name, entry in runs(judged)]
     made: list[Judgement] = []
@@ -161,67 +140,28 @@ def left_out(judged: Judged, part: Callable[[str, Mapping[str, Any]], str]) -> l
         others = [entry for name, entry in every if name != left]
         here = [entry for name, entry in every if name == left]
         if 2 * len(others) >= len(here) and len({happened(entry) == 1 for entry in others}) == 2:
-            rows = _points(here) if is_static(others) else _errors(here)
-            chances = regression(others).predict_proba(rows)[:, 1]
+            chances = regression(others).predict_proba(rows_of(here))[:, 1]
             made += [Judgement(left, entry, float(chance)) for entry, chance in zip(here, chances, strict=True)]
     return made
 
 
-def unseen(part: str, seen: Judged, judged: Judged) -> list[Judgement]:
-    """Judge the encoders of some sets with the package's regression, fitted on those of other sets."""
-    here, others = ([entry for _, entry in runs(each)] for each in (judged, seen))
-    if not here or len({happened(entry) == 1 for entry in others}) < 2:
-        return []
-    chances = regression(others).predict_proba(_errors(here))[:, 1]
-    return [Judgement(part, entry, float(chance)) for entry, chance in zip(here, chances, strict=True)]
+def counted(entries: Iterable[Entry], wider: Mapping[str, float] | None = None) -> dict[str, int]:
+    """Count what labels say of encoders."""
+    says = Counter(happened(entry, wider) for entry in entries)
+    return {"better": says[1], "unclear": says[0], "worse": says[-1]}
 
 
-def probabilities(judgements: Iterable[Judgement]) -> Chances:
-    """Return the probability of each encoder by the ``id`` of its entry."""
-    return {id(each.entry): each.probability for each in judgements}
+def longer(judgements: Iterable[Judgement]) -> dict[str, int]:
+    """Count what labels say of longer trainings, and of longer views, that were called helped."""
+    helped = [each.entry for each in judgements if each.helped and training_of("", each.entry) != COMMON]
+    return {"steps": STEPS, "tokens": TOKENS, **counted(helped)}
 
 
 def calibration(judgements: Sequence[Judgement]) -> list[dict[str, Any]]:
     """Count what labels say by the probability that was given."""
-    counted = []
+    bins = []
     for low, high in pairwise(BINS):
         inside = [each for each in judgements if is_between(each.probability, low, high)]
-        says = Counter(happened(each.entry) for each in inside)
-        counted.append(
-            {"from": low, "to": high, "mean": round(float(np.mean([each.probability for each in inside] or [0])), 3)}
-            | {"better": says[1], "unclear": says[0], "worse": says[-1]}
-        )
-    return counted
-
-
-def _errors(every: Sequence[Mapping[str, Any]]) -> np.ndarray:
-    values = [[entry["candidates"][name] for name in MEASURES] for entry in every]
-    return np.array([[in_errors(each["difference"], each["low"], each["high"]) for each in row] for row in values])
-
-
-def _points(every: Sequence[Mapping[str, Any]]) -> np.ndarray:
-    return np.array([[100 * entry["candidates"][SIMILARITIES]["difference"]] for entry in every])
-
-
-def _sign(value: Mapping[str, float], wider: float = 1.0) -> int:
-    low, high = (value["difference"] + wider * (value[end] - value["difference"]) for end in ("low", "high"))
-    return int(low > 0) - int(high < 0)
-
-
-def signs_right(judged: Judged, candidate: str) -> dict[str, float]:
-    """Share of the encoders of each set that labels tell from the base where a candidate is on their side of it."""
-    found = {}
-    for name, entries in judged.items():
-        clear = [entry for entry in entries if entry["recipe"] != BASE and happened(entry)]
-        if clear:
-            right = [np.sign(entry["candidates"][candidate]["difference"]) == happened(entry) for entry in clear]
-            found[name] = float(np.mean(right))
-    return found
-
-
-def confusion(judged: Judged, candidate: str) -> np.ndarray:
-    """Count encoders by what a candidate says (rows) and labels say (columns): hurt, no clear difference, helped."""
-    table = np.zeros((3, 3), dtype=np.int64)
-    for _, entry in runs(judged):
-        table[said(entry, candidate) + 1, happened(entry) + 1] += 1
-    return table
+        mean = round(float(np.mean([each.probability for each in inside] or [0])), 3)
+        bins.append({"from": low, "to": high, "mean": mean, **counted(each.entry for each in inside)})
+    return bins

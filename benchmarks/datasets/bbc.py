@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.datasets.labelled import class_folders
-from simlte_st.data.tables import Event
 from simlte_st.extras import require
-
-
-def articles(path: Path) -> Iterator[Event]:
-    """Read the folder of ``bbc-fulltext.zip``: a folder a class, Latin-1 (one article has a pound sign)."""
-    return class_folders(path, "latin-1")
 
 
 def packaged_corpus_path() -> Path:

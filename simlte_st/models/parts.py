@@ -121,7 +121,7 @@ class PartEncoder:
         with atomic_path(part.path) as temporary:
             pq.write_table(pa.table(columns), temporary, use_dictionary=False)  # no two numbers are the same
         # Otherwise glibc keeps free memory in pieces that fit no other length of text: on mixed lengths a process grew
-        # by 1.4 GiB an hour, and now by 0.3 (benchmarks/results/soak.md).
+        # by 1.4 GiB an hour, and now by 0.3.
         if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
             trim(0)
 

@@ -50,7 +50,7 @@ class LatentSemanticAnalysis(SavedModule):
     tokens that the encoder reads, without special tokens and prompt.
 
     It separates style, period and kind, sometimes much better than the encoder; on topics it adds hardly anything
-    (``benchmarks/results/lsa.md``).
+    (``benchmarks/results/models.md``).
 
     Made by :meth:`fit` and put at the end of a model::
 
@@ -216,7 +216,7 @@ def scaling(sizes: NDArray[np.floating[Any]], documents: int) -> NDArray[np.floa
 
     Dividing by the square root of a singular value keeps the first vector from dominating. Wiener's filter then shrinks
     a vector by the share of its square that a single document may cause by chance: with a few hundred documents most
-    vectors describe single ones, and would hide what these have in common with others (``benchmarks/results/lsa.md``).
+    vectors describe single ones, and would hide what these have in common with others.
     """
     squares = np.asarray(sizes, dtype=np.float64) ** 2
     accident = max(0.0, documents - squares[0]) / max(1, documents - 1)  # all squares add up to the documents

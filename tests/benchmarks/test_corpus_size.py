@@ -10,11 +10,12 @@ from benchmarks import corpus_size
 from simlte_st.files import read_json
 
 
-def test_commands_are_measured(tmp_path: Path) -> None:
+def test_commands_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = tmp_path / "news.jsonl"
     write_jsonl(data, ({"text": make_document(number)} for number in range(20)))
+    monkeypatch.setattr(corpus_size, "COMMANDS", {"dedupe": corpus_size.COMMANDS["dedupe"]})
     output = tmp_path / "results"
-    corpus_size.main(["--data", str(data), "--documents", "12", "--commands", "dedupe", "--output", str(output)])
+    corpus_size.main(["--data", str(data), "--documents", "12", "--output", str(output)])
     record = read_json(output / "corpus_size.json")
     assert record["documents"] == 12
     row = record["rows"]["dedupe"]

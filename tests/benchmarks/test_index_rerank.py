@@ -8,7 +8,7 @@ import pytest
 from support import make_document
 
 from benchmarks import index_rerank
-from benchmarks.index_links import Collection
+from benchmarks.index_rerank import Collection
 from simlte_st.data import Document
 from simlte_st.files import read_json
 
@@ -20,8 +20,8 @@ def test_it_compares_the_indices(
     documents = [Document(str(number), text, metadata={"cited": True}) for number, text in enumerate(texts)]
     links = np.array([(number, (number + step) % 12) for number in range(12) for step in (3, 5)])
 
-    def ask(index, number, mode, top, rerank=None):  # type: ignore[no-untyped-def]
-        return index.link([str(number)], top_k=top, where="cited", mode=mode, rerank=rerank)
+    def ask(index, number, rerank):  # type: ignore[no-untyped-def]
+        return index.link([str(number)], top_k=12, where="cited", mode="hybrid", rerank=rerank)
 
     made = Collection("Toys, one to two others", documents, texts, links, ask)
     monkeypatch.setattr(index_rerank, "papers", lambda shared: made)
@@ -29,12 +29,9 @@ def test_it_compares_the_indices(
     monkeypatch.setattr(index_rerank, "ENGLISH", {})
     monkeypatch.setattr(index_rerank, "TIMED", 2)
     command = ["--shared", str(tmp_path), "--static", str(static_path), "--base", str(encoder_path), "--queries", "5"]
-    command += ["--tokens", "64"]
     index_rerank.main([*command, "--work", str(tmp_path / "work"), "--output", str(tmp_path)])
     found = read_json(tmp_path / "index_rerank.json")["collections"]["Toys, one to two others"]
-    assert set(found) == {
-        "TF-IDF", "tiny-static", "tiny-static, rerank", "tiny-encoder, truncated", "tiny-encoder, chunk-mean",
-    }  # fmt: skip
+    assert set(found) == {"TF-IDF", "tiny-static", "tiny-static, rerank", "tiny-encoder, truncated"}
     assert all(len(each["recall@10"]) == 5 and np.mean(each["recall@10"]) > 50 for each in found.values())
     assert found["tiny-static, rerank"]["index_seconds"] is None, "it is the other's index"
     assert found["tiny-static, rerank"]["first_milliseconds"] > 0

@@ -8,47 +8,43 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import EmbedDistillLoss
 from support import make_document
+from torch.nn import functional
 
 from benchmarks import verdict
-from benchmarks.bank import documents, make, recipes
-from benchmarks.bank.candidates import CANDIDATES, SIMILARITIES, Texts
-from benchmarks.bank.choice import CHOICES, PRESET, choices_section, chosen
-from benchmarks.bank.judge import judge, with_earlier
+from benchmarks.bank import documents, make, page, recipes
+from benchmarks.bank.judge import MEASURES, RETRIEVAL, SIMILARITIES, STRUCTURE, judge, measures, with_earlier
 from benchmarks.bank.make import Vectors
 from benchmarks.bank.outcomes import CITES, FEW, FULL, Probe, outcomes
-from benchmarks.bank.page import record, rule_section
-from benchmarks.bank.recipe_page import KEPT, gains, lengths_section
+from benchmarks.bank.page import KEPT, PRESET, gains, lengths_table, probabilities, record
 from benchmarks.bank.sets import FILES, SAMPLES, BankSet, Sample, load_set, shown_name
 from benchmarks.bank.static import StaticRecipe
+from benchmarks.bank.teacher import TeacherLoss, nearest, smoothed
 from benchmarks.bank.trust import (
-    MEASURES,
-    Chances,
     base_of,
     coefficients,
-    confusion,
     family,
     happened,
     left_out,
     of_kind,
     of_set,
-    probabilities,
-    rank_correlation,
     regression,
-    said,
-    signs_right,
     training_of,
 )
 from benchmarks.grid.work import Work
 from benchmarks.records import RESULTS
 from simlte_st.data.document import Document
 from simlte_st.evaluation import ProbeResult
+from simlte_st.evaluation.structure import neighbours_by_words
 from simlte_st.evaluation.verdict import RECORD_FILE, in_errors
 from simlte_st.files import read_json
 from simlte_st.training import get_preset
 
 
-def made(noise: float, seed: int = 1) -> tuple[Vectors, Texts, list[str]]:
+def made(noise: float, seed: int = 1) -> tuple[Vectors, list[list[str]], list[str]]:
     """Documents of six topics; vectors and words tell the topic, more or less clearly."""
     generator = np.random.default_rng(seed)
     topics = np.arange(120) % 6
@@ -57,19 +53,16 @@ def made(noise: float, seed: int = 1) -> tuple[Vectors, Texts, list[str]]:
     rows = [(part / np.linalg.norm(part, axis=1, keepdims=True)).astype(np.float32) for part in rows]
     words = [[f"word{topic}x{generator.integers(8)}" for topic in topics for _ in range(6)] for _ in range(2)]
     halves = [[" ".join(side[6 * row : 6 * row + 6]) for row in range(120)] for side in words]
-    return Vectors(*rows), Texts(*halves), [str(topic) for topic in topics]
+    return Vectors(*rows), halves, [str(topic) for topic in topics]
 
 
-@pytest.mark.parametrize("name", [name for name in CANDIDATES if name not in ("RankMe", "alpha-ReQ", "uniformity")])
-def test_candidates_prefer_vectors_that_tell_topics_apart(name: str) -> None:
-    clear, blurred = (float(np.mean(CANDIDATES[name](*made(noise)[:2]))) for noise in (0.3, 3.0))
-    assert clear > blurred
-
-
-def test_the_spectrum_by_hand() -> None:
-    rows = np.eye(20, 32, dtype=np.float32)
-    whole = Vectors(rows, rows, rows)
-    assert CANDIDATES["RankMe"](whole, Texts([], [])) == pytest.approx(20, rel=1e-3)
+def test_measures_prefer_vectors_that_tell_topics_apart() -> None:
+    found = []
+    for noise in (0.3, 3.0):
+        vectors, halves, _ = made(noise)
+        found.append(measures(vectors, neighbours_by_words(*halves), static=True))
+    assert set(found[0]) == {*MEASURES, SIMILARITIES}
+    assert all(np.mean(found[0][name]) > np.mean(found[1][name]) for name in found[0])
 
 
 def test_labels_and_links_judge() -> None:
@@ -85,30 +78,26 @@ def test_labels_and_links_judge() -> None:
 
 
 def entry(recipe: str, value: float, label: float, clear: bool = True, **candidates: float) -> dict[str, Any]:
-    """An encoder of which all candidates say ``value``, but for those by name; split-half retrieval says nothing."""
+    """An encoder of which all measures say ``value``, but for those by name; split-half retrieval says nothing."""
 
     def number(mean: float) -> dict[str, float]:
         margin = 0.01 if clear else 1.0
         return {"value": 0.5 + mean, "difference": mean, "low": mean - margin, "high": mean + margin}
 
     judged = {"outcomes": {FEW: number(label), FULL: number(label)}}
-    values = {**dict.fromkeys(CANDIDATES, value), "split-half retrieval": 0.0, **candidates}
+    values = {**dict.fromkeys(MEASURES, value), RETRIEVAL: 0.0, **candidates}
     numbers = {name: number(each) for name, each in values.items()}
     return {"recipe": recipe, "seed": 0, "stage": "", **judged, "candidates": numbers}
 
 
-def test_trust_is_counted() -> None:
-    judged = {"set": [entry("base", 0, 0), entry("a", 0.1, 0.2), entry("b", -0.1, 0.3), entry("c", -0.2, -0.1, False)]}
-    assert [said(item, "RankMe") for item in judged["set"]] == [0, 1, -1, 0]
-    assert [happened(item) for item in judged["set"]] == [0, 1, 1, 0]
-    assert signs_right(judged, "RankMe") == {"set": 0.5}
-    assert confusion(judged, "RankMe").tolist() == [[0, 0, 1], [0, 1, 0], [0, 0, 1]]
-    assert rank_correlation(judged, "RankMe", FEW)["set"] == pytest.approx(0.4)
+def test_labels_that_disagree_are_unclear() -> None:
+    judged = [entry("base", 0, 0), entry("a", 0.1, 0.2), entry("b", -0.1, 0.3), entry("c", -0.2, -0.1, False)]
+    assert [happened(item) for item in judged] == [0, 1, 1, 0]
     torn = entry("d", 0, 0.1)
     torn["outcomes"][FULL] = entry("e", 0, -0.1)["outcomes"][FULL]
     assert happened(torn) == 0
-    assert happened(judged["set"][1], {FEW: 30, FULL: 30}) == 0
-    assert happened(judged["set"][1], {FEW: 1, FULL: 30}) == 1
+    assert happened(judged[1], {FEW: 30, FULL: 30}) == 0
+    assert happened(judged[1], {FEW: 1, FULL: 30}) == 1
 
 
 def test_intervals_over_documents_are_wider_where_draws_share_what_documents_say() -> None:
@@ -142,10 +131,6 @@ def judged_by_chance(misled: str = "") -> dict[str, list[dict[str, Any]]]:
     return every
 
 
-def chances(judged: dict[str, list[dict[str, Any]]]) -> Chances:
-    return probabilities(left_out(judged, of_set))
-
-
 def test_the_record_is_what_the_package_reads() -> None:
     judged = judged_by_chance()
     made = record(judged)
@@ -153,8 +138,8 @@ def test_the_record_is_what_the_package_reads() -> None:
     assert made["regression"]["weights"][0] > 0
     counted = {word: sum(each[word] for each in made["calibration"]) for word in ("better", "unclear", "worse")}
     assert counted == {"better": 16, "unclear": 0, "worse": 24}
-    page = "\n".join(rule_section(judged, left_out(judged, of_set)))
-    [line] = [line for line in page.splitlines() if line.startswith("| all ")][:1]
+    lines = "\n".join(page.rule_section(judged, static=False)).splitlines()
+    [line] = [line for line in lines if line.startswith("| all ")][:1]
     assert line.split("|")[2].strip() == "40"
 
 
@@ -169,27 +154,21 @@ def test_coefficients_are_the_regression() -> None:
         assert 1 / (1 + np.exp(-odds)) == pytest.approx(expected, abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("recipe", "name"),
-    [("docsplit, temperature 0.5", "docsplit"), ("docsplit-cls", "docsplit"), ("tuned + contrast, 1.5e-4", "tuned"),
-     ("contrastive tension", "contrastive tension")],
-)  # fmt: skip
-def test_recipes_have_families(recipe: str, name: str) -> None:
-    assert family("set", entry(recipe, 0, 0)) == name
-
-
 def test_a_regression_has_not_seen_what_it_judges() -> None:
     judged = judged_by_chance(misled="bbc")
     for each in left_out(judged, of_set):
-        structure = each.entry["candidates"]["same neighbours, crossed"]["difference"]
+        structure = each.entry["candidates"][STRUCTURE]["difference"]
         if structure:
             assert (each.probability > 0.5) == ((structure > 0) == (each.part == "bbc")), (
                 "it learned from the other set"
             )
-    assert set(chances(judged)) == {id(item) for entries in judged.values() for item in entries[1:]}
+    assert set(probabilities(judged)) == {id(item) for entries in judged.values() for item in entries[1:]}
 
 
 def test_parts_of_the_bank() -> None:
+    recipes_of_families = {"docsplit-cls": "docsplit", "tuned + contrast, 1.5e-4": "tuned", "contrastive tension": ""}
+    for recipe, name in recipes_of_families.items():
+        assert family("set", entry(recipe, 0, 0)) == (name or recipe)
     long = entry("docsplit, temperature 0.5, 100 steps, 256 tokens", 0, 0)
     assert (training_of("bbc", long), training_of("bbc", entry("crop", 0, 0))) == (
         "100 steps, 256 tokens", "30 steps, 64 tokens"
@@ -201,38 +180,14 @@ def test_parts_of_the_bank() -> None:
     assert base_of(shown_name("20news, skewed", "a/mpnet"), long) == "mpnet"
 
 
-def test_other_trainings_and_piles_have_a_table() -> None:
+def test_other_trainings_and_corpora_have_a_table() -> None:
     judged = judged_by_chance()
-    assert lengths_section(judged, chances(judged)) == []
     judged["20news"] += [entry(PRESET, 0.01, 0.02), entry(f"{PRESET}, 100 steps, 64 tokens", 0.01, 0.03)]
-    lines = "\n".join(lengths_section(judged, chances(judged))).splitlines()
+    lines = lengths_table(judged, probabilities(judged)).splitlines()
     [row] = [line for line in lines if "20news" in line and FEW in line]
     cells = [cell.strip() for cell in row.split("|")]
     assert cells[4].startswith("+2.0 (")
     assert cells[5].startswith("+3.0 (")
-
-
-def test_the_most_likely_training_is_taken() -> None:
-    choices = [(PRESET, ""), ("docsplit", ""), ("docsplit", "third")]
-    entries = [entry("base", 0, 0), entry(PRESET, 0, 0.1), entry("docsplit", 0, 0.2)]
-    early = {**entry("docsplit", 0, 0.3), "stage": "third"}
-    chances = {id(entries[1]): 0.8, id(entries[2]): 0.9, id(early): 0.6}
-    assert chosen(entries, choices, chances) is None, "the set lacks a choice"
-    assert chosen([*entries, early], choices, chances) is entries[2]
-    assert chosen([*entries, early], choices, dict.fromkeys(chances, 0.6)) is entries[0], "the base is kept"
-
-
-def test_choices_have_a_table() -> None:
-    judged = judged_by_chance()
-    assert choices_section(judged, chances(judged)) == []
-    for recipe, stage in {choice for choices in CHOICES.values() for choice in choices}:
-        judged["20news"].append({**entry(recipe, 0.01, 0.02 if recipe == "tuned" else 0.01), "stage": stage})
-    lines = "\n".join(choices_section(judged, chances(judged))).splitlines()
-    rows = [[cell.strip() for cell in line.split("|")] for line in lines]
-    found = {row[1]: row[2:5] for row in rows if len(row) > 4}
-    assert found["choice"] == ["20news", "mean", "mean, all labels"]
-    assert found["tuned"] == ["+2.0", "+2.00", "+2.00"]
-    assert found[PRESET] == ["+1.0", "+1.00", "+1.00"]
 
 
 @pytest.fixture
@@ -333,13 +288,14 @@ def test_a_bank_is_made_once_and_reported(
     out = capsys.readouterr().out
     assert "Skipped sotu: " in out
     assert "tuned, seed 0" in out
-    page = (tmp_path / "results" / "verdict.md").read_text()
-    assert "9 encoders on 1 data sets" in page
+    text = (tmp_path / "results" / "verdict.md").read_text()
+    name = shown_name("brown", str(encoder_path))
+    assert f"## {name}" in text
     numbers = read_json(tmp_path / "results" / "recipe.json")
     trained = {"tuned", "tuned, half way", "docsplit-cls", "docsplit-cls, half way", attention}
-    assert set(numbers["gains"]) == {"base-cls", *trained}
-    assert numbers["words"][shown_name("brown", str(encoder_path))].keys() == {FEW, FULL}
-    assert (tmp_path / "results" / "verdict.svg").exists()
+    made = gains(read_json(tmp_path / "results" / "verdict.json")["judged"], {})
+    assert set(made) == {"base-cls", *trained}
+    assert numbers["words"][name].keys() == {FEW, FULL}
     documents.main([*command[: command.index("--recipes")], "--train-documents", "30", "--held-out", "30"])
     found = read_json(tmp_path / "results" / documents.FILE)
     assert len(found["encoders"]) == 8, "all but the base"
@@ -352,8 +308,8 @@ def test_a_bank_is_made_once_and_reported(
     another = [item if item != "docsplit-cls" else "tsdae" for item in command]
     another[another.index(str(tmp_path / "work"))] = str(tmp_path / "another")
     verdict.main([*another, "--seeds", "1", "--earlier", str(tmp_path / "results" / "verdict.json")])
-    numbers = read_json(tmp_path / "results" / "recipe.json")["gains"]
-    assert {recipe: len(by[FEW][shown_name("brown", str(encoder_path))]) for recipe, by in numbers.items()} == {
+    made = gains(read_json(tmp_path / "results" / "verdict.json")["judged"], {})
+    assert {recipe: len(by[name, FEW]) for recipe, by in made.items()} == {
         "base-cls": 1, "docsplit-cls": 1, "docsplit-cls, half way": 1, "tuned": 2, "tuned, half way": 2,
         "tsdae": 1,
         attention: 1,
@@ -364,9 +320,9 @@ def test_a_bank_is_made_once_and_reported(
 def test_without_help_the_base_is_kept() -> None:
     judged = judged_by_chance()
     judged["20news"] += [entry(PRESET, value, label) for value, label in ((0.2, 0.1), (-0.2, 0.3))]
-    found = gains(judged, chances(judged))
-    assert found[PRESET][FEW]["20news"] == [0.1, 0.3]
-    assert found[KEPT][FEW]["20news"] == [0.1, 0.0]
+    found = gains(judged, probabilities(judged))
+    assert found[PRESET]["20news", FEW] == [0.1, 0.3]
+    assert found[KEPT]["20news", FEW] == [0.1, 0.0]
 
 
 def test_the_preset_is_the_recipe_of_its_name() -> None:
@@ -386,15 +342,38 @@ def test_another_base_is_not_mixed_in() -> None:
         with_earlier({"brown": [base]}, {"brown": [entry("base", 0.1, 0)]})
 
 
-def test_another_machines_clusters_are_no_other_base() -> None:
-    base, same = entry("base", 0, 0), entry("base", 0, 0)
-    same["candidates"]["probe of topics"] = dict(same["candidates"]["split-half retrieval"], value=0.3)
-    base["candidates"]["probe of topics"] = dict(same["candidates"]["split-half retrieval"], value=0.31)
-    assert with_earlier({"brown": [base]}, {"brown": [same]})["brown"] == [base]
-
-
-def test_the_package_says_what_the_page_says() -> None:
+def test_the_package_says_what_the_page_says(tmp_path: Path) -> None:
     assert read_json(RECORD_FILE) == record(read_json(RESULTS / "verdict.json")["judged"])
-    page = (RESULTS / "verdict.md").read_text(encoding="utf-8")
-    for each in read_json(RECORD_FILE)["calibration"]:
-        assert f"| {each['from']} to {each['to']}  | " in page
+    found, words = read_json(RESULTS / "verdict.json"), read_json(RESULTS / "recipe.json")
+    page.write_pages(found["judged"], words["words"], words, tmp_path)
+    for name in ("verdict.md", "recipe.md"):
+        assert (tmp_path / name).read_text(encoding="utf-8") == (RESULTS / name).read_text(encoding="utf-8")
+
+
+def unit(rows: list[list[float]]) -> np.ndarray:
+    found = np.asarray(rows, dtype=np.float32)
+    return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+
+def test_neighbours_are_near_by_embedding_and_by_words() -> None:
+    vectors = unit([[1, 0], [1, 0.1], [0, 1], [0.1, 1]])
+    texts = ["red green", "blue white", "red green", "blue white"]
+    assert nearest(vectors, texts, count=1, lexical=0.0).ravel().tolist() == [1, 0, 3, 2]
+    assert nearest(vectors, texts, count=1, lexical=1.0).ravel().tolist() == [2, 3, 0, 1]
+    assert nearest(vectors, texts, count=9).shape == (4, 3), "never the document itself"
+    half = smoothed(vectors[:2], np.array([[1], [0]]), 0.5)
+    assert half[0] == pytest.approx(half[1])
+
+
+def test_the_terms_of_the_teacher_by_hand(model: SentenceTransformer) -> None:
+    torch.manual_seed(0)
+    student, teacher = torch.randn(5, 8, requires_grad=True), torch.randn(5, 8)
+    shown = functional.normalize(teacher, dim=-1)
+    expected = 0.0
+    for row in range(5):
+        wanted = torch.softmax(10 * shown[row] @ shown.T, dim=0)
+        found = torch.log_softmax(10 * functional.normalize(student[row], dim=0) @ shown.T, dim=0)
+        expected -= float((wanted * found).sum().detach()) / 5
+    terms = TeacherLoss(model, relation_weight=0.5, scale=10.0).compute_loss_from_embeddings([student], [teacher])
+    assert terms["relation"].item() == pytest.approx(0.5 * expected, rel=1e-5)
+    assert terms["distance"] == EmbedDistillLoss(model).compute_loss_from_embeddings([student], [teacher])

@@ -10,7 +10,6 @@ from benchmarks.papers.link_pairs import LinkPairs
 from benchmarks.papers.mlp import fit_mlp
 from simlte_st.evaluation import CosineScores, fit_probe
 
-
 SHORT = partial(fit_mlp, hidden=(16,), epochs=3)
 """A head that takes no time."""
 

@@ -12,8 +12,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
 from sklearn.metrics import ndcg_score
 
-from benchmarks.papers.citation_retrieval import METRICS, CitationRetrievalEvaluator, citation_retrieval
 from benchmarks.bm25 import Bm25Scores
+from benchmarks.papers.citation_retrieval import METRICS, CitationRetrievalEvaluator, citation_retrieval
 from simlte_st.evaluation import CosineScores, TfidfScores, bootstrap_interval
 
 Build = Callable[..., SentenceTransformer]

@@ -8,6 +8,7 @@ from longformer_support import randomise
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
+from simlte_st.exploration.tagging import TaggedWord
 from support import make_document
 from tagger_support import EndingTagger
 
@@ -15,7 +16,6 @@ from benchmarks.papers.parts_of_speech import CLASSES, attention_table, measure_
 from benchmarks.papers.reading import ReadText, cls_attention, read_text
 from simlte_st.data import Document
 from simlte_st.evaluation import bootstrap_interval
-from simlte_st.exploration.tagging import TaggedWord
 from simlte_st.modules import BaseForm
 
 DOCUMENTS = [Document(f"d{number}", make_document(number, sentences=1 + number)) for number in range(9)]

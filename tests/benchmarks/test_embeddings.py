@@ -1,0 +1,162 @@
+"""The tables of document embeddings, on toys: models, static models, other languages."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from support import make_document
+from toy_sets_support import PAPERS, write_set, write_toy_sets
+
+from benchmarks import languages, models, static
+from benchmarks.bank import outcomes as bank_outcomes
+from benchmarks.bank.outcomes import FEW, FULL, outcomes
+from benchmarks.bank.sets import load_set
+from benchmarks.models import ALL_SETS, AT_256, CHUNKED, LONG_SETS, LSA, TFIDF, WITH_LSA, WORDS, with_averages
+from benchmarks.papers.citation_retrieval import citation_retrieval
+from simlte_st.data.document import Document
+from simlte_st.evaluation import CosineScores
+from simlte_st.evaluation.scores import fit_tfidf
+from simlte_st.files import read_json
+from simlte_st.models.base import load_model
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    """Two genres, of which documents are longer than the tiny encoder reads; papers; judged texts and sentences."""
+    folder = tmp_path / "shared"
+    write_toy_sets(folder, sentences=1)
+    write_set(folder, "lee_documents", text=PAPERS[:12])
+    people = np.triu(np.random.default_rng(0).random((12, 12)))
+    (folder / "lee_similarities_50x50.json").write_text(json.dumps(people.tolist()), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def places(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Options of a run."""
+    monkeypatch.setattr(bank_outcomes, "DRAWS", 1)
+    monkeypatch.setattr(torch, "set_num_threads", lambda number: None)
+    (tmp_path / "out").mkdir()
+    return ["--work", str(tmp_path / "work"), "--output", str(tmp_path / "out")]
+
+
+def test_every_kind_of_set_and_model(
+    places: list[str], shared: Path, encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(models, "PACKAGED_BASE", str(encoder_path))
+    monkeypatch.setattr(models, "TOKENS", 128)
+    rows = [AT_256, CHUNKED]
+    command = ["--shared", str(shared), "--limit", "40", *places, "--timing", "--models", *WORDS, *rows, "--sets"]
+    models.main([*command, "sotu", "brown", "aan", "lee", "stsb"])
+    out = capsys.readouterr().out
+    assert "Skipped sotu: there is no" in out
+    record = read_json(tmp_path / "out" / "models.json")
+    results = record["results"]
+    fitted = {*rows, *(f"{row}{WITH_LSA}" for row in rows)}
+    assert set(results["brown"]) == {TFIDF, LSA, *fitted}, "BM25 has no vectors"
+    assert set(results["aan"]) == {*WORDS, *fitted}
+    assert set(results["lee"]) == set(results["stsb"]) == {*WORDS, *rows}, "there is nothing to fit on"
+    assert [results["brown"][row]["encoding"]["reads"] for row in rows] == [64, 128]
+    assert record["timing"]["documents"] == 4
+
+    model = SentenceTransformer(str(encoder_path), device="cpu")
+    brown = load_set("brown", shared / "brown_genres.parquet", 40, 40)
+    texts = [document.text for document in brown.held]
+    for outcome, values in outcomes(brown, model.encode(texts).astype(np.float16), inverse_l2=None).items():
+        assert results["brown"][AT_256][outcome] == pytest.approx(values, abs=0.05)
+    expected = outcomes(brown, fit_tfidf(texts).transform(texts).toarray(), inverse_l2=None)[FULL]
+    assert results["brown"][TFIDF][FULL] == pytest.approx(expected, abs=1e-5), "a rotation changes no probe"
+    papers = pq.read_table(shared / "aan_papers.parquet")["text"].to_pylist()
+    links = [(row, (row + step) % 24) for row in range(24) for step in (8, 11)]
+    wanted = citation_retrieval(CosineScores(model.encode(papers)), links).metrics()
+    assert results["aan"][AT_256]["mrr"] == pytest.approx(wanted["mrr"], abs=0.02)
+
+    page = (tmp_path / "out" / "models.md").read_text(encoding="utf-8")
+    assert f"{100 * results['aan'][AT_256]['recall@10']:.1f}" in page
+    assert f"against {CHUNKED}" in page
+    (tmp_path / "work" / "cells" / "brown" / f"{CHUNKED}.json").unlink()
+    models.main([*command, "brown"])
+    again = capsys.readouterr().out
+    assert f"cells/brown/{CHUNKED}\n" in again
+    assert f"cells/brown/{AT_256}\n" not in again, "what is finished is not made again"
+
+
+def test_averages_are_over_the_sets_that_all_have() -> None:
+    results = {
+        "20news": {AT_256: {FEW: [0.2, 0.4]}, CHUNKED: {FEW: [0.5, 0.5]}},
+        "brown": {AT_256: {FEW: [0.6, 0.6]}, CHUNKED: {FEW: [0.7, 0.9]}, LSA: {FEW: [0.1]}},
+    }
+    found = with_averages(results, FEW, {"20news": 300, "brown": 2000})
+    assert found[ALL_SETS][AT_256].tolist() == pytest.approx([0.3, 0.6])
+    assert found[LONG_SETS][CHUNKED].tolist() == pytest.approx([0.8])
+    assert LSA not in found[ALL_SETS]
+    assert LSA in found[LONG_SETS]
+
+
+def test_static_models_beside_an_encoder(
+    places: list[str], shared: Path, encoder_path: Path, static_path: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    trained: list[dict[str, Any]] = []
+    train_for_real: Callable[..., Any] = static.train
+
+    def train(documents: Any, output: str, **settings: Any) -> Any:
+        trained.append(settings)
+        return train_for_real(documents, output, base=static_path, max_steps=2, batch_size=16, **settings)
+
+    def fixed(row: str) -> Any:
+        return load_model(encoder_path if row == static.AT_256 else static_path).model
+
+    monkeypatch.setattr(static, "train", train)
+    monkeypatch.setattr(static, "fixed", fixed)
+    monkeypatch.setattr(static, "PACKAGED_BASE", str(encoder_path))
+    sizes = ["--documents", "40", "--held-out", "40", "--seeds", "2", "--sets", "brown"]
+    static.main(["--shared", str(shared), *places, *sizes])
+    found = read_json(tmp_path / "out" / "static.json")
+    brown = found["results"]["brown"]
+    assert set(brown) == set(static.ROWS)
+    measured = {row: len(each) for row, each in brown.items() if not any("kept" in one for one in each)}
+    twice = (static.TRAINED, static.TRAINED_LSA)
+    assert measured == {row: 1 + (row in twice) for row in static.ROWS if row not in (static.ADAPTED_256, static.WHOLE)}
+    assert [(each["seed"], each["held_out"], each["keep"]) for each in trained] == [
+        (0, 0, "trained"), (1, 0, "trained"),
+    ]  # fmt: skip
+    assert brown[static.TRAINED][0][FEW] != brown[static.TRAINED_LSA][0][FEW]
+    assert found["sets"]["brown"]["documents"] == 80
+    page = (tmp_path / "out" / "static.md").read_text(encoding="utf-8")
+    assert all(f"| {row} " in page for row in static.ROWS)
+    assert f"{100 * np.mean([each[FEW] for each in brown[static.TRAINED]]):.1f} ±" in page
+
+
+def test_documents_in_another_language(
+    places: list[str], model: SentenceTransformer, encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("skeletoken", reason="needs the extra static")
+    model.prompts = {"document": "ba bun: "}
+    model.save_pretrained(str(tmp_path / "base"))
+
+    def documents(name: str, clones: Path | None = None) -> list[Document]:
+        return [Document(f"{name} {number}", make_document(number), label=str(number % 2)) for number in range(120)]
+
+    monkeypatch.setattr(languages, "train", partial(languages.train, batch_size=16))
+    monkeypatch.setattr(languages, "load_language", documents)
+    monkeypatch.setattr(languages, "PACKAGED_BASE", str(encoder_path))
+    sizes = ["--documents", "50", "--held-out", "50", "--steps", "2", "--sets", "German"]
+    languages.main(["--base", str(tmp_path / "base"), *places, *sizes])
+    german = read_json(tmp_path / "out" / "languages.json")["results"]["German"]
+    twice = (languages.ADAPTED, languages.TRAINED)
+    assert {row: len(each) for row, each in german.items()} == {row: 1 + (row in twice) for row in languages.ROWS}
+    assert german[languages.MINILM][0][FEW] != german[languages.BASE][0][FEW], "the prompt is read"
+    page = re.sub(" +", " ", (tmp_path / "out" / "languages.md").read_text(encoding="utf-8"))
+    assert all(f"| {row} |" in page for row in languages.ROWS)

@@ -1,0 +1,103 @@
+"""What all benchmarks share: records, pages, timing, readers."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+
+from benchmarks.pages import RESULTS, document, records, render, table
+from benchmarks.readers import embed, readers, tfidf_rows
+from benchmarks.records import add_options, difference, dtype_of, environment, mean_deviation
+from benchmarks.timing import ratio, side_by_side, spread
+from simlte_st.evaluation.scores import fit_tfidf
+from simlte_st.files import read_json
+
+
+@pytest.mark.parametrize("path", records(), ids=lambda path: str(path.relative_to(RESULTS)))
+def test_pages_are_made_of_their_records(path: Path) -> None:
+    """Where this fails: python -m benchmarks.pages."""
+    assert render(path.stem, read_json(path)) == path.with_suffix(".md").read_text(encoding="utf-8")
+
+
+def test_a_document_has_an_empty_line_between_its_parts() -> None:
+    machines = [{"device": "a", "cores": 2}, {"device": "b"}]
+    page = document("# Title", "Text.", machines=machines, command="python -m it")
+    assert page == "# Title\n\nText.\n\n- device a, cores 2\n- device b\n\n    python -m it\n"
+    assert document("# Title") == "# Title\n"
+
+
+def test_a_table_has_neither_empty_rows_nor_empty_columns() -> None:
+    rows = [{"": "one", "a": "1", "b": ""}, {"": "two", "b": "", "c": "3"}, {"": "none", "a": ""}]
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table(rows).splitlines()]
+    assert [lines[0], *lines[2:]] == [["", "a", "c"], ["one", "1", ""], ["two", "", "3"]]
+
+
+def test_the_dtype_is_asked_for_and_written_down() -> None:
+    parser = argparse.ArgumentParser()
+    add_options(parser, "--bf16")
+    assert dtype_of(parser.parse_args([]).bf16) == torch.float32, "whatever the machine would do by itself"
+    assert dtype_of(parser.parse_args(["--bf16"]).bf16) == torch.bfloat16
+    assert (environment()["dtype"], environment(torch.bfloat16)["dtype"]) == ("float32", "bfloat16")
+
+
+def test_cells() -> None:
+    assert mean_deviation([0.5, 0.6, 0.7]) == "60.0 ± 10.0"
+    assert mean_deviation([0.5], digits=3, factor=1) == "0.500"
+    assert mean_deviation(np.array([[1.0, 3.0]]), factor=1) == "2.0 ± 1.4"
+    assert difference(np.array([2.0, 2.0, 2.0])) == "+2.0 [+2.0, +2.0]"
+
+
+def test_jobs_take_turns_and_the_first_turn_does_not_count() -> None:
+    calls: list[str] = []
+    now = 0.0
+
+    def job(name: str, seconds: list[float]) -> None:
+        nonlocal now
+        calls.append(name)
+        now += seconds[calls.count(name) - 1]
+
+    jobs = {"a": lambda: job("a", [9, 4, 6, 5]), "b": lambda: job("b", [9, 1, 2, 4])}
+    seconds = side_by_side(jobs, 3, clock=lambda: now)
+    assert calls == ["a", "b"] * 4
+    assert seconds == {"a": [4, 6, 5], "b": [1, 2, 4]}
+    assert ratio(seconds["a"], seconds["b"]) == 5 / 2
+    assert spread(seconds["a"], seconds["b"]) == (5 / 4, 4)
+
+
+def test_an_interrupted_encoding_keeps_its_pieces(
+    model: SentenceTransformer, documents: list[str], tmp_path: Path
+) -> None:
+    calls: list[int] = []
+
+    def part(start: int, stop: int) -> Any:
+        calls.append(stop - start)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return model.encode(documents[start:stop])
+
+    with pytest.raises(KeyboardInterrupt):
+        embed(tmp_path, part, len(documents), piece=20)
+    embeddings = embed(tmp_path, part, len(documents), piece=20)
+    assert calls == [20, 20, 8, 8]
+    assert embeddings == pytest.approx(model.encode(documents), abs=1e-5)
+
+
+def test_readers(encoder_path: Path) -> None:
+    made = readers(str(encoder_path), [], 200)
+    assert [model().max_seq_length for model in made.values()] == [64, 200]
+    again = readers("base", [str(encoder_path)], 40)
+    assert list(again) == ["base, truncated", "base, chunk-mean", "tiny-encoder"]
+    assert again["tiny-encoder"]().max_seq_length == 40
+
+
+def test_a_rotation_keeps_inner_products(documents: list[str]) -> None:
+    plain = fit_tfidf(documents).transform(documents).toarray()
+    rows = tfidf_rows(documents)
+    assert rows.shape[1] <= len(documents)
+    np.testing.assert_allclose(rows @ rows.T, plain @ plain.T, atol=1e-5)
