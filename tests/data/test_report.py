@@ -21,15 +21,6 @@ def test_strings_are_named_by_their_text_and_report_counts_them() -> None:
     assert (report.skipped, report.repaired, report.text_column) == ({}, {}, None)
 
 
-def test_examples_are_few_and_short() -> None:
-    reader = read_documents(["good"] + [{"text": "a", "id": "i" * 1000}] * 9)
-    list(reader)
-    assert reader.report.repaired == {"duplicate id": 8}
-    examples = reader.report.examples["duplicate id"]
-    assert len(examples) == 3
-    assert max(map(len, examples)) <= 200
-
-
 def test_an_empty_corpus_says_what_became_of_it(tmp_path: Path) -> None:
     with pytest.raises(EmptyCorpusError, match=r"\nskipped 2: empty \(1\), first: .*; not a string \(1\)"):
         list(read_documents([{"text": " "}, {"text": None}]))
