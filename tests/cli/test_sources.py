@@ -119,7 +119,7 @@ def test_an_empty_name_is_not_the_working_folder(
         said = " ".join(capsys.readouterr().err.split())
         assert "This should not happen" not in said
         assert re.search(
-            "no file or folder|working folder|does not name a file|holds the documents|a name that ends in|there is no such", said
+            "no file or folder|does not name a file|holds the documents|a name that ends in|there is no such", said
         ), said
     assert sorted(path.name for path in notes.iterdir()) == ["a[1].txt", "document.txt", "notes", "rows.jsonl"]
 
