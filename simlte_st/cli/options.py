@@ -110,7 +110,7 @@ def _metavar(kinds: tuple[Any, ...]) -> str | None:
     if number is None:
         return None
     words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
-    return "|".join([number, *words, *(["N-M"] if tuple[int, int] in kinds else [])])
+    return "|".join([number, *words])
 
 
 def number(kind: type[int] | type[float], **bounds: Any) -> Callable[[str], Any]:
@@ -135,14 +135,11 @@ def _typed(text: str, kinds: tuple[Any, ...]) -> Any:
     if Sequence[str] in kinds:
         names = text.split(",")
         return names if len(names) > 1 or str not in kinds else text
-    if tuple[int, int] in kinds and (match := re.fullmatch(r"(\d+)-(\d+)", text)):
-        return int(match[1]), int(match[2])
     for kind, called in ((int, "a whole number"), (float, "a number")):
         if kind in kinds:
             try:
                 return kind(text)
             except ValueError as error:
                 others = "".join(f" or {word!r}" for word in words)
-                others += " or a range such as 2-12" if tuple[int, int] in kinds else ""
                 raise argparse.ArgumentTypeError(f"{text!r} is not {called}{others}") from error
     return valid_unicode(text)

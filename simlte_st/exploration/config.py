@@ -11,7 +11,7 @@ from simlte_st.config import DeviceConfig, OverwriteConfig, ProgressConfig, Seed
 from simlte_st.data.config import LanguageConfig, SimilarityConfig
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import check_installed
-from simlte_st.files import check_apart, check_new, check_place, restore
+from simlte_st.files import check_apart, check_new, check_place
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +34,8 @@ def check_output(output: str | os.PathLike[str], documents: Any, overwrite: bool
     if page.suffix.lower() not in (".html", ".htm"):
         raise ConfigurationError(f"{page}: the page is a file whose name ends in .html.")
     table = page.with_suffix(".parquet")
-    check_apart(documents, page, is_document=True)
+    check_apart(documents, page)
     check_apart(documents, table)
-    restore(page)
     for path in (page, table):
         check_place(path)
         check_new(path, overwrite and path.is_file())
