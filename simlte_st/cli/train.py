@@ -65,7 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.errors import ConfigurationError
 
     if arguments.name is None and arguments.output is None:
-        raise ConfigurationError("The model needs a place: --output DIR or --name NAME.")
+        raise ConfigurationError("Say where to save the model: --output DIR or --name NAME.")
+    if arguments.public and arguments.push_to_hub is None:
+        raise ConfigurationError("--public needs --push-to-hub OWNER/NAME.")
     output = Path(arguments.output) if arguments.name is None else model_path(arguments.name)
     settings = {name: getattr(arguments, name) for name in alternative_fields({"preset": Preset})}
     config = config_from(arguments, TrainConfig, settings={**settings, "view": _view(arguments)})

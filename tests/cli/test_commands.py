@@ -24,7 +24,7 @@ def test_dedupe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     captured = capsys.readouterr()
     report = json.loads(captured.out)
     assert (report["kept"], report["copies"]["exact"], report["copies"]["near"]) == (1, 1, 1)
-    assert "1 empty" in captured.err
+    assert "empty (1)" in captured.err
     removed = [json.loads(line) for line in Path(report["removed"]).read_text().splitlines()]
     assert removed == [{"id": "1.txt", "copy_of": "0.txt"}, {"id": "2.txt", "copy_of": "0.txt"}]
 

@@ -31,7 +31,7 @@ class Oven(Door, ProgressConfig):
 
     heat: float | None = setting(None, 'degrees, less with ``mode="air"``', above=0, default_help="by the recipe")
     mode: Literal["air", "grill"] = setting("air", "what heats, 50% of the time")
-    minutes: int | tuple[int, int] = setting(10, "time, or a range")
+    minutes: int = setting(10, "time")
     length: int | Literal["base"] | None = setting(None, "length")
     racks: str | Sequence[str] | None = setting(None, "racks", aliases=("--shelves",))
     secret: str = setting("x", "in Python only", option=False)
@@ -47,15 +47,15 @@ def test_help_has_ranges_of_settings_as_options() -> None:
     text = " ".join(parser().format_help().split())
     assert "--heat X degrees, less with --mode air (default: by the recipe)" in text
     assert "--mode {air,grill} what heats, 50% of the time (default: air)" in text
-    assert "--minutes N|N-M time, or a range (default: 10)" in text
+    assert "--minutes N time (default: 10)" in text
     assert "door: --closed" in text
     assert "secret" not in text
 
 
 def test_a_command_line_becomes_settings() -> None:
-    words = shlex.split("--heat 9.5 --mode grill --minutes 2-3 --no-closed --length base --racks a,b --quiet")
+    words = shlex.split("--heat 9.5 --mode grill --minutes 2 --no-closed --length base --racks a,b --quiet")
     racks = ["a", "b"]
-    expected = Oven(heat=9.5, mode="grill", minutes=(2, 3), closed=False, length="base", racks=racks, progress=False)
+    expected = Oven(heat=9.5, mode="grill", minutes=2, closed=False, length="base", racks=racks, progress=False)
     assert config_from(parser().parse_args(words), Oven) == expected
     assert config_from(parser().parse_args([]), Oven) == Oven()
     assert config_from(parser().parse_args(["--shelves", "a"]), Oven, secret="y") == Oven(racks="a", secret="y")

@@ -8,7 +8,7 @@ from longformer_support import randomise
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
-from simlte_st.exploration.tagging import TaggedWord
+from benchmarks.papers.tagging import TaggedWord
 from support import make_document
 from tagger_support import EndingTagger
 
