@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +14,7 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 from support import make_document
-from toy_sets_support import PAPERS, write_set, write_toy_sets
+from toy_sets_support import write_toy_sets
 
 from benchmarks import languages, models, static
 from benchmarks.bank import outcomes as bank_outcomes
@@ -35,9 +34,6 @@ def shared(tmp_path: Path) -> Path:
     """Two genres, of which documents are longer than the tiny encoder reads; papers; judged texts and sentences."""
     folder = tmp_path / "shared"
     write_toy_sets(folder, sentences=1)
-    write_set(folder, "lee_documents", text=PAPERS[:12])
-    people = np.triu(np.random.default_rng(0).random((12, 12)))
-    (folder / "lee_similarities_50x50.json").write_text(json.dumps(people.tolist()), encoding="utf-8")
     return folder
 
 
