@@ -31,7 +31,7 @@ from simlte_st.models.base import load_model
 
 @pytest.fixture
 def shared(tmp_path: Path) -> Path:
-    """Two genres, of which documents are longer than the tiny encoder reads; papers; judged texts and sentences."""
+    """Two genres, of which documents are longer than the tiny encoder reads; papers; judged sentences."""
     folder = tmp_path / "shared"
     write_toy_sets(folder, sentences=1)
     return folder
