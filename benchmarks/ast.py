@@ -5,8 +5,7 @@
 Splits tweets and the articles that they are about by article, anew for each seed; trains the Star Transformer, a CNN,
 a GRU and a Bi-GRU on fixed GloVe vectors with the multi-similarity triplet loss, and MiniLM by DocSplit on the training
 articles without any pair; and links the posts of the other articles with each. What is finished stays in the work
-folder: an interrupted run goes on with the same command, and several processes can share the folder. Results go to
-``results/ast.json`` and ``.md``.
+folder: an interrupted run goes on with the same command. Results go to ``results/ast.json`` and ``.md``.
 """
 
 from __future__ import annotations
@@ -29,9 +28,10 @@ from benchmarks.grid.work import Work
 from benchmarks.linking.data import Linked, load, split
 from benchmarks.linking.encoders import ENCODERS, VECTORS, make_encoder, word_vectors
 from benchmarks.pages import write_results
-from benchmarks.papers.linking import LinkingEvaluator, linking
+from benchmarks.papers.linking import linking
 from benchmarks.records import environments, make_parser
-from simlte_st.evaluation import PairScores, TfidfScores
+from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
+from simlte_st.evaluation.evaluator import encode_texts
 from simlte_st.losses import MultiSimilarityTripletLoss
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
@@ -46,23 +46,19 @@ SYSTEMS = (*UNTRAINED, ADAPTED, *(name for name in ENCODERS if name not in UNTRA
 def measure(options: argparse.Namespace, data: Linked, name: str, seed: int) -> dict[str, Any]:
     """Train a system, where it is trained, and link the test posts."""
     train, test = split(data, seed)
-    more: dict[str, Any] = {}
+    texts, more = [*test.posts, *test.articles], {}
     if name in ("BM25", "TF-IDF"):
-        texts = [*test.posts, *test.articles]
         scores: PairScores = Bm25Scores(texts) if name == "BM25" else TfidfScores(texts)
-        result = linking(scores, test.links + np.array([0, len(test.posts)]), len(test.posts))
     else:
         model = encoder(options, name, train, seed)
-        evaluator = LinkingEvaluator(test.posts, test.articles, test.links)
-        evaluator(model.eval())
-        assert evaluator.last_result is not None
-        result = evaluator.last_result
+        scores = CosineScores(encode_texts(model.eval(), texts))
         if isinstance(model[-1], StarTransformer):
             parts = {"ring": model[-1].ring, "star": model[-1].star}
             more = {"alpha": {part: attention.alpha.tolist() for part, attention in parts.items()}}
+    found = linking(scores, test.links + np.array([0, len(test.posts)]), len(test.posts))
     return {
-        "metrics": result.metrics(),
-        "r_precision": {str(rank): value for rank, value in result.r_precision.items()},
+        "r_precision": {str(rank): value for rank, value in found.pop("r_precision").items()},
+        "metrics": found,
         "counts": {"posts": len(test.posts), "articles": len(test.articles), "links": len(test.links)},
         **more,
     }

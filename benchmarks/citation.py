@@ -95,8 +95,7 @@ def main(arguments: list[str] | None = None) -> None:
         else:
             make = lambda name=name: neural(name)  # noqa: E731
         work.finish_aloud(name, settings, make)
-        if (cell := work.find(name, settings)) is not None:  # another process may be at it
-            found[name] = cell["result"]
+        found[name] = work.finish(name, settings, make)["result"]
     write_results("citation", result(settings, options, found), options.results)
 
 
@@ -108,27 +107,10 @@ def read(papers: Path, citations: Path) -> tuple[list[str], np.ndarray]:
     return table.column("text").to_pylist(), links
 
 
-class KnownScores:
-    """Scores of citing against cited papers, made once for all tasks: BM25 takes a minute for whole papers."""
-
-    def __init__(self, scores: PairScores, citing: np.ndarray, cited: np.ndarray) -> None:
-        self.size, self.tolerance, self.unrelated = scores.size, scores.tolerance, scores.unrelated
-        self.citing, self.cited, self.table = citing, cited, scores.rows(citing, cited)
-
-    def rows(self, queries: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Look up every query against every other paper."""
-        return self.table[np.ix_(np.searchsorted(self.citing, queries), np.searchsorted(self.cited, others))]
-
-    def pairs(self, pairs: np.ndarray) -> np.ndarray:
-        """Look up pairs."""
-        return self.table[np.searchsorted(self.citing, pairs[:, 0]), np.searchsorted(self.cited, pairs[:, 1])]
-
-
 def measure_words(name: str, texts: list[str], links: np.ndarray, seeds: Sequence[int]) -> dict[str, Any]:
     """Measure one of :data:`LEXICAL`."""
     kind, words = LEXICAL[name]
-    scores = kind([" ".join(text.split()[:words]) for text in texts])
-    return measure(KnownScores(scores, np.unique(links[:, 0]), np.unique(links[:, 1])), links, make_tasks(links, seeds))
+    return measure(kind([" ".join(text.split()[:words]) for text in texts]), links, make_tasks(links, seeds))
 
 
 def measure_embeddings(

@@ -61,7 +61,7 @@ Result = Mapping[str, Any]
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, "--output")
-    parser.add_argument("--clones", type=Path, metavar="FOLDER", help="of the repositories (default: the user's cache)")
+    parser.add_argument("--clones", type=Path, required=True, metavar="FOLDER", help="of the repositories")
     parser.add_argument("--base", default="intfloat/multilingual-e5-small", help="the base (default: %(default)s)")
     parser.add_argument("--sets", nargs="+", choices=LANGUAGES, default=list(LANGUAGES), metavar="NAME")
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS, metavar="NAME", help=", ".join(ROWS))

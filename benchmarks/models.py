@@ -7,7 +7,7 @@ package's own models; on sets of documents, each model also with a latent semant
 a user has it. What training on the documents of a set brings is in ``benchmarks.verdict``.
 
 Sets: those of ``benchmarks/bank/sets.py`` that have classes, their held-out documents; AAN's papers, all of them, and
-what they cite; the Lee corpus; STS-B's test part, to see that short texts did not suffer. What is finished stays in the
+what they cite; STS-B's test part, to see that short texts did not suffer. What is finished stays in the
 work folder. ``--timing`` measures speed, and is for a quiet machine: all encode the same documents in turns.
 """
 
@@ -33,7 +33,6 @@ from benchmarks.grid.work import Work
 from benchmarks.nli.tasks import load_pairs, score_similarity, similarity
 from benchmarks.pages import document, table, write_results
 from benchmarks.papers.citation_retrieval import citation_retrieval
-from benchmarks.papers.document_similarity import document_similarity, load_lee
 from benchmarks.readers import latent_rows, tfidf_rows
 from benchmarks.records import difference, dtype_of, environments, make_parser, rounded, with_interval
 from benchmarks.timing import ratio, side_by_side
@@ -55,8 +54,8 @@ ROWS = (*WORDS, *(f"{model}{suffix}" for model in MODELS for suffix in ("", WITH
 """Rows of the tables, in order."""
 
 CLASSED = ("20news", "arxiv", "bbc", "brown", "sotu", "fakenews")
-AAN, LEE, STSB = "aan", "lee", "stsb"
-SETS = (*CLASSED, AAN, LEE, STSB)
+AAN, STSB = "aan", "stsb"
+SETS = (*CLASSED, AAN, STSB)
 
 LONG = 512
 """Tokens of the median document above which a set is one of long documents."""
@@ -193,13 +192,6 @@ def load_task(name: str, shared: Path, limit: int) -> Task:
         def score(scores: PairScores) -> Result:
             return citation_retrieval(scores, links).metrics()
 
-    elif name == LEE:
-        lee = load_lee(shared)
-        texts = list(lee.texts)
-
-        def score(scores: PairScores) -> Result:
-            return document_similarity(scores, lee.pairs, lee.scores)
-
     else:
         pairs = load_pairs(shared, "STSb", None)
         texts = [*pairs.first, *pairs.second]
@@ -240,19 +232,15 @@ def page(record: Mapping[str, Any]) -> str:
         "## Macro-F1, all labels",
         f"The same with all documents of a half to learn from: {HALVES} divisions.",
         *paired_tables(full),
-        "## Citations and similarity",
-        "AAN: papers search those that are cited, each without itself. Lee's 50 news texts against people's "
-        "judgements. With 95% bootstrap intervals over papers and documents.",
+        "## Citations",
+        "AAN: papers search those that are cited, each without itself. With 95% bootstrap intervals over papers.",
         table(
             {
                 "": row,
                 **{
-                    title: with_interval(results.get(name, {}).get(row, {}), key)
-                    for title, name, key in (
-                        ("AAN, R@10", AAN, "recall@10"), ("AAN, R@100", AAN, "recall@100"), ("AAN, MRR", AAN, "mrr"),
-                        ("Lee, Pearson", LEE, "pearson"), ("Lee, Spearman", LEE, "spearman"),
-                    )
-                    if row in results.get(name, {})
+                    title: with_interval(results[AAN][row], key)
+                    for title, key in (("R@10", "recall@10"), ("R@100", "recall@100"), ("MRR", "mrr"))
+                    if row in results.get(AAN, {})
                 },
             }
             for row in ROWS
@@ -313,7 +301,7 @@ def summary(record: Mapping[str, Any], few: Columns, full: Columns) -> str:
         encodings = [found[row]["encoding"] for found in results.values() if "encoding" in found.get(row, {})]
         short = of(STSB, row, "spearman") or [each["stsb"]["spearman"] for each in encodings if "stsb" in each]
         read = ", ".join(f"{tokens:,}" for tokens in sorted({each["reads"] for each in encodings}))
-        values = {"AAN R@10": of(AAN, row, "recall@10"), "Lee": of(LEE, row, "spearman"), "STS-B": short}
+        values = {"AAN R@10": of(AAN, row, "recall@10"), "STS-B": short}
         cells = {
             f"{SHOTS} a class": percent(few[ALL_SETS], row),
             f"{SHOTS} a class, long sets": percent(few[LONG_SETS], row),

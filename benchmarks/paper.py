@@ -4,12 +4,12 @@
 
 Systems are trained once a seed, from one base on one corpus with one budget; each data set is embedded once a system,
 and all experiments are made from these embeddings. Finished cells stay in the work folder: an interrupted run goes on
-with the same command, several processes can share the folder, and systems, seeds, data sets and experiments can be
-added (``--only``, ``--seeds``, ``--data``, ``--experiments``; ``--list`` names them). A folder of other settings is
-refused.
+with the same command, and systems, seeds, data sets and experiments can be added (``--only``, ``--seeds``, ``--data``,
+``--experiments``). A folder of other settings is refused.
 
-Data sets are looked for in the folder ``--shared`` under the names that ``--list`` prints, and skipped if they are not
-there. ``--report`` writes ``results/paper.json`` and ``paper.md`` of what is finished, as every run does at its end.
+Data sets are looked for in the folder ``--shared`` under the names in ``benchmarks/grid/sets.py``, and skipped if they
+are not there. ``--report`` writes ``results/paper.json`` and ``paper.md`` of what is finished, as every run does at its
+end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from benchmarks.grid.experiments import EXPERIMENTS, plan
 from benchmarks.grid.models import Models
 from benchmarks.grid.page import gains
 from benchmarks.grid.results import Results, record_of
-from benchmarks.grid.systems import GROUPS, SCALES, SYSTEMS, Scale, chosen_systems
+from benchmarks.grid.systems import GROUPS, SCALES, Scale, chosen_systems
 from benchmarks.grid.work import Clash, Work, differences
 from benchmarks.pages import write_results
 from benchmarks.records import RESULTS, add_options, dtype_of
@@ -50,7 +50,6 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--threads", type=int)
     made.add_argument("--report", action="store_true", help="write the page of what is finished, run nothing")
     made.add_argument("--results", type=Path, default=RESULTS, help=argparse.SUPPRESS)
-    made.add_argument("--list", action="store_true", help="print all names and stop")
     own = made.add_argument_group("settings of the scale, to replace")
     own.add_argument("--base", help="the model that all begin with: a name or a folder")
     own.add_argument("--corpus-documents", type=int, help="documents of the corpus, drawn once")
@@ -63,11 +62,6 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> None:
     options = parser().parse_args(argv)
-    if options.list:
-        print(f"systems: {', '.join(SYSTEMS)}\nexperiments: {', '.join(EXPERIMENTS)}")
-        print("data sets, and their files in --shared:")
-        print("\n".join(f"    {name}: {file}" for name, file in sets.SHARED.items()))
-        return
     if options.threads:
         torch.set_num_threads(options.threads)
     given = {name: getattr(options, name) for name in OVERRIDES if getattr(options, name) not in (None, False)}

@@ -48,8 +48,6 @@ def readers(
         f"{Path(base).name}, chunk-mean": lambda: to_chunk_mean(load_model(base, dtype=dtype).model, max_length=tokens),
     }
     for name in models:
-        if Path(name).name in made:
-            raise SystemExit(f"Two models are called {Path(name).name!r}: rename a folder.")
         made[Path(name).name] = lambda name=name: other(name)  # type: ignore[misc]
     return made
 

@@ -4,8 +4,7 @@
 
 Trains the six rows of the paper's Tables 3 and 4 from each base, on pairs of SNLI, and measures them on sentence
 similarity and the tasks of SentEval, beside the untrained base and TF-IDF. What is finished stays in the work folder:
-an interrupted run goes on with the same command, and several processes can share the folder. Results go to
-``results/ta_sbert.json`` and ``.md``.
+an interrupted run goes on with the same command. Results go to ``results/ta_sbert.json`` and ``.md``.
 """
 
 from __future__ import annotations

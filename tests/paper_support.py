@@ -9,7 +9,6 @@ from support import make_document
 from toy_sets_support import write_set, write_toy_sets
 
 from benchmarks.grid.systems import SCALES
-from simlte_st.files import write_json
 
 TINY = replace(
     SCALES["cpu"],
@@ -31,7 +30,7 @@ TINY = replace(
 
 
 def write_papers_sets(folder: Path) -> None:
-    """Write two data sets with classes, papers, judged texts, long documents and a corpus."""
+    """Write two data sets with classes, papers, long documents and a corpus."""
     write_toy_sets(folder, sentences=12)
     texts: list[object] = [make_document(row % 3, sentences=5) + " " + make_document(row) for row in range(60)]
     labels: list[object] = ["abc"[row % 3] for row in range(60)]
@@ -40,6 +39,3 @@ def write_papers_sets(folder: Path) -> None:
     write_set(
         folder, "enwiki2014", id=[f"{n}" for n in range(60)], text=[make_document(n, sentences=6) for n in range(60)]
     )
-    write_set(folder, "lee_documents", text=[make_document(row % 4, sentences=1 + row) for row in range(12)])
-    likeness = [[1.0 - abs(a % 4 - b % 4) / 5 - abs(a - b) / 99 for b in range(12)] for a in range(12)]
-    write_json(folder / "lee_similarities_50x50.json", likeness)

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from benchmarks.papers.tagging import TaggedWord
+from benchmarks.papers.tagging import SpacyTagger, TaggedWord
 
 _WORD = re.compile(r"\w+|[^\w\s]|\n+")
 
 
-class FakeTagger:
+class FakeTagger(SpacyTagger):
     """Looks words up: ``{"cats": ("NOUN", "cat")}``. A word that is not there is an adverb."""
 
     def __init__(self, known: Mapping[str, tuple[str, str]] | None = None) -> None:
         self.known = dict(known or {})
         self.seen: list[str] = []
+        self.description = {"pipeline": "fake"}
 
-    def tag(self, texts: Sequence[str]) -> list[list[TaggedWord]]:
-        self.seen += texts
-        return [[self._word(match) for match in _WORD.finditer(text)] for text in texts]
-
-    def describe(self) -> dict[str, str]:
-        return {"pipeline": "fake"}
+    def tag(self, text: str) -> list[TaggedWord]:
+        self.seen.append(text)
+        return [self._word(match) for match in _WORD.finditer(text)]
 
     def _word(self, match: re.Match[str]) -> TaggedWord:
         text = match[0]

@@ -15,7 +15,8 @@ import math
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -42,7 +43,7 @@ from simlte_st.models.base import load_model
 from simlte_st.models.names import base_of_own_models
 from simlte_st.models.shipped import BUILD_FILE, DIFFERENCE_FILE, add_difference, linear_weights, untrained
 from simlte_st.modules.position_pooling import FLAT, POWER
-from simlte_st.training.batching import ConfiguredBatchSampler, TokenBudgetBatchSampler
+from simlte_st.training.batching import SeededBatchSampler
 from simlte_st.training.dropout import set_dropout
 
 RANK = 16
@@ -195,6 +196,29 @@ def teach(teacher: SentenceTransformer, texts: Sequence[str]) -> NDArray[np.floa
     return unit
 
 
+class TokenBatches(SeededBatchSampler):
+    """Batches of at most :data:`BATCH_TOKENS` tokens, of lessons in random order."""
+
+    def __init__(self, *arguments: Any, lengths: Sequence[int], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.lengths = lengths
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """Yield the batches of the current epoch."""
+        batch: list[int] = []
+        tokens = 0
+        for row in self.sampler:
+            if batch and tokens + self.lengths[row] > BATCH_TOKENS:
+                yield batch
+                batch, tokens = [], 0
+            batch.append(row)
+            tokens += self.lengths[row]
+        yield batch
+
+
 def train(
     model: SentenceTransformer, lessons: Dataset, name: str, max_steps: int | None, bf16: bool, seed: int
 ) -> tuple[list[dict[str, Any]], int]:
@@ -202,9 +226,7 @@ def train(
     adapters = add_lora(model, RANK, seed=seed)
     set_dropout(model, 0.0)
     model.max_seq_length = max(READ[name])
-    lengths = np.array(lessons["tokens"], dtype=np.int64)[:, None]
-    packed = name == "simlte-longformer"
-    sampler = ConfiguredBatchSampler(TokenBudgetBatchSampler, lengths=lengths, batch_tokens=BATCH_TOKENS, packed=packed)
+    sampler = partial(TokenBatches, lengths=lessons["tokens"][:])
     steps = max_steps or len(sampler(lessons, batch_size=1, drop_last=False, seed=seed))
     with tempfile.TemporaryDirectory() as folder:
         arguments = SentenceTransformerTrainingArguments(

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from simlte_st.data.document import Document
 from simlte_st.errors import DataError
-from simlte_st.files import home
 
 Labelled = Iterator[tuple[str, str]]
 """Texts with their classes."""
@@ -51,14 +50,14 @@ class LanguageSet:
         return self.repository.split("/")[1]
 
 
-def load_language(name: str, clones: Path | None = None) -> list[Document]:
+def load_language(name: str, clones: Path) -> list[Document]:
     """Return the labelled documents of a set from the clone of its repository.
 
     Raises:
         DataError: There is no clone, or what it holds is another version.
     """
-    known, root = LANGUAGES[name], clones or default_clones()
-    folder = root / known.folder
+    known = LANGUAGES[name]
+    folder = clones / known.folder
     if not folder.is_dir():
         raise DataError(
             f"There is no {folder}. Get {known.title} (licence: {known.licence}) by: "
@@ -76,11 +75,6 @@ def load_language(name: str, clones: Path | None = None) -> list[Document]:
         largest = sorted(counts, key=lambda label: (-counts[label], label))[: known.classes]
         pairs = [pair for pair in pairs if pair[1] in largest]
     return [Document(f"{name} {number}", text, label=label) for number, (text, label) in enumerate(pairs)]
-
-
-def default_clones() -> Path:
-    """Return where clones are looked for: in the user's cache."""
-    return home() / "benchmarks" / "clones"
 
 
 def _german(folder: Path) -> Labelled:

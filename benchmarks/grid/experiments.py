@@ -9,23 +9,18 @@ from typing import Any
 import numpy as np
 
 from benchmarks import citation
-from benchmarks.bm25 import Bm25Scores
 from benchmarks.grid.models import Models
 from benchmarks.grid.printed import DATA
-from benchmarks.grid.sets import CITATIONS, LONG, SIMILARITY, TextSet
+from benchmarks.grid.sets import CITATIONS, LONG, TextSet
 from benchmarks.grid.systems import DOCSPLIT, SHOTS, SIMCSE, SYSTEMS, WITHOUT_MLM, System
 from benchmarks.papers.citation_links import LRA_HEAD
-from benchmarks.papers.document_similarity import document_similarity
 from benchmarks.papers.mlp import HEADS
 from benchmarks.papers.parts_of_speech import measure_attention
 from benchmarks.papers.redundancy import measure_redundancy
 from benchmarks.papers.tagging import SpacyTagger
 from benchmarks.records import TFIDF_INVERSE_L2
 from simlte_st.evaluation import (
-    CosineScores,
-    PairScores,
     ProbeResult,
-    TfidfScores,
     few_shot_probe,
     fit_probe,
     tfidf_few_shot,
@@ -34,7 +29,7 @@ from simlte_st.evaluation import (
 
 FEW, FULL = "few-shot", "classification"
 CLASSIFICATION = (FEW, FULL)
-EXPERIMENTS = (*CLASSIFICATION, "citations", "similarity", "redundancy", "attention")
+EXPERIMENTS = (*CLASSIFICATION, "citations", "redundancy", "attention")
 ATTENTION_DATA = ("nyt", "bbc", "20news", "arxiv", "fakenews")
 """Data sets in the order of preference: the papers' is NYT."""
 
@@ -76,8 +71,6 @@ def plan(
                     yield from classification(run, names)
             elif each.name == CITATIONS and "citations" in names and not ablation:
                 yield from citations(run)
-            elif each.name == SIMILARITY and "similarity" in names and not ablation:
-                yield run.cell("similarity", lambda run=run: similarity(run))  # type: ignore[misc]
     if "redundancy" in names:
         for name in (*DATA, *LONG):
             if name in data:
@@ -134,20 +127,9 @@ def citations(run: Run) -> Iterator[Cell]:
     yield run.cell("citations", make, part=f"-{citation.WORDS}")
 
 
-def similarity(run: Run) -> Mapping[str, Any]:
-    """Correlate similarities with people's judgement: the Lee corpus."""
-    judged = run.data.judged
-    assert judged is not None
-    if run.system.embeds:
-        found: PairScores = CosineScores(run.vectors)
-    else:
-        found = TfidfScores(judged.texts) if run.system.name == "tfidf" else Bm25Scores(judged.texts)
-    return document_similarity(found, judged.pairs, judged.scores)
-
-
 def redundancy(models: Models, data: TextSet) -> Mapping[str, Any]:
     """Measure how often documents repeat nouns and verbs, by length (SimLTE, Table 3)."""
-    return measure_redundancy(data.sampled(models.scale.redundancy_documents), SpacyTagger()).to_dict()
+    return measure_redundancy(data.sampled(models.scale.redundancy_documents), SpacyTagger())
 
 
 def attention(models: Models, data: Mapping[str, TextSet], names: set[str], seed: int) -> Iterator[Cell]:

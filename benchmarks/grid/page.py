@@ -178,7 +178,6 @@ def _by_run(found: Iterable[tuple[str, str, int, dict[str, Any]]]) -> dict[str, 
 
 def _citations(results: Results) -> list[str]:
     runs = _by_run(results.of("citations"))
-    similar = _by_run(results.of("similarity"))
     blocks = []
     if runs:
         metrics = ("recall@10", "recall@100", "mrr")
@@ -192,16 +191,6 @@ def _citations(results: Results) -> list[str]:
             "head is the Long Range Arena's on [a, b, a * b, a - b]; the threshold is on the score alone.",
             link_table(runs),
             printed.CITATION,
-        ]
-    if similar:
-        rows = [
-            [name, *(with_interval(of[0], metric) for metric in ("pearson", "spearman"))]
-            for name, of in similar.items()
-        ]
-        blocks += [
-            "## Document similarity",
-            "The Lee corpus: correlation with people's judgement of all pairs, times 100, of the first training.",
-            markdown_table(["", "Pearson", "Spearman"], rows),
         ]
     return blocks
 

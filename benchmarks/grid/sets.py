@@ -15,14 +15,13 @@ from datasets import Dataset, concatenate_datasets
 from benchmarks.datasets import load_benchmark
 from benchmarks.grid.printed import DATA
 from benchmarks.grid.systems import SHOTS, Scale
-from benchmarks.papers.document_similarity import JudgedPairs, load_lee
 from benchmarks.papers.link_pairs import number_links
 from simlte_st.data import read_documents
 from simlte_st.evaluation.splits import sample_rows
 
-CITATIONS, SIMILARITY = "aan", "lee"
+CITATIONS = "aan"
 LONG = ("brown", "sotu")
-ALL = (*DATA, CITATIONS, SIMILARITY, *LONG)
+ALL = (*DATA, CITATIONS, *LONG)
 """Names of the data sets, in the order of the papers' tables."""
 
 SHARED = {
@@ -32,7 +31,6 @@ SHARED = {
     "nyt": "nyt.parquet",
     "bbc": "bbc.parquet",
     "aan": "aan_papers.parquet",
-    "lee": "lee_documents.parquet",
     "brown": "brown_genres.parquet",
     "sotu": "sotu.parquet",
 }
@@ -53,14 +51,12 @@ class TextSet:
         rows: Its texts, in the column ``text``, and ``label`` where it has classes.
         learn: How many of the first rows of a set with classes are to learn from; the others are to score on.
         links: Of papers: which cites which, as numbers of rows, ``[n, 2]``.
-        judged: Of texts whose likeness people judged: the judgements.
     """
 
     name: str
     rows: Dataset
     learn: int = 0
     links: np.ndarray | None = None
-    judged: JudgedPairs | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -83,12 +79,9 @@ class TextSet:
     def identity(self) -> dict[str, Any]:
         """Return what identifies the texts and what belongs to them: their numbers and a digest."""
         texts = (text for start in range(0, len(self), 1000) for text in self.texts(start, start + 1000))
-        links, scores = (
-            ([] if self.links is None else self.links.tolist()),
-            ([] if self.judged is None else self.judged.scores),
-        )
+        links = [] if self.links is None else self.links.tolist()
         counts = {"train": self.learn, "test": len(self) - self.learn} if self.learn else {"texts": len(self)}
-        return {"name": self.name, **counts, "sha256": digest(texts, self.labels, links, scores)}
+        return {"name": self.name, **counts, "sha256": digest(texts, self.labels, links)}
 
 
 def digest(*columns: Any) -> str:
@@ -103,9 +96,6 @@ def digest(*columns: Any) -> str:
 
 def load(name: str, path: Path | None, scale: Scale, cache: Path) -> TextSet:
     """Load a data set at a scale."""
-    if name == SIMILARITY:
-        judged = load_lee((path or Path()).parent)
-        return TextSet(name, Dataset.from_dict({"text": judged.texts}), judged=judged)
     if name == CITATIONS:
         papers = load_benchmark("aan", path, cache_dir=cache)
         links = zip(papers.links["citing"], papers.links["cited"], strict=True)
@@ -132,7 +122,7 @@ def load_all(names: Sequence[str], shared: Path | None, scale: Scale, cache: Pat
         if path.exists() or name == "bbc":
             yield load(name, path if path.exists() else None, scale, cache)
         else:
-            print(f"Skipped {name}: there is no {path}. python -m benchmarks.data says where to get it.", flush=True)
+            print(f"Skipped {name}: there is no {path}. See benchmarks/datasets/sets.py.", flush=True)
 
 
 def draw(labels: Sequence[str], most: int | None, least: int, seed: int = 0) -> list[int]:

@@ -1,12 +1,9 @@
-"""The folder of what is finished: cells with the settings that decided them, and who is at work on which."""
+"""The folder of what is finished: cells with the settings that decided them."""
 
 from __future__ import annotations
 
-import fcntl
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +13,15 @@ from benchmarks.records import environment
 from simlte_st.files import read_json, write_json
 
 
-class Busy(Exception):
-    """Another process is making what was asked for."""
-
-
 class Clash(SystemExit):
     """The work folder holds results of other settings."""
 
 
 class Work:
-    """A folder of cells. Several processes may share it, on one machine.
+    """A folder of cells.
 
     A cell is a JSON file: what came out, the settings that decided it, the seconds it took, and versions. It appears
-    when it is finished and never before. While a process makes a cell it holds a lock, which ends with the process.
+    when it is finished and never before.
     """
 
     def __init__(self, folder: Path, dtype: torch.dtype = torch.float32) -> None:
@@ -54,45 +47,20 @@ class Work:
     def finish(self, name: str, settings: Mapping[str, Any], make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
         """Return a cell, and make it first where it is not finished."""
         cell = self.find(name, settings)
-        if cell is not None:
-            return cell
-        with self.claim(name):
-            cell = self.find(name, settings)  # by another process, since the first look
-            if cell is None:
-                began = time.perf_counter()
-                result = dict(make())
-                seconds = round(time.perf_counter() - began, 2)
-                made_in = environment(self.dtype)
-                cell = {"settings": settings, "result": result, "seconds": seconds, "environment": made_in}
-                write_json(self.path(name), cell)
+        if cell is None:
+            began = time.perf_counter()
+            result = dict(make())
+            seconds = round(time.perf_counter() - began, 2)
+            made_in = environment(self.dtype)
+            cell = {"settings": settings, "result": result, "seconds": seconds, "environment": made_in}
+            write_json(self.path(name), cell)
         return cell
 
     def finish_aloud(self, name: str, settings: Mapping[str, Any], make: Callable[[], Mapping[str, Any]]) -> None:
-        """Make a cell where it is not finished, and say so; one that another process is making is left to it."""
-        if self.find(name, settings) is not None:
-            return
-        print(name, flush=True)
-        try:
-            cell = self.finish(name, settings, make)
-        except Busy:
-            print("    another process is at it", flush=True)
-        else:
-            print(f"    {cell['seconds']:.0f} s", flush=True)
-
-    @contextmanager
-    def claim(self, name: str) -> Iterator[None]:
-        """Hold a cell for the length of a block."""
-        path = self.folder / "locks" / f"{name.replace('/', ' ')}.lock"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(path, os.O_RDWR | os.O_CREAT)
-        try:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise Busy(name) from error
-            yield
-        finally:
-            os.close(file)
+        """Make a cell where it is not finished, and say so."""
+        if self.find(name, settings) is None:
+            print(name, flush=True)
+            print(f"    {self.finish(name, settings, make)['seconds']:.0f} s", flush=True)
 
     def cells(self, pattern: str) -> Iterator[tuple[Path, dict[str, Any]]]:
         """Return all finished cells whose path fits a pattern, with that path in the folder."""

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from benchmarks.papers.link_pairs import check_pairs
 from simlte_st.errors import DataError
-from simlte_st.evaluation.evaluator import EmbeddingEvaluator, EvaluatorSettings
-from simlte_st.evaluation.scores import CosineScores, PairScores
+from simlte_st.evaluation.scores import PairScores
 from simlte_st.evaluation.statistics import bootstrap_interval
 from simlte_st.models.vectors import row_blocks
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-    from typing_extensions import Unpack
 
 METRICS = ("recall@10", "recall@100", "mrr", "ndcg@10")
 """The numbers by name, as sentence-transformers' ``InformationRetrievalEvaluator`` defines them; MRR has no cutoff."""
@@ -26,30 +20,28 @@ METRICS = ("recall@10", "recall@100", "mrr", "ndcg@10")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RetrievalResult:
-    """How well papers find what they cite; every mean and interval is over queries, which count alike.
+    """How well papers find what they cite.
 
     Attributes:
         per_query: For each of :data:`METRICS` its value for each query, shape ``[queries]``, float64, for paired
             comparisons: share of the cited papers among the first 10 and among the first 100, 1 / rank of the first
             cited paper, and nDCG at 10 with gains of 0 and 1.
-        intervals: For each of :data:`METRICS` its 95 % bootstrap interval.
         pool: Number of cited papers, which are what is searched.
     """
 
     per_query: dict[str, NDArray[np.float64]]
-    intervals: dict[str, tuple[float, float]]
     pool: int
 
     def metrics(self) -> dict[str, float]:
-        """The means with the ends of their intervals (``recall@10_low``, ...), number of queries, size of the pool."""
+        """Return means over queries with the ends of their 95% bootstrap intervals, and the numbers of papers."""
         values: dict[str, float] = {}
         for name, per_query in self.per_query.items():
-            low, high = self.intervals[name]
+            low, high = bootstrap_interval(per_query)
             values |= {name: float(per_query.mean()), f"{name}_low": low, f"{name}_high": high}
         return values | {"queries": float(len(self.per_query["mrr"])), "pool": float(self.pool)}
 
 
-def citation_retrieval(scores: PairScores, links: ArrayLike, seed: int = 0) -> RetrievalResult:
+def citation_retrieval(scores: PairScores, links: ArrayLike) -> RetrievalResult:
     """Search the cited papers with each citing paper.
 
     The pool is every paper that a link cites. A citing paper that is in the pool is left out of its own search; the
@@ -74,8 +66,7 @@ def citation_retrieval(scores: PairScores, links: ArrayLike, seed: int = 0) -> R
             others[relevant] = False
             values.append(_query_metrics(_ranks(row[relevant], row[others], scores.tolerance)))
     per_query = dict(zip(METRICS, np.array(values).T, strict=True))
-    intervals = {name: bootstrap_interval(numbers, seed=seed) for name, numbers in per_query.items()}
-    return RetrievalResult(per_query=per_query, intervals=intervals, pool=len(pool))
+    return RetrievalResult(per_query=per_query, pool=len(pool))
 
 
 def _ranks(relevant: NDArray[Any], others: NDArray[Any], tolerance: float) -> NDArray[np.int64]:
@@ -91,28 +82,3 @@ def _query_metrics(ranks: NDArray[np.int64]) -> tuple[float, ...]:
     gain = (1.0 / np.log2(1.0 + ranks[ranks <= 10])).sum()
     ideal = (1.0 / np.log2(1.0 + np.arange(1, min(len(ranks), 10) + 1))).sum()
     return float((ranks <= 10).mean()), float((ranks <= 100).mean()), float(1.0 / ranks[0]), float(gain / ideal)
-
-
-class CitationRetrievalEvaluator(EmbeddingEvaluator):
-    """Citation retrieval by the cosine similarity of a model's embeddings; see :func:`citation_retrieval`.
-
-    Returns ``ndcg@10`` (primary), ``recall@10``, ``recall@100`` and ``mrr``, each with the ends of its 95 % interval
-    (``mrr_low``, ...), ``queries`` and ``pool``. The full result of the latest call, values by query included, is in
-    ``last_result``. Only papers that a link names are encoded, each once.
-    """
-
-    def __init__(self, texts: Sequence[str], links: ArrayLike, **settings: Unpack[EvaluatorSettings]) -> None:
-        super().__init__(csv_prefix="citation_retrieval", primary_metric="ndcg@10", **settings)
-        named, numbers = np.unique(check_pairs(links, len(texts)), return_inverse=True)
-        self.texts, self.links = [texts[row] for row in named.tolist()], numbers.reshape(-1, 2)
-        self.last_result: RetrievalResult | None = None
-
-    def measure(self, model: SentenceTransformer) -> dict[str, float]:
-        """Encode and retrieve."""
-        scores = CosineScores(self.embed_inputs(model, self.texts))
-        self.last_result = citation_retrieval(scores, self.links, seed=self.seed)
-        return self.last_result.metrics()
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """The settings for the model card."""
-        return {"links": len(self.links), **super().get_config_dict()}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from benchmarks.papers.reading import ReadText, cls_attention, read_text
-from benchmarks.papers.tagging import TaggedWord, Tagger, described
+from benchmarks.papers.tagging import SpacyTagger, TaggedWord
 from simlte_st.compat import readable_length
 from simlte_st.data.documents import read_documents
 from simlte_st.evaluation.statistics import bootstrap_interval
@@ -34,7 +34,7 @@ _CONTEXT = 500
 def measure_attention(
     models: Mapping[str, SentenceTransformer],
     documents: Any,
-    tagger: Tagger,
+    tagger: SpacyTagger,
     *,
     layer: int = -1,
     max_seq_length: int | None = None,
@@ -60,7 +60,7 @@ def measure_attention(
         for name, model in models.items():
             read = read_text(model, document.text, length)
             end = max((stop for _, stop in read.spans), default=0)
-            [words] = tagger.tag([read.text[: end + _CONTEXT]])
+            words = tagger.tag(read.text[: end + _CONTEXT])
             sums[name].append(sum_by_class(read, cls_attention(model, read, layer), words))
     stacked = {name: np.stack(of_documents) for name, of_documents in sums.items()}
     first = next(iter(models))
@@ -68,7 +68,7 @@ def measure_attention(
         "documents": len(stacked[first]),
         "max_seq_length": length,
         "layer": layer,
-        "tagger": tagger.describe(),
+        "tagger": tagger.description,
         "models": {name: _summarise(values, seed) for name, values in stacked.items()},
         "changes": {
             name: _estimates(_word_weights(values) - _word_weights(stacked[first]), seed)
@@ -139,9 +139,10 @@ def attention_table(found: Mapping[str, Any]) -> str:
                 row.append(f"{mean / before - 1:+.0%}{' (unclear)' * unclear}" if mean and before else "")
         rows.append(row)
     reads = found["max_seq_length"]
+    tagger = ", ".join(f"{name} {value}" for name, value in found["tagger"].items())
     layer = "last layer" if found["layer"] == -1 else f"layer {found['layer']}"
     return (
         f"{markdown_table(header, rows)}\n\n{found['documents']:,} documents, "
         f"{'whole' if reads is None else f'their first {reads:,} tokens'}; attention of the {layer}, mean over its "
-        f"heads; tags: {described(found['tagger'])}."
+        f"heads; tags: {tagger}."
     )

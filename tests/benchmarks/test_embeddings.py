@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +14,7 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 from support import make_document
-from toy_sets_support import PAPERS, write_set, write_toy_sets
+from toy_sets_support import write_toy_sets
 
 from benchmarks import languages, models, static
 from benchmarks.bank import outcomes as bank_outcomes
@@ -32,12 +31,9 @@ from simlte_st.models.base import load_model
 
 @pytest.fixture
 def shared(tmp_path: Path) -> Path:
-    """Two genres, of which documents are longer than the tiny encoder reads; papers; judged texts and sentences."""
+    """Two genres, of which documents are longer than the tiny encoder reads; papers; judged sentences."""
     folder = tmp_path / "shared"
     write_toy_sets(folder, sentences=1)
-    write_set(folder, "lee_documents", text=PAPERS[:12])
-    people = np.triu(np.random.default_rng(0).random((12, 12)))
-    (folder / "lee_similarities_50x50.json").write_text(json.dumps(people.tolist()), encoding="utf-8")
     return folder
 
 
@@ -58,7 +54,7 @@ def test_every_kind_of_set_and_model(
     monkeypatch.setattr(models, "TOKENS", 128)
     rows = [AT_256, CHUNKED]
     command = ["--shared", str(shared), "--limit", "40", *places, "--timing", "--models", *WORDS, *rows, "--sets"]
-    models.main([*command, "sotu", "brown", "aan", "lee", "stsb"])
+    models.main([*command, "sotu", "brown", "aan", "stsb"])
     out = capsys.readouterr().out
     assert "Skipped sotu: there is no" in out
     record = read_json(tmp_path / "out" / "models.json")
@@ -66,7 +62,7 @@ def test_every_kind_of_set_and_model(
     fitted = {*rows, *(f"{row}{WITH_LSA}" for row in rows)}
     assert set(results["brown"]) == {TFIDF, LSA, *fitted}, "BM25 has no vectors"
     assert set(results["aan"]) == {*WORDS, *fitted}
-    assert set(results["lee"]) == set(results["stsb"]) == {*WORDS, *rows}, "there is nothing to fit on"
+    assert set(results["stsb"]) == {*WORDS, *rows}, "there is nothing to fit on"
     assert [results["brown"][row]["encoding"]["reads"] for row in rows] == [64, 128]
     assert record["timing"]["documents"] == 4
 
@@ -146,13 +142,13 @@ def test_documents_in_another_language(
     model.prompts = {"document": "ba bun: "}
     model.save_pretrained(str(tmp_path / "base"))
 
-    def documents(name: str, clones: Path | None = None) -> list[Document]:
+    def documents(name: str, clones: Path) -> list[Document]:
         return [Document(f"{name} {number}", make_document(number), label=str(number % 2)) for number in range(120)]
 
     monkeypatch.setattr(languages, "train", partial(languages.train, batch_size=16))
     monkeypatch.setattr(languages, "load_language", documents)
     monkeypatch.setattr(languages, "PACKAGED_BASE", str(encoder_path))
-    sizes = ["--documents", "50", "--held-out", "50", "--steps", "2", "--sets", "German"]
+    sizes = ["--documents", "50", "--held-out", "50", "--steps", "2", "--sets", "German", "--clones", str(tmp_path)]
     languages.main(["--base", str(tmp_path / "base"), *places, *sizes])
     german = read_json(tmp_path / "out" / "languages.json")["results"]["German"]
     twice = (languages.ADAPTED, languages.TRAINED)

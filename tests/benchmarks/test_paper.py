@@ -11,7 +11,7 @@ from paper_support import TINY, write_papers_sets
 from benchmarks import own_documents, paper
 from benchmarks.grid import models
 from benchmarks.grid.systems import SCALES
-from benchmarks.grid.work import Busy, Clash, Work
+from benchmarks.grid.work import Clash
 
 ONLY = ["base-cls", "tfidf", "bm25", "simcse", "docsplit", "docsplit-no-mlm", "contrastive-tension"]
 ONLY += ["ablation-unit-word", "ablation-epochs-fresh", "ablation-epochs-frozen"]
@@ -53,14 +53,13 @@ def test_every_system_is_measured_on_every_set(run: Main) -> None:
     assert "few-shot/bbc-5/ablation-unit-word-0" not in found
     assert set(found["citations/aan/docsplit-0"]["head"]) == {"links", "papers"}
     assert "citations/aan/tfidf-250" in found
-    assert found["similarity/lee/bm25"]["pairs"] == 66
     trained = {
         path.stem: json.loads(path.read_text())["result"] for path in (folder / "work" / "models").glob("*.json")
     }
     assert trained["ablation-epochs-fresh-0"]["documents"] == 4
     assert trained["contrastive-tension-0"]["batch_size"] == 8
     page = (folder / "results" / "paper.md").read_text()
-    wanted = ["Gain over SimCSE", "All documents", "A few documents a class", "Citations", "Document similarity"]
+    wanted = ["Gain over SimCSE", "All documents", "A few documents a class", "Citations"]
     if importlib.util.find_spec("spacy"):
         wanted += ["Redundancy", "Attention from [CLS] on bbc"]
     assert [line[3:] for line in page.splitlines() if line.startswith("## ")] == [*wanted, "Ablations"]
@@ -90,24 +89,6 @@ def test_what_is_finished_is_not_made_again_and_what_is_not_is(run: Main, monkey
     name = "classification/bbc/docsplit-0.json"
     assert set(after) == set(before)
     assert after[name]["result"] == before[name]["result"]
-
-
-def test_another_process_s_cell_is_left_to_it(run: Main, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = run()
-    cell = folder / "work" / "results" / "similarity" / "lee" / "tfidf.json"
-    cell.unlink()
-    work = Work(folder / "work")
-    with (
-        work.claim("results/similarity/lee/tfidf"),
-        pytest.raises(Busy),
-        Work(folder / "work").claim("results/similarity/lee/tfidf"),
-    ):
-        pass
-    with work.claim("results/similarity/lee/tfidf"):
-        run("--experiments", "similarity")
-        assert "another process is at it" in capsys.readouterr().out
-    run("--experiments", "similarity")
-    assert cell.exists()
 
 
 def test_other_settings_need_another_work_folder(run: Main) -> None:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +11,8 @@ from sentence_transformers.sentence_transformer.evaluation import InformationRet
 from sklearn.metrics import ndcg_score
 
 from benchmarks.bm25 import Bm25Scores
-from benchmarks.papers.citation_retrieval import METRICS, CitationRetrievalEvaluator, citation_retrieval
+from benchmarks.papers.citation_retrieval import METRICS, citation_retrieval
 from simlte_st.evaluation import CosineScores, TfidfScores, bootstrap_interval
-
-Build = Callable[..., SentenceTransformer]
 
 
 def test_hand_made_case() -> None:
@@ -48,7 +44,7 @@ def random_case(seed: int, dim: int = 5) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_against_sentence_transformers_and_scikit_learn(
-    tiny_model_for_evaluation: Build, monkeypatch: pytest.MonkeyPatch
+    tiny_model_for_evaluation: Callable[..., SentenceTransformer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, links = random_case(0)
     result = citation_retrieval(CosineScores(x), links)
@@ -79,11 +75,12 @@ def test_against_sentence_transformers_and_scikit_learn(
 
 def test_intervals_are_over_queries() -> None:
     x, links = random_case(1)
-    result = citation_retrieval(CosineScores(x), links, seed=4)
+    found = citation_retrieval(CosineScores(x), links)
+    result = found.metrics()
     for name in METRICS:
-        assert result.intervals[name] == bootstrap_interval(result.per_query[name], seed=4)
+        assert (result[f"{name}_low"], result[f"{name}_high"]) == bootstrap_interval(found.per_query[name])
     shuffled = links[np.random.default_rng(0).permutation(len(links))]
-    assert citation_retrieval(CosineScores(x), shuffled, seed=4).metrics() == result.metrics()
+    assert citation_retrieval(CosineScores(x), shuffled).metrics() == result
 
 
 def test_ties_are_lost() -> None:
@@ -95,29 +92,3 @@ def test_ties_are_lost() -> None:
     texts = ["same words"] * 100
     for scores in (TfidfScores(texts), Bm25Scores(texts)):
         assert citation_retrieval(scores, links).per_query["mrr"] == pytest.approx(1 / 49)
-
-
-def test_evaluator_is_the_function_on_its_embeddings(
-    tiny_model_for_evaluation: Build, labelled_texts: tuple[list[str], list[str]], tmp_path: Path
-) -> None:
-    model = tiny_model_for_evaluation()
-    texts = [*labelled_texts[0], "in no link"]
-    # Papers of one class, three apart, cite each other.
-    links = [(i, i + 3 * step) for i in range(30) for step in range(1, 5)]
-    evaluator = CitationRetrievalEvaluator(texts, links, name="toy", max_seq_length=32, batch_size=64)
-    assert len(evaluator.texts) == 42
-    metrics = evaluator(model, output_path=str(tmp_path), epoch=1, steps=5)
-    assert model.max_seq_length == 16
-    model.max_seq_length = 32
-    embeddings = model.encode(texts[:42], batch_size=64)
-    expected = citation_retrieval(CosineScores(embeddings), links).metrics()
-    assert metrics == pytest.approx({f"toy_{name}": value for name, value in expected.items()}, abs=0.02)
-    assert metrics["toy_recall@10"] > 2 * 10 / 39  # random weights still tell words apart
-    assert evaluator.primary_metric == "toy_ndcg@10"
-    assert evaluator.last_result is not None
-    assert len(evaluator.last_result.per_query["mrr"]) == 30
-    with open(tmp_path / "citation_retrieval_toy_results.csv", newline="", encoding="utf-8") as file:
-        rows = list(csv.reader(file))
-    assert rows[0][:4] == ["epoch", "steps", "recall@10", "recall@10_low"]
-    assert rows[1][2] == str(metrics["toy_recall@10"])
-    assert evaluator.get_config_dict()["links"] == 120

@@ -8,12 +8,12 @@ from longformer_support import randomise
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
-from benchmarks.papers.tagging import TaggedWord
 from support import make_document
 from tagger_support import EndingTagger
 
 from benchmarks.papers.parts_of_speech import CLASSES, attention_table, measure_attention, sum_by_class
 from benchmarks.papers.reading import ReadText, cls_attention, read_text
+from benchmarks.papers.tagging import TaggedWord
 from simlte_st.data import Document
 from simlte_st.evaluation import bootstrap_interval
 from simlte_st.modules import BaseForm
