@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 LOWEST := .venv-lowest
 DIST := .venv-dist
 
-.PHONY: demo test test-avx2 lint docs docs-serve test-lowest overrides sizes mutants audit dist clean
+.PHONY: demo test test-avx2 lint docs docs-serve test-lowest overrides sizes pictures mutants audit dist clean
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py --output simlte-demo
@@ -50,6 +50,10 @@ overrides: $(INSTALLED)
 # The table of lines by room in CONTRIBUTING.md; its caps are in tests/test_sizes.py.
 sizes: $(INSTALLED)
 	$(BIN)/python tests/write_sizes.py
+
+# The pictures in README and docs; needs Chromium.
+pictures: $(INSTALLED)
+	$(BIN)/python tests/write_pictures.py
 
 # Wrong changes that the tests must notice; takes minutes.
 mutants: $(INSTALLED)

@@ -1,0 +1,74 @@
+"""The pictures of ``simlte explore`` and ``simlte serve`` in README and docs: news articles, with the static model.
+
+    make pictures
+
+needs Chromium with its driver, and the extras ``demo``, ``index``, ``explore`` and ``serve``.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from browsers import BrowserPage, chromium
+from PIL import Image
+
+from benchmarks.datasets.bbc import packaged_corpus_path
+from simlte_st.data import read_documents
+from simlte_st.exploration import explore
+from simlte_st.search import Index
+
+DOCS = Path(__file__).parent.parent / "docs"
+WIDE, PHONE = (1280, 850, "light"), (390, 850, "dark")
+PORT = 8765
+QUERY = "awards for the best film"
+
+
+class Pages(BrowserPage):
+    """Pages, one after the other."""
+
+    def __init__(self, driver: object) -> None:
+        self.driver = driver
+
+    def save(self, size: tuple[int, int, str], address: str, ready: str, name: str) -> None:
+        """Save the picture of a page as soon as an expression is true."""
+        self.look(*size)
+        self.driver.get(address)
+        self.wait(ready)
+        time.sleep(1)  # for the map, which a worker draws
+        picture = Image.open(io.BytesIO(self.driver.get_screenshot_as_png()))
+        picture.quantize(128).save(DOCS / name, optimize=True)
+
+
+def main() -> None:
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder, chromium(Path(folder) / "profile") as driver:
+        pages, place = Pages(driver), Path(folder) / "BBC News"
+        reader = read_documents(packaged_corpus_path(), encoding="latin-1")
+        articles = ({"id": one.id, "text": one.text, "section": one.id.split("/")[0]} for one in reader)
+        index = Index.create(place, "simlte-static", device="cpu")
+        index.add(articles)
+        page = explore(index, output=Path(folder) / "news.html").page
+        pages.save(WIDE, Path(page).as_uri(), "document.documentElement.dataset.ready === 'true'", "explore.png")
+        command = [sys.executable, "-m", "simlte_st", "serve", str(place), "--port", str(PORT)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout
+                address = re.search(r"http://\S+", process.stdout.readline())
+                assert address
+                while socket.socket().connect_ex(("127.0.0.1", PORT)):
+                    time.sleep(0.5)
+                ready = "document.querySelectorAll('.hit ul').length === 10"
+                pages.save(PHONE, f"{address[0]}/?text={QUERY.replace(' ', '+')}", ready, "serve.png")
+            finally:
+                process.send_signal(signal.SIGINT)
+
+
+if __name__ == "__main__":
+    main()
