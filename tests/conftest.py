@@ -13,6 +13,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 import functools
 import gc
 import logging
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +29,9 @@ from transformers import BertConfig, BertForMaskedLM, set_seed
 from transformers.utils import logging as transformers_logging
 
 LIBRARIES = ("simlte_st", "sentence_transformers", "transformers", "huggingface_hub", "datasets")
+
+# What a shell starts in the background ignores Ctrl-C, and so do its children: tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples everywhere, and a busy machine may take its time: a failure is one that comes again.
 settings.register_profile("simlte_st", derandomize=True, deadline=None)
