@@ -53,7 +53,7 @@ sizes: $(INSTALLED)
 
 # The pictures in README and docs; needs Chromium.
 pictures: $(INSTALLED)
-	$(BIN)/python tests/write_pictures.py
+	PYTHONPATH=. $(BIN)/python tests/write_pictures.py
 
 # Wrong changes that the tests must notice; takes minutes.
 mutants: $(INSTALLED)

@@ -67,7 +67,7 @@ def main() -> None:
                 ready = "document.querySelectorAll('.hit ul').length === 10"
                 pages.save(PHONE, f"{address[0]}/?text={QUERY.replace(' ', '+')}", ready, "serve.png")
             finally:
-                process.send_signal(signal.SIGINT)
+                process.send_signal(signal.SIGTERM)
 
 
 if __name__ == "__main__":
