@@ -133,7 +133,8 @@ def _table(hits: Hits, arguments: argparse.Namespace, index: Index) -> Iterator[
         if any(value is not None for value in values.values()):
             shown_values = " · ".join(f"{name}: {value}" for name, value in values.items() if value is not None)
             yield f"      {_cropped(shown_values, width - 6)}"
-        yield f"      {_cropped(hit.passage or hit.beginning, width - 6)}"
+        text = hit.passage or hit.beginning
+        yield f"      {_cropped(text.removeprefix(title) or text, width - 6)}"
     for rank, hit in enumerate(hits if arguments.explain else (), start=1):
         yield f"\n{rank:>4}  {hit.id}"
         for sentence, cosine in hit.sentences:

@@ -63,6 +63,15 @@ def test_search_prints_a_table_as_wide_as_the_terminal(
     assert run(f"search {index} ba --where 'year = 1'", capfd)[0].startswith("No document")
 
 
+def test_a_title_from_the_text_is_shown_once(
+    static_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Index.create(tmp_path / "ix", static_path).add([Document("d1", "The old harbour\nShips come in the morning.")])
+    lines = run(f"search {tmp_path / 'ix'} ships --mode text", capfd)[0].splitlines()
+    assert lines[1].endswith("  The old harbour")
+    assert lines[2] == "      Ships come in the morning."
+
+
 def test_a_search_by_words_or_by_a_static_model_waits_for_no_torch(
     index: Path, static_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
