@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -37,8 +38,7 @@ def test_a_damaged_file_is_an_error_or_makes_no_difference(
         if path.is_file() and path.parent.name != "_transactions":
             kinds[path.suffix, path.name if "_indices" in path.parts else path.parent.name] = path
     refused, told = set(), []
-    for number, path in enumerate(kinds.values()):
-        name = ("missing", "half")[number % 2]
+    for path, name in itertools.product(kinds.values(), DAMAGES):
         shutil.copytree(parted.folder, half)
         DAMAGES[name](half / path.relative_to(parted.folder))
         try:
