@@ -53,12 +53,3 @@ def complete(bar: Any) -> None:
 def logs_above_bars() -> AbstractContextManager[None]:
     """Print log lines above a bar instead of into it, if logging is set up (tqdm would set it up otherwise)."""
     return logging_redirect_tqdm() if logging.root.handlers else nullcontext()
-
-
-def spell_seconds(seconds: float) -> str:
-    """Return a time in seconds, minutes or hours."""
-    if seconds < 200:
-        return f"{seconds:.0f} s"
-    if seconds < 200 * 60:
-        return f"{seconds / 60:.0f} minutes"
-    return f"{seconds / 3600:.1f} hours"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from simlte_st.progress import complete, logs_above_bars, progress_bar, spell_seconds, with_progress_bar
+from simlte_st.progress import complete, logs_above_bars, progress_bar, with_progress_bar
 
 
 def test_a_bar_has_a_name_and_the_total_of_its_items(capsys: pytest.CaptureFixture[str]) -> None:
@@ -37,10 +37,6 @@ def test_an_error_closes_the_bar(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().err
     assert text.endswith("\n"), "the next line of the terminal is free"
     assert "2/2" not in text, "not said to be complete"
-
-
-def test_seconds_are_spelled() -> None:
-    assert [spell_seconds(one) for one in (29.4, 240, 86_000)] == ["29 s", "4 minutes", "23.9 hours"]
 
 
 def test_log_lines_stand_above_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

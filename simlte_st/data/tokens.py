@@ -88,13 +88,6 @@ def _cut(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[NDArray[np.int64],
     return np.fromiter(ids, dtype=np.int64, count=int(lengths.sum())), lengths
 
 
-def count_in_texts(marked: NDArray[np.bool_], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count the marked ones among the tokens of each text, which follow one another."""
-    before, ends = np.concatenate([[0], np.cumsum(marked)]), np.cumsum(lengths)
-    counts: NDArray[np.int64] = before[ends] - before[ends - lengths]
-    return counts
-
-
 def _pieces(text: str) -> Iterator[str]:
     """Cut a very long text at spaces, so that the tokenizer, which takes 150 bytes a token, gets a part at a time."""
     begin = 0

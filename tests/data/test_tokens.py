@@ -5,7 +5,6 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import numpy as np
 import pytest
 import tokenizers
 from hypothesis import given
@@ -107,11 +106,6 @@ def test_either_kind_of_tokenizer_counts_the_same() -> None:
     assert cut(own, []) == []
     assert tokens.vocabulary_size(own) == tokens.vocabulary_size(fast)
     assert sorted(tokens.special_ids(own)) == sorted(tokens.special_ids(fast)) == [0, 1, 2, 3, 4]
-
-
-def test_counting_in_texts() -> None:
-    marked = np.array([1, 0, 1, 1, 0], dtype=bool)
-    assert tokens.count_in_texts(marked, np.array([0, 2, 0, 3])).tolist() == [0, 1, 0, 2]
 
 
 def test_unknown_ids() -> None:
