@@ -94,7 +94,9 @@ def read_documents(
             )
         return source
     settings = replace(settings, encoding=check_encoding(settings.encoding))
-    return DocumentReader(open_source(source, settings), settings.max_characters, settings.limit)
+    reader = DocumentReader(open_source(source, settings), settings.max_characters, settings.limit)
+    reader._given, reader._settings = source, settings
+    return reader
 
 
 def list_documents(source: Any) -> list[Document]:
@@ -138,6 +140,14 @@ class DocumentReader:
         self._remembers = remember
         self._started = False
         self._begun: Iterator[Document] | None = None
+        self._given: Any = None
+        self._settings: SourceConfig | None = None
+
+    def with_options(self, **options: Any) -> DocumentReader:
+        """Return a reader of the same source with some options of :func:`read_documents` replaced."""
+        if self._settings is None:
+            raise ConfigurationError("This reader was not made by read_documents.")
+        return read_documents(self._given, **{**self._settings.values(), **options})
 
     def __repr__(self) -> str:
         return f"DocumentReader({self._source.name})"

@@ -1,0 +1,141 @@
+"""Checks of arguments by the annotations of a signature: type, choices and range, each declared once.
+
+``help()``, editors, the command line (:mod:`simlte_st.cli.app`) and these checks all read the same signature.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import types
+from collections.abc import Callable, Iterator
+from numbers import Integral, Real
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from annotated_types import Interval
+
+from simlte_st.errors import ConfigurationError, did_you_mean
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+Count = Annotated[int, Interval(ge=1, le=2**31 - 1)]
+"""A whole number, at least 1; some libraries have 32 bits for it."""
+
+CountOrZero = Annotated[int, Interval(ge=0, le=2**31 - 1)]
+"""A whole number, at least 0."""
+
+Seed = Annotated[int, Interval(ge=0, le=2**32 - 1)]
+"""A seed of random numbers; numpy takes 32 bits."""
+
+Positive = Annotated[float, Interval(gt=0)]
+"""A number above 0."""
+
+Share = Annotated[float, Interval(ge=0, le=1)]
+"""A share or probability, from 0 to 1."""
+
+
+def checked(function: F) -> F:
+    """Check the arguments of each call by their annotations, before the function is entered.
+
+    ``int``, ``float``, ``str``, ``bool`` and ``Literal`` are checked, with the ``annotated_types.Interval`` of an
+    ``Annotated``, and so are unions of these; a value of any other type is left to the function. The annotations must
+    be names of the function's module.
+
+    Raises:
+        ConfigurationError: An argument has another type, is none of the choices or is out of its range.
+        TypeError: There is no such argument; the message names the nearest.
+    """
+    signature = inspect.signature(function)
+    names = [
+        name for name, each in signature.parameters.items() if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
+    ]
+    takes_all = any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values())
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        if not takes_all and (unknown := [name for name in options if name not in names]):
+            meant = did_you_mean(unknown[0], names)
+            raise TypeError(f"{function.__qualname__}() has no argument {unknown[0]!r}.{meant}")
+        hints = _hints(function)
+        for name, value in signature.bind(*arguments, **options).arguments.items():
+            if name in names and name in hints:
+                check_value(name, value, hints[name])
+        return function(*arguments, **options)
+
+    return call  # type: ignore[return-value]
+
+
+def check_fields(instance: Any) -> None:
+    """Check the fields of a dataclass by their annotations; for ``__post_init__``.
+
+    Raises:
+        ConfigurationError: A field has another type, is none of the choices or is out of its range.
+    """
+    for name, annotation in _hints(type(instance)).items():
+        check_value(name, getattr(instance, name), annotation)
+
+
+def check_value(name: str, value: Any, annotation: Any) -> None:
+    """Check one value by an annotation.
+
+    Raises:
+        ConfigurationError: The value does not fit.
+    """
+    kinds = list(alternatives(annotation))
+    if not any(_fits(value, kind, bounds) for kind, bounds in kinds):
+        wanted = " or ".join(_described(kind, bounds) for kind, bounds in kinds if kind is not type(None))
+        raise ConfigurationError(f"{name}={value!r}: must be {wanted}.")
+
+
+def alternatives(annotation: Any, bounds: Interval | None = None) -> Iterator[tuple[Any, Interval | None]]:
+    """Yield the types of which an annotation is the union, each with its range."""
+    if get_origin(annotation) is Annotated:
+        inner, *others = get_args(annotation)
+        yield from alternatives(inner, next((each for each in others if isinstance(each, Interval)), bounds))
+    elif get_origin(annotation) in (Union, types.UnionType):
+        for each in get_args(annotation):
+            yield from alternatives(each, bounds)
+    else:
+        yield annotation, bounds
+
+
+@functools.cache
+def _hints(of: Any) -> dict[str, Any]:
+    hints = get_type_hints(of, include_extras=True)
+    hints.pop("return", None)
+    return hints
+
+
+def _fits(value: Any, kind: Any, bounds: Interval | None) -> bool:
+    if get_origin(kind) is Literal:
+        return isinstance(value, str) and value in get_args(kind)
+    if kind is type(None):
+        return value is None
+    if kind in (str, bool):
+        return isinstance(value, kind)
+    if kind in (int, float):
+        number = isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
+        return number and math.isfinite(value) and _within(value, bounds)
+    return kind is Any or not isinstance(value, (str, bool, int, float, type(None)))
+
+
+def _within(value: Any, bounds: Interval | None) -> bool:
+    if bounds is None:
+        return True
+    # mypy knows the bounds as anything that can be compared.
+    above: Any = (bounds.gt is None or value > bounds.gt) and (bounds.ge is None or value >= bounds.ge)
+    return bool(above and (bounds.lt is None or value < bounds.lt) and (bounds.le is None or value <= bounds.le))
+
+
+def _described(kind: Any, bounds: Interval | None) -> str:
+    if get_origin(kind) is Literal:
+        return " or ".join(map(repr, get_args(kind)))
+    if kind not in (int, float):
+        return {str: "a text", bool: "True or False"}.get(kind) or getattr(kind, "__name__", str(kind))
+    words = "a whole number" if kind is int else "a number"
+    if bounds is None:
+        return words
+    sides = (("at least", bounds.ge), ("above", bounds.gt), ("at most", bounds.le), ("below", bounds.lt))
+    shown = [f"{side} {bound:,}" for side, bound in sides if bound is not None and bound != 2**31 - 1]
+    return f"{words}, {' and '.join(shown)}"
