@@ -38,7 +38,7 @@ from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.vectors import unit_rows
-from simlte_st.search.add import BATCH
+from simlte_st.search.encoder import BATCH
 from simlte_st.search.store import Store
 
 K = 10

@@ -16,8 +16,7 @@ from simlte_st.data.document import Document
 from simlte_st.errors import SimlteError
 from simlte_st.page.render import as_label, described, highlighted, hit_html
 from simlte_st.search import Hit, Hits, Index
-from simlte_st.search.config import Mode
-from simlte_st.search.searcher import TOP_K
+from simlte_st.search.query import TOP_K, Mode
 
 
 class Turns:

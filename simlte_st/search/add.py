@@ -1,4 +1,4 @@
-"""Documents into an index: only what is new is encoded, and each batch is one commit."""
+"""Documents into an index: only new texts are encoded, and each batch is one commit."""
 
 from __future__ import annotations
 
@@ -7,49 +7,38 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from operator import length_hint
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from simlte_st.data.document import Document, content_id
-from simlte_st.data.documents import DocumentReader, read_documents
-from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
-from simlte_st.data.tokens import in_batches
+from simlte_st.data.documents import DocumentReader
+from simlte_st.data.report import ReadReport
+from simlte_st.data.segmenters import Segmenter, peek
 from simlte_st.errors import ConfigurationError
-from simlte_st.files import write_json
-from simlte_st.models.encode import make_parts
-from simlte_st.models.language import warn_of_language
-from simlte_st.models.pace import TextBar
-from simlte_st.models.parts import Part, PartEncoder, Parts, part_number
-from simlte_st.models.parts_folder import part_files
-from simlte_st.models.static import is_static
-from simlte_st.models.truncation import Truncation, warn_of_truncation
+from simlte_st.models.engine import Engine
 from simlte_st.models.vectors import unit_rows
-from simlte_st.search.config import AddConfig
-from simlte_st.search.encoder import Encoder
 from simlte_st.search.schema import MOST_COLUMNS, Metadata, own_schema
-from simlte_st.search.store import PUNKT_FILE, Store, read_part, text_hash
+from simlte_st.search.store import Store, text_hash
 from simlte_st.search.words import DocumentTerms, count_words
 
-BATCH = 256
-"""Documents of a commit, or fewer of long ones: what an interruption can lose."""
-
-STATIC_BATCHES = 8
-"""How many times as many a commit has that a static embedding encodes: each looks through the ids of the table."""
+if TYPE_CHECKING:  # with torch
+    from simlte_st.models.pace import TextBar
+    from simlte_st.models.truncation import Truncation
+    from simlte_st.search.encoder import Encoder
 
 VECTORS_FOLDER = "vectors.parts"
 """Vectors that are not in the table yet."""
 
-_BATCH_CHARACTERS = 4_000_000
-_SHOWN = 5  # ids that a summary names
+_SHOWN = 5  # ids and columns that a summary names
 
-REMEDY = "parts=True finds documents by all of it, for about {times:.1f} times the work."
-"""What to do where a model truncates much. It is not done unasked, because of what it costs."""
+REMEDY = "parts=True finds documents by all of their text, for about {times:.1f} times the work."
+"""What to do where a model truncates much. Off by default because of its cost."""
 
 Made = Mapping[str, tuple[Any, int]]
-"""By the hash of a text: its vector and its tokens."""
+"""By the hash of a text: its vector and its number of tokens."""
 
 
 @dataclass
@@ -57,21 +46,23 @@ class IndexReport:
     """What became of the documents that were added.
 
     Attributes:
-        added: Documents that are new.
-        replaced: Documents whose text or metadata has changed.
-        unchanged: Documents that were there as they are.
-        removed: Documents that were removed because the source no longer has them.
-        kept: Ids of the documents that ``sync`` kept although the source does not have them: what could not be read
-            this time may still be there.
-        encoded: Texts and passages that were encoded.
-        reused: Texts and passages whose vector was there.
-        documents: Documents in the index now.
-        vectors: Vectors that a search compares.
+        reading: What was read, and which documents of the source were skipped.
         truncation: How much the model read of the texts and passages that a search compares.
-        misfits: By column, the number of values left out (binary, or not of its type), and the first document with one.
-        left_out: By column that was left out because there are too many, the number of documents with a value.
+        added: Number of new documents.
+        replaced: Number of documents whose text or metadata has changed.
+        unchanged: Number of documents that were in the index as they are.
+        removed: Number of documents that were removed because the source no longer has them.
+        kept: Ids of the documents that ``sync`` kept although they were not read: the source may still have them.
+        encoded: Number of texts and passages that were encoded.
+        reused: Number of texts and passages whose vector was in the index.
+        documents: Number of documents in the index now.
+        vectors: Number of vectors that a search compares.
+        misfits: By column, the number of values that were left out (binary, not of the column's type, or in a column
+            beyond the most that an index has), and the id of the first such document.
     """
 
+    reading: ReadReport
+    truncation: Truncation
     added: int = 0
     replaced: int = 0
     unchanged: int = 0
@@ -81,37 +72,31 @@ class IndexReport:
     reused: int = 0
     documents: int = 0
     vectors: int = 0
-    truncation: Truncation = field(default_factory=Truncation)
     misfits: dict[str, tuple[int, str]] = field(default_factory=dict)
-    left_out: dict[str, int] = field(default_factory=dict)
 
     def summary(self) -> str:
-        """Return it in a few lines."""
+        """Return the report in a few lines."""
         lines = [
             f"{self.added:,} documents added, {self.replaced:,} replaced, {self.removed:,} removed, "
             f"{self.unchanged:,} as they were; {self.encoded:,} texts encoded, {self.reused:,} vectors reused",
             f"the index has {self.documents:,} documents, found by {self.vectors:,} vectors",
         ]
         if self.kept:
-            lines.append(
-                f"kept {len(self.kept):,} documents that are not among those that could be read ({_some(self.kept)})"
-            )
+            lines.append(f"kept {len(self.kept):,} documents that could not be read this time ({_some(self.kept)})")
         if self.truncation.cut_texts or self.truncation.unread:
             lines.append(self.truncation.summary())
-        for name, (count, first) in self.misfits.items():
+        if self.misfits:
+            columns = [f"{name} ({count:,}, first in {first!r})" for name, (count, first) in self.misfits.items()]
             lines.append(
-                f"column {name}: {count:,} values left out, binary or not of its type (first: document {first!r})"
-            )
-        if self.left_out:
-            lines.append(
-                f"{len(self.left_out):,} rare columns were left out ({_some(list(self.left_out))}): an index has "
-                f"{MOST_COLUMNS} at most, the most frequent ones. columns= names those to keep."
+                f"values were left out, binary, not of their column's type or in more than {MOST_COLUMNS} columns: "
+                f"{_some(columns)}. columns= names the columns to keep."
             )
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON values."""
-        return {**asdict(self), "truncation": self.truncation.to_dict()}
+        """Return the report as JSON values, without ``reading``."""
+        values = asdict(self) | {"truncation": self.truncation.to_dict()}
+        return {name: value for name, value in values.items() if name != "reading"}
 
 
 def _some(names: Sequence[str]) -> str:
@@ -119,43 +104,66 @@ def _some(names: Sequence[str]) -> str:
 
 
 def add_documents(
-    store: Store, encoder: Encoder, documents: Any, config: AddConfig, settings: dict[str, Any]
+    store: Store,
+    encoder: Encoder,
+    settings: dict[str, Any],
+    reader: DocumentReader,
+    *,
+    engine: Engine,
+    batch_size: int,
+    columns: Sequence[str] | None,
+    dates: Sequence[str] | None,
+    language: str | None,
+    sync: bool,
+    progress: bool,
 ) -> IndexReport:
     """Add documents to an index; see :meth:`simlte_st.search.Index.add`. Its settings are changed in place."""
-    folder, parts = store.folder, settings["parts"]
-    reader = documents if isinstance(documents, DocumentReader) else read_documents(documents, metadata=True)
+    from simlte_st.models.encode import make_parts
+    from simlte_st.models.language import warn_of_language
+    from simlte_st.models.pace import TextBar
+    from simlte_st.models.parts import PartEncoder
+    from simlte_st.models.truncation import warn_of_truncation
+    from simlte_st.search.encoder import TextParts
+
     first, stream = peek(_named(reader), lambda document: len(document.text))
-    if not store.count():  # a message once: not of each addition
-        warn_of_language({encoder.name or "The model": encoder.model}, (document.text for document in first))
-        if not parts:
-            warn_of_truncation(encoder.model, [document.text for document in first], REMEDY)
-    learned = _segmenter(store, first, config.language)  # explanations need it, too
-    segmenter = learned if parts else None
-    metadata = Metadata(store.metadata(), config.columns, config.dates or ())
+    texts = [document.text for document in first]
+    if not store.count():  # warnings once, and a killed process may have learned from other documents
+        warn_of_language({encoder.name or "The model": encoder.model}, texts)
+        if not settings["parts"]:
+            warn_of_truncation(encoder.model, texts, REMEDY)
+        store.learn_sentences(texts, language)  # which explanations need, too
+    segmenter = store.segmenter() if settings["parts"] else None
+    metadata = Metadata(store.metadata(), columns, dates or ())
     metadata.check_names(first)
-    terms = DocumentTerms(store, settings, [document.text for document in first], config.language)
-    writer = _Writer(store, encoder, segmenter, metadata, terms, config.batch_size)
+    terms = DocumentTerms(store, settings, texts, language)
+    report = IndexReport(reader.report, encoder.truncation())
+    writer = _Writer(store, encoder, segmenter, metadata, terms, batch_size, report)
     writer.learn_columns(first)
-    if config.elsewhere:
+    vectors = store.folder / VECTORS_FOLDER
+    if engine.elsewhere:
         stream = _named(reader)  # from the beginning again
-        missing_texts = TextParts(reader, folder, encoder, segmenter)
-        make_parts(missing_texts, PartEncoder(encoder.model, config.batch_size), config, config.progress)
-    ahead = _files_ahead(folder)
+        missing_texts = TextParts(reader, vectors, encoder, segmenter)
+        make_parts(missing_texts, PartEncoder(encoder.model, batch_size), engine, progress)
     seen = set[str]()
-    with TextBar(encoder.model, "Indexing", None, shown=config.progress) as bar:
-        for number, batch in enumerate(_batches(stream, encoder), start=1):
+    with TextBar(encoder.model, "Indexing", None, shown=progress) as bar:
+        for number, batch in enumerate(encoder.batches(stream), start=1):
             new = {document.id: document for document in batch if document.id not in seen}
             seen |= new.keys()
-            writer.report.unchanged += len(batch) - len(new)
+            report.unchanged += len(batch) - len(new)
             bar.documents = length_hint(reader, 0) or None
             bar.begin(len(batch))
-            writer.write(list(new.values()), _made_ahead(ahead.get(number, ())), bar)
-    shutil.rmtree(folder / VECTORS_FOLDER, ignore_errors=True)  # all are in the table
-    if config.sync:
-        _remove_missing(store, reader, seen, writer.report)
+            writer.write(list(new.values()), _made_ahead(vectors, number), bar)
+    shutil.rmtree(vectors, ignore_errors=True)  # all are in the table
+    report.reading = reader.report
+    if sync:
+        _remove_missing(store, reader, seen, report)
     store.tidy()
     count_words(store)
-    return writer.finish()
+    tokens = store.rows("searched", ["tokens"])["tokens"].to_numpy()
+    report.documents, report.vectors = store.count(), len(tokens)
+    report.truncation.add(tokens)
+    report.misfits = metadata.misfits
+    return report
 
 
 def _named(reader: DocumentReader) -> Iterator[Document]:
@@ -173,21 +181,8 @@ def _named(reader: DocumentReader) -> Iterator[Document]:
         yield document
 
 
-def _segmenter(store: Store, sample: Iterable[Document], language: str | None) -> Segmenter:
-    if not store.count():  # a killed process may have learned from other documents
-        learned = make_segmenter("punkt", lambda: (document.text for document in sample), language)
-        assert isinstance(learned, PunktSegmenter)
-        write_json(store.folder / PUNKT_FILE, learned.to_dict())
-    return read_part(store.folder, PUNKT_FILE, PunktSegmenter.from_dict)
-
-
-def _batches(documents: Iterable[Document], encoder: Encoder) -> Iterator[list[Document]]:
-    times = STATIC_BATCHES if is_static(encoder.model) else 1
-    return in_batches(documents, lambda document: len(document.text), times * _BATCH_CHARACTERS, times * BATCH)
-
-
 def _remove_missing(store: Store, reader: DocumentReader, seen: set[str], report: IndexReport) -> None:
-    """Remove the documents that the source no longer has, but none that it may have and that could not be read."""
+    """Remove the documents that the source no longer has, except those that it may have and that could not be read."""
     if reader.report.stopped_at is not None:
         raise ConfigurationError("Only a part of the documents was read (limit=): sync=True would remove the rest.")
     missing = sorted({*store.rows("part = 0", ["id"])["id"].to_pylist()} - seen)
@@ -209,15 +204,14 @@ class _Writer:
         metadata: Metadata,
         terms: DocumentTerms,
         batch_size: int,
+        report: IndexReport,
     ) -> None:
         self._store, self._encoder, self._segmenter, self._batch_size = store, encoder, segmenter, batch_size
-        self._metadata, self._terms = metadata, terms
-        self.report = IndexReport()
+        self._metadata, self._terms, self._report = metadata, terms, report
 
     def learn_columns(self, documents: Iterable[Document]) -> None:
         """Add the columns of metadata that are new."""
-        fields = self._metadata.learn(documents)
-        if fields:
+        if fields := self._metadata.learn(documents):
             self._store.add_columns(fields)
 
     def write(self, documents: list[Document], ahead: Made, bar: TextBar) -> None:
@@ -225,97 +219,54 @@ class _Writer:
         self.learn_columns(documents)
         names, columns = [one.id for one in documents], ["id", "hash", *self._metadata.types]
         there = {row["id"]: row for row in self._store.rows_of("id", names, columns, "part = 0").to_pylist()}
-        rows: list[dict[str, Any]] = []
+        changed = []
         for document in documents:
             values = {"id": document.id, "hash": text_hash(document.text), **self._metadata.values(document)}
             if values == there.get(document.id):
-                self.report.unchanged += 1
+                self._report.unchanged += 1
                 continue
-            self.report.replaced += document.id in there
-            self.report.added += document.id not in there
+            self._report.replaced += document.id in there
+            self._report.added += document.id not in there
+            changed.append((document, values))
+        rows: list[dict[str, Any]] = []
+        all_terms = self._terms.of([document.text for document, _ in changed])
+        for (document, values), terms in zip(changed, all_terms, strict=True):
             passages = self._encoder.passages(document, self._segmenter)
-            rows.append({**values, "part": 0, "searched": not passages, "text": document.text})
+            rows.append({**values, "part": 0, "searched": not passages, "text": document.text, "terms": terms})
             for part, passage in enumerate(passages, start=1):
                 own = {"part": part, "hash": text_hash(passage), "searched": True, "passage": passage}
                 rows.append({**values, **own})
-        whole = [row for row in rows if row["part"] == 0]
-        for row, terms in zip(whole, self._terms.of([row["text"] for row in whole]), strict=True):
-            row["terms"] = terms
         if rows:
             self._store.merge(self._table(rows, ahead, bar))
 
     def _table(self, rows: list[dict[str, Any]], ahead: Made, bar: TextBar) -> pa.Table:
-        texts = {row["hash"]: row["text"] if row["part"] == 0 else row["passage"] for row in rows}
+        texts = {row["hash"]: row.get("passage") or row["text"] for row in rows}
         known = self._store.rows_of("hash", list(texts), ["hash", "vector", "tokens"])
         made = {row["hash"]: (row["vector"], row["tokens"]) for row in known.to_pylist()}
         missing = [one for one in texts if one not in made]
-        self.report.encoded += len(missing)
-        self.report.reused += len(rows) - len(missing)
-        made |= {one: ahead[one] for one in missing if one in ahead}
+        self._report.encoded += len(missing)
+        self._report.reused += len(rows) - len(missing)
         here = [one for one in missing if one not in ahead]
         with bar.reading([texts[one] for one in here]):
             encoded = self._encoder.counted([texts[one] for one in here], self._batch_size)
-        made |= zip(here, zip(*encoded, strict=True), strict=True)
+        made = {**ahead, **made, **dict(zip(here, zip(*encoded, strict=True), strict=True))}
         flat = np.stack([np.asarray(made[row["hash"]][0], dtype=np.float32) for row in rows]).reshape(-1)
-        schema = own_schema(self._encoder.dimension)
-        own = {field.name: field.type for field in schema if field.name not in ("tokens", "vector")}
-        columns = {
-            name: pa.array([row.get(name) for row in rows], kind) for name, kind in (own | self._metadata.types).items()
-        }
-        columns["tokens"] = pa.array([made[row["hash"]][1] for row in rows], pa.int32())
-        columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(flat), self._encoder.dimension)
-        return pa.table(columns)
-
-    def finish(self) -> IndexReport:
-        """Return the report, with what the index holds now."""
-        tokens = self._store.rows("searched", ["tokens"])["tokens"].to_numpy()
-        self.report.documents, self.report.vectors = self._store.count(), len(tokens)
-        self.report.truncation = self._encoder.truncation().add(tokens)
-        self.report.misfits, self.report.left_out = self._metadata.misfits, dict(self._metadata.left_out)
-        return self.report
+        kinds = {field.name: field.type for field in own_schema(self._encoder.dimension)} | self._metadata.types
+        del kinds["vector"]
+        for row in rows:
+            row["tokens"] = made[row["hash"]][1]
+        arrays = {name: pa.array([row.get(name) for row in rows], kind) for name, kind in kinds.items()}
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(flat), self._encoder.dimension)
+        return pa.table({**arrays, "vector": vectors})
 
 
-class TextParts(Parts):
-    """The texts and passages that have no vector in an index yet; those of a batch of documents are a part."""
+def _made_ahead(folder: Path, number: int) -> Made:
+    """Return the vectors that :class:`TextParts` were made into for a batch, scaled to length 1, and the tokens.
 
-    def __init__(self, reader: DocumentReader, folder: Path, encoder: Encoder, segmenter: Segmenter | None) -> None:
-        self._index, self._encoder, self._segmenter = folder.absolute(), encoder, segmenter
-        super().__init__(reader, self._index / VECTORS_FOLDER)
-        self.folder.mkdir(exist_ok=True)
-
-    @property
-    def total(self) -> int | None:
-        """The documents, where each has one text."""
-        return None if self._segmenter else super().total
-
-    def __iter__(self) -> Iterator[Part]:
-        """Read the documents."""
-        store, seen = Store.open(self._index), set[str]()
-        for number, batch in enumerate(_batches(self.reader, self._encoder), start=1):
-            pieces = [each for one in batch for each in (one.text, *self._encoder.passages(one, self._segmenter))]
-            texts = {text_hash(text): text for text in pieces}
-            seen.update(store.rows_of("hash", [one for one in texts if one not in seen], ["hash"])["hash"].to_pylist())
-            missing = [one for one in texts if one not in seen]
-            seen.update(missing)
-            if missing:
-                yield Part.of(self.folder, number, missing, [texts[one] for one in missing])
-
-
-def _files_ahead(folder: Path) -> dict[int, list[Path]]:
-    """Return the files of :class:`TextParts` by the number of their batch.
-
-    Whatever is in them is right: a text is known by its hash, and the index has one model.
+    All of them are right, even those of an earlier run: a text is known by its hash, and an index has one model.
     """
-    files: dict[int, list[Path]] = {}
-    for path in part_files(folder / VECTORS_FOLDER):
-        files.setdefault(part_number(path), []).append(path)
-    return files
-
-
-def _made_ahead(paths: Iterable[Path]) -> Made:
-    """Return the vectors of files, scaled to length 1, and the tokens of their texts."""
     made: dict[str, tuple[Any, int]] = {}
-    for path in paths:
+    for path in folder.glob(f"part-{number:08d}-*.parquet"):
         table = pq.read_table(path)
         rows = table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), -1)
         counted = zip(unit_rows(rows), table["tokens"].to_pylist(), strict=True)

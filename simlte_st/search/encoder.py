@@ -1,9 +1,10 @@
-"""The model of an index: its identity, the passages that it reads, and vectors of length 1."""
+"""The model of an index: its identity, its passages, and vectors of length 1, made here or by other processes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,31 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.data.document import Document
+from simlte_st.data.documents import DocumentReader
 from simlte_st.data.passages import passages_of
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import TokenCounter
+from simlte_st.data.tokens import in_batches
 from simlte_st.files import digest_of
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import check_encodes
-from simlte_st.models.parts import Encoded, encode_counted, weights_digest
+from simlte_st.models.parts import Encoded, Part, Parts, encode_counted, weights_digest
 from simlte_st.models.routes import side_of
+from simlte_st.models.static import is_static
 from simlte_st.models.truncation import Truncation, text_lengths
 from simlte_st.models.vectors import unit_rows
 from simlte_st.prompts import query_prompt
+from simlte_st.search.store import Store, text_hash
 
 Model = str | os.PathLike[str] | SentenceTransformer
+
+BATCH = 256
+"""Documents of a commit, or fewer long ones: the most that an interruption can lose."""
+
+STATIC_BATCHES = 8
+"""How many times larger a commit is with a static model, since each commit searches the ids of the table."""
+
+_BATCH_CHARACTERS = 4_000_000
 
 
 class Encoder:
@@ -76,6 +89,11 @@ class Encoder:
             return own
         return digest_of([own.encode(), weights_digest(self._queries).encode()])
 
+    def batches(self, documents: Iterable[Document]) -> Iterator[list[Document]]:
+        """Yield the documents of each commit."""
+        times = STATIC_BATCHES if is_static(self.model) else 1
+        return in_batches(documents, lambda document: len(document.text), times * _BATCH_CHARACTERS, times * BATCH)
+
     def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
         """Return the passages of a document; see :func:`~simlte_st.data.passages.passages_of`."""
         return passages_of(document, segmenter, self.count, self.budget)
@@ -94,6 +112,31 @@ class Encoder:
     def query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a query: shape ``[dimension]``."""
         rows = self._queries.encode_query([text], prompt=query_prompt(self._queries), show_progress_bar=False)
-        vectors = unit_rows(rows).astype(np.float32)
-        vector: NDArray[np.float32] = vectors[0]
+        vector: NDArray[np.float32] = unit_rows(rows).astype(np.float32)[0]
         return vector
+
+
+class TextParts(Parts):
+    """Texts and passages without a vector in an index, for other processes to encode; a part per batch of documents."""
+
+    def __init__(self, reader: DocumentReader, folder: Path, encoder: Encoder, segmenter: Segmenter | None) -> None:
+        super().__init__(reader, folder.absolute())
+        self._encoder, self._segmenter = encoder, segmenter
+        self.folder.mkdir(exist_ok=True)
+
+    @property
+    def total(self) -> int | None:
+        """The number of documents, where each has one text."""
+        return None if self._segmenter else super().total
+
+    def __iter__(self) -> Iterator[Part]:
+        """Read the documents."""
+        store, seen = Store.open(self.folder.parent), set[str]()
+        for number, batch in enumerate(self._encoder.batches(self.reader), start=1):
+            pieces = [each for one in batch for each in (one.text, *self._encoder.passages(one, self._segmenter))]
+            texts = {text_hash(text): text for text in pieces}
+            seen.update(store.rows_of("hash", [one for one in texts if one not in seen], ["hash"])["hash"].to_pylist())
+            missing = [one for one in texts if one not in seen]
+            seen.update(missing)
+            if missing:
+                yield Part.of(self.folder, number, missing, [texts[one] for one in missing])

@@ -1,14 +1,29 @@
-"""The hits of a search, and the beginnings of texts that are shown of them."""
+"""The hits of a search, and their explanations: the nearest sentences, and the words shared with the query."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+
+from simlte_st.data.document import Document
+from simlte_st.data.segmenters import Segmenter
+from simlte_st.data.sentences import segment_document
+from simlte_st.search.query import Query
+from simlte_st.search.store import KeptVectors, Store, is_one_of
+
+SENTENCES = 3
+"""Sentences of a document in an explanation, at most."""
+
+WORDS = 8
+"""Shared words in an explanation, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +131,39 @@ _LAST_WORD = re.compile(r"\s+\S{0,40}$")
 def shortened(text: str, length: int) -> str:
     """Return a text, or its first words up to a length in characters, with a mark that it goes on."""
     return text if len(text) <= length else _LAST_WORD.sub("", text[: length + 1])[:length] + " …"
+
+
+class Explainer:
+    """Explains the hits of a query; ``texts`` are those of its hits, by their ids."""
+
+    def __init__(
+        self,
+        store: Store,
+        vectors: KeptVectors,
+        segmenter: Callable[[], Segmenter],
+        query: Query,
+        texts: Mapping[str, str],
+    ) -> None:
+        self._store, self._vectors, self._segmenter, self._query, self._texts = store, vectors, segmenter, query, texts
+
+    def __call__(self, hit: Hit) -> Hit:
+        """Return a hit with its nearest sentences and shared words, each from the highest score on."""
+        nearest: tuple[tuple[str, float], ...] = ()
+        if self._query.vector is not None:
+            text = self._texts[hit.id]
+            sentences = list(dict.fromkeys(segment_document(Document(hit.id, text), self._segmenter()).sentences))
+            cosines = self._vectors.of([(text, sentences)])[0].astype(np.float32) @ self._query.vector
+            best = np.argsort(-cosines, kind="stable")[:SENTENCES]
+            nearest = tuple((sentences[i], float(cosines[i])) for i in best)
+        words = sorted(self._shared_words[hit.id].items(), key=lambda item: (-item[1], item[0]))[:WORDS]
+        return replace(hit, sentences=nearest, words=tuple(words))
+
+    @cached_property
+    def _shared_words(self) -> dict[str, Counter[str]]:
+        """The words of the query in each document, with what each adds to the BM25 score: the store's own score."""
+        shared: dict[str, Counter[str]] = {name: Counter() for name in self._texts}
+        where = is_one_of("id", shared)
+        for term, word in self._query.words.items():
+            for name, score in self._store.matching({term: self._query.weights[term]}, where, len(shared)).items():
+                shared[name][word] += score  # type: ignore[assignment]  # a word may have a term in several languages
+        return shared

@@ -1,4 +1,4 @@
-"""The index: documents in, hits out."""
+"""The index: documents in, hits out. Imports neither torch nor LanceDB, so that the commands can describe it."""
 
 from __future__ import annotations
 
@@ -7,36 +7,44 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from annotated_types import Interval
 from numpy.typing import NDArray
 
-from simlte_st.config import configured
+from simlte_st.arguments import Count, checked
 from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
+from simlte_st.data.languages import check_language
 from simlte_st.data.names import composed
 from simlte_st.data.tokens import in_batches
 from simlte_st.errors import ConfigurationError, DataError, keeping
 from simlte_st.files import SETTINGS_FILE, hold, write_json
+from simlte_st.models.engine import Engine
 from simlte_st.models.names import check_model
-from simlte_st.search.config import AddConfig, LinkEachConfig, SearchConfig, check_query
+from simlte_st.search.add import IndexReport, add_documents
 from simlte_st.search.hits import Hits
-from simlte_st.search.kept import remove_unused
-from simlte_st.search.link import document_queries, known_documents, query_documents
+from simlte_st.search.query import Criteria, Mode
+from simlte_st.search.rerank import Reranker
 from simlte_st.search.searcher import Searcher
-from simlte_st.search.settings import check_new_index, load_encoder, make_folder, read_settings, read_token_vectors
-from simlte_st.search.store import Store
+from simlte_st.search.settings import (
+    check_new_index,
+    check_replaced,
+    is_index,
+    load_encoder,
+    make_folder,
+    read_settings,
+    read_token_vectors,
+)
+from simlte_st.search.store import Store, remove_unused_vectors
 
-if TYPE_CHECKING:  # with torch and transformers, which a search by words alone does not need
-    from typing_extensions import Unpack
-
+if TYPE_CHECKING:  # with torch
     from simlte_st.models.token_vectors import TokenVectors
-    from simlte_st.overrides import AddOverrides, LinkEachOverrides, SearchOverrides
-    from simlte_st.search.add import IndexReport
-    from simlte_st.search.encoder import Encoder, Model
-    from simlte_st.search.rerank import Reranker
+    from simlte_st.search.encoder import Encoder
+
+Cosine = Annotated[float, Interval(ge=-1, le=1)]
 
 _TOGETHER = 512  # queries of :meth:`Index.link_each` that are searched for at a time
 _TOGETHER_CHARACTERS = 400_000  # of them, so that long ones do not keep their hits for minutes
@@ -46,10 +54,10 @@ _READ_TOGETHER = 16  # those whose hits a model reads, which takes a second or t
 class Index:
     """Documents on disk, found by text or by other documents.
 
-    It is made by :meth:`create` and :meth:`open`. One process writes at a time; others can search meanwhile, and find
-    what is written by then. Every method raises :class:`~simlte_st.errors.StoreError` where the index cannot be read or
-    written, and ``ModelError`` where its model is gone or is another one now; those that write raise
-    ``ConfigurationError`` while another process does.
+    Make one with :meth:`create`, and open it with :meth:`open`. One process writes at a time; others can search
+    meanwhile, and find everything written so far. Every method raises :class:`~simlte_st.errors.StoreError` if the
+    index cannot be read or written, and ``ModelError`` if its model is missing or has changed; methods that write raise
+    ``ConfigurationError`` while another process writes.
 
     Example:
         ::
@@ -62,12 +70,12 @@ class Index:
                 print(hit.id, hit.cosine, hit.sentences)
 
     Attributes:
-        folder: Where it is.
-        parts: Whether it has a vector for each passage too.
+        folder: The folder of the index.
+        parts: Whether it has a vector for each passage, too.
     """
 
     def __init__(
-        self, folder: Path, settings: dict[str, Any], store: Store, model: Model | None, device: str | None = None
+        self, folder: Path, settings: dict[str, Any], store: Store, model: Any, device: str | None = None
     ) -> None:
         self.folder, self._settings, self._store, self._model, self._device = folder, settings, store, model, device
         self.parts: bool = settings["parts"]
@@ -82,7 +90,7 @@ class Index:
 
     @property
     def languages(self) -> list[str]:
-        """The languages that words are stemmed in, by their ISO 639-1 codes."""
+        """The ISO 639-1 codes of the languages whose words are stemmed."""
         return list(self._settings["languages"] or ["en"])  # the second of an empty one
 
     @property
@@ -91,61 +99,67 @@ class Index:
         return list(self._store.metadata().names)
 
     @classmethod
+    @checked
     def create(
         cls,
         path: str | os.PathLike[str],
-        model: Model,
+        model: Any,
         *,
         parts: bool | None = None,
         exist_ok: bool = False,
+        overwrite: bool = False,
         device: str | None = None,
     ) -> Index:
         """Create an index.
 
         Args:
-            path: Its folder, which is created.
-            model: The model, or its name or folder, by which it is found again when the index is opened.
-            parts: Also find documents that are longer than the model reads by passages: runs of whole sentences, as
-                many as the model reads at once (256 tokens of a static model, which reads any number), with a vector
-                each. None keeps the choice of an index that exists; otherwise it means no.
-            exist_ok: Open the index if it exists and was made with the same model and ``parts``.
-            device: Where a model that is named computes, such as ``"cpu"`` or ``"cuda:1"``; None for a GPU, if there is
-                one.
+            path: The folder of the index.
+            model: The model that encodes documents and queries, or its name or folder. Opening the index loads the
+                model by that name again.
+            parts: Also find long documents by their passages: runs of whole sentences, each as long as the model reads
+                at once (256 tokens for a static model, which has no limit). None keeps the choice of an existing index,
+                and means no for a new one.
+            exist_ok: Whether to open the index if it exists, to add to it. It must have the same model and ``parts=``.
+            overwrite: Whether to replace an existing index with a new one. Nothing else is replaced.
+            device: Where the model computes, such as ``"cpu"`` or ``"cuda:1"``. Default: a GPU, if there is one.
 
         Raises:
             ConfigurationError: The folder exists or was made with other settings, or there is no such device.
-            ModelError: The model does not exist, or the index there has another one.
+            ModelError: The model does not exist, or the existing index has another one.
             MissingExtraError: LanceDB is not installed.
         """
         folder = Path(path)
-        if exist_ok and (folder / SETTINGS_FILE).exists():
+        if exist_ok and not overwrite and is_index(folder):
             index = cls.open(folder, model, device).load()
             if parts not in (None, index.parts):
                 made = "with" if index.parts else "without"
-                raise ConfigurationError(f"{folder} was made {made} passages (parts): make another index.")
+                raise ConfigurationError(
+                    f"{folder} was made {made} passages (parts): choose another folder, or replace it with "
+                    "overwrite=True."
+                )
             return index
-        check_new_index(folder)
+        check_new_index(folder, overwrite)
         check_model(model)
         from simlte_st.search.encoder import Encoder  # with torch
 
         encoder = Encoder(model, device)
-        settings, store = make_folder(folder, encoder, bool(parts))
-        index = cls(folder, settings, store, model, device)
+        make_folder(folder, encoder, bool(parts), overwrite)
+        index = cls.open(folder, model, device)
         index.__dict__["encoder"] = encoder
         return index
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], model: Model | None = None, device: str | None = None) -> Index:
+    def open(cls, path: str | os.PathLike[str], model: Any = None, device: str | None = None) -> Index:
         """Open an index.
 
         Args:
-            path: Its folder.
-            model: The model it was made with, where that is not found by its name. It is loaded, and compared with what
-                the index knows of it, when it is first needed.
-            device: Where it computes, as for :meth:`create`.
+            path: The folder of the index.
+            model: The model of the index, or its name or folder, where it cannot be found by its old name. It is loaded
+                when it is first needed, and must be the same model.
+            device: Where the model computes, as for :meth:`create`.
 
         Raises:
-            StoreError: There is no index, it is incomplete, or it was made by another version.
+            StoreError: There is no index, it is incomplete, or another version made it.
             MissingExtraError: LanceDB is not installed.
         """
         folder = Path(path)
@@ -156,14 +170,14 @@ class Index:
         """Load the model now rather than when it is first needed, and return the index.
 
         Raises:
-            ConfigurationError: It had no name, and none was given.
+            ConfigurationError: The model had no name, and none was given.
         """
         _ = self.encoder
         return self
 
     @cached_property
     def encoder(self) -> Encoder:
-        """The model, loaded when it is first needed; raises what :meth:`load` does."""
+        """The model, loaded when it is first needed; raises the errors of :meth:`load`."""
         return load_encoder(self.folder, self._settings, self._model, self._device)
 
     @cached_property
@@ -176,74 +190,108 @@ class Index:
     def _searcher(self) -> Searcher:
         return Searcher(self._store, lambda: self._reader, self.parts, self.languages)
 
+    def _now(self) -> Searcher:
+        """Return a searcher of the index as it is now."""
+        check_replaced(self.folder, self._settings)
+        return self._searcher.now()
+
     @contextmanager
     def _writing(self) -> Iterator[None]:
+        """Hold the index, and keep what was written."""
         lock = hold(self.folder)
         try:
-            self._settings = read_settings(self.folder)  # others may have changed them
+            self._settings = check_replaced(self.folder, self._settings)  # others may have changed them
+            self.__dict__.pop("_searcher", None)
             yield
+            self._settings["table_version"] = self._store.version
+            write_json(self.folder / SETTINGS_FILE, self._settings)
+            remove_unused_vectors(self._store)
         finally:
             lock.release()
 
-    def _write_settings(self, **changed: Any) -> None:
-        self._settings |= changed
-        write_json(self.folder / SETTINGS_FILE, self._settings)
-
-    @configured(AddConfig)
-    def add(self, documents: Any, config: AddConfig | None = None, **overrides: Unpack[AddOverrides]) -> IndexReport:
+    @checked
+    def add(
+        self,
+        source: Any,
+        *,
+        batch_size: Count = 32,
+        columns: Sequence[str] | None = None,
+        dates: Sequence[str] | None = None,
+        language: str | None = None,
+        sync: bool = False,
+        device: str | Sequence[str] | None = None,
+        engine: Literal["local", "ray"] = "local",
+        actors: Count | None = None,
+        address: str | None = None,
+        progress: bool = True,
+    ) -> IndexReport:
         """Add documents, each batch in one commit: an interruption loses one batch at most.
 
-        A document replaces the one with the same id. Nothing is encoded twice: an unchanged document is left alone, and
-        a text that is there under another id has its vector already. All other columns become metadata, see
+        A document replaces the one with the same id. Nothing is encoded twice: unchanged documents are skipped, and a
+        text that another document has uses its vector. All other columns become metadata, see
         :class:`~simlte_st.search.schema.Metadata`. Documents of a table without ids are named by the hash of their
-        text; a second one of the same text with other columns by the hash of both.
+        text; a second one with the same text and other columns by the hash of both.
+
+        With several devices or ``engine="ray"``, the source is read twice: they first encode all texts without a
+        vector, then this process writes. Finished vectors survive an interruption. All machines of Ray must see the
+        documents and the index.
 
         Args:
-            documents: What :func:`~simlte_st.data.read_documents` takes. Read twice where several devices or ``"ray"``
-                encode: they first encode the texts that have no vector yet, then this process writes. What they have
-                finished stays in the index when this is interrupted. All machines of Ray have to see the documents and
-                the index.
-            config: How to add them. With ``sync=True``, documents of the index that are not among these are removed,
-                but not those that could not be read this time, which the report names.
-            **overrides: Settings of :class:`~simlte_st.search.AddConfig`, in place of those of ``config``.
+            source: The documents: anything that :func:`~simlte_st.data.read_documents` takes, or its reader.
+            batch_size: Number of the longest texts that are encoded together; batches of shorter texts are larger.
+            columns: Columns of the source to keep as metadata, or paths into structs. Default: all, up to the 256 most
+                frequent ones.
+            dates: Columns of text with dates or times (ISO 8601), which filters then compare as such. Sources with
+                types, such as parquet, need no names.
+            language: ISO 639-1 code of the documents' language, for stemming and stop words. Default: detected for each
+                document.
+            sync: Whether to remove documents that are no longer in the source. Documents that could not be read this
+                time are kept.
+            device: Where the model computes: ``cpu``, ``cuda``, ``cuda:1`` or ``mps``. Several devices share the work:
+                ``cuda:0,cuda:1``. Default: a GPU, if there is one.
+            engine: What encodes: this process and its devices (``local``), or actors of Ray on one machine or many
+                (``ray``).
+            actors: Number of Ray actors, each with a CPU and, if there are any, a GPU. Default: as many as fit.
+            address: Address of the Ray cluster. Default: a cluster that runs here, or else a new one.
+            progress: Whether to show a progress bar.
 
         Returns:
-            What became of them.
+            What became of the documents.
 
         Raises:
-            DataError: They cannot be read, or their columns have no place in the index.
-            ConfigurationError: ``sync=True`` with a limited number of documents, or there is no such device, engine or
-                cluster, or no room in it.
+            DataError: The documents cannot be read, or their columns do not fit into the index.
+            ConfigurationError: ``sync=True`` with a limited number of documents, an unknown language, or a device,
+                engine or cluster that is not available.
             MissingExtraError: ``engine="ray"`` without the extra ``ray``.
-            Interrupted: Ctrl-C, or SIGTERM at the command line; the message says how many documents are there.
+            Interrupted: Ctrl-C, or SIGTERM at the command line; the message gives the number of documents in the index.
         """
-        from simlte_st.models.device import check_devices
-        from simlte_st.search.add import add_documents
+        if language is not None:
+            check_language(language)
+        place = Engine(device, engine, actors, address)
+        reader = read_documents(source).with_options(metadata=True)
+        from simlte_st.models.device import check_devices  # with torch
 
-        config = AddConfig.make(config, overrides)
-        check_devices(config)
-        with self._writing():
-            self.__dict__.pop("_searcher", None)
-            with keeping(lambda: f"{len(self):,} documents are in {self.folder}: start again to add the others."):
-                report = add_documents(self._store, self.encoder, documents, config, self._settings)
-            self._write_settings(table_version=self._store.version)
-            remove_unused(self.folder, self._store)
-            return report
+        check_devices(place)
+        kept = keeping(lambda: f"{len(self):,} documents are in {self.folder}: start again to add the others.")
+        with self._writing(), kept:
+            return add_documents(
+                self._store, self.encoder, self._settings, reader,
+                engine=place, batch_size=batch_size, columns=columns, dates=dates, language=language, sync=sync,
+                progress=progress,
+            )  # fmt: skip
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Delete documents, and return how many of them there were."""
+        """Delete documents, and return how many of them the index had."""
         with self._writing():
             before = len(self)
             self._store.delete([each for name in ids for each in dict.fromkeys((name, composed(name)))])
-            self._write_settings(table_version=self._store.version)
-            remove_unused(self.folder, self._store)
             return before - len(self)
 
     def documents(self, ids: Sequence[str]) -> list[Document]:
         """Return documents with their metadata, in the order of the ids.
 
         Raises:
-            DataError: One is not in the index.
+            DataError: One of them is not in the index.
         """
         return self._store.documents(ids)
 
@@ -252,7 +300,7 @@ class Index:
 
         Args:
             columns: Some of ``id``, ``text``, ``tokens``, ``vector`` and the metadata; None for all. The id is always
-                there.
+                included.
             ids: Ids of the documents; None for all.
         """
         return self._store.table(columns, ids)
@@ -265,78 +313,117 @@ class Index:
             vectors.setdefault(row["id"], []).append(row["vector"])
         return {name: np.array(own, dtype=np.float32) for name, own in vectors.items()}
 
-    @configured(SearchConfig)
-    def search(self, query: str, config: SearchConfig | None = None, **overrides: Unpack[SearchOverrides]) -> Hits:
+    @checked
+    def search(
+        self,
+        query: str,
+        *,
+        top_k: Count | None = None,
+        threshold: Cosine | None = None,
+        where: str | None = None,
+        mode: Mode = "hybrid",
+        rerank: Any = None,
+        explain: bool = False,
+    ) -> Hits:
         """Find documents by text.
 
         Args:
-            query: What to look for.
-            config: Which hits are returned.
-            **overrides: Settings of :class:`~simlte_st.search.SearchConfig`, in place of those of ``config``.
+            query: The text to search for.
+            top_k: Number of hits. Default: 10, or all with ``threshold=``.
+            threshold: Lowest cosine of a hit. All documents are then compared, without an approximate index.
+            where: SQL condition on the id and the metadata, such as ``year > 2010``.
+            mode: How documents are ranked: by the cosine of vectors (``dense``), by words with BM25 (``text``), or by
+                the ranks in both (``hybrid``).
+            rerank: Encoder, or its name or folder, that reads passages of the first 64 hits and ranks them again. The
+                index keeps the vectors of these passages; ``threshold=`` stays a cosine of the index's own vectors.
+            explain: Whether to give the sentences nearest to the query, and the words that a hit shares with it.
 
         Returns:
-            The hits, from the best on.
+            The hits, best first.
 
         Raises:
-            ConfigurationError: A value is out of range, or the filter cannot be used.
+            ConfigurationError: An argument is out of its range, or the filter cannot be used.
             DataError: The query is empty.
-            ModelError: That of ``rerank=`` cannot be used.
+            ModelError: The model of ``rerank=`` cannot be used.
         """
-        config = SearchConfig.make(config, overrides)
-        check_query(query)
-        searcher = self._searcher.now()
-        config = searcher.checked(config)
-        reranker = self._reranker(config.rerank)
-        wanted = searcher.text_query(query, config.mode != "text" or config.explain)
-        return searcher.search([wanted], config, config.explain, reranker)[0]
+        if not query.strip():
+            raise DataError("The text to search for is empty.")
+        criteria = Criteria(top_k, threshold, where, mode)
+        searcher = self._now()
+        criteria = searcher.criteria(criteria)
+        reranker = self._reranker(rerank)
+        wanted = searcher.text_query(query, explain or mode != "text")
+        return searcher.search([wanted], criteria, explain, reranker)[0]
 
-    @configured(SearchConfig)
+    @checked
     def link(
         self,
         documents: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-        config: SearchConfig | None = None,
-        **overrides: Unpack[SearchOverrides],
+        *,
+        top_k: Count | None = None,
+        threshold: Cosine | None = None,
+        where: str | None = None,
+        mode: Mode = "hybrid",
+        rerank: Any = None,
+        explain: bool = False,
     ) -> Hits:
-        """Find the documents that belong to others, which are not among the hits.
+        """Find documents that are similar to others, which are not among the hits.
 
         Args:
-            documents: The query documents: ids of the index, paths of files, or texts, looked for in this order.
-                Several are one query: the mean of their vectors, and the words of all.
-            config: Which hits are returned.
-            **overrides: Settings of :class:`~simlte_st.search.SearchConfig`, in place of those of ``config``.
+            documents: The query documents: ids of the index, paths of files, or texts, tried in this order. Several
+                form one query: the mean of their vectors, and the words of all.
+            top_k: Number of hits. Default: 10, or all with ``threshold=``.
+            threshold: Lowest cosine of a hit. All documents are then compared, without an approximate index.
+            where: SQL condition on the id and the metadata, such as ``year > 2010``.
+            mode: How documents are ranked: by the cosine of vectors (``dense``), by words with BM25 (``text``), or by
+                the ranks in both (``hybrid``).
+            rerank: Encoder, or its name or folder, that reads the beginnings of the first 64 hits and ranks them again.
+                The index keeps the vectors of these beginnings; ``threshold=`` stays a cosine of the index's own
+                vectors.
+            explain: Whether to give the sentences nearest to the query, and the words that a hit shares with it.
 
         Returns:
-            The hits, from the best on.
+            The hits, best first.
 
         Raises:
-            DataError: A query document is empty, or one word that is neither an id nor a path.
-            ConfigurationError: A value is out of range, or the filter cannot be used.
-            ModelError: That of ``rerank=`` cannot be used.
+            DataError: A query document is empty, or is one word that is neither an id nor a path.
+            ConfigurationError: An argument is out of its range, or the filter cannot be used.
+            ModelError: The model of ``rerank=`` cannot be used.
         """
-        config = SearchConfig.make(config, overrides)
-        several = isinstance(documents, Iterable) and not isinstance(documents, (str, bytes, os.PathLike))
-        names: list[Any] = list(documents) if several else [documents]  # type: ignore[arg-type]
+        names: list[Any] = [documents] if isinstance(documents, (str, os.PathLike)) else list(documents)
         if not names:
             raise DataError("There are no documents to link.")
-        searcher = self._searcher.now()
-        config = searcher.checked(config)
-        group = [document for name in names for document in query_documents(searcher.store, name)]
-        reranker = self._reranker(config.rerank)
-        queries = document_queries(searcher, [group], config.mode != "text" or config.explain)
-        return searcher.search(queries, config, config.explain, reranker)[0]
+        criteria = Criteria(top_k, threshold, where, mode)
+        searcher = self._now()
+        criteria = searcher.criteria(criteria)
+        group = [document for name in names for document in searcher.query_documents(name)]
+        reranker = self._reranker(rerank)
+        queries = searcher.document_queries([group], explain or mode != "text")
+        return searcher.search(queries, criteria, explain, reranker)[0]
 
-    @configured(LinkEachConfig)
+    @checked
     def link_each(
-        self, documents: Any, config: LinkEachConfig | None = None, **overrides: Unpack[LinkEachOverrides]
+        self,
+        source: Any,
+        *,
+        top_k: Count | None = None,
+        threshold: Cosine | None = None,
+        where: str | None = None,
+        mode: Mode = "hybrid",
+        rerank: Any = None,
     ) -> Iterator[tuple[str, Hits]]:
-        """Find for each of many documents those that belong to it: each is a query of its own.
+        """Find for each of many documents the similar ones: each document is a query of its own.
 
-        Hundreds of vectors are looked for at a time. A text that the index has is not encoded again.
+        Searches for hundreds of vectors at a time. A text that the index has is not encoded again.
 
         Args:
-            documents: What :func:`~simlte_st.data.read_documents` takes; read as a stream.
-            config: Which hits are returned for each, as for :meth:`link`.
-            **overrides: Settings of :class:`~simlte_st.search.LinkEachConfig`, in place of those of ``config``.
+            source: The query documents: anything that :func:`~simlte_st.data.read_documents` takes, or its reader. They
+                are read one by one.
+            top_k: Number of hits for each, as for :meth:`link`.
+            threshold: Lowest cosine of a hit, as for :meth:`link`.
+            where: SQL condition on the id and the metadata, as for :meth:`link`.
+            mode: How documents are ranked, as for :meth:`link`.
+            rerank: Encoder that ranks the first hits again, as for :meth:`link`.
 
         Yields:
             The id of each query document, in their order, and its hits.
@@ -344,22 +431,21 @@ class Index:
         Raises:
             DataError: The documents cannot be read. Other errors are as for :meth:`link`.
         """
-        config = LinkEachConfig.make(config, overrides)
-        reranker, most = self._reranker(config.rerank), _TOGETHER if config.rerank is None else _READ_TOGETHER
-        for batch in in_batches(read_documents(documents), lambda one: len(one.text), _TOGETHER_CHARACTERS, most):
-            searcher = self._searcher.now()
-            groups = [[each] for each in known_documents(searcher.store, batch)]
-            queries = document_queries(searcher, groups, config.mode != "text")
-            found = searcher.search(queries, searcher.checked(config), reranker=reranker)
+        criteria = Criteria(top_k, threshold, where, mode)
+        reranker, most = self._reranker(rerank), _TOGETHER if rerank is None else _READ_TOGETHER
+        for batch in in_batches(read_documents(source), lambda one: len(one.text), _TOGETHER_CHARACTERS, most):
+            searcher = self._now()
+            queries = searcher.document_queries([[one] for one in searcher.known_documents(batch)], mode != "text")
+            found = searcher.search(queries, searcher.criteria(criteria), reranker=reranker)
             yield from zip((one.id for one in batch), found, strict=True)
 
     def _reranker(self, model: Any) -> Reranker | None:
-        """Return what reads hits with a model, which is loaded once; None where none is wanted."""
+        """Return what ranks hits again with a model, which is loaded once; None without one."""
         if model is None:
             return None
         check_model(model)
-        from simlte_st.search.rerank import Reranker  # with torch
+        from simlte_st.search.encoder import Encoder  # with torch
 
         if self._read_by is None or self._read_by[0] != model:
-            self._read_by = model, Reranker(self.folder, model, self._device)
+            self._read_by = model, Reranker(self.folder, Encoder(model, self._device))
         return self._read_by[1]

@@ -7,15 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.search.config import LinkEachConfig, Mode
+from simlte_st.errors import ConfigurationError
 from simlte_st.search.store import Store
 
 T = TypeVar("T")
+
+Mode = Literal["hybrid", "dense", "text"]
+
+TOP_K = 10
+"""Number of hits where neither a number nor a threshold is set."""
 
 RANK_CONSTANT = 10
 """Reciprocal ranks are 1 / (this + rank) (Cormack et al., 2009). Their 60, which is also that of LanceDB's reranker,
@@ -30,6 +35,22 @@ FEW = 3
 
 _DEPTH = 100  # ranks of each list that are fused at least
 _AT_ONCE = 4  # BM25 searches: on two cores, half the time of one after the other, and more gain little
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """Which documents a search returns; the arguments of :meth:`simlte_st.search.Index.search`."""
+
+    top_k: int | None = None
+    threshold: float | None = None
+    where: str | None = None
+    mode: Mode = "hybrid"
+
+    def __post_init__(self) -> None:
+        if self.threshold is not None and self.mode == "text":
+            raise ConfigurationError(
+                f"threshold={self.threshold}: a threshold is a cosine, and mode='text' compares no vectors."
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,22 +90,22 @@ class Match:
     passage: str | None = None
 
 
-def find_matches(store: Store, queries: Sequence[Query], config: LinkEachConfig) -> list[list[Match]]:
+def find_matches(store: Store, queries: Sequence[Query], criteria: Criteria) -> list[list[Match]]:
     """Return the documents that match each of several queries, from the best on; the filter was checked."""
-    mode, top_k, where = config.mode, config.top_k, config.where
+    mode, top_k, threshold, where = criteria.mode, criteria.top_k, criteria.threshold, criteria.where
     depth = top_k
-    if config.threshold is not None:
+    if threshold is not None:
         depth = None
     elif top_k is not None and mode != "dense":
         depth = max(top_k, _DEPTH)
     nearest: list[dict[str, tuple[float, int]]] = [{} for _ in queries]
     if mode != "text":
-        nearest = _nearest(store, queries, depth, config.threshold, where)
+        nearest = _nearest(store, queries, depth, threshold, where)
     by_text: list[dict[str, float]] = [{} for _ in queries]
     if mode != "dense":
         with ThreadPoolExecutor(min(_AT_ONCE, len(queries) or 1)) as pool:  # LanceDB takes one query in a call
             by_text = list(pool.map(lambda query: _matching(store, query, depth, where), queries))
-    if config.threshold is not None:
+    if threshold is not None:
         by_text = [
             {name: score for name, score in scores.items() if name in near}
             for scores, near in zip(by_text, nearest, strict=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,15 @@ from simlte_st.data.passages import sentence_runs
 from simlte_st.data.sentences import segment_document
 from simlte_st.errors import ModelError
 from simlte_st.models.vectors import unit_rows
-from simlte_st.search.config import READ_HITS
-from simlte_st.search.encoder import Encoder, Model
-from simlte_st.search.kept import KeptVectors
 from simlte_st.search.query import Match, Query, hybrid_scores
-from simlte_st.search.store import text_hash
+from simlte_st.search.store import KeptVectors, text_hash
 from simlte_st.search.words import terms_by_word
+
+if TYPE_CHECKING:  # with torch
+    from simlte_st.search.encoder import Encoder
+
+READ_HITS = 64
+"""Hits of the first stage whose passages are read."""
 
 PASSAGE_TOKENS = 125
 """Tokens of a passage at most, by an estimate. 400 tweets of PolitiFact's find 64.2% of their articles among ten hits
@@ -47,17 +51,16 @@ class Reranker:
     is kept in the index.
     """
 
-    def __init__(self, folder: Path, model: Model, device: str | None = None) -> None:
-        self._encoder = Encoder(model, device)
-        encoder = self._encoder.model.transformers_model
-        classes = () if encoder is None else encoder.config.architectures or ()
+    def __init__(self, folder: Path, encoder: Encoder) -> None:
+        self._encoder, network = encoder, encoder.model.transformers_model
+        classes = () if network is None else network.config.architectures or ()
         if any(name.endswith("ForSequenceClassification") for name in classes):
             raise ModelError(
-                f"rerank={self._encoder.name or 'the model given'!r}: it is a cross-encoder, which reads query and "
+                f"rerank={encoder.name or 'the model given'!r}: it is a cross-encoder, which reads query and "
                 "passage together, and nothing that it has read can be kept. Name a sentence encoder."
             )
-        identity = text_hash(json.dumps(self._encoder.identity(), sort_keys=True))
-        self._vectors = KeptVectors(folder, self._encoder.documents, identity)
+        identity = text_hash(json.dumps(encoder.identity(), sort_keys=True))
+        self._vectors = KeptVectors(folder, encoder.documents, identity)
         self._passages = lru_cache(_REMEMBERED)(self._cut)
 
     def __call__(

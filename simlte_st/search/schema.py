@@ -1,14 +1,18 @@
-"""The columns of an index: its own, and those that documents bring along, of one type each and usable in a filter."""
+"""The columns of an index: its own, and those of the documents' metadata, each of one type and usable in a filter.
+
+LanceDB compares a column of dates or times only with a literal of its exact type. A filter has them as text, of any
+precision and offset, and a date means the whole day: :func:`typed_literals` writes literals that LanceDB understands.
+"""
 
 from __future__ import annotations
 
-import datetime
+import contextlib
 import decimal
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import numpy as np
@@ -18,13 +22,12 @@ import regex
 from simlte_st.data.document import Document
 from simlte_st.data.names import composed
 from simlte_st.data.tables import MISSING, UntypedText, value_at
-from simlte_st.errors import DataError
-from simlte_st.search.moments import as_moment, fit_moment, moment_type, read_moment
+from simlte_st.errors import ConfigurationError, DataError
 
 OWN_COLUMNS = ("id", "part", "hash", "tokens", "searched", "text", "terms", "passage", "vector")
 
 RESERVED = frozenset((*OWN_COLUMNS, "score", "cosine", "bm25", "reranked", "beginning", "sentences", "words", "seed"))
-"""Names of the index's own columns, and of what a hit has beside them."""
+"""Names of the index's own columns, and of the other fields of a hit."""
 
 MOST_COLUMNS = 256
 """More make a table slow, and come from records whose keys are values: the most frequent ones are kept."""
@@ -32,6 +35,15 @@ MOST_COLUMNS = 256
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _TRUTH = {"true": True, "false": False}
 _LARGEST = 2**63
+
+_LITERAL = r"(?:(?:date|timestamp)\s*)?'(?:[^']|'')*'"
+_COLUMN = r'(?:"[^"]+"|`[^`]+`|[\p{L}_][\p{L}\p{M}\p{N}_]*)'
+_CONDITION = regex.compile(
+    rf"(?P<column>{_COLUMN})\s*(?P<operator><=|>=|<>|!=|==|=|<|>)\s*(?P<value>{_LITERAL})"
+    rf"|(?P<column>{_COLUMN})\s+BETWEEN\s+(?P<low>{_LITERAL})\s+AND\s+(?P<high>{_LITERAL})"
+    rf"|(?P<column>{_COLUMN})|{_LITERAL}",
+    regex.IGNORECASE,
+)
 
 
 def own_schema(dimension: int) -> pa.Schema:
@@ -52,10 +64,10 @@ def own_schema(dimension: int) -> pa.Schema:
 
 
 def column_name(name: str) -> str:
-    """Return the name that a source's column has in the index, where a filter needs no quotes.
+    """Return the name of a source's column in the index, which a filter need not quote.
 
-    Other characters than letters with their marks, digits and underscores become an underscore. A name of ours gets one
-    at its end; a name that begins with a digit or an underscore gets an ``x`` before it.
+    Characters other than letters with their marks, digits and underscores become an underscore. A reserved name gets
+    one at its end; a name that begins with a digit or an underscore gets an ``x`` before it.
     """
     plain = regex.sub(r"[^\p{L}\p{M}\p{N}_]", "_", composed(name))
     if not plain[:1].isalpha():
@@ -66,32 +78,29 @@ def column_name(name: str) -> str:
 class Metadata:
     """Fits the metadata of documents into typed columns.
 
-    A column has the type of its first values: truth values, whole numbers, numbers, dates, moments with or without a
+    The first values of a column decide its type: truth values, whole numbers, numbers, dates, times with or without a
     zone, or text. Values keep the type of their source. Where a source has no types, as CSV, a text becomes a number or
     truth value if it is written exactly as that value is: "1.10" and "007" stay text. Decimals become numbers, lists
     and structs JSON, everything else text. Binary values are left out.
 
     Args:
-        schema: The columns that there are.
-        wanted: The source's columns to keep, or paths into its structs; None for all columns, of more than
-            :data:`MOST_COLUMNS` the most frequent ones.
-        dates: Columns of text that holds dates or moments (ISO 8601).
+        schema: The columns that the index has.
+        wanted: The source's columns to keep, or paths into its structs; None for all, up to :data:`MOST_COLUMNS`.
+        dates: Columns of text that holds dates or times (ISO 8601).
 
     Attributes:
         types: The type of each column.
-        misfits: By column, the number of values left out (binary, or not of the column's type) and the first document.
-        left_out: For how many documents each column beyond the most was left out.
+        misfits: By column, the number of values that were left out, and the id of the first such document.
     """
 
     def __init__(self, schema: pa.Schema, wanted: Sequence[str] | None = None, dates: Collection[str] = ()) -> None:
         self.types: dict[str, pa.DataType] = {field.name: field.type for field in schema}
         self.misfits: dict[str, tuple[int, str]] = {}
-        self.left_out: Counter[str] = Counter()
         self._wanted = None if wanted is None else list(wanted)
         self._dates = set(dates)
 
     def check_names(self, documents: Iterable[Document]) -> None:
-        """Raise :class:`DataError` if the first documents lack a column that was named, or an index has it as text."""
+        """Raise a DataError if the first documents lack a named column, or if the index has dates of it as text."""
         all_values = [document.metadata or {} for document in documents]
         there = {source: None for values in all_values for source in values}
         for name in [*(self._wanted or ()), *self._dates]:
@@ -110,51 +119,51 @@ class Metadata:
                 name = column_name(source)
                 if sources.setdefault(name, source) != source:
                     raise DataError(f"The columns {sources[name]!r} and {source!r} would both be {name!r}: rename one.")
-                if name not in self.types and (plain := self._plain(source, value)) not in (None, ""):
-                    first_values.setdefault(name, []).append(plain)
+                if name not in self.types and value not in (None, "") and not isinstance(value, bytes):
+                    first_values.setdefault(name, []).append(value)
         kept = sorted(first_values, key=lambda name: -len(first_values[name]))[: MOST_COLUMNS - len(self.types)]
-        self.left_out.update({sources[name]: len(first_values[name]) for name in first_values if name not in kept})
         fields = [pa.field(name, _type_of(values)) for name, values in first_values.items() if name in kept]
         self.types.update({field.name: field.type for field in fields})
         return fields
 
     def values(self, document: Document) -> dict[str, Any]:
         """Return a document's value of each column; None where it has none, or one that does not fit."""
-        own = {column_name(source): (source, value) for source, value in self._own(document).items()}
-        plain = {name: self._plain(*own[name]) for name in self.types.keys() & own.keys()}
-        fitted = {name: _fit(plain.get(name), kind) for name, kind in self.types.items()}
-        for name, (_, value) in own.items():
-            if _is_binary(value) or (fitted.get(name) is None and plain.get(name) not in (None, "")):
+        own = {column_name(source): value for source, value in self._own(document).items()}
+        fitted = {name: _fit(own.get(name), kind) for name, kind in self.types.items()}
+        for name, value in own.items():
+            if fitted.get(name) is None and value not in (None, ""):
                 count, first = self.misfits.get(name, (0, document.id))
                 self.misfits[name] = (count + 1, first)
         return fitted
 
     def _own(self, document: Document) -> dict[str, Any]:
+        """Return the wanted values of a document, each of one of a few types."""
         own = document.metadata or {}
-        names = [*own, *self._dates] if self._wanted is None else self._wanted
-        return {name: value for name in names if (value := value_at(own, name)) is not MISSING}
-
-    def _plain(self, source: str, value: Any) -> Any:
-        plain = _plain(value)
-        if source in self._dates and isinstance(plain, str):
-            return read_moment(plain) or plain
-        return plain
-
-
-def _is_binary(value: Any) -> bool:
-    return isinstance(value, (bytes, bytearray, memoryview))
+        found = {}
+        for source in [*own, *self._dates] if self._wanted is None else self._wanted:
+            if (value := value_at(own, source)) is not MISSING:
+                plain = _plain(value)
+                is_date = source in self._dates and isinstance(plain, str)
+                found[source] = (read_moment(plain) or plain) if is_date else plain
+        return found
 
 
-def _plain(value: Any) -> bool | int | float | str | datetime.date | None:
-    """Return a value as one of a few types; None where it is missing or binary."""
-    if value is None or _is_binary(value) or type(value).__name__ in ("NAType", "NaTType"):  # these two are pandas'
+def _plain(value: Any) -> bool | int | float | str | bytes | date | None:
+    """Return a value as one of a few types; None where it is missing."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # these two are pandas'
         return None
-    if (moment := as_moment(value)) is not None or isinstance(value, np.datetime64):
-        return moment
-    if isinstance(value, np.generic):
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]").item()
+    elif hasattr(value, "to_pydatetime"):  # of pandas
+        value = value.to_pydatetime(warn=False)
+    elif isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, decimal.Decimal):
+    elif isinstance(value, decimal.Decimal):
         value = float(value)
+    if value is None or isinstance(value, (date, bytes)):
+        return value
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
     if isinstance(value, int) and abs(value) >= _LARGEST:
         return str(value)
     if isinstance(value, (bool, int, float)):
@@ -168,17 +177,22 @@ def _type_of(values: list[Any]) -> pa.DataType:
     for kind in (pa.bool_(), pa.int64(), pa.float64()):
         if all(_fit(value, kind) is not None for value in values):
             return kind
-    return moment_type(values) or pa.string()
+    days = [value for value in values if isinstance(value, date) and not isinstance(value, datetime)]
+    times = [value for value in values if isinstance(value, datetime)]
+    aware = sum(value.tzinfo is not None for value in times)
+    if len(days) + len(times) < len(values) or aware not in (0, len(values)):
+        return pa.string()
+    return pa.infer_type(times or days)
 
 
-def _fit(value: bool | int | float | str | datetime.date | None, kind: pa.DataType) -> Any:
+def _fit(value: bool | int | float | str | bytes | date | None, kind: pa.DataType) -> Any:
     """Return a value in a column's type; None where it does not fit."""
-    if value is None:
+    if value is None or isinstance(value, bytes):
         return None
     if kind == pa.string():
-        return as_text(value)
+        return _as_text(value)
     if pa.types.is_temporal(kind):
-        return fit_moment(value, kind)
+        return _fit_moment(value, kind)
     if isinstance(value, str):  # a value may be written in it, where its source has no types
         text = value.strip() if isinstance(value, UntypedText) else ""
         value = _TRUTH.get(text.lower()) if kind == pa.bool_() else _number(text)
@@ -189,9 +203,18 @@ def _fit(value: bool | int | float | str | datetime.date | None, kind: pa.DataTy
     return int(value) if isinstance(value, int) or (value.is_integer() and abs(value) < _LARGEST) else None
 
 
-def as_text(value: Any) -> str:
-    """Return a value of a column as text."""
-    if isinstance(value, datetime.date):
+def _fit_moment(value: Any, kind: pa.DataType) -> date | None:
+    if not isinstance(value, date):
+        return None
+    if pa.types.is_date(kind):
+        return None if isinstance(value, datetime) else value
+    if not isinstance(value, datetime):
+        return _midnight(value, kind)
+    return value if (value.tzinfo is None) == (kind.tz is None) else None
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, date):
         return value.isoformat()
     return str(value) if isinstance(value, str) else json.dumps(value)
 
@@ -205,3 +228,76 @@ def _number(text: str) -> int | float | None:
     except ValueError:
         return None
     return number if repr(number) == text and math.isfinite(number) else None
+
+
+def read_moment(text: str) -> date | None:
+    """Read a date or time in ISO 8601; None if it is none."""
+    written = regex.sub("[zZ]$", "+00:00", text.strip())  # which Python 3.10 does not read
+    for read in (date.fromisoformat, datetime.fromisoformat):
+        with contextlib.suppress(ValueError):
+            return read(written)
+    return None
+
+
+def _midnight(day: date, kind: pa.DataType) -> datetime:
+    return _in_zone(datetime(day.year, day.month, day.day), kind)
+
+
+def _in_zone(moment: datetime, kind: pa.DataType) -> datetime:
+    """Return a time without a zone in that of a column."""
+    if kind.tz is None:
+        return moment
+    zone = pa.scalar(0, kind).as_py().tzinfo
+    return zone.localize(moment) if hasattr(zone, "localize") else moment.replace(tzinfo=zone)  # pytz's way
+
+
+def typed_literals(where: str, schema: pa.Schema) -> str:
+    """Return a condition whose literals have the types of the columns of dates and times that they are compared with.
+
+    Names of columns that SQL would not read by themselves, such as Hindi ones, get quotes.
+    """
+    names = {field.name.lower(): field for field in schema}
+
+    def condition(match: regex.Match[str]) -> str:
+        field = names.get((match["column"] or "").strip('"`').lower())
+        if field is None:
+            return str(match[0])
+        is_plain = field.name.isascii() and field.name.isidentifier()
+        column: str = match["column"] if is_plain else f"`{field.name}`"
+        if pa.types.is_temporal(field.type) and match["value"]:
+            return _compared(column, match["operator"], match["value"], field.type)
+        if pa.types.is_temporal(field.type) and match["low"]:
+            first, last = (_compared(column, *end, field.type) for end in ((">=", match["low"]), ("<=", match["high"])))
+            return f"({first} AND {last})"
+        return str(match[0]).replace(match["column"], column, 1)
+
+    return str(_CONDITION.sub(condition, where))
+
+
+def _compared(column: str, operator: str, literal: str, kind: pa.DataType) -> str:
+    text = literal[literal.index("'") + 1 : -1]
+    moment = read_moment(text)
+    if moment is None:
+        raise ConfigurationError(
+            f"The filter compares {column} with {text!r}, which is not a date or time such as '2024-01-15T10:30'."
+        )
+    if pa.types.is_date(kind):
+        day = moment.date() if isinstance(moment, datetime) else moment
+        return f"{column} {operator} date '{day.isoformat()}'"
+    if isinstance(moment, datetime):
+        return f"{column} {operator} {_timestamp(moment if moment.tzinfo else _in_zone(moment, kind), kind)}"
+    # A day has a first moment, and ends where the next one begins.
+    first, after = (_timestamp(_midnight(day, kind), kind) for day in (moment, moment + timedelta(days=1)))
+    if operator in ("=", "=="):
+        return f"({column} >= {first} AND {column} < {after})"
+    if operator in ("!=", "<>"):
+        return f"({column} < {first} OR {column} >= {after})"
+    return f"{column} {'<' if operator[0] == '<' else '>='} {first if operator in ('<', '>=') else after}"
+
+
+def _timestamp(moment: datetime, kind: pa.DataType) -> str:
+    """Return a time as a literal of SQL; one with a zone, for a column without, is of UTC."""
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(timezone.utc).replace(tzinfo=None)
+    written, zone = moment.isoformat(timespec="microseconds"), "None" if kind.tz is None else 'Some("UTC")'
+    return f"arrow_cast('{written}{'Z' * (kind.tz is not None)}', 'Timestamp(Microsecond, {zone})')"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.data.analyzer import ANALYZER
 from simlte_st.errors import ConfigurationError, ModelError, StoreError
 from simlte_st.extras import check_installed
-from simlte_st.files import SETTINGS_FILE, changes, check_place, hold, write_json
+from simlte_st.files import SETTINGS_FILE, atomic_path, changes, check_place, hold, write_json
 from simlte_st.models.names import check_model, present_folder
 from simlte_st.models.token_vectors import TokenVectors
 from simlte_st.search.store import TABLE, Store, read_part
@@ -24,41 +23,31 @@ FORMAT = 3
 _NEEDED = ("format", "model", "weights", "dtype", "parts", "analyzer", "language", "languages")
 
 
-def check_new_index(folder: Path) -> None:
-    """Check that an index can be made in a folder: a new one, or one that a killed process left without settings."""
+def check_new_index(folder: Path, overwrite: bool = False) -> None:
+    """Check that an index can be made in a folder, in place of an index there only with ``overwrite``."""
     check_installed("lancedb", "index", "indexes")
     check_place(folder)
-    ours = {f"{TABLE}.lance"}  # and locks
-    if folder.exists() and (
-        not folder.is_dir() or any(each.name not in ours and not each.name.startswith(".") for each in folder.iterdir())
-    ):
-        raise ConfigurationError(f"{folder} exists already: choose another folder for the index.")
+    if not folder.exists() or (folder.is_dir() and all(each.name.startswith(".") for each in folder.iterdir())):
+        return  # an empty folder may have a lock
+    if not is_index(folder):
+        raise ConfigurationError(f"{folder} exists already and is not an index: choose another folder for the index.")
+    if not overwrite:
+        raise ConfigurationError(f"{folder} exists already: choose another folder, or replace it with overwrite=True.")
 
 
-def make_folder(folder: Path, encoder: Encoder, parts: bool) -> tuple[dict[str, Any], Store]:
-    """Create the folder of an index, which was checked."""
+def make_folder(folder: Path, encoder: Encoder, parts: bool, overwrite: bool) -> None:
+    """Make an index without documents; one that exists is replaced once the new one is complete."""
+    settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts}
+    settings |= {"dtype": encoder.dtype, "analyzer": ANALYZER, "language": None, "languages": []}
     lock = hold(folder)
     try:
-        if (folder / SETTINGS_FILE).exists():
-            raise ConfigurationError(f"{folder} has just been made by another process: run it again to add to it.")
-        store = Store.create(folder, encoder.dimension)
-        settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts}
-        settings |= {"dtype": encoder.dtype, "analyzer": ANALYZER, "language": None, "languages": []}
-        write_json(folder / SETTINGS_FILE, settings)  # last: without it, a folder is not an index
-    finally:
-        lock.release()
-    return settings, store
-
-
-def remove_empty(folder: Path) -> None:
-    """Remove the folder of an index without documents, unless another process writes to it."""
-    try:
-        lock = hold(folder)
-    except ConfigurationError:
-        return
-    try:
-        if not Store.open(folder).count():
-            shutil.rmtree(folder, ignore_errors=True)
+        check_new_index(folder, overwrite)  # again: another process may have made one meanwhile
+        with atomic_path(folder) as temporary:
+            temporary.mkdir()
+            Store.create(temporary, encoder.dimension)
+            write_json(temporary / SETTINGS_FILE, settings)
+            if os.name == "nt":  # it renames no folder that holds an open file
+                lock.release()
     finally:
         lock.release()
 
@@ -78,8 +67,16 @@ def read_settings(folder: Path) -> dict[str, Any]:
     return settings
 
 
+def check_replaced(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of an index as they are now, after checking that its model is still the same."""
+    now = read_settings(folder)
+    if now["weights"] != settings["weights"]:
+        raise StoreError(f"{folder} was replaced by an index of another model: open it again.")
+    return now
+
+
 def check_encoder(folder: Path, settings: dict[str, Any], model: Any = None) -> Any:
-    """Return the model of an index or its name, after checking, without torch, that there is one of that name."""
+    """Return the model of an index, or its name after checking, without torch, that such a model exists."""
     if model is not None:
         check_model(model)
         return model

@@ -1,4 +1,4 @@
-"""The table of an index, in LanceDB: writing, reading, and finding the nearest rows.
+"""The tables of an index, in LanceDB: writing, reading, and finding the nearest rows.
 
 LanceDB is embedded, lives in a folder, may outgrow the memory, and has vectors (exact or by an approximate index),
 columns to filter by and BM25 in one table whose commits are atomic. FAISS and hnswlib hold vectors only, and in memory;
@@ -8,12 +8,15 @@ Chroma and Qdrant want a server, or everything in memory, for the same.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import cached_property
+from itertools import islice
 from math import ceil, sqrt
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,26 +25,29 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from simlte_st.config import check_text
 from simlte_st.data.document import Document
 from simlte_st.data.names import composed
+from simlte_st.data.segmenters import PunktSegmenter, make_segmenter
 from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.extras import require
-from simlte_st.files import read_json
-from simlte_st.search.moments import typed_literals
-from simlte_st.search.schema import OWN_COLUMNS, own_schema
+from simlte_st.files import read_json, write_json
+from simlte_st.search.schema import OWN_COLUMNS, own_schema, typed_literals
 
 T = TypeVar("T")
 
 TABLE = "documents"
+
+KEPT_TABLE = "sentences"
+"""Name of the table of :class:`KeptVectors`."""
 
 PUNKT_FILE = "punkt.json"
 """Parameters of the sentence segmenter, learned from the first documents."""
 
 _INDICES = {"terms": "terms_idx", "vector": "vector_idx", "searched": "searched_idx"}
 _MERGES = 64  # after so many, small files are joined
-KEPT = timedelta(minutes=10)  # how long a search that has begun finds the files of the version it reads
-VALUES = 1000  # in one list of an SQL condition
+_VERSIONS = 64  # of the kept vectors, after which small files are joined: each query may add one
+_OLD = timedelta(minutes=10)  # how long a search that has begun finds the files of the version it reads
+_VALUES = 1000  # in one list of an SQL condition
 _ROUNDING = 1e-6  # of cosines: those of one pair differ in the last digits from one way of searching to another
 
 APPROXIMATE_FROM = 50_000
@@ -56,11 +62,12 @@ _MOST_SEGMENTS = 8  # of an index that is left as it is; with eight a query take
 
 _QUOTED = re.compile(r"'(?:[^']|'')*'")
 
-
 _HINTS = {
     "read": "If it is a copy, copy it again; otherwise index the documents again, in another folder.",
     "written": "What was written before is there.",
 }
+
+logger = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -108,12 +115,9 @@ class Store:
 
     @classmethod
     def create(cls, folder: Path, dimension: int) -> Store:
-        """Make an empty table; an empty one that a killed process left is replaced."""
-        place = folder / f"{TABLE}.lance"
+        """Make an empty table."""
         with store_errors(folder, "written"):
-            if any(place.glob("data/*")):
-                raise StoreError(f"{folder} holds vectors but lacks settings.json. {_HINTS['read']}")
-            store = cls(folder, connect(folder).create_table(TABLE, schema=own_schema(dimension), mode="overwrite"))
+            store = cls(folder, connect(folder).create_table(TABLE, schema=own_schema(dimension)))
             store._make_index("terms")
         return store
 
@@ -138,6 +142,18 @@ class Store:
             store._table.checkout(store.version)
         return store
 
+    def learn_sentences(self, texts: Sequence[str], language: str | None) -> None:
+        """Learn from texts where sentences end."""
+        learned = make_segmenter("punkt", lambda: texts, language)
+        assert isinstance(learned, PunktSegmenter)
+        write_json(self.folder / PUNKT_FILE, learned.to_dict())
+
+    def segmenter(self) -> PunktSegmenter:
+        """Return the segmenter of sentences, as learned from the first documents."""
+        if not (self.folder / PUNKT_FILE).exists() and not self.count():
+            return PunktSegmenter()
+        return read_part(self.folder, PUNKT_FILE, PunktSegmenter.from_dict)
+
     def metadata(self) -> pa.Schema:
         """Return the columns that are not our own."""
         return pa.schema([field for field in self._table.schema if field.name not in OWN_COLUMNS])
@@ -158,13 +174,13 @@ class Store:
                 self._table.add(rows)
             self._merges += 1
             if self._merges % _MERGES == 0:
-                self._table.optimize(cleanup_older_than=KEPT)
+                self._table.optimize(cleanup_older_than=_OLD)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete all rows of documents."""
         with store_errors(self.folder, "written"):
-            for start in range(0, len(ids), VALUES):
-                self._table.delete(is_one_of("id", ids[start : start + VALUES]))
+            for start in range(0, len(ids), _VALUES):
+                self._table.delete(is_one_of("id", ids[start : start + _VALUES]))
 
     def tidy(self) -> None:
         """Update the search indices, and join small files.
@@ -181,7 +197,7 @@ class Store:
                     continue
                 if stats is None or stats.num_unindexed_rows > stats.num_indexed_rows or self._outgrown(column, rows):
                     self._make_index(column)
-            self._table.optimize(cleanup_older_than=KEPT)
+            self._table.optimize(cleanup_older_than=_OLD)
 
     def _outgrown(self, column: str, rows: int) -> bool:
         if column != "vector":
@@ -220,7 +236,7 @@ class Store:
 
     def rows_of(self, column: str, values: Sequence[str], columns: Sequence[str], where: str = "true") -> pa.Table:
         """Read columns of the rows in which a column holds one of several texts."""
-        parts = [values[start : start + VALUES] for start in range(0, len(values), VALUES)] or [[]]
+        parts = [values[start : start + _VALUES] for start in range(0, len(values), _VALUES)] or [[]]
         return pa.concat_tables(self.rows(f"{where} AND {is_one_of(column, part)}", columns) for part in parts)
 
     def nearest_many(
@@ -302,9 +318,7 @@ class Store:
 
     def check_filter(self, where: str) -> str:
         """Return a user's filter in parentheses; LanceDB would ignore whatever follows its first condition."""
-        check_text("where", where)
         where = composed(where)
-        names = ["id", *self.metadata().names]
         rest = _QUOTED.sub(" ", where)
         depths = np.cumsum([(mark == "(") - (mark == ")") for mark in rest] or [0])
         problem = ""
@@ -319,7 +333,7 @@ class Store:
         if problem:
             raise ConfigurationError(
                 f'The filter {where!r} cannot be used: {problem}. It is an SQL condition, such as "year > 2010 AND '
-                f"kind = 'news'\", on the columns: {', '.join(names)}."
+                f"kind = 'news'\", on the columns: {', '.join(['id', *self.metadata().names])}."
             )
         return f"({where})"
 
@@ -352,3 +366,87 @@ def connect(folder: Path) -> Any:
     os.environ.setdefault("LANCEDB_LOG", "error")
     # Every search sees what another process has written by then.
     return require("lancedb", "index", "indexes").connect(folder, read_consistency_interval=timedelta(0))
+
+
+class KeptVectors:
+    """The vectors of sentences or passages of documents, made when they are first needed and kept in a table.
+
+    Several processes may read and add: LanceDB's commits are atomic, and rows are only ever added under their hashes.
+    """
+
+    _SCHEMA = pa.schema(
+        [
+            pa.field("document", pa.string(), nullable=False),  # hash of its text
+            pa.field("sentences", pa.string(), nullable=False),  # hash of all of them: they may be cut in another way
+            pa.field("vectors", pa.binary(), nullable=False),  # float16, one after the other
+        ]
+    )
+
+    def __init__(
+        self, folder: Path, encode: Callable[[Sequence[str]], NDArray[np.float32]], model: str | None = None
+    ) -> None:
+        self._folder, self._encode, self._model = folder, encode, [] if model is None else [model]
+
+    @cached_property
+    def _table(self) -> Any:
+        return connect(self._folder).create_table(KEPT_TABLE, schema=self._SCHEMA, exist_ok=True)
+
+    def of(self, groups: Sequence[tuple[str, Sequence[str]]]) -> list[NDArray[np.float16]]:
+        """Return the vectors of each group, a document and some texts of it, and keep them."""
+        names = [(text_hash(text), text_hash("\n".join([*self._model, *pieces]))) for text, pieces in groups]
+        vectors = self._kept(names)
+        missing = {name: pieces for name, (_, pieces) in zip(names, groups, strict=True) if name not in vectors}
+        if missing:
+            made = iter(self._encode([piece for pieces in missing.values() for piece in pieces]).astype(np.float16))
+            new = {name: np.stack([*islice(made, len(pieces))]) for name, pieces in missing.items()}
+            self._keep(new)
+            vectors |= new
+        return [vectors[name].reshape(len(pieces), -1) for name, (_, pieces) in zip(names, groups, strict=True)]
+
+    def _kept(self, names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], NDArray[np.float16]]:
+        if not names or not _keeps_vectors(self._folder):
+            return {}
+        documents, sentences = ({name[place] for name in names} for place in (0, 1))
+        where = f"{is_one_of('document', sorted(documents))} AND {is_one_of('sentences', sorted(sentences))}"
+        with store_errors(self._folder, "read"):
+            rows = self._table.search().where(where).limit(None).to_arrow().to_pylist()
+        return {(row["document"], row["sentences"]): np.frombuffer(row["vectors"], np.float16) for row in rows}
+
+    def _keep(self, vectors: dict[tuple[str, str], NDArray[np.float16]]) -> None:
+        documents, sentences = zip(*vectors, strict=True)
+        columns = {
+            "document": documents,
+            "sentences": sentences,
+            "vectors": [each.tobytes() for each in vectors.values()],
+        }
+        with _unless_unwritable(self._folder):
+            self._table.add(pa.table(columns, schema=self._SCHEMA))
+            if self._table.version % _VERSIONS == 0:
+                self._table.optimize(cleanup_older_than=_OLD)
+
+
+def remove_unused_vectors(store: Store) -> None:
+    """Remove the kept vectors of documents that the index no longer has, and join small files."""
+    if not _keeps_vectors(store.folder):
+        return
+    with _unless_unwritable(store.folder):
+        table = connect(store.folder).open_table(KEPT_TABLE)
+        kept = {*table.search().select(["document"]).limit(None).to_arrow()["document"].to_pylist()}
+        there = {*store.rows_of("hash", sorted(kept), ["hash"], "part = 0")["hash"].to_pylist()}
+        for start in range(0, len(gone := sorted(kept - there)), _VALUES):
+            table.delete(is_one_of("document", gone[start : start + _VALUES]))
+        table.optimize(cleanup_older_than=_OLD)
+
+
+def _keeps_vectors(folder: Path) -> bool:
+    return (folder / f"{KEPT_TABLE}.lance").exists()
+
+
+@contextmanager
+def _unless_unwritable(folder: Path) -> Iterator[None]:
+    """Let kept vectors be as they are where the index is read-only, or searches write to them at the same time."""
+    try:
+        with store_errors(folder, "written"):
+            yield
+    except StoreError as error:
+        logger.info("The vectors of sentences are not kept: %s", error)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from simlte_st.data.analyzer import PLAIN, content_terms, terms_of
-from simlte_st.data.languages import LanguageFinder, check_language
+from simlte_st.data.languages import LanguageFinder
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import SETTINGS_FILE, write_json
 from simlte_st.search.store import Store, read_part
@@ -32,7 +32,7 @@ class DocumentTerms:
 
     def __init__(self, store: Store, settings: dict[str, Any], first: Sequence[str], language: str | None) -> None:
         self._folder, self._settings = store.folder, settings
-        named = settings["language"] if language is None else check_language(language)
+        named = language or settings["language"]
         if named != settings["language"]:
             if store.count():
                 raise ConfigurationError(
