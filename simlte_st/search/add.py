@@ -193,70 +193,66 @@ def _remove_missing(store: Store, reader: DocumentReader, seen: set[str], report
     report.removed = len(gone)
 
 
+@dataclass
 class _Writer:
     """Writes documents into the table of an index, a batch in one commit, and counts what became of them."""
 
-    def __init__(
-        self,
-        store: Store,
-        encoder: Encoder,
-        segmenter: Segmenter | None,
-        metadata: Metadata,
-        terms: DocumentTerms,
-        batch_size: int,
-        report: IndexReport,
-    ) -> None:
-        self._store, self._encoder, self._segmenter, self._batch_size = store, encoder, segmenter, batch_size
-        self._metadata, self._terms, self._report = metadata, terms, report
+    store: Store
+    encoder: Encoder
+    segmenter: Segmenter | None
+    metadata: Metadata
+    terms: DocumentTerms
+    batch_size: int
+    report: IndexReport
 
     def learn_columns(self, documents: Iterable[Document]) -> None:
         """Add the columns of metadata that are new."""
-        if fields := self._metadata.learn(documents):
-            self._store.add_columns(fields)
+        if fields := self.metadata.learn(documents):
+            self.store.add_columns(fields)
 
     def write(self, documents: list[Document], ahead: Made, bar: TextBar) -> None:
         """Write those documents that are new or have changed; ``ahead`` has vectors that were made before."""
         self.learn_columns(documents)
-        names, columns = [one.id for one in documents], ["id", "hash", *self._metadata.types]
-        there = {row["id"]: row for row in self._store.rows_of("id", names, columns, "part = 0").to_pylist()}
+        names, columns = [one.id for one in documents], ["id", "hash", *self.metadata.types]
+        there = {row["id"]: row for row in self.store.rows_of("id", names, columns, "part = 0").to_pylist()}
         changed = []
         for document in documents:
-            values = {"id": document.id, "hash": text_hash(document.text), **self._metadata.values(document)}
+            values = {"id": document.id, "hash": text_hash(document.text), **self.metadata.values(document)}
             if values == there.get(document.id):
-                self._report.unchanged += 1
+                self.report.unchanged += 1
                 continue
-            self._report.replaced += document.id in there
-            self._report.added += document.id not in there
+            self.report.replaced += document.id in there
+            self.report.added += document.id not in there
             changed.append((document, values))
         rows: list[dict[str, Any]] = []
-        all_terms = self._terms.of([document.text for document, _ in changed])
+        all_terms = self.terms.of([document.text for document, _ in changed])
         for (document, values), terms in zip(changed, all_terms, strict=True):
-            passages = self._encoder.passages(document, self._segmenter)
+            passages = self.encoder.passages(document, self.segmenter)
             rows.append({**values, "part": 0, "searched": not passages, "text": document.text, "terms": terms})
             for part, passage in enumerate(passages, start=1):
                 own = {"part": part, "hash": text_hash(passage), "searched": True, "passage": passage}
                 rows.append({**values, **own})
         if rows:
-            self._store.merge(self._table(rows, ahead, bar))
+            self.store.merge(self._table(rows, ahead, bar))
 
     def _table(self, rows: list[dict[str, Any]], ahead: Made, bar: TextBar) -> pa.Table:
         texts = {row["hash"]: row.get("passage") or row["text"] for row in rows}
-        known = self._store.rows_of("hash", list(texts), ["hash", "vector", "tokens"])
+        known = self.store.rows_of("hash", list(texts), ["hash", "vector", "tokens"])
         made = {row["hash"]: (row["vector"], row["tokens"]) for row in known.to_pylist()}
         missing = [one for one in texts if one not in made]
-        self._report.encoded += len(missing)
-        self._report.reused += len(rows) - len(missing)
+        self.report.encoded += len(missing)
+        self.report.reused += len(rows) - len(missing)
         here = [one for one in missing if one not in ahead]
         with bar.reading([texts[one] for one in here]):
-            encoded = self._encoder.counted([texts[one] for one in here], self._batch_size)
+            encoded = self.encoder.counted([texts[one] for one in here], self.batch_size)
         made = {**ahead, **made, **dict(zip(here, zip(*encoded, strict=True), strict=True))}
         flat = np.stack([np.asarray(made[row["hash"]][0], dtype=np.float32) for row in rows]).reshape(-1)
-        kinds = {field.name: field.type for field in own_schema(self._encoder.dimension)} | self._metadata.types
+        kinds = {field.name: field.type for field in own_schema(self.encoder.dimension)} | self.metadata.types
         del kinds["vector"]
         for row in rows:
             row["tokens"] = made[row["hash"]][1]
         arrays = {name: pa.array([row.get(name) for row in rows], kind) for name, kind in kinds.items()}
-        vectors = pa.FixedSizeListArray.from_arrays(pa.array(flat), self._encoder.dimension)
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(flat), self.encoder.dimension)
         return pa.table({**arrays, "vector": vectors})
 
 

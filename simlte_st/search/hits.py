@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,18 @@ SENTENCES = 3
 
 WORDS = 8
 """Shared words in an explanation, at most."""
+
+
+_OWN = pa.schema(
+    {"id": pa.string(), "score": pa.float64(), "cosine": pa.float64(), "bm25": pa.float64(), "reranked": pa.float64()}
+    | {"beginning": pa.string(), "passage": pa.string()}
+)
+_REASONS = pa.schema(
+    {
+        "sentences": pa.list_(pa.struct({"sentence": pa.string(), "cosine": pa.float64()})),
+        "words": pa.list_(pa.struct({"word": pa.string(), "bm25": pa.float64()})),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,35 +73,22 @@ class Hit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the hit as JSON values, metadata among them."""
-        moments = {name: value.isoformat() for name, value in self.metadata.items() if isinstance(value, date)}
-        return {**self.values(), **moments}
+        values = self.values()
+        for name, value in self.metadata.items():
+            if isinstance(value, date):
+                values[name] = value.isoformat()
+            elif isinstance(value, float) and not isfinite(value):  # JSON has no such number
+                values[name] = None
+        return values
 
     def values(self) -> dict[str, Any]:
         """Return the hit as values of Python, metadata among them."""
         return {
-            "id": self.id,
-            "score": self.score,
-            "cosine": self.cosine,
-            "bm25": self.bm25,
-            "reranked": self.reranked,
-            "beginning": self.beginning,
-            "passage": self.passage,
+            **{name: getattr(self, name) for name in _OWN.names},
             **self.metadata,
             "sentences": [{"sentence": sentence, "cosine": cosine} for sentence, cosine in self.sentences],
             "words": [{"word": word, "bm25": score} for word, score in self.words],
         }
-
-
-_OWN = pa.schema(
-    {"id": pa.string(), "score": pa.float64(), "cosine": pa.float64(), "bm25": pa.float64(), "reranked": pa.float64()}
-    | {"beginning": pa.string(), "passage": pa.string()}
-)
-_REASONS = pa.schema(
-    {
-        "sentences": pa.list_(pa.struct({"sentence": pa.string(), "cosine": pa.float64()})),
-        "words": pa.list_(pa.struct({"word": pa.string(), "bm25": pa.float64()})),
-    }
-)
 
 
 class Hits(list[Hit]):
@@ -133,26 +133,23 @@ def shortened(text: str, length: int) -> str:
     return text if len(text) <= length else _LAST_WORD.sub("", text[: length + 1])[:length] + " …"
 
 
+@dataclass
 class Explainer:
     """Explains the hits of a query; ``texts`` are those of its hits, by their ids."""
 
-    def __init__(
-        self,
-        store: Store,
-        vectors: KeptVectors,
-        segmenter: Callable[[], Segmenter],
-        query: Query,
-        texts: Mapping[str, str],
-    ) -> None:
-        self._store, self._vectors, self._segmenter, self._query, self._texts = store, vectors, segmenter, query, texts
+    store: Store
+    vectors: KeptVectors
+    segmenter: Callable[[], Segmenter]
+    query: Query
+    texts: Mapping[str, str]
 
     def __call__(self, hit: Hit) -> Hit:
         """Return a hit with its nearest sentences and shared words, each from the highest score on."""
         nearest: tuple[tuple[str, float], ...] = ()
-        if self._query.vector is not None:
-            text = self._texts[hit.id]
-            sentences = list(dict.fromkeys(segment_document(Document(hit.id, text), self._segmenter()).sentences))
-            cosines = self._vectors.of([(text, sentences)])[0].astype(np.float32) @ self._query.vector
+        if self.query.vector is not None:
+            text = self.texts[hit.id]
+            sentences = list(dict.fromkeys(segment_document(Document(hit.id, text), self.segmenter()).sentences))
+            cosines = self.vectors.of([(text, sentences)])[0].astype(np.float32) @ self.query.vector
             best = np.argsort(-cosines, kind="stable")[:SENTENCES]
             nearest = tuple((sentences[i], float(cosines[i])) for i in best)
         words = sorted(self._shared_words[hit.id].items(), key=lambda item: (-item[1], item[0]))[:WORDS]
@@ -161,9 +158,9 @@ class Explainer:
     @cached_property
     def _shared_words(self) -> dict[str, Counter[str]]:
         """The words of the query in each document, with what each adds to the BM25 score: the store's own score."""
-        shared: dict[str, Counter[str]] = {name: Counter() for name in self._texts}
+        shared: dict[str, Counter[str]] = {name: Counter() for name in self.texts}
         where = is_one_of("id", shared)
-        for term, word in self._query.words.items():
-            for name, score in self._store.matching({term: self._query.weights[term]}, where, len(shared)).items():
+        for term, word in self.query.words.items():
+            for name, score in self.store.matching({term: self.query.weights[term]}, where, len(shared)).items():
                 shared[name][word] += score  # type: ignore[assignment]  # a word may have a term in several languages
         return shared

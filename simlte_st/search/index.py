@@ -18,7 +18,7 @@ from simlte_st.arguments import Count, checked
 from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
 from simlte_st.data.languages import check_language
-from simlte_st.data.names import composed
+from simlte_st.data.names import name_of
 from simlte_st.data.tokens import in_batches
 from simlte_st.errors import ConfigurationError, DataError, keeping
 from simlte_st.files import SETTINGS_FILE, hold, write_json
@@ -284,7 +284,7 @@ class Index:
         """Delete documents, and return how many of them the index had."""
         with self._writing():
             before = len(self)
-            self._store.delete([each for name in ids for each in dict.fromkeys((name, composed(name)))])
+            self._store.delete(_as_ids(ids))
             return before - len(self)
 
     def documents(self, ids: Sequence[str]) -> list[Document]:
@@ -293,7 +293,7 @@ class Index:
         Raises:
             DataError: One of them is not in the index.
         """
-        return self._store.documents(ids)
+        return self._store.documents(_as_ids(ids))
 
     def table(self, columns: Sequence[str] | None = None, ids: Sequence[str] | None = None) -> pa.Table:
         """Return documents as a table in the order of their ids.
@@ -303,13 +303,13 @@ class Index:
                 included.
             ids: Ids of the documents; None for all.
         """
-        return self._store.table(columns, ids)
+        return self._store.table(columns, None if ids is None else _as_ids(ids))
 
     def passages(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Return the vectors of the passages of documents that have some: each of shape ``[passages, dimension]``."""
-        rows = self._store.rows_of("id", ids, ["id", "part", "vector"], "part > 0")
+        rows = self._store.rows_of("id", _as_ids(ids), ["id", "part", "vector"], "part > 0").to_pylist()
         vectors: dict[str, list[list[float]]] = {}
-        for row in rows.sort_by([("id", "ascending"), ("part", "ascending")]).to_pylist():
+        for row in sorted(rows, key=lambda row: (row["id"], row["part"])):
             vectors.setdefault(row["id"], []).append(row["vector"])
         return {name: np.array(own, dtype=np.float32) for name, own in vectors.items()}
 
@@ -449,3 +449,8 @@ class Index:
         if self._read_by is None or self._read_by[0] != model:
             self._read_by = model, Reranker(self.folder, Encoder(model, self._device))
         return self._read_by[1]
+
+
+def _as_ids(ids: Sequence[str]) -> list[str]:
+    """Return ids as documents have them; a single one need not be in a list."""
+    return [name_of(each) or "" for each in ([ids] if isinstance(ids, str) else ids)]

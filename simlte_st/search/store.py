@@ -307,14 +307,12 @@ class Store:
 
     def documents(self, ids: Sequence[str]) -> list[Document]:
         """Return documents with their metadata, in the order of the ids."""
-        names, either = self.metadata().names, {name: composed(name) for name in ids}
-        rows = self.table(["text", *names], list({**either, **dict.fromkeys(either.values())})).to_pylist()
+        names = self.metadata().names
+        rows = self.table(["text", *names], ids).to_pylist()
         documents = {row["id"]: Document(row["id"], row["text"], metadata={n: row[n] for n in names}) for row in rows}
-        found = [documents.get(name, documents.get(either[name])) for name in ids]
-        for name, document in zip(ids, found, strict=True):
-            if document is None:
-                raise DataError(f"{self.folder} has no document with the id {name!r}.")
-        return found  # type: ignore[return-value]  # none is None
+        if missing := [name for name in ids if name not in documents]:
+            raise DataError(f"{self.folder} has no document with the id {missing[0]!r}.")
+        return [documents[name] for name in ids]
 
     def check_filter(self, where: str) -> str:
         """Return a user's filter in parentheses; LanceDB would ignore whatever follows its first condition."""
@@ -364,8 +362,8 @@ def connect(folder: Path) -> Any:
     """Connect to LanceDB in the folder of an index."""
     # LanceDB's own log goes to standard error, past Python, and warns of what it is going to change.
     os.environ.setdefault("LANCEDB_LOG", "error")
-    # Every search sees what another process has written by then.
-    return require("lancedb", "index", "indexes").connect(folder, read_consistency_interval=timedelta(0))
+    # Every search sees what another process has written by then. LanceDB would expand a "~" in a relative path.
+    return require("lancedb", "index", "indexes").connect(folder.absolute(), read_consistency_interval=timedelta(0))
 
 
 class KeptVectors:

@@ -17,7 +17,7 @@ from simlte_st.data import Document, read_documents
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.models import encode
 from simlte_st.models.parts import Part, PartEncoder
-from simlte_st.search import Index, add
+from simlte_st.search import Index, encoder
 from simlte_st.search.add import VECTORS_FOLDER
 from simlte_st.search.store import Store
 
@@ -83,33 +83,20 @@ def test_odd_ids(index: Index, name: str, documents: list[str]) -> None:
     assert len(index) == 10
 
 
-def test_sync_keeps_what_could_not_be_read(model: SentenceTransformer, tmp_path: Path) -> None:
+def test_sync_keeps_what_could_not_be_read(
+    model: SentenceTransformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = tmp_path / "files"
     files.mkdir()
-    for name in ("a.txt", "b.txt", "c.txt", "gone.txt"):
+    for name in ("a.txt", "b.txt", "c.txt", "gone.txt", "sub/d.txt", "subject.txt"):
+        (files / name).parent.mkdir(exist_ok=True)
         (files / name).write_text(f"Ba bun {name}. Bis.")
     index = Index.create(tmp_path / "index", model)
     index.add(files)
-    (files / "gone.txt").unlink()
+    for name in ("gone.txt", "subject.txt"):
+        (files / name).unlink()
     (files / "b.txt").write_bytes(b"Ba \0\0\0 bun" * 50)  # binary
     (files / "c.txt").write_text(" ")
-    report = index.add(files, sync=True)
-    assert (report.kept, report.removed) == (["b.txt", "c.txt"], 1)
-    assert re.search(r"kept 2 documents .*\(b\.txt, c\.txt\)", report.summary())
-    assert {document.id for document in index.documents(["a.txt", "b.txt", "c.txt"])} == {"a.txt", "b.txt", "c.txt"}
-    with pytest.raises(DataError, match=r"gone\.txt"):
-        index.documents(["gone.txt"])
-
-
-def test_sync_keeps_a_folder_that_cannot_be_listed(
-    model: SentenceTransformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("a.txt", "sub/d.txt", "subject.txt"):
-        (tmp_path / "files" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "files" / name).write_text(f"Ba bun {name}.")
-    index = Index.create(tmp_path / "index", model)
-    index.add(tmp_path / "files")
-    (tmp_path / "files" / "subject.txt").unlink()
     listed = os.scandir
 
     def refused(path: Any) -> Any:
@@ -118,8 +105,12 @@ def test_sync_keeps_a_folder_that_cannot_be_listed(
         return listed(path)
 
     monkeypatch.setattr(os, "scandir", refused)
-    report = index.add(tmp_path / "files", sync=True)
-    assert (report.kept, report.removed) == (["sub/d.txt"], 1)
+    report = index.add(files, sync=True)
+    assert (report.kept, report.removed) == (["b.txt", "c.txt", "sub/d.txt"], 2)
+    assert re.search(r"kept 3 documents .*\(b\.txt, c\.txt, sub/d\.txt\)", report.summary())
+    assert len(index.documents(["a.txt", "b.txt", "c.txt", "sub/d.txt"])) == len(index) == 4
+    with pytest.raises(DataError, match=r"gone\.txt"):
+        index.documents(["gone.txt"])
 
 
 def test_sync_keeps_rows_whose_ids_are_known(model: SentenceTransformer, tmp_path: Path) -> None:
@@ -133,8 +124,6 @@ def test_sync_keeps_rows_whose_ids_are_known(model: SentenceTransformer, tmp_pat
     first = {"id": "a", "text": "Ba bun a."}
     report = index.add(write(first, {"id": "b", "text": None}, {"id": "c"}, {"id": "d", "text": " "}), sync=True)
     assert (report.kept, report.removed) == (["b", "c", "d"], 1)
-    several = index.add([write(first, {"id": "b", "text": None}), str(tmp_path / "rows.jsonl")], sync=True)
-    assert "b" in several.kept
     report = index.add(write(first, '{"id": "b", "text": "Ba b'), sync=True)
     assert report.removed == 0, "which document the broken line was is not known"
     report = index.add(write(first), sync=True)
@@ -170,7 +159,7 @@ def test_several_devices_encode_first_and_one_process_writes(
 def test_what_was_encoded_first_outlives_an_interruption(
     model: SentenceTransformer, corpus: list[Document], encoded: list[str], tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(add, "BATCH", 3)
+    monkeypatch.setattr(encoder, "BATCH", 3)
     monkeypatch.setattr(encode, "device_pool", lambda model, devices: nullcontext())  # quicker, and all the same here
     index, merges = Index.create(tmp_path / "made", model), []
     merge, make = Store.merge, PartEncoder.make
@@ -193,3 +182,12 @@ def test_what_was_encoded_first_outlives_an_interruption(
     assert encoded == []
     vector = index._store.rows("id = 'd9'", ["vector"])["vector"].to_pylist()
     np.testing.assert_allclose(vector, model.encode(["ba bun bis"], normalize_embeddings=True), atol=1e-5)
+
+
+def test_ids_are_given_as_the_reader_takes_them(static_model: SentenceTransformer, tmp_path: Path) -> None:
+    index = Index.create(tmp_path / "index", static_model)
+    index.add([{"id": 70 + number, "text": f"Ba bun {number}."} for number in range(3)] + [{"id": "é", "text": "Ba."}])
+    assert [one.id for one in index.documents([71, "e\u0301"])] == ["71", "é"]  # type: ignore[list-item]
+    assert index.passages(["71"]) == {}
+    assert (index.delete("70"), len(index)) == (1, 3)
+    assert index.table(["text"], [72])["id"].to_pylist() == ["72"]  # type: ignore[list-item]

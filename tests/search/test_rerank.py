@@ -12,8 +12,8 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from simlte_st.data import Document
 from simlte_st.errors import ModelError
-from simlte_st.search import Index, SearchConfig, kept, searcher
-from simlte_st.search.store import connect
+from simlte_st.search import Index, searcher, store
+from simlte_st.search.store import KEPT_TABLE, connect
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def fast(static_model: SentenceTransformer, corpus: list[Document], tmp_path: Pa
 
 def rows(index: Index) -> int:
     """Count what an index has kept."""
-    return int(connect(index.folder).open_table(kept.TABLE).count_rows())
+    return int(connect(index.folder).open_table(KEPT_TABLE).count_rows())
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "text"])
@@ -97,11 +97,11 @@ def test_what_was_read_is_kept_until_its_document_goes(
 @pytest.mark.parametrize("mode", ["hybrid", "dense"])
 def test_a_threshold_stays_a_cosine_of_the_index(fast: Index, model: SentenceTransformer, mode: Any) -> None:
     cosines = [hit.cosine for hit in fast.search("Ba bun bis.", mode="dense")]
-    config = SearchConfig(threshold=cosines[5], mode=mode)
-    hits = fast.search("Ba bun bis.", config, rerank=model)
-    assert {hit.id for hit in hits} == {hit.id for hit in fast.search("Ba bun bis.", config)}
+    lowest: dict[str, Any] = {"threshold": cosines[5], "mode": mode}
+    hits = fast.search("Ba bun bis.", rerank=model, **lowest)
+    assert {hit.id for hit in hits} == {hit.id for hit in fast.search("Ba bun bis.", **lowest)}
     assert (len(hits), hits.threshold) == (6, cosines[5])
-    assert len(fast.search("Ba bun bis.", config, rerank=model, top_k=2)) == 2
+    assert len(fast.search("Ba bun bis.", rerank=model, top_k=2, **lowest)) == 2
     assert len(fast.search("ba", rerank=model, where="year = 1")) == 0
 
 
@@ -150,7 +150,7 @@ def test_an_index_that_cannot_be_written_is_reranked(
     def fail(folder: Path) -> object:
         raise OSError("Read-only file system")
 
-    monkeypatch.setattr(kept, "connect", fail)
+    monkeypatch.setattr(store, "connect", fail)
     with caplog.at_level(logging.INFO):
         assert fast.search("Ba bun bis.", rerank=model, top_k=3)[0].reranked is not None
     assert "are not kept: " in caplog.text

@@ -15,6 +15,7 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, ModelError, StoreError
+from simlte_st.files import hold
 from simlte_st.models.vectors import unit_rows
 from simlte_st.search import Index, store
 
@@ -171,12 +172,37 @@ def test_making_an_index_loses_nothing(index: Index, model: SentenceTransformer,
     with pytest.raises(ConfigurationError, match="made without passages"):
         Index.create(index.folder, model, parts=True, exist_ok=True)
     assert Index.create(index.folder, model, exist_ok=True).parts is False
-    Index.create(tmp_path / "parted", model, parts=True)
-    assert Index.create(tmp_path / "parted", model, exist_ok=True).parts is True
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "text.txt").write_text("ba")
-    with pytest.raises(ConfigurationError, match="exists already"):
-        Index.create(tmp_path / "mine", model, exist_ok=True)
+    for options in ({"exist_ok": True}, {"overwrite": True}):
+        with pytest.raises(ConfigurationError, match="exists already and is not an index"):
+            Index.create(tmp_path / "mine", model, **options)
+    assert (tmp_path / "mine" / "text.txt").read_text() == "ba"
+    assert len(Index.open(index.folder, model)) == 10
+
+
+def test_an_index_is_replaced_once_the_new_one_is_complete(
+    index: Index, model: SentenceTransformer, static_model: SentenceTransformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: object) -> None:
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.Store, "_make_index", full)
+        with pytest.raises(StoreError, match="No space left"):
+            Index.create(index.folder, static_model, overwrite=True)
+    lock = hold(index.folder)
+    with pytest.raises(ConfigurationError, match="is already working"):
+        Index.create(index.folder, static_model, overwrite=True)
+    lock.release()
+    assert len(Index.open(index.folder, model)) == len(index) == 10
+    assert [path.name for path in index.folder.parent.iterdir()] == ["index"]
+    made = Index.create(index.folder, static_model, parts=True, overwrite=True)
+    assert (len(made), made.parts) == (0, True)
+    assert made.add([Document("a", "Ba bun bis.")]).documents == len(Index.open(index.folder, static_model)) == 1
+    for use in (lambda: index.search("ba bun"), lambda: index.delete(["d1"])):
+        with pytest.raises(StoreError, match="was replaced"):
+            use()
 
 
 def test_there_is_no_index(tmp_path: Path) -> None:

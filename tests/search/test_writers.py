@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import functools
-import re
 import signal
 import subprocess
 import sys
@@ -14,12 +13,11 @@ import pytest
 from sentence_transformers import SentenceTransformer
 from support import write_jsonl
 
-from simlte_st.cli.main import main
 from simlte_st.data import Document
 from simlte_st.data.segmenters import peek
 from simlte_st.errors import ConfigurationError, Interrupted
 from simlte_st.files import hold
-from simlte_st.search import Index, add, searcher, store
+from simlte_st.search import Index, add, encoder, searcher, store, words
 from simlte_st.search import index as index_module
 from simlte_st.search import settings as settings_module
 from simlte_st.search.store import Store
@@ -39,7 +37,7 @@ def test_an_index_holds_for_one_writer(index: Index, corpus: list[Document]) -> 
 def test_a_read_that_breaks_off_keeps_what_was_read(
     index: Index, documents: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(add, "BATCH", 2)
+    monkeypatch.setattr(encoder, "BATCH", 2)
 
     def broken() -> Iterator[Document]:
         yield from (Document(f"n{number}", text) for number, text in enumerate(documents[10:15]))
@@ -53,11 +51,10 @@ def test_a_read_that_breaks_off_keeps_what_was_read(
 
 KILLED = """
 import os, signal, sys
-from simlte_st.cli.main import main
-from simlte_st.search import add
+from simlte_st.search import Index, encoder
 from simlte_st.search.encoder import Encoder
 from simlte_st.search.store import Store
-add.BATCH, log, merges = 4, open({log!r}, "a"), []
+encoder.BATCH, log, merges = 4, open({log!r}, "a"), []
 def counted(self, texts, batch_size=32, original=Encoder.counted):
     print(*texts, sep="\\n", file=log, flush=True)
     return original(self, texts, batch_size)
@@ -67,7 +64,8 @@ def merge(self, rows, original=Store.merge):
         os.kill(os.getpid(), signal.SIGKILL)
     original(self, rows)
 Encoder.counted, Store.merge = counted, merge
-main(sys.argv[1:])
+model, source, folder = sys.argv[1:]
+Index.create(folder, model, exist_ok=True).add(source)
 """
 
 
@@ -77,25 +75,25 @@ def test_kill_9_loses_one_batch(
     tmp_path: Path,
     encoded: list[str],
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
     contents: Callable[[Index], list[Any]],
 ) -> None:
-    monkeypatch.setattr(add, "BATCH", 4)
+    monkeypatch.setattr(encoder, "BATCH", 4)
     source, log = tmp_path / "source.jsonl", tmp_path / "log"
     rows = [{"id": f"{one.id}-{copy}", "text": f"{one.text} {'Ba.' * copy}"} for copy in range(2) for one in corpus]
     write_jsonl(source, rows)
-    command = ["index", str(encoder_path), str(source), "--output", str(tmp_path / "index"), "--quiet"]
-    killed = subprocess.run([sys.executable, "-c", KILLED.format(log=str(log)), *command], capture_output=True)
+    program = [sys.executable, "-c", KILLED.format(log=str(log))]
+    killed = subprocess.run([*program, str(encoder_path), str(source), str(tmp_path / "index")], capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert len(Index.open(tmp_path / "index")) == 8
-    assert main(command) == 0
-    assert re.search("12 .*added, 0 .*, 0 .*, 8 as", capsys.readouterr().out)
+    again = Index.create(tmp_path / "index", encoder_path, exist_ok=True)
+    report = again.add(source)
+    assert (report.added, report.replaced, report.unchanged) == (12, 0, 8)
     times = Counter([*log.read_text().splitlines(), *encoded])
     assert sorted(times) == sorted(row["text"] for row in rows)
     assert sum(times.values()) - len(times) == 4
-    command[4] = str(tmp_path / "at once")
-    assert main(command) == 0
-    assert contents(Index.open(tmp_path / "index")) == contents(Index.open(tmp_path / "at once"))
+    whole = Index.create(tmp_path / "at once", encoder_path)
+    whole.add(source)
+    assert contents(again) == contents(whole)
 
 
 class Killed(BaseException):
@@ -109,7 +107,7 @@ def test_killed_at_any_step_the_same_command_makes_the_same_index(
     monkeypatch: pytest.MonkeyPatch,
     contents: Callable[[Index], list[Any]],
 ) -> None:
-    monkeypatch.setattr(add, "BATCH", 4)
+    monkeypatch.setattr(encoder, "BATCH", 4)
     monkeypatch.setattr(store, "APPROXIMATE_FROM", 8)
     steps, last = list[str](), [10_000]
 
@@ -127,10 +125,9 @@ def test_killed_at_any_step_the_same_command_makes_the_same_index(
     for name in ("_make_index", "add_columns", "merge", "tidy", "delete"):
         step(Store, name)
     step(add, "count_words")
-    step(add, "write_json")
-    step(Index, "_write_settings")
-    step(index_module, "remove_unused")
-    step(settings_module, "write_json")
+    for module in (store, words, index_module, settings_module):
+        step(module, "write_json")
+    step(index_module, "remove_unused_vectors")
 
     def made(name: str) -> Index:
         Index.create(tmp_path / name, model, parts=True, exist_ok=True).add(corpus)
@@ -151,13 +148,6 @@ def test_killed_at_any_step_the_same_command_makes_the_same_index(
         last[0] = 10_000
         again = made(str(moment))
         assert (contents(again), hits(again)) == expected, moment
-
-
-def test_a_table_that_was_only_begun_is_made_anew(model: SentenceTransformer, tmp_path: Path) -> None:
-    for inside in ("_versions", "data", "_indices"):
-        folder = tmp_path / inside
-        (folder / "documents.lance" / inside).mkdir(parents=True)
-        assert Index.create(folder, model).add([Document("a", "ba bun")]).documents == 1
 
 
 def test_what_is_found_belongs_together_while_others_write(
@@ -192,28 +182,19 @@ def test_writers_keep_what_others_wrote_before(
     assert [one.metadata["late"] for one in again.documents(["n1", "n2"]) if one.metadata] == [1, 2]
 
 
-def test_of_two_commands_at_once_one_stops_and_the_others_index_stays(
-    corpus: list[Document],
-    encoder_path: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_of_two_that_make_an_index_at_once_one_stops_and_the_others_stays(
+    model: SentenceTransformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, folder, create = tmp_path / "source.jsonl", tmp_path / "index", Index.create
-    write_jsonl(source, [{"id": one.id, "text": one.text} for one in corpus])
-    command = ["index", str(encoder_path), str(source), "--output", str(folder)]
-    locks = []
+    folder, load, made = tmp_path / "index", encoder.Encoder, list[Index]()
 
-    def overtaken(*args: Any, **options: Any) -> Index:
-        made = create(*args, **options)
-        locks.append(hold(folder))  # another process has begun to write, and has not written yet
-        return made
+    def overtaken(*args: Any) -> Any:  # after the first check of the folder
+        if not made:
+            monkeypatch.setattr(encoder, "Encoder", load)
+            made.append(Index.create(folder, model))
+            made[0].add([Document("a", "Ba bun bis.")])
+        return load(*args)
 
-    monkeypatch.setattr(Index, "create", overtaken)
-    assert main(command) == 1
-    assert "is already working" in capsys.readouterr().err
-    locks.pop().release()
-    assert (folder / "settings.json").exists(), "it is not removed as one of a failed command"
-
-    monkeypatch.setattr(Index, "create", create)
-    assert main(command) == 0
+    monkeypatch.setattr(encoder, "Encoder", overtaken)
+    with pytest.raises(ConfigurationError, match="exists already"):
+        Index.create(folder, model)
+    assert len(Index.open(folder, model)) == 1
