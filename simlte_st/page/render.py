@@ -28,14 +28,12 @@ def highlighted(
 ) -> str:
     """Return a text as HTML, with sentences and words marked; words in the languages of the index."""
     known = {term for language in languages for word in words for term in query_terms(word, language)}
-    html, done = [], 0
+    html, done = "", 0
     for start, end in _spans(text, sentences):
-        html += [
-            _marked(text[done:start], known, languages),
-            f"<mark>{_marked(text[start:end], known, languages)}</mark>",
-        ]
+        sentence = _marked(text[start:end], known, languages)
+        html += f"{_marked(text[done:start], known, languages)}<mark>{sentence}</mark>"
         done = end
-    return "".join([*html, _marked(text[done:], known, languages)])
+    return html + _marked(text[done:], known, languages)
 
 
 def _spans(text: str, sentences: Iterable[str]) -> list[tuple[int, int]]:
@@ -78,13 +76,9 @@ def as_label(text: str) -> str:
 
 
 def hit_html(
-    hit: Hit,
-    rank: int,
-    languages: Sequence[str],
-    columns: Iterable[str] | None = None,
-    wait: bool = False,
+    hit: Hit, rank: int, languages: Sequence[str], columns: Iterable[str] | None = None, wait: bool = False
 ) -> str:
-    """Return a hit as HTML, but for its title: id, scores, metadata, beginning or best passage, reasons.
+    """Return a hit as HTML without its title: id, scores, metadata, beginning or best passage, explanation.
 
     ``languages`` are those of the index.
     """

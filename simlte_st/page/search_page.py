@@ -72,30 +72,28 @@ class Page:
             state.address = state.text
             if state.text.strip():
                 with st.spinner("Searching"), self.turns:
-                    state.hits = self.search()
+                    where, top_k = state.where.strip() or None, int(state.top)
+                    state.hits = self.index.search(
+                        state.text, top_k=top_k, threshold=state.threshold, where=where, mode=state.mode
+                    )
         if state.trail:
-            st.dialog("Document", width="medium", on_dismiss=self.close)(self.document)()
-        if state.hits is None:
-            self.start()
-        else:
+            st.dialog("Document", width="medium", on_dismiss=state.trail.clear)(self.document)()
+        if state.hits is not None:
             self.hits(state.hits, "hit", "No document was found.", state.explained)
+        elif self.columns:
+            st.html(f'<div class="simlte about">columns: {escape(", ".join(self.columns))}</div>')
 
     def form(self) -> bool:
-        """Show the form; tell whether it was submitted."""
+        """Show the form; return whether it was submitted."""
         with st.form("search", border=False):
             box, button = st.columns([7, 1], vertical_alignment="bottom")
-            box.text_input(
-                "Search", key="text", placeholder="words, a sentence, a whole text", label_visibility="collapsed"
-            )
+            example = "words, a sentence, a whole text"
+            box.text_input("Search", key="text", placeholder=example, label_visibility="collapsed")
             submitted = button.form_submit_button("Search", width="stretch")
             with st.expander("Options"):
                 columns = st.columns([1, 1, 1, 2], vertical_alignment="bottom")
-                columns[0].selectbox(
-                    "Mode",
-                    get_args(Mode),
-                    key="mode",
-                    help="dense: by vectors, text: by BM25, hybrid: by the ranks in both",
-                )
+                ranked = "dense: by vectors, text: by BM25, hybrid: by the ranks in both"
+                columns[0].selectbox("Mode", get_args(Mode), key="mode", help=ranked)
                 columns[1].number_input("Most hits", min_value=1, value=TOP_K, key="top")
                 columns[2].number_input(
                     "Lowest cosine", -1.0, 1.0, value=None, step=0.05, key="threshold", placeholder="any"
@@ -103,23 +101,6 @@ class Page:
                 columns[3].text_input("Filter in SQL", key="where", placeholder="year > 2010 AND kind = 'news'")
                 st.checkbox("Reasons", value=True, key="why", help="nearest sentences and shared words")
         return submitted
-
-    def search(self) -> Hits:
-        """Search for what the form holds."""
-        state = self.state
-        where = state.where.strip() or None
-        return self.index.search(
-            state.text, top_k=int(state.top), threshold=state.threshold, where=where, mode=state.mode
-        )
-
-    def start(self) -> None:
-        """Show which columns the index has."""
-        if self.columns:
-            st.html(f'<div class="simlte about">columns: {escape(", ".join(self.columns))}</div>')
-
-    def close(self) -> None:
-        """Close the document."""
-        self.state.trail = []
 
     def hits(self, hits: Hits, key: str, otherwise: str, explained: dict[str, Hit]) -> None:
         """Show hits at once, and their reasons as they are found."""
@@ -165,10 +146,9 @@ class Page:
             show_problem(str(error))
 
     def document_html(self, document: Document) -> str:
-        """Write a document."""
+        """Return a document as HTML, with the sentences and words marked that it was found by."""
         hit = self.state.explained.get(document.id)
-        sentences = [sentence for sentence, _ in hit.sentences] if hit else []
-        words = [word for word, _ in hit.words] if hit else []
+        sentences, words = ([pair[0] for pair in each] for each in ((hit.sentences, hit.words) if hit else ((), ())))
         names = [name for name in document.metadata or {} if name != self.titles]
         title = escape(self.title(document.metadata, document.text))
         about = " · ".join(filter(None, (escape(document.id), described(document.metadata or {}, names))))
@@ -176,7 +156,7 @@ class Page:
         return f'<div class="simlte"><h2>{title}</h2><div class="about">{about}</div>{text}</div>'
 
     def read_address(self) -> bool:
-        """Take the query from the address; tell whether it is another one than this page wrote there."""
+        """Take the query from the address; return whether it differs from the one that this page wrote there."""
         state, asked = self.state, st.query_params.get("text", "")
         if state.get("address") == asked:
             return False

@@ -147,10 +147,10 @@ def test_models_that_cannot_read_are_refused_before_work(
 def test_an_index_that_cannot_be_written_is_reranked(
     fast: Index, model: SentenceTransformer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(folder: Path) -> object:
+    def fail(self: object) -> object:
         raise OSError("Read-only file system")
 
-    monkeypatch.setattr(store, "connect", fail)
+    monkeypatch.setattr(store.KeptVectors, "_table", property(fail))
     with caplog.at_level(logging.INFO):
         assert fast.search("Ba bun bis.", rerank=model, top_k=3)[0].reranked is not None
     assert "are not kept: " in caplog.text

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import Document
-from simlte_st.errors import ConfigurationError, ModelError, StoreError
+from simlte_st.errors import ConfigurationError, DiskFullError, ModelError, StoreError
 from simlte_st.files import hold
 from simlte_st.models.vectors import unit_rows
 from simlte_st.search import Index, store
@@ -189,7 +189,7 @@ def test_an_index_is_replaced_once_the_new_one_is_complete(
 
     with monkeypatch.context() as patch:
         patch.setattr(store.Store, "_make_index", full)
-        with pytest.raises(StoreError, match="No space left"):
+        with pytest.raises(DiskFullError):
             Index.create(index.folder, static_model, overwrite=True)
     lock = hold(index.folder)
     with pytest.raises(ConfigurationError, match="is already working"):
