@@ -37,7 +37,7 @@ from simlte_st.evaluation import TfidfScores, bootstrap_interval
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.search import Hits
-from simlte_st.search.store import KEPT_TABLE as TABLE
+from simlte_st.search.hits import KEPT_TABLE as TABLE
 
 TFIDF = "TF-IDF"
 FIRST = 100

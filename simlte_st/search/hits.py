@@ -1,30 +1,46 @@
-"""The hits of a search, and their explanations: the nearest sentences, and the words shared with the query."""
+"""The hits of a search, and their explanations: the nearest sentences, and the words shared with the query.
+
+The index keeps the vectors of sentences, once they are made.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
+from itertools import islice
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from simlte_st.data.document import Document
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import segment_document
+from simlte_st.errors import StoreError
 from simlte_st.search.query import Query
-from simlte_st.search.store import KeptVectors, Store, is_one_of
+from simlte_st.search.store import OLD, VALUES, Store, connect, is_one_of, store_errors, text_hash
 
 SENTENCES = 3
 """Sentences of a document in an explanation, at most."""
 
 WORDS = 8
 """Shared words in an explanation, at most."""
+
+KEPT_TABLE = "sentences"
+"""Name of the table of :class:`KeptVectors`."""
+
+_VERSIONS = 64  # of that table, after which small files are joined: each query may add one
+
+logger = logging.getLogger(__name__)
 
 
 _OWN = pa.schema(
@@ -164,3 +180,87 @@ class Explainer:
             for name, score in self.store.matching({term: self.query.weights[term]}, where, len(shared)).items():
                 shared[name][word] += score  # type: ignore[assignment]  # a word may have a term in several languages
         return shared
+
+
+class KeptVectors:
+    """The vectors of sentences or passages of documents, made when they are first needed and kept in a table.
+
+    Several processes may read and add: LanceDB's commits are atomic, and rows are only ever added under their hashes.
+    """
+
+    _SCHEMA = pa.schema(
+        [
+            pa.field("document", pa.string(), nullable=False),  # hash of its text
+            pa.field("sentences", pa.string(), nullable=False),  # hash of all of them: they may be cut in another way
+            pa.field("vectors", pa.binary(), nullable=False),  # float16, one after the other
+        ]
+    )
+
+    def __init__(
+        self, folder: Path, encode: Callable[[Sequence[str]], NDArray[np.float32]], model: str | None = None
+    ) -> None:
+        self._folder, self._encode, self._model = folder, encode, [] if model is None else [model]
+
+    @cached_property
+    def _table(self) -> Any:
+        return connect(self._folder).create_table(KEPT_TABLE, schema=self._SCHEMA, exist_ok=True)
+
+    def of(self, groups: Sequence[tuple[str, Sequence[str]]]) -> list[NDArray[np.float16]]:
+        """Return the vectors of each group, a document and some texts of it, and keep them."""
+        names = [(text_hash(text), text_hash("\n".join([*self._model, *pieces]))) for text, pieces in groups]
+        vectors = self._kept(names)
+        missing = {name: pieces for name, (_, pieces) in zip(names, groups, strict=True) if name not in vectors}
+        if missing:
+            made = iter(self._encode([piece for pieces in missing.values() for piece in pieces]).astype(np.float16))
+            new = {name: np.stack([*islice(made, len(pieces))]) for name, pieces in missing.items()}
+            self._keep(new)
+            vectors |= new
+        return [vectors[name].reshape(len(pieces), -1) for name, (_, pieces) in zip(names, groups, strict=True)]
+
+    def _kept(self, names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], NDArray[np.float16]]:
+        if not names or not _keeps_vectors(self._folder):
+            return {}
+        documents, sentences = ({name[place] for name in names} for place in (0, 1))
+        where = f"{is_one_of('document', sorted(documents))} AND {is_one_of('sentences', sorted(sentences))}"
+        with store_errors(self._folder, "read"):
+            rows = self._table.search().where(where).limit(None).to_arrow().to_pylist()
+        return {(row["document"], row["sentences"]): np.frombuffer(row["vectors"], np.float16) for row in rows}
+
+    def _keep(self, vectors: dict[tuple[str, str], NDArray[np.float16]]) -> None:
+        documents, sentences = zip(*vectors, strict=True)
+        columns = {
+            "document": documents,
+            "sentences": sentences,
+            "vectors": [each.tobytes() for each in vectors.values()],
+        }
+        with _unless_unwritable(self._folder):
+            self._table.add(pa.table(columns, schema=self._SCHEMA))
+            if self._table.version % _VERSIONS == 0:
+                self._table.optimize(cleanup_older_than=OLD)
+
+
+def remove_unused_vectors(store: Store) -> None:
+    """Remove the kept vectors of documents that the index no longer has, and join small files."""
+    if not _keeps_vectors(store.folder):
+        return
+    with _unless_unwritable(store.folder):
+        table = connect(store.folder).open_table(KEPT_TABLE)
+        kept = {*table.search().select(["document"]).limit(None).to_arrow()["document"].to_pylist()}
+        there = {*store.rows_of("hash", sorted(kept), ["hash"], "part = 0")["hash"].to_pylist()}
+        for start in range(0, len(gone := sorted(kept - there)), VALUES):
+            table.delete(is_one_of("document", gone[start : start + VALUES]))
+        table.optimize(cleanup_older_than=OLD)
+
+
+def _keeps_vectors(folder: Path) -> bool:
+    return (folder / f"{KEPT_TABLE}.lance").exists()
+
+
+@contextmanager
+def _unless_unwritable(folder: Path) -> Iterator[None]:
+    """Let kept vectors be as they are where the index is read-only, or searches write to them at the same time."""
+    try:
+        with store_errors(folder, "written"):
+            yield
+    except StoreError as error:
+        logger.info("The vectors of sentences are not kept: %s", error)

@@ -25,8 +25,8 @@ from simlte_st.files import SETTINGS_FILE, hold, write_json
 from simlte_st.models.engine import Engine
 from simlte_st.models.names import check_model
 from simlte_st.search.add import IndexReport, add_documents
-from simlte_st.search.hits import Hits
-from simlte_st.search.query import Criteria, Mode
+from simlte_st.search.hits import Hits, remove_unused_vectors
+from simlte_st.search.query import Mode
 from simlte_st.search.rerank import Reranker
 from simlte_st.search.searcher import Searcher
 from simlte_st.search.settings import (
@@ -38,7 +38,7 @@ from simlte_st.search.settings import (
     read_settings,
     read_token_vectors,
 )
-from simlte_st.search.store import Store, remove_unused_vectors
+from simlte_st.search.store import Store
 
 if TYPE_CHECKING:  # with torch
     from simlte_st.models.token_vectors import TokenVectors
@@ -348,9 +348,8 @@ class Index:
         """
         if not query.strip():
             raise DataError("The text to search for is empty.")
-        criteria = Criteria(top_k, threshold, where, mode)
         searcher = self._now()
-        criteria = searcher.criteria(criteria)
+        criteria = searcher.criteria(top_k, threshold, where, mode)
         reranker = self._reranker(rerank)
         wanted = searcher.text_query(query, explain or mode != "text")
         return searcher.search([wanted], criteria, explain, reranker)[0]
@@ -393,9 +392,8 @@ class Index:
         names: list[Any] = [documents] if isinstance(documents, (str, os.PathLike)) else list(documents)
         if not names:
             raise DataError("There are no documents to link.")
-        criteria = Criteria(top_k, threshold, where, mode)
         searcher = self._now()
-        criteria = searcher.criteria(criteria)
+        criteria = searcher.criteria(top_k, threshold, where, mode)
         group = [document for name in names for document in searcher.query_documents(name)]
         reranker = self._reranker(rerank)
         queries = searcher.document_queries([group], explain or mode != "text")
@@ -431,12 +429,12 @@ class Index:
         Raises:
             DataError: The documents cannot be read. Other errors are as for :meth:`link`.
         """
-        criteria = Criteria(top_k, threshold, where, mode)
         reranker, most = self._reranker(rerank), _TOGETHER if rerank is None else _READ_TOGETHER
         for batch in in_batches(read_documents(source), lambda one: len(one.text), _TOGETHER_CHARACTERS, most):
             searcher = self._now()
-            queries = searcher.document_queries([[one] for one in searcher.known_documents(batch)], mode != "text")
-            found = searcher.search(queries, searcher.criteria(criteria), reranker=reranker)
+            queries = searcher.document_queries([[Document("", one.text)] for one in batch], mode != "text")
+            criteria = searcher.criteria(top_k, threshold, where, mode)
+            found = searcher.search(queries, criteria, reranker=reranker)
             yield from zip((one.id for one in batch), found, strict=True)
 
     def _reranker(self, model: Any) -> Reranker | None:

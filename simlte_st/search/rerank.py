@@ -18,8 +18,9 @@ from simlte_st.data.passages import sentence_runs
 from simlte_st.data.sentences import segment_document
 from simlte_st.errors import ModelError
 from simlte_st.models.vectors import unit_rows
+from simlte_st.search.hits import KeptVectors
 from simlte_st.search.query import Match, Query, hybrid_scores
-from simlte_st.search.store import KeptVectors, text_hash
+from simlte_st.search.store import text_hash
 from simlte_st.search.words import terms_by_word
 
 if TYPE_CHECKING:  # with torch
@@ -77,7 +78,9 @@ class Reranker:
         read = self._vectors.of([(texts[name], [piece]) for name, piece in pieces])
         best: dict[str, tuple[float, str]] = {}
         if pieces:
-            cosines = np.concatenate(read).astype(np.float32) @ self._vector(query)
+            encoder, documents = self._encoder, query.documents
+            vector = unit_mean(encoder.documents(documents)) if documents else encoder.query(query.text)
+            cosines = np.concatenate(read).astype(np.float32) @ vector
             for (name, piece), cosine in zip(pieces, cosines.tolist(), strict=True):
                 best[name] = max((cosine, piece), best.get(name, (cosine, piece)))
         ranked = [*sorted(best, key=lambda name: (-best[name][0], name)), *(one.id for one in matches[READ_HITS:])]
@@ -89,13 +92,6 @@ class Reranker:
             whole = len(piece.split()) == len(texts[one.id].split()) if piece else True
             found.append(replace(one, score=scores[one.id], reranked=cosine, passage=None if whole else piece))
         return sorted(found, key=lambda one: (-one.score, one.id))
-
-    def _vector(self, query: Query) -> NDArray[np.float32]:
-        if not query.documents:
-            return self._encoder.query(query.text)
-        mean = self._encoder.documents(query.documents).mean(axis=0)
-        vector: NDArray[np.float32] = unit_rows(mean[None]).astype(np.float32)[0]
-        return vector
 
     def _worth_reading(self, text: str, words: Mapping[str, float] | None) -> list[str]:
         """Return the first passage and that with most of some words, by their weights; the beginning without words."""
@@ -117,3 +113,9 @@ class Reranker:
         """
         sentences = segment_document(Document("", text), _END.split)
         return list(sentence_runs(sentences, min(tokens, self._encoder.budget or tokens))) or [text]
+
+
+def unit_mean(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the mean of vectors, scaled to length 1."""
+    mean: NDArray[np.float32] = unit_rows(vectors.mean(axis=0)[None]).astype(np.float32)[0]
+    return mean

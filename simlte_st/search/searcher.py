@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,10 @@ from simlte_st.data.document import Document
 from simlte_st.data.documents import list_documents
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.errors import DataError
-from simlte_st.models.vectors import unit_rows
-from simlte_st.search.hits import Explainer, Hit, Hits, shortened
-from simlte_st.search.query import TOP_K, Criteria, Match, Query, find_matches
-from simlte_st.search.rerank import READ_HITS, Reranker
-from simlte_st.search.store import KeptVectors, Store, is_one_of, text_hash
+from simlte_st.search.hits import Explainer, Hit, Hits, KeptVectors, shortened
+from simlte_st.search.query import TOP_K, Criteria, Match, Mode, Query, find_matches
+from simlte_st.search.rerank import READ_HITS, Reranker, unit_mean
+from simlte_st.search.store import Store, is_one_of, text_hash
 from simlte_st.search.words import WordCounts
 
 if TYPE_CHECKING:
@@ -82,24 +81,21 @@ class Searcher:
             )
         return [Document("", text)]
 
-    def known_documents(self, documents: Sequence[Document]) -> list[Document]:
-        """Return documents as those of the index with the same text, whose vectors are there; others without an id."""
-        hashes = [text_hash(document.text) for document in documents]
-        rows = self.store.rows_of("hash", hashes, ["id", "hash"], "part = 0").to_pylist()
-        names = {row["hash"]: row["id"] for row in rows}
-        return [Document(names.get(digest, ""), one.text) for digest, one in zip(hashes, documents, strict=True)]
-
     def document_queries(self, groups: Sequence[Sequence[Document]], with_vectors: bool) -> list[Query]:
-        """Return a query for each group of documents, whose hits exclude the group and documents of the same text."""
-        hashes = [[text_hash(document.text) for document in group] for group in groups]
-        same: dict[str, list[str]] = {}
-        for row in self.store.rows_of("hash", sorted({*chain(*hashes)}), ["id", "hash"], "part = 0").to_pylist():
-            same.setdefault(row["hash"], []).append(row["id"])
-        vectors = iter(self._document_vectors([*chain(*groups)]) if with_vectors else ())
+        """Return a query for each group of documents, whose hits exclude the group and documents of the same text.
+
+        A text that the index has is not encoded again.
+        """
+        hashes = sorted({text_hash(document.text) for document in chain(*groups)})
+        same: dict[str, list[str]] = {digest: [] for digest in hashes}
+        for row in self.store.rows_of("hash", hashes, ["id", "hash"], "part = 0").to_pylist():
+            same[row["hash"]].append(row["id"])
+        known = [Document(one.id or next(iter(same[text_hash(one.text)]), ""), one.text) for one in chain(*groups)]
+        vectors = iter(self._document_vectors(known) if with_vectors else ())
         queries = []
-        for group, own in zip(groups, hashes, strict=True):
-            excluded = {name for digest in own for name in same.get(digest, ())} | {one.id for one in group if one.id}
-            vector = _unit_mean(np.stack([*islice(vectors, len(group))])) if with_vectors else None
+        for group in groups:
+            excluded = {name for one in group for name in (one.id, *same[text_hash(one.text)]) if name}
+            vector = unit_mean(np.stack([*islice(vectors, len(group))])) if with_vectors else None
             texts = [document.text for document in group]
             queries.append(Query(*self.words_of_query("\n\n".join(texts)), vector, sorted(excluded), documents=texts))
         return queries
@@ -109,33 +105,24 @@ class Searcher:
         known: dict[str, list[list[float]]] = {one.id: [] for one in documents if one.id}
         for row in self.store.rows_of("id", list(known), ["id", "vector"], "searched").to_pylist():
             known[row["id"]].append(row["vector"])
-        texts: list[list[str]] = [[] for _ in documents]
-        encoded: Iterator[NDArray[np.float32]] = iter(())
-        if not all(one.id for one in documents):
+        vectors: Iterator[Any] = iter(())
+        if new := [document for document in documents if not document.id]:
             encoder, segmenter = self.reader(), self.segmenter if self.parts else None
-            for document, own in zip(documents, texts, strict=True):
-                if not document.id:
-                    own.extend(encoder.passages(document, segmenter) or [document.text])
+            texts = [encoder.passages(document, segmenter) or [document.text] for document in new]
             encoded = iter(encoder.documents([*chain(*texts)]))
-        return [
-            _unit_mean(np.array(known[one.id] if one.id else [*islice(encoded, len(own))], dtype=np.float32))
-            for one, own in zip(documents, texts, strict=True)
-        ]
+            vectors = ([*islice(encoded, len(own))] for own in texts)
+        return [unit_mean(np.array(known[one.id] if one.id else next(vectors), np.float32)) for one in documents]
 
-    def criteria(self, criteria: Criteria) -> Criteria:
-        """Return criteria with the filter as the store takes it, and with the default number of hits."""
-        if criteria.top_k is None and criteria.threshold is None:
-            criteria = replace(criteria, top_k=TOP_K)
-        return criteria if criteria.where is None else replace(criteria, where=self.store.check_filter(criteria.where))
+    def criteria(self, top_k: int | None, threshold: float | None, where: str | None, mode: Mode) -> Criteria:
+        """Return the criteria of a search, with the filter as the store takes it and the default number of hits."""
+        where = None if where is None else self.store.check_filter(where)
+        return Criteria(TOP_K if top_k is None and threshold is None else top_k, threshold, where, mode)
 
     def search(
         self, queries: Sequence[Query], criteria: Criteria, explain: bool = False, reranker: Reranker | None = None
     ) -> list[Hits]:
         """Return the hits of each query, by criteria of :meth:`criteria`."""
-        if reranker is None:
-            matches = find_matches(self.store, queries, criteria)
-        else:
-            matches = self._reranked(queries, criteria, reranker)
+        matches = self._matches(queries, criteria, reranker)
         flat = [match for each in matches for match in each]
         documents = {one.id: one for one in self.store.documents(list({match.id: None for match in flat}))}
         parted = sorted({match.id for match in flat if match.part})
@@ -144,26 +131,20 @@ class Searcher:
         metadata = self.store.metadata()
         found = []
         for query, each in zip(queries, matches, strict=True):
-            texts = {match.id: documents[match.id].text for match in each}
-            hits = [
-                Hit(
-                    match.id,
-                    match.score,
-                    match.cosine,
-                    match.bm25,
-                    shortened(texts[match.id], _BEGINNING),
-                    match.passage or passages.get((match.id, match.part)),
-                    documents[match.id].metadata or {},
-                    reranked=match.reranked,
-                )
-                for match in each
-            ]
+            texts, hits = {match.id: documents[match.id].text for match in each}, []
+            for one in each:
+                beginning = shortened(texts[one.id], _BEGINNING)
+                passage = one.passage or passages.get((one.id, one.part))
+                hit = Hit(one.id, one.score, one.cosine, one.bm25, beginning, passage, documents[one.id].metadata or {})
+                hits.append(hit if one.reranked is None else replace(hit, reranked=one.reranked))
             # Of an earlier version the files are gone some time after it has been replaced.
             explainer = Explainer(self._latest, self._sentences, lambda: self.segmenter, query, texts)
             found.append(Hits(map(explainer, hits) if explain else hits, metadata, criteria.threshold, explainer))
         return found
 
-    def _reranked(self, queries: Sequence[Query], criteria: Criteria, reranker: Reranker) -> list[list[Match]]:
+    def _matches(self, queries: Sequence[Query], criteria: Criteria, reranker: Reranker | None) -> list[list[Match]]:
+        if reranker is None:
+            return find_matches(self.store, queries, criteria)
         depth, found = None if criteria.top_k is None else max(criteria.top_k, READ_HITS), []
         matches = find_matches(self.store, queries, replace(criteria, top_k=depth))
         for query, each in zip(queries, matches, strict=True):
@@ -171,8 +152,3 @@ class Searcher:
             texts = dict(zip(rows["id"].to_pylist(), rows["text"].to_pylist(), strict=True))
             found.append(reranker(query, each, texts, self._words.rareness)[: criteria.top_k])
         return found
-
-
-def _unit_mean(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    mean: NDArray[np.float32] = unit_rows(vectors.mean(axis=0)[None]).astype(np.float32)[0]
-    return mean

@@ -8,15 +8,12 @@ Chroma and Qdrant want a server, or everything in memory, for the same.
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import cached_property
-from itertools import islice
 from math import ceil, sqrt
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,17 +34,13 @@ T = TypeVar("T")
 
 TABLE = "documents"
 
-KEPT_TABLE = "sentences"
-"""Name of the table of :class:`KeptVectors`."""
-
 PUNKT_FILE = "punkt.json"
 """Parameters of the sentence segmenter, learned from the first documents."""
 
 _INDICES = {"terms": "terms_idx", "vector": "vector_idx", "searched": "searched_idx"}
 _MERGES = 64  # after so many, small files are joined
-_VERSIONS = 64  # of the kept vectors, after which small files are joined: each query may add one
-_OLD = timedelta(minutes=10)  # how long a search that has begun finds the files of the version it reads
-_VALUES = 1000  # in one list of an SQL condition
+OLD = timedelta(minutes=10)  # how long a search that has begun finds the files of the version it reads
+VALUES = 1000  # in one list of an SQL condition
 _ROUNDING = 1e-6  # of cosines: those of one pair differ in the last digits from one way of searching to another
 
 APPROXIMATE_FROM = 50_000
@@ -66,8 +59,6 @@ _HINTS = {
     "read": "If it is a copy, copy it again; otherwise index the documents again, in another folder.",
     "written": "What was written before is there.",
 }
-
-logger = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -174,13 +165,13 @@ class Store:
                 self._table.add(rows)
             self._merges += 1
             if self._merges % _MERGES == 0:
-                self._table.optimize(cleanup_older_than=_OLD)
+                self._table.optimize(cleanup_older_than=OLD)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete all rows of documents."""
         with store_errors(self.folder, "written"):
-            for start in range(0, len(ids), _VALUES):
-                self._table.delete(is_one_of("id", ids[start : start + _VALUES]))
+            for start in range(0, len(ids), VALUES):
+                self._table.delete(is_one_of("id", ids[start : start + VALUES]))
 
     def tidy(self) -> None:
         """Update the search indices, and join small files.
@@ -197,7 +188,7 @@ class Store:
                     continue
                 if stats is None or stats.num_unindexed_rows > stats.num_indexed_rows or self._outgrown(column, rows):
                     self._make_index(column)
-            self._table.optimize(cleanup_older_than=_OLD)
+            self._table.optimize(cleanup_older_than=OLD)
 
     def _outgrown(self, column: str, rows: int) -> bool:
         if column != "vector":
@@ -236,7 +227,7 @@ class Store:
 
     def rows_of(self, column: str, values: Sequence[str], columns: Sequence[str], where: str = "true") -> pa.Table:
         """Read columns of the rows in which a column holds one of several texts."""
-        parts = [values[start : start + _VALUES] for start in range(0, len(values), _VALUES)] or [[]]
+        parts = [values[start : start + VALUES] for start in range(0, len(values), VALUES)] or [[]]
         return pa.concat_tables(self.rows(f"{where} AND {is_one_of(column, part)}", columns) for part in parts)
 
     def nearest_many(
@@ -364,87 +355,3 @@ def connect(folder: Path) -> Any:
     os.environ.setdefault("LANCEDB_LOG", "error")
     # Every search sees what another process has written by then. LanceDB would expand a "~" in a relative path.
     return require("lancedb", "index", "indexes").connect(folder.absolute(), read_consistency_interval=timedelta(0))
-
-
-class KeptVectors:
-    """The vectors of sentences or passages of documents, made when they are first needed and kept in a table.
-
-    Several processes may read and add: LanceDB's commits are atomic, and rows are only ever added under their hashes.
-    """
-
-    _SCHEMA = pa.schema(
-        [
-            pa.field("document", pa.string(), nullable=False),  # hash of its text
-            pa.field("sentences", pa.string(), nullable=False),  # hash of all of them: they may be cut in another way
-            pa.field("vectors", pa.binary(), nullable=False),  # float16, one after the other
-        ]
-    )
-
-    def __init__(
-        self, folder: Path, encode: Callable[[Sequence[str]], NDArray[np.float32]], model: str | None = None
-    ) -> None:
-        self._folder, self._encode, self._model = folder, encode, [] if model is None else [model]
-
-    @cached_property
-    def _table(self) -> Any:
-        return connect(self._folder).create_table(KEPT_TABLE, schema=self._SCHEMA, exist_ok=True)
-
-    def of(self, groups: Sequence[tuple[str, Sequence[str]]]) -> list[NDArray[np.float16]]:
-        """Return the vectors of each group, a document and some texts of it, and keep them."""
-        names = [(text_hash(text), text_hash("\n".join([*self._model, *pieces]))) for text, pieces in groups]
-        vectors = self._kept(names)
-        missing = {name: pieces for name, (_, pieces) in zip(names, groups, strict=True) if name not in vectors}
-        if missing:
-            made = iter(self._encode([piece for pieces in missing.values() for piece in pieces]).astype(np.float16))
-            new = {name: np.stack([*islice(made, len(pieces))]) for name, pieces in missing.items()}
-            self._keep(new)
-            vectors |= new
-        return [vectors[name].reshape(len(pieces), -1) for name, (_, pieces) in zip(names, groups, strict=True)]
-
-    def _kept(self, names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], NDArray[np.float16]]:
-        if not names or not _keeps_vectors(self._folder):
-            return {}
-        documents, sentences = ({name[place] for name in names} for place in (0, 1))
-        where = f"{is_one_of('document', sorted(documents))} AND {is_one_of('sentences', sorted(sentences))}"
-        with store_errors(self._folder, "read"):
-            rows = self._table.search().where(where).limit(None).to_arrow().to_pylist()
-        return {(row["document"], row["sentences"]): np.frombuffer(row["vectors"], np.float16) for row in rows}
-
-    def _keep(self, vectors: dict[tuple[str, str], NDArray[np.float16]]) -> None:
-        documents, sentences = zip(*vectors, strict=True)
-        columns = {
-            "document": documents,
-            "sentences": sentences,
-            "vectors": [each.tobytes() for each in vectors.values()],
-        }
-        with _unless_unwritable(self._folder):
-            self._table.add(pa.table(columns, schema=self._SCHEMA))
-            if self._table.version % _VERSIONS == 0:
-                self._table.optimize(cleanup_older_than=_OLD)
-
-
-def remove_unused_vectors(store: Store) -> None:
-    """Remove the kept vectors of documents that the index no longer has, and join small files."""
-    if not _keeps_vectors(store.folder):
-        return
-    with _unless_unwritable(store.folder):
-        table = connect(store.folder).open_table(KEPT_TABLE)
-        kept = {*table.search().select(["document"]).limit(None).to_arrow()["document"].to_pylist()}
-        there = {*store.rows_of("hash", sorted(kept), ["hash"], "part = 0")["hash"].to_pylist()}
-        for start in range(0, len(gone := sorted(kept - there)), _VALUES):
-            table.delete(is_one_of("document", gone[start : start + _VALUES]))
-        table.optimize(cleanup_older_than=_OLD)
-
-
-def _keeps_vectors(folder: Path) -> bool:
-    return (folder / f"{KEPT_TABLE}.lance").exists()
-
-
-@contextmanager
-def _unless_unwritable(folder: Path) -> Iterator[None]:
-    """Let kept vectors be as they are where the index is read-only, or searches write to them at the same time."""
-    try:
-        with store_errors(folder, "written"):
-            yield
-    except StoreError as error:
-        logger.info("The vectors of sentences are not kept: %s", error)

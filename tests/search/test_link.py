@@ -29,11 +29,15 @@ def test_seeds_are_ids_files_and_texts(
     assert {hit.id for hit in by_id} == {one.id for one in corpus} - {"d3"}
     file = tmp_path / "seed.txt"
     file.write_text(corpus[3].text)
-    for seed in (file, str(file), corpus[3].text):
-        hits = parted.link(seed, mode="dense")
+    for query in (file, str(file), corpus[3].text):
+        hits = parted.link(query, mode="dense")
         assert [hit.id for hit in hits] == [hit.id for hit in by_id], "the same text is no hit either"
         np.testing.assert_allclose([hit.cosine for hit in hits], [hit.cosine for hit in by_id], atol=1e-5)
-    assert all(text in corpus[3].text for text in encoded), "by its passages, as it would be found itself"
+    assert encoded == [], "a text that the index has is not encoded again"
+    longer = f"{corpus[3].text} Bis bun."
+    parted.link(longer)
+    assert len(encoded) > 1
+    assert all(len(text) < len(longer) and text in longer for text in encoded), "by its passages, as it would be found"
     for mode in ("hybrid", "text"):
         assert "d3" not in {hit.id for hit in parted.link(["d3", "d4"], mode=mode)}  # type: ignore[arg-type]
 

@@ -12,8 +12,9 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from simlte_st.data import Document
 from simlte_st.errors import ModelError
-from simlte_st.search import Index, searcher, store
-from simlte_st.search.store import KEPT_TABLE, connect
+from simlte_st.search import Index, searcher
+from simlte_st.search.hits import KEPT_TABLE, KeptVectors
+from simlte_st.search.store import connect
 
 
 @pytest.fixture
@@ -150,7 +151,7 @@ def test_an_index_that_cannot_be_written_is_reranked(
     def fail(self: object) -> object:
         raise OSError("Read-only file system")
 
-    monkeypatch.setattr(store.KeptVectors, "_table", property(fail))
+    monkeypatch.setattr(KeptVectors, "_table", property(fail))
     with caplog.at_level(logging.INFO):
         assert fast.search("Ba bun bis.", rerank=model, top_k=3)[0].reranked is not None
     assert "are not kept: " in caplog.text
