@@ -60,20 +60,19 @@ class Hit:
     """A document that was found.
 
     Attributes:
-        id: Its id.
-        score: What the hits are ordered by. In the mode ``"hybrid"`` and with ``rerank=`` the sum of reciprocal ranks,
-            plus 1 for a document that has words of the query which hardly any other has; else the cosine or the BM25
+        id: Id of the document.
+        score: Score that orders the hits. With ``mode="hybrid"`` or ``rerank=``, the sum of reciprocal ranks, plus 1
+            for a document with words of the query that hardly any other document has; otherwise the cosine or the BM25
             score.
-        cosine: Cosine of the query and the document, or the best of its passages; None in the mode ``"text"``.
-        bm25: BM25 score of the document; None where it is not among those ranked by BM25.
-        beginning: The first words of its text, with a mark where it goes on.
-        passage: The passage nearest to the query, in an index with passages; None where the model reads the whole
-            document, and in the mode ``"text"``. With ``rerank=``, the passage that was read.
-        metadata: Its values of the other columns.
+        cosine: Cosine of the query and the document, or its best passage; None with ``mode="text"``.
+        bm25: BM25 score of the document; None if it is not among the documents ranked by BM25.
+        beginning: The first words of the text, with an ellipsis if it goes on.
+        passage: The passage nearest to the query, in an index with passages; None if the model reads the whole
+            document, and with ``mode="text"``. With ``rerank=``, the passage that was read.
+        metadata: The values of the other columns.
         sentences: With ``explain=True``, the sentences nearest to the query, and the cosine of each.
-        words: With ``explain=True``, the words that it shares with the query, and what each adds to the BM25 score.
-        reranked: Cosine of the query and the passage by the model of ``rerank=``; None where it has read none of the
-            document.
+        words: With ``explain=True``, the words shared with the query, and the share of each in the BM25 score.
+        reranked: Cosine of the query and the passage by the model of ``rerank=``; None if it did not read the document.
     """
 
     id: str
@@ -108,26 +107,18 @@ class Hit:
 
 
 class Hits(list[Hit]):
-    """The hits of a search, from the best on.
+    """The hits of a search, best first.
 
     Args:
         hits: The hits.
         metadata: Columns of their metadata.
-        threshold: The threshold that was set, a cosine; None for none.
         explain: Returns a hit with its sentences and words.
     """
 
-    def __init__(
-        self,
-        hits: Iterable[Hit],
-        metadata: pa.Schema,
-        threshold: float | None = None,
-        explain: Callable[[Hit], Hit] = lambda hit: hit,
-    ) -> None:
+    def __init__(self, hits: Iterable[Hit], metadata: pa.Schema, explain: Callable[[Hit], Hit]) -> None:
         super().__init__(hits)
         self._explain = explain
         self._schema = pa.schema([*_OWN, *metadata, *_REASONS])
-        self.threshold = threshold
 
     def explain(self, hit: Hit) -> Hit:
         """Return one of the hits with its nearest sentences and shared words.

@@ -149,6 +149,7 @@ class Index:
         return index
 
     @classmethod
+    @checked
     def open(cls, path: str | os.PathLike[str], model: Any = None, device: str | None = None) -> Index:
         """Open an index.
 

@@ -139,7 +139,7 @@ class Searcher:
                 hits.append(hit if one.reranked is None else replace(hit, reranked=one.reranked))
             # Of an earlier version the files are gone some time after it has been replaced.
             explainer = Explainer(self._latest, self._sentences, lambda: self.segmenter, query, texts)
-            found.append(Hits(map(explainer, hits) if explain else hits, metadata, criteria.threshold, explainer))
+            found.append(Hits(map(explainer, hits) if explain else hits, metadata, explainer))
         return found
 
     def _matches(self, queries: Sequence[Query], criteria: Criteria, reranker: Reranker | None) -> list[list[Match]]:

@@ -10,16 +10,16 @@ from streamlit.testing.v1 import AppTest
 
 import simlte_st.page
 from simlte_st.data import Document
-from simlte_st.errors import ModelError
 from simlte_st.page.search_page import open_index
 from simlte_st.search import Index
+
+SCRIPT = str(Path(simlte_st.page.__file__).with_name("__main__.py"))
 
 
 @pytest.fixture
 def page(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
     monkeypatch.setattr(sys, "argv", ["page", json.dumps({"folder": str(folder)})])
-    script = Path(simlte_st.page.__file__).with_name("__main__.py")
-    return AppTest.from_file(str(script), default_timeout=60).run()
+    return AppTest.from_file(SCRIPT, default_timeout=60).run()
 
 
 def shown(page: AppTest) -> list[str]:
@@ -84,7 +84,7 @@ def test_the_address_holds_the_query(page: AppTest, documents: list[str]) -> Non
     query = documents[3][:60]
     search(page, query)
     assert page.query_params == {"text": query}
-    again = AppTest.from_file(str(Path(simlte_st.page.__file__).with_name("__main__.py")), default_timeout=60)
+    again = AppTest.from_file(SCRIPT, default_timeout=60)
     again.query_params["text"] = query
     assert hits(again.run()) == hits(page)
     again.query_params["text"] = documents[5][:60]  # as where the browser goes back
@@ -96,8 +96,7 @@ def test_titles_links_and_chosen_columns(folder: Path, monkeypatch: pytest.Monke
     index.add([Document("t", documents[0], metadata={"title": "A *title*", "url": "https://example.org/a?b=1&c"})])
     arguments = {"folder": str(folder), "show": ["url"]}
     monkeypatch.setattr(sys, "argv", ["page", json.dumps(arguments)])
-    script = str(Path(simlte_st.page.__file__).with_name("__main__.py"))
-    page = AppTest.from_file(script, default_timeout=60).run()
+    page = AppTest.from_file(SCRIPT, default_timeout=60).run()
     page.text_input(key="where").input("id = 't'")
     search(page, "ba")
     assert page.button(key="hit 1").label == r"**A \*title\***"
@@ -146,11 +145,7 @@ def test_documents_are_shown_as_text(page: AppTest, hostile: Document) -> None:
     assert not page.markdown, "which would take a document's text for markup"
 
 
-def test_the_index_is_opened_once(folder: Path, encoder_path: Path) -> None:
+def test_the_index_is_opened_once(folder: Path) -> None:
     index, turns = open_index(str(folder), None)
     assert open_index(str(folder), None)[0] is index
     assert open_index(str(folder), None)[1] is turns
-    settings = json.loads((folder / "settings.json").read_text())
-    (folder / "settings.json").write_text(json.dumps({**settings, "weights": "other"}))
-    with pytest.raises(ModelError, match="another model"):
-        open_index(str(folder), str(encoder_path))

@@ -38,10 +38,9 @@ def test_what_is_wrong_is_said_before_there_is_a_page(
         assert main(["serve", *arguments]) == 1
         return capfd.readouterr().err
 
-    port = free_port()
     with pytest.raises(SystemExit):
         problem(str(folder), "--port", "70000")
-    assert "no index" in problem(str(tmp_path / "nowhere"), "--port", str(port))
+    assert "no index" in problem(str(tmp_path / "nowhere"), "--port", str(free_port()))
 
 
 def test_the_end_waits_for_a_search(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,12 +48,11 @@ def test_the_end_waits_for_a_search(folder: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE", "true")
     _, turns = open_index(str(folder), None)
     searching: list[threading.Timer] = []
-    began: list[int] = []
+    began: list[bool] = []
 
-    def wait(number: int) -> None:
+    def wait() -> None:
         with turns:
-            began.append(number)
-            time.sleep(5)
+            began.append(True)
 
     def serve(arguments: list[str], **options: object) -> None:
         assert arguments[-2] == "--"
@@ -62,8 +60,8 @@ def test_the_end_waits_for_a_search(folder: Path, monkeypatch: pytest.MonkeyPatc
         turns.__enter__()
         searching.append(threading.Timer(0.5, turns.__exit__))
         searching[0].start()
-        for number in range(8):
-            threading.Thread(target=wait, args=(number,), daemon=True).start()
+        for _ in range(8):
+            threading.Thread(target=wait, daemon=True).start()
 
     monkeypatch.setattr("streamlit.web.cli.main", serve)
     assert main(["serve", str(folder), "--port", str(free_port())]) == 0
@@ -159,13 +157,6 @@ class Browser(BrowserPage):
         self.driver.switch_to.active_element.send_keys(keys)
 
 
-EVERYTHING = ".simlte, .simlte *, .stButton p"
-BORDER = """(function of(element) {
-    const style = getComputedStyle(element);
-    return style.borderTopWidth === '0px' ? of(element.parentElement) : style.borderTopColor;
-})(document.querySelector("input[aria-label='Search']"))"""
-
-
 def test_in_a_browser(
     browser: Any, served: tuple[subprocess.Popen[str], int], outside: socket.socket, hostile: Document
 ) -> None:
@@ -181,21 +172,13 @@ def test_in_a_browser(
     assert page.text(".hit .id") == hostile.id
     assert page.text(".st-key-hit-1 button") == hostile.text
     assert page.run("new URLSearchParams(location.search).get('text')") == hostile.text
-    color = page.run(BORDER).strip("rgba()").split(",")
-    assert int(color[2]) > int(color[0]), "a red border looks like an error"
 
     idle = "document.querySelector('.stApp').dataset.testScriptState === 'notRunning'"
     page.wait(idle)
-    page.run("document.querySelector('.st-key-hit-9 button').scrollIntoView()")
-    page.run("(window.hits = document.querySelector('[data-testid=stMain]'), window.least = hits.scrollTop)")
-    page.run("hits.onscroll = () => window.least = Math.min(least, hits.scrollTop)")
-    place = page.run("hits.scrollTop")
-    assert place > 0
     page.click(".st-key-hit-1 button")
     assert page.text("p.document") == hostile.text
     page.wait("document.querySelectorAll('[role=dialog] .hit').length === 10")
     page.wait(idle)
-    page.run("document.querySelector('.st-key-neighbour-1-9 button').scrollIntoView()")
     page.click(".st-key-neighbour-1-9 button")
     page.wait("document.querySelector('.st-key-neighbour-2-1')")
     page.click(".st-key-back button")
@@ -208,17 +191,12 @@ def test_in_a_browser(
         page.press(Keys.ESCAPE)
         time.sleep(1)
     page.wait(idle)
-    assert page.run("[least, hits.scrollTop]") == pytest.approx([place, place], abs=100), "the hits moved meanwhile"
     assert browser.title == "simlte: my.index"
     assert not page.run("document.querySelector('.simlte script, .simlte img, .simlte i, p a')")
 
     page.show(390, 800, "dark", "?text=ba")
     page.wait("document.querySelectorAll('.hit').length === 10")
     assert page.run("document.documentElement.scrollWidth") <= 390
-    ground = "getComputedStyle(document.querySelector('.stApp')).backgroundColor"
-    assert sum(map(int, page.run(ground).strip("rgb()").split(","))) < 150
-    top = page.run("document.querySelector('.hit').getBoundingClientRect().top")
-    assert top < 500, "the controls are folded"
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
     foreign = "performance.getEntriesByType('resource').map(e => e.name).filter(n => !n.startsWith(location.origin))"
     assert page.run(foreign) == []

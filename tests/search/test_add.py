@@ -72,15 +72,14 @@ def test_passages_are_whole_sentences_that_fit(parted: Index, corpus: list[Docum
     assert [row["part"] for row in parted._store.rows("id = 'd4'", ["part"]).to_pylist()] == [0]
 
 
-@pytest.mark.parametrize("name", ["it's", 'a\\b/"c"', "../über/文.txt", "'; DROP TABLE documents; --", "%_", "a\nb"])
-def test_odd_ids(index: Index, name: str, documents: list[str]) -> None:
-    index.add([Document(name, documents[20])])
-    index.add([Document(name, documents[21])])
-    assert index.documents([name])[0].text == documents[21]
-    assert index.search(documents[21], top_k=1)[0].id == name
-    assert name not in {hit.id for hit in index.link(name, top_k=11)}
-    assert index.delete([name]) == 1
-    assert len(index) == 10
+def test_odd_ids(index: Index, documents: list[str]) -> None:
+    for name in ("it's", 'a\\b/"c"', "../über/文.txt", "'; DROP TABLE documents; --", "%_", "a\nb"):
+        index.add([Document(name, documents[20])])
+        index.add([Document(name, documents[21])])
+        assert index.documents([name])[0].text == documents[21]
+        assert index.search(documents[21], top_k=1)[0].id == name
+        assert name not in {hit.id for hit in index.link(name, top_k=11)}
+        assert (index.delete([name]), len(index)) == (1, 10)
 
 
 def test_sync_keeps_what_could_not_be_read(

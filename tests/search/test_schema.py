@@ -114,17 +114,7 @@ def test_of_too_many_columns_the_most_frequent_are_kept() -> None:
     assert metadata.misfits == {"rarer": (1, "x"), "late": (1, "z")}
 
 
-def test_columns_can_be_named() -> None:
-    metadata = Metadata(pa.schema([]), ["b", "c d"])
-    documents = [Document("x", "ba", metadata={"a": 1, "b": 2, "c d": 3})]
-    assert [item.name for item in metadata.learn(documents)] == ["b", "c_d"]
-    assert metadata.values(documents[0]) == {"b": 2, "c_d": 3}
-    metadata.check_names(documents)
-    with pytest.raises(DataError, match="'e'"):
-        Metadata(pa.schema([]), ["e"]).check_names(documents)
-
-
-def test_columns_in_structs_can_be_named() -> None:
+def test_columns_can_be_named_also_in_structs() -> None:
     documents = [Document("x", "ba", metadata={"a": 1, "at": {"day": "2020-01-02", "place": {"name": "Bonn"}}})]
     metadata = Metadata(pa.schema([]), ["at.place.name", "at.day"], ["at.day"])
     metadata.check_names(documents)
@@ -203,20 +193,10 @@ def test_what_is_no_moment_is_told() -> None:
             typed_literals(where, SCHEMA)
 
 
-@pytest.mark.parametrize(
-    ("text", "moment"),
-    [
-        ("2024-01-15", date(2024, 1, 15)),
-        (" 2024-01-15T10:30 ", datetime(2024, 1, 15, 10, 30)),
-        ("2024-01-15T10:30:00.500Z", datetime(2024, 1, 15, 10, 30, 0, 500_000, timezone.utc)),
-        ("2024-01-15 10:30+09:00", datetime(2024, 1, 15, 10, 30, tzinfo=TOKYO)),
-        ("15/01/2024", None),
-        ("2024-13-01", None),
-        ("", None),
-    ],
-)
-def test_reading(text: str, moment: Any) -> None:
-    assert read_moment(text) == moment
+def test_reading() -> None:
+    assert read_moment(" 2024-01-15T10:30:00.500Z") == datetime(2024, 1, 15, 10, 30, 0, 500_000, timezone.utc)
+    assert read_moment("2024-01-15 10:30+09:00 ") == ZONED
+    assert read_moment("15/01/2024") is read_moment("2024-13-01") is read_moment("") is None
 
 
 def test_times_of_pandas() -> None:

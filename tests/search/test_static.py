@@ -53,14 +53,3 @@ def test_a_zero_vector_is_no_hit(static_index: Index) -> None:
         assert all(np.isfinite(hit.score) and np.isfinite(hit.cosine) for hit in hits)
     assert list(static_index.search("\x00", mode="dense")) == []
     assert [hit.id for hit in static_index.search(UNKNOWN, top_k=1)] == ["runes"]
-
-
-def test_long_documents_are_linked_alike_by_numpy_and_by_the_modules(static_path: Path, tmp_path: Path) -> None:
-    long = [Document(f"d{number}", make_document(number, sentences=60)) for number in range(4)]
-    Index.create(tmp_path / "index", static_path, parts=True).add(long)
-    text = make_document(9, sentences=30) + " " + long[2].text
-    quick, loaded = (
-        index.link(text, top_k=4) for index in (Index.open(tmp_path / "index"), Index.open(tmp_path / "index").load())
-    )
-    assert [hit.id for hit in quick] == [hit.id for hit in loaded]
-    assert [hit.cosine for hit in quick] == pytest.approx([hit.cosine for hit in loaded], abs=1e-6)

@@ -30,6 +30,7 @@ from simlte_st.search import Index, store
         "kind = 'it",
         "nowhere = 3",
         "year + 1",
+        "1 / (year - 2003) > 0",
         "",
     ],
 )
@@ -136,20 +137,19 @@ def test_an_index_of_another_model_is_refused(index: Index, model: SentenceTrans
         Index.create(index.folder, model, exist_ok=True)
 
 
-def test_the_model_is_found_again_by_its_name(encoder_path: Path, corpus: list[Document], tmp_path: Path) -> None:
+def test_the_model_is_found_again_by_its_name(
+    index: Index, encoder_path: Path, corpus: list[Document], tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigurationError, match="model="):
+        Index.open(index.folder).search("ba bun")  # its model was given without a name
     place = tmp_path / "model"
     shutil.copytree(encoder_path, place)
-    Index.create(tmp_path / "index", place).add(corpus)
-    assert Index.open(tmp_path / "index").search(corpus[4].text, top_k=1)[0].id == "d4"
+    Index.create(tmp_path / "named", place).add(corpus)
+    assert Index.open(tmp_path / "named").search(corpus[4].text, top_k=1)[0].id == "d4"
     place.rename(tmp_path / "moved")
-    with pytest.raises(ModelError, match=r"model of .*index: .*model="):
-        Index.open(tmp_path / "index").search("ba bun")
-    assert Index.open(tmp_path / "index", tmp_path / "moved").search(corpus[4].text, top_k=1)[0].id == "d4"
-
-
-def test_a_model_without_a_name_is_given(index: Index) -> None:
-    with pytest.raises(ConfigurationError, match="model="):
-        Index.open(index.folder).search("ba bun")
+    with pytest.raises(ModelError, match=r"model of .*named: .*model="):
+        Index.open(tmp_path / "named").search("ba bun")
+    assert Index.open(tmp_path / "named", tmp_path / "moved").search(corpus[4].text, top_k=1)[0].id == "d4"
 
 
 def test_making_an_index_loses_nothing(index: Index, model: SentenceTransformer, tmp_path: Path) -> None:
@@ -191,14 +191,11 @@ def test_an_index_is_replaced_once_the_new_one_is_complete(
             use()
 
 
-def test_there_is_no_index(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"no index at .*simlte index"):
-        Index.open(tmp_path)
-
-
 @pytest.mark.parametrize("changed", [{"format": 99}, {"format": 1}, {"analyzer": {"version": 1}}])
 def test_settings_of_another_version(index: Index, changed: Any) -> None:
     place = index.folder / "settings.json"
     place.write_text(json.dumps({**json.loads(place.read_text()), **changed}))
     with pytest.raises(StoreError, match="another version"):
         Index.open(index.folder)
+    with pytest.raises(StoreError, match=r"no index at .*simlte index"):
+        Index.open(index.folder.parent)

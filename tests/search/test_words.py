@@ -32,7 +32,6 @@ def test_the_words_that_say_most() -> None:
     assert list(known.of_query(many, ["en"])) == sorted(f"w{number}" for number in range(2, 3 * MOST_WORDS, 3))
     mixed = " ".join(f"{number}.5 {chr(0x4E00 + number)} x{number}" for number in range(MOST_WORDS))
     assert set(known.of_query(mixed, ["en"])) == {chr(0x4E00 + number) for number in range(MOST_WORDS)}
-    assert "वर्षा" in known.of_query(mixed.replace(chr(0x4E00), "वर्षा"), ["en"])
     assert list(known.of_query("10.25 bo", ["en"])) == ["10", "10.25", "25", "bo"]
     assert WordCounts().of_query("Floods and flooding flood the zebra", ["en"]) == {"flood": "floods", "zebra": "zebra"}
     assert WordCounts().of_query("", ["en"]) == {}
@@ -105,33 +104,24 @@ def test_any_word_of_any_document_finds_it(model: SentenceTransformer, tmp_path:
                 assert f"d{number}" in [hit.id for hit in hits], (word, word)
 
 
-NAMES = ("alpha", "beta", "gamma", "delta", "kappa")
-HOSTS = [
-    Document(
-        f"host{number}",
-        f"The host {NAMES[number % 5]}{number} with the address 10.{number % 7}.{number % 11}.{number} stands in rack "
-        f"{number % 9}. Its owner is Kowal{'abcdefghijklmno'[number // 10]}{'klmnopqrst'[number % 10]}ski, its "
-        f"contract is INV-2024-{number:04d}, and it costs {1000 + number},50 a year. "
+def test_an_exact_name_or_number_comes_first_among_its_like(model: SentenceTransformer, tmp_path: Path) -> None:
+    hosts = [
+        f"The host alpha{number} with the address 10.{number % 7}.{number % 11}.{number} stands in rack {number % 9}. "
+        f"Its owner is Kowal{chr(97 + number // 10)}{chr(97 + number % 10)}ski, its contract INV-2024-{number:04d}. "
         + "It is on in the night and in the day. "
-        * 3,
-    )
-    for number in range(150)
-]
-
-
-def test_an_exact_name_or_number_comes_first_among_its_like(encoder_path: Path, tmp_path: Path) -> None:
-    index = Index.create(tmp_path / "hosts", SentenceTransformer(str(encoder_path), device="cpu"))
-    index.add(HOSTS)
+        * 3
+        for number in range(150)
+    ]
+    index = Index.create(tmp_path / "hosts", model)
+    index.add([Document(f"host{number}", text) for number, text in enumerate(hosts)])
     for number in range(0, 150, 30):
-        owner = HOSTS[number].text.split("owner is ")[1].split(",")[0]
         for asked in (
             f"Which host has the address 10.{number % 7}.{number % 11}.{number}?",
             f"inv-2024-{number:04d}",
-            f"Who is the owner, {owner.lower()}, and what host stands in which rack?",
-            f"{NAMES[number % 5]}{number}",
+            f"Who is the owner, kowal{chr(97 + number // 10)}aski, and what host stands in which rack?",
+            f"alpha{number}",
         ):
-            hits = index.search(asked, explain=True)
-            assert hits[0].id == f"host{number}", asked
+            assert index.search(asked, explain=True)[0].id == f"host{number}", asked
 
 
 TEXTS = {

