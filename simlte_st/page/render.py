@@ -1,4 +1,4 @@
-"""What documents say, as HTML and labels that hold no code: everything from outside goes through here."""
+"""Documents and hits as HTML and labels, escaped: all text from outside passes through here."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from simlte_st.search.query import TOP_K, Mode
 
 
 class Turns:
-    """Lets one interaction at a time use an index; those that wait when the page ends do not begin any more."""
+    """Lets one interaction at a time use an index; interactions that wait when the page ends never begin."""
 
     def __init__(self) -> None:
         self._lock, self._ended = threading.Lock(), False

@@ -91,7 +91,7 @@ class Index:
     @property
     def languages(self) -> list[str]:
         """The ISO 639-1 codes of the languages whose words are stemmed."""
-        return list(self._settings["languages"] or ["en"])  # the second of an empty one
+        return list(self._settings["languages"] or ["en"])  # an empty index has none
 
     @property
     def columns(self) -> list[str]:

@@ -28,10 +28,10 @@ finds less: on AAN's papers 48.0% of what is sought among the first ten against 
 against 64.1%. The reranker itself fuses rows of one table; here the best passage of a document stands for it."""
 
 EXACT_MATCH = 2.0
-"""How many times the BM25 score of all others a document must have to come first in the mode ``"hybrid"``."""
+"""A document comes first in the mode ``"hybrid"`` if its BM25 score is this many times that of all others."""
 
 FEW = 3
-"""How many documents can."""
+"""The number of documents that can come first together."""
 
 _DEPTH = 100  # ranks of each list that are fused at least
 _AT_ONCE = 4  # BM25 searches: on two cores, half the time of one after the other, and more gain little
@@ -55,14 +55,14 @@ class Criteria:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
-    """What is looked for.
+    """A query as both rankings need it.
 
     Attributes:
-        words: What BM25 looks for: words of the query by their terms.
-        weights: What the score of each term is multiplied by.
+        words: The words that BM25 searches for, by their terms.
+        weights: The factor of each term's score.
         vector: Shape ``[dim]``, of length 1; None where only text is searched.
-        excluded: Ids of documents that are not to be found: the query documents.
-        text: The text that is searched for; empty where documents are.
+        excluded: Ids of documents that are never hits: the query documents.
+        text: The text of the query; empty for query documents.
         documents: The texts of the query documents.
     """
 
@@ -76,9 +76,9 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A document with what it is ranked by; the attributes are those of a hit. ``part`` is the best one by cosine.
+    """A matching document with its scores, as in a hit. ``part`` is its best row by cosine.
 
-    ``passage`` is the one that a reranker has read of several.
+    ``passage`` is the passage that a reranker has read.
     """
 
     id: str
@@ -126,7 +126,7 @@ def find_matches(store: Store, queries: Sequence[Query], criteria: Criteria) -> 
 def _nearest(
     store: Store, queries: Sequence[Query], depth: int | None, threshold: float | None, where: str | None
 ) -> list[dict[str, tuple[float, int]]]:
-    """Return the nearest documents of each query; more are searched for, from which its excluded ones are left out."""
+    """Return the nearest documents of each query, without its excluded ones."""
     condition = f"searched AND {where}" if where else "searched"
     more = None if depth is None else depth + max(len(query.excluded) for query in queries)
     vectors = np.stack([query.vector for query in queries if query.vector is not None])
@@ -183,7 +183,7 @@ def hybrid_scores(near: Iterable[str], by_text: Mapping[str, float]) -> dict[str
 
 
 def exact_matches(by_text: Mapping[str, float]) -> list[str]:
-    """Return the documents that have a name, number or code of the query that hardly another document has.
+    """Return the documents with a name, number or code of the query that hardly any other document has.
 
     The ranks of all others say little then: of a hundred documents that are alike but for a number, most are as near
     as the one that has the number, and share all words but that one.

@@ -1,4 +1,4 @@
-"""An encoder that reads a passage of each of the first hits, and ranks them anew."""
+"""An encoder that reads passages of the first hits and ranks the hits again."""
 
 from __future__ import annotations
 
@@ -35,21 +35,20 @@ where the first passage and the best by words of 64 hits are read, 12,000 tokens
 passage of 254 tokens of each of 50 hits; 64.5% where all passages are, and in an index of the encoder's own."""
 
 BEGINNING_TOKENS = 254
-"""Those of the beginning of a document."""
+"""Tokens of the beginning of a document, for query documents."""
 
 _REMEMBERED = 1024  # documents whose passages are kept in memory
 _END = re.compile(r"(?<=[.!?])\s+")
 
 
 class Reranker:
-    """Reads passages of the first hits, and ranks the hits anew.
+    """Reads passages of the first hits and ranks the hits again.
 
-    Of each it reads the first passage and that with most of the query's words; where documents are the query, it reads
-    the beginning of each, as it does of them. With 150 papers of AAN as queries, the passages with most of their words
+    It reads the first passage of each hit and the passage with most of the query's words; for query documents it reads
+    the beginnings of both. With 150 papers of AAN as queries, the passages with most of their words
     find less: 49.6% of the cited papers among ten hits against 58.4%.
 
-    The ranks by the highest cosine of each take the place of those by the index's vectors, beside BM25. What was read
-    is kept in the index.
+    The ranks by the highest cosine replace the ranks by the index's vectors, beside BM25. The index keeps the vectors.
     """
 
     def __init__(self, folder: Path, encoder: Encoder) -> None:

@@ -31,7 +31,7 @@ _BEGINNING = 300  # characters
 
 
 class Searcher:
-    """Searches an index, with what it knew of its documents when it was first searched."""
+    """Searches an index, with the word counts of its first search."""
 
     def __init__(
         self, store: Store, reader: Callable[[], Encoder | TokenVectors], parts: bool, languages: Sequence[str]
@@ -137,7 +137,7 @@ class Searcher:
                 passage = one.passage or passages.get((one.id, one.part))
                 hit = Hit(one.id, one.score, one.cosine, one.bm25, beginning, passage, documents[one.id].metadata or {})
                 hits.append(hit if one.reranked is None else replace(hit, reranked=one.reranked))
-            # Of an earlier version the files are gone some time after it has been replaced.
+            # The latest table: the files of an earlier version are removed some time after it was replaced.
             explainer = Explainer(self._latest, self._sentences, lambda: self.segmenter, query, texts)
             found.append(Hits(map(explainer, hits) if explain else hits, metadata, explainer))
         return found

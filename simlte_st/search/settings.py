@@ -1,4 +1,4 @@
-"""How an index was made: its ``settings.json``, and the model that it names."""
+"""The settings of an index: the folder with its ``settings.json``, and the model that it names."""
 
 from __future__ import annotations
 

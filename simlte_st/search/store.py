@@ -79,7 +79,7 @@ def _first_line(error: Exception) -> str:
 
 
 def read_part(folder: Path, name: str, make: Callable[[Any], T]) -> T:
-    """Return what is made of a JSON file of an index."""
+    """Read a JSON file of an index."""
     try:
         return make(read_json(folder / name))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -87,7 +87,7 @@ def read_part(folder: Path, name: str, make: Callable[[Any], T]) -> T:
 
 
 def text_hash(text: str) -> str:
-    """Return the digest by which the vector of a text is found again."""
+    """Return the digest that identifies a text and its vector."""
     return hashlib.blake2b(text.encode("utf-8"), digest_size=16).hexdigest()
 
 
@@ -114,7 +114,7 @@ class Store:
 
     @classmethod
     def open(cls, folder: Path, least: int = 0) -> Store:
-        """Open the table, which has had at least so many versions."""
+        """Open the table, whose version must be at least this one."""
         with store_errors(folder, "read"):
             store = cls(folder, connect(folder).open_table(TABLE))
             if store.version < least:
@@ -127,7 +127,7 @@ class Store:
         return int(self._table.version)
 
     def snapshot(self) -> Store:
-        """Return the table as it is now: whatever is written meanwhile, all that is read from it belongs together."""
+        """Return the table as it is now, so that everything read from it belongs together."""
         with store_errors(self.folder, "read"):
             store = Store.open(self.folder)
             store._table.checkout(store.version)

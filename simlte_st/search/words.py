@@ -1,4 +1,4 @@
-"""The words of documents and queries: as terms, each in its language; of a long query those of the highest tf-idf."""
+"""The words of documents and queries as terms, each in its language; long queries keep the words of highest tf-idf."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RARE = 2  # documents that a word is kept from
 
 
 class DocumentTerms:
-    """Makes terms of documents that are added to an index, and keeps their languages in its settings."""
+    """Turns new documents into index terms, and keeps their languages in the settings of the index."""
 
     def __init__(self, store: Store, settings: dict[str, Any], first: Sequence[str], language: str | None) -> None:
         self._folder, self._settings = store.folder, settings
@@ -43,7 +43,7 @@ class DocumentTerms:
         self._find = LanguageFinder(first, named, settings["languages"])
 
     def of(self, texts: Sequence[str]) -> list[str]:
-        """Return the terms of texts, with spaces between them; a language that is new is in the settings before."""
+        """Return the terms of each text, separated by spaces, after saving new languages in the settings."""
         languages = list(map(self._find, texts))
         self._keep(languages=list(dict.fromkeys([*self._settings["languages"], *languages])))
         return [
@@ -59,12 +59,12 @@ class DocumentTerms:
 
 @dataclass(frozen=True, slots=True)
 class WordCounts:
-    """The number of documents of a sample that have a word.
+    """The number of documents in a sample that contain a word.
 
     Attributes:
         documents: Size of the sample.
         indexed: Documents that the index had.
-        counts: By term (:mod:`simlte_st.data.analyzer`), for those that more than one document has.
+        counts: By term (:mod:`simlte_st.data.analyzer`), for terms of more than one document.
     """
 
     documents: int = 0
@@ -73,7 +73,7 @@ class WordCounts:
 
     @classmethod
     def read(cls, store: Store) -> WordCounts:
-        """Read what an index has counted; count where its writer was killed before it did."""
+        """Read the counts of an index; count now if its writer was killed before it did."""
         if not (store.folder / WORDS_FILE).exists():
             return cls.of(store)
         return read_part(store.folder, WORDS_FILE, lambda values: cls(**values))
