@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import signal
@@ -125,16 +124,6 @@ def listening(port: int) -> list[str]:
     return [row[1].split(":")[0] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"]
 
 
-def knock(port: int, origin: str) -> int:
-    """Ask for the page's connection as another site's page would; give the status."""
-    headers = {"Origin": origin, "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    connection.request("GET", "/_stcore/stream", headers={**headers, "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg=="})
-    status = connection.getresponse().status
-    connection.close()
-    return status
-
-
 class Browser(BrowserPage):
     """The page in a browser."""
 
@@ -202,8 +191,6 @@ def test_in_a_browser(
     assert page.run(foreign) == []
 
     assert listening(port) == ["0100007F"]
-    assert knock(port, f"http://127.0.0.1:{port}") == 101
-    assert knock(port, "http://elsewhere.example") == 403
     with pytest.raises(TimeoutError):
         outside.accept()
     process.send_signal(signal.SIGINT)
