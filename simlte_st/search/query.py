@@ -105,21 +105,19 @@ def find_matches(store: Store, queries: Sequence[Query], criteria: Criteria) -> 
     if mode != "dense":
         with ThreadPoolExecutor(min(_AT_ONCE, len(queries) or 1)) as pool:  # LanceDB takes one query in a call
             by_text = list(pool.map(lambda query: _matching(store, query, depth, where), queries))
-    if threshold is not None:
-        by_text = [
-            {name: score for name, score in scores.items() if name in near}
-            for scores, near in zip(by_text, nearest, strict=True)
-        ]
-    scores = [_scores(mode, near, text) for near, text in zip(nearest, by_text, strict=True)]
-    chosen = [sorted(each, key=lambda name: (-each[name], name))[:top_k] for each in scores]
+    ranked = []
+    for near, text in zip(nearest, by_text, strict=True):
+        words = text if threshold is None else {name: score for name, score in text.items() if name in near}
+        scores = _scores(mode, near, words)
+        ranked.append((sorted(scores, key=lambda name: (-scores[name], name))[:top_k], scores, words))
     if mode == "hybrid":  # what was found by its words has a cosine too
-        missing = [[name for name in names if name not in near] for names, near in zip(chosen, nearest, strict=True)]
+        missing = [[one for one in names if one not in near] for (names, *_), near in zip(ranked, nearest, strict=True)]
         for near, cosines in zip(nearest, cosines_of(store, queries, missing), strict=True):
             near.update(cosines)
     matches = []
-    for names, score, near, text in zip(chosen, scores, nearest, by_text, strict=True):
+    for near, (names, scores, words) in zip(nearest, ranked, strict=True):
         best = {name: near.get(name, (None, 0)) for name in names}
-        matches.append([Match(name, score[name], best[name][0], text.get(name), best[name][1]) for name in names])
+        matches.append([Match(name, scores[name], best[name][0], words.get(name), best[name][1]) for name in names])
     return matches
 
 

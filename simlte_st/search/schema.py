@@ -143,8 +143,9 @@ class Metadata:
         for source in [*own, *self._dates] if self._wanted is None else self._wanted:
             if (value := value_at(own, source)) is not MISSING:
                 plain = _plain(value)
-                is_date = source in self._dates and isinstance(plain, str)
-                found[source] = (read_moment(plain) or plain) if is_date else plain
+                if source in self._dates and isinstance(plain, str):
+                    plain = read_moment(plain) or plain
+                found[source] = plain
         return found
 
 
