@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import operator
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -291,7 +292,7 @@ def _option(
     extra += [named[name]] if name in named else []
     text = Parameter(help=_helps(function).get(name, ""))
     return parameter.replace(
-        annotation=Annotated[(tuple(kinds), Parameter(**options), *extra, text)],
+        annotation=Annotated[(functools.reduce(operator.or_, kinds), Parameter(**options), *extra, text)],
         default=parameter.default if keyword or parameter.default is not parameter.empty else parameter.empty,
     )
 

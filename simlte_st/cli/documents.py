@@ -17,12 +17,7 @@ from simlte_st.models.names import check_model
 from simlte_st.models.parts import check_vectors
 
 
-@command(
-    "dedupe",
-    {"": (dedupe,)},
-    reads=True,
-    named={"near": Parameter(name="--near", negative="--exact")},
-)
+@command("dedupe", {"": (dedupe,)}, reads=True, named={"near": Parameter(name="--near", negative="--exact")})
 def run_dedupe(options: Options, /, *source: Source, output: str) -> Result:
     """Write documents without exact and near duplicates.
 
@@ -43,11 +38,7 @@ def run_dedupe(options: Options, /, *source: Source, output: str) -> Result:
     return Result(report.summary(), report.to_dict(), notes=[reader.report.summary()])
 
 
-@command(
-    "encode",
-    {"": (encode_documents,)},
-    reads=True,
-)
+@command("encode", {"": (encode_documents,)}, reads=True)
 def run_encode(options: Options, model: str, /, *source: Source, output: str) -> Result:
     """Turn documents into a parquet file of vectors.
 

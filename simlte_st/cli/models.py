@@ -19,12 +19,7 @@ from simlte_st.models.lsa import append_lsa
 _CONVERSIONS = {"": (convert_base,), "For --lsa": (append_lsa,), "For --static": (to_static,)}
 
 
-@command(
-    "convert",
-    _CONVERSIONS,
-    reads=True,
-    without=("documents",),
-)
+@command("convert", _CONVERSIONS, reads=True, without=("documents",))
 def run_convert(
     options: Options,
     base: str,
@@ -111,10 +106,7 @@ def _check_foreign(options: Options, static: bool, lsa: Any, documents: Any) -> 
             raise ConfigurationError(f"{name}={value!r} does not go with {way}: leave it out.")
 
 
-@command(
-    "export",
-    {"": (export_onnx,)},
-)
+@command("export", {"": (export_onnx,)})
 def run_export(options: Options, model: str, /, *, output: str) -> Result:
     """Write a model as ONNX, for machines without torch.
 
@@ -143,9 +135,7 @@ def run_export(options: Options, model: str, /, *, output: str) -> Result:
     return Result(text, {"model": model, **asdict(made), "output": output})
 
 
-@command(
-    "models list",
-)
+@command("models list")
 def run_list(options: Options) -> Result:
     """List the models by name, and interrupted trainings.
 
@@ -162,9 +152,7 @@ def run_list(options: Options) -> Result:
     return Result("\n".join(lines), {"models": models, "unfinished": runs, "shipped": shipped})
 
 
-@command(
-    "models remove",
-)
+@command("models remove")
 def run_remove(options: Options, name: str, /) -> Result:
     """Remove a model from your model folder, and the work folder of an interrupted training of that name.
 
@@ -183,8 +171,8 @@ def run_remove(options: Options, name: str, /) -> Result:
         removed.append(folder)
     if not removed:
         raise ConfigurationError(
-            f"{names.models_folder()} has no model and no interrupted training {name!r}.{did_you_mean(name, known)} To list "
-            "them: simlte models list"
+            f"{names.models_folder()} has no model and no interrupted training {name!r}.{did_you_mean(name, known)} "
+            "To list them: simlte models list"
         )
     if run is not None:  # raises if it is running
         hold(run).release()

@@ -24,10 +24,7 @@ from simlte_st.training.train import train
     {"Training": (train,), "Views (the preset's unless given)": tuple(VIEWS.values())},
     reads=True,
     without=("view", "segmenter"),
-    named={
-        "static": Parameter(name="--static", negative="--encoder"),
-        "stream": Parameter(name="--stream"),
-    },
+    named={"static": Parameter(name="--static", negative="--encoder"), "stream": Parameter(name="--stream")},
     words={"label_column": "--probe"},
 )
 def run_train(
@@ -88,19 +85,14 @@ def run_train(
     return Result(text, {**places, **result.to_dict()}, notes)
 
 
-@command(
-    "compare",
-    {"": (compare,)},
-    reads=True,
-    words={"label_column": "--probe"},
-)
+@command("compare", {"": (compare,)}, reads=True, words={"label_column": "--probe"})
 def run_compare(options: Options, source: str, /, *models: str) -> Result:
     """Compare models and settings on a sample of documents, and recommend one.
 
     Compared are static models, as they are and with a latent semantic analysis (LSA); each encoder as it is and, where
     it truncates much, reading whole documents; the best of them with an LSA; LSA by itself; TF-IDF. A table shows what
-    each reads and how fast, with ``probe=`` how well a few labels do. One command is recommended: one that is as good as
-    the best and much faster, where there is one. It takes minutes.
+    each reads and how fast, with ``probe=`` how well a few labels do. One command is recommended: as good as the best
+    and much faster, where there is such a one. It takes minutes.
 
     Args:
         source: {places}.
@@ -116,13 +108,7 @@ def run_compare(options: Options, source: str, /, *models: str) -> Result:
     return Result(result.summary(terminal_width()), result.to_dict())
 
 
-@command(
-    "evaluate",
-    {"": (evaluate_models,)},
-    reads=True,
-    without=("bases", "segmenter"),
-    named={"label_column": Parameter(name="--label")},
-)
+@command("evaluate", {"": (evaluate_models,)}, reads=True, without=("segmenter",), words={"label_column": "--label"})
 def run_evaluate(
     options: Options,
     /,
@@ -135,8 +121,8 @@ def run_evaluate(
 
     Use documents that the models were not trained on. Without labels: do both halves of a document have the same
     nearest documents, and does one half find the other? With ``label=`` also: how well does a classifier on the
-    embeddings do (a probe), with a few examples a class and with all? Where the base of a model is known, a verdict says
-    whether the model is better.
+    embeddings do (a probe), with a few examples a class and with all? Where the base of a model is known, a verdict
+    says whether the model is better.
 
     Args:
         models: Folders or names of models.
@@ -158,9 +144,7 @@ def run_evaluate(
     return Result(evaluation.summary(terminal_width()), values, [evaluation.reading.summary()])
 
 
-@command(
-    "demo",
-)
+@command("demo")
 def run_demo(
     options: Options, /, *, output: str = "simlte-demo", documents: int | None = None, max_steps: int | None = None
 ) -> Iterator[Result]:
