@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from reading_support import page, texts, write_docx, write_epub, write_odt, write_pdf
 
-from simlte_st.data.sources import PLACES
 from simlte_st.data.documents import read_documents
 from simlte_st.data.formats import FORMATS, format_of
+from simlte_st.data.sources import PLACES
 from simlte_st.errors import DataError, MissingExtraError
 from simlte_st.extras import install_command
 
