@@ -288,6 +288,7 @@ def _option(
     options["negative"] = () if parameter.default is False or bool not in kinds else None
     shown = parameter.default not in (None, parameter.empty) and bool not in kinds
     options |= {"show_default": shown, "validator": _validator(name, annotation)}
+    kinds += [type(None)] if parameter.default is None else []
     extra = [each for each in getattr(annotation, "__metadata__", ()) if isinstance(each, Parameter)]
     extra += [named[name]] if name in named else []
     text = Parameter(help=_helps(function).get(name, ""))
