@@ -114,7 +114,7 @@ class Command:
             dashed = f"--{name.replace('_', '-')}"
             found[name] = name.upper() if positional else next(iter(other.name or ()), dashed)
             if other.negative:
-                found[f"{name}=False"] = other.negative[0]
+                found[f"{name}=False"] = next(iter(other.negative))
         return {**found, **self.words}
 
     @functools.cached_property
@@ -147,8 +147,8 @@ class Command:
         parameters = []
         for each in self.composed.parameters.values():
             [*_, told] = each.annotation.__metadata__
-            text = Parameter(help=self._in_options(told.help))
-            parameters.append(each.replace(annotation=Annotated[each.annotation, text]))
+            shown = Parameter(help=self._in_options(told.help))
+            parameters.append(each.replace(annotation=Annotated[each.annotation, shown]))
         call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         call.command = self  # type: ignore[attr-defined]
         call.__annotations__ = {each.name: each.annotation for each in parameters}
@@ -291,9 +291,10 @@ def _option(
     kinds += [type(None)] if parameter.default is None else []
     extra = [each for each in getattr(annotation, "__metadata__", ()) if isinstance(each, Parameter)]
     extra += [named[name]] if name in named else []
-    text = Parameter(help=_helps(function).get(name, ""))
+    extra.append(Parameter(help=_helps(function).get(name, "")))
+    described: Any = (functools.reduce(operator.or_, kinds), Parameter(**options), *extra)
     return parameter.replace(
-        annotation=Annotated[(functools.reduce(operator.or_, kinds), Parameter(**options), *extra, text)],
+        annotation=Annotated[described],
         default=parameter.default if keyword or parameter.default is not parameter.empty else parameter.empty,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -16,7 +17,11 @@ from simlte_st.models.distillation import to_static
 from simlte_st.models.export import export_onnx
 from simlte_st.models.lsa import append_lsa
 
-_CONVERSIONS = {"": (convert_base,), "For --lsa": (append_lsa,), "For --static": (to_static,)}
+_CONVERSIONS: dict[str, tuple[Callable[..., Any], ...]] = {
+    "": (convert_base,),
+    "For --lsa": (append_lsa,),
+    "For --static": (to_static,),
+}
 
 
 @command("convert", _CONVERSIONS, reads=True, without=("documents",))
@@ -97,7 +102,7 @@ def _check_foreign(options: Options, static: bool, lsa: Any, documents: Any) -> 
     if documents and not static:
         raise ConfigurationError("--documents needs --static.")
     way = "--static" if static else "--lsa" if lsa is not None else "a conversion"
-    own = [to_static] if static else [append_lsa] if lsa is not None else [convert_base]
+    own: list[Callable[..., Any]] = [to_static] if static else [append_lsa] if lsa is not None else [convert_base]
     reading = [read_documents] if documents or lsa is not None else []
     every = [read_documents, *(function for functions in _CONVERSIONS.values() for function in functions)]
     known = {name for function in [*own, *reading] for name in options.of(function)}

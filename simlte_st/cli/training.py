@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal
 
 from cyclopts import Parameter
@@ -64,13 +65,15 @@ def run_train(
     if public and push_to_hub is None:
         raise ConfigurationError("--public needs --push-to-hub OWNER/NAME.")
     own = {each: value for kind in VIEWS.values() for each, value in options.of(kind).items()}
-    settings = {"view": make_view(view or "docsplit", **own)} if view or own else {}
+    settings = options.of(train)
+    if view or own:
+        settings["view"] = make_view(view or "docsplit", **own)
     reader = options.read(*source)
     if push_to_hub is not None:
         from simlte_st.training.save import check_upload  # takes seconds to import, and asks the Hub
 
         check_upload(push_to_hub, private=not public)
-    result = train(reader, str(model_path(name)) if name else output, **options.of(train), **settings)
+    result = train(reader, output or model_path(str(name)), **settings)
     from simlte_st.distributed import disconnect, is_main
 
     shows = is_main()
@@ -165,7 +168,7 @@ def run_demo(
     from simlte_st.data.bbc_news import bbc_news
     from simlte_st.files import check_free
 
-    check_free(output, overwrite=True)
+    check_free(Path(output), overwrite=True)
     check_model(PACKAGED_BASE)
     began, articles = time.perf_counter(), bbc_news()
     from simlte_st import evaluation

@@ -180,7 +180,7 @@ def test_options_of_a_training_reach_it(
 
     @functools.wraps(training.train)
     def told(source: Any, output: Any, **options: Any) -> None:
-        calls.append((len(list(source)), output, options))
+        calls.append((len(list(source)), str(output), options))
         raise ConfigurationError("static=True or static=False; label_column=")
 
     monkeypatch.setattr(training, "train", told)
