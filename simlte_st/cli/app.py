@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from cyclopts import App, Group, Parameter
 from docstring_parser import DocstringStyle, parse
@@ -107,7 +107,7 @@ class Command:
     @functools.cached_property
     def flags(self) -> dict[str, str]:
         """The option or positional argument of each parameter, and what makes it False."""
-        found = {"progress=False": "--quiet"}
+        found = dict.fromkeys(("progress", "progress=False"), "--quiet")
         for name, parameter in self.composed.parameters.items():
             other = self.named.get(name, Parameter())
             positional = parameter.kind is not parameter.KEYWORD_ONLY
@@ -284,7 +284,10 @@ def _option(
         kinds, options["consume_multiple"] = [list[str]], 1
     elif any(kind == Sequence[str] for kind, _ in alternatives(annotation)):
         single = any(kind is str for kind, _ in alternatives(annotation))
+        kinds, options["n_tokens"] = [list[str], *([str] if single else [])], 1
         options["converter"] = lambda kind, tokens: _names(tokens[0].value, single)
+    elif int in kinds:  # Cyclopts would round 1.5
+        options["converter"] = lambda kind, tokens: _whole(tokens[0].value, kinds)
     options["negative"] = () if parameter.default is False or bool not in kinds else None
     shown = parameter.default not in (None, parameter.empty) and bool not in kinds
     options |= {"show_default": shown, "validator": _validator(name, annotation)}
@@ -302,6 +305,16 @@ def _option(
 def _names(text: str, single: bool) -> str | list[str]:
     names = [name.strip() for name in text.split(",")]
     return text if single and len(names) == 1 else names
+
+
+def _whole(text: str, kinds: Sequence[Any]) -> int | str:
+    words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
+    if text in words:
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a whole number{''.join(f' or {word!r}' for word in words)}.") from None
 
 
 def _validator(name: str, annotation: Any) -> Callable[[Any, Any], None]:

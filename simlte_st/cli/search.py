@@ -124,7 +124,8 @@ def run_link(options: Options, index: str, /, *document: str, each: str | None =
     if each is not None:
         if output is None or options.get("explain"):
             raise ConfigurationError("--each needs --output FILE.parquet or FILE.jsonl, and cannot --explain.")
-        return _link_each(_open(index, options), read_documents(each), output, options)
+        reader = read_documents(each)
+        return _link_each(_open(index, options), reader, output, options)
     opened = _open(index, options)
     names = [name if os.path.exists(name) else valid_unicode(name) for name in document]
     return _found(opened.link(names, **options.of(Index.link)), options, opened, output)

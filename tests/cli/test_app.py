@@ -121,6 +121,7 @@ def test_help_comes_from_docstrings(baked: list[Any], capsys: pytest.CaptureFixt
         ("bread --heat 0", 'Invalid value "0.0" for --heat. It must be a number, above 0.'),
         ("bread --heat nan", "for --heat. It must be a number, above 0."),
         ("bread --length 0", "for --length. It must be a whole number, at least 1 or 'base'."),
+        ("bread --length 1.5", "for --length: '1.5' is not a whole number or 'base'."),
         ("bread --length 99999999999999999999", "for --length. It must be"),
         ("bread --mode gril", 'Invalid value "gril" for --mode'),
         ("bread --heat few", 'Invalid value for --heat: unable to convert "few"'),
