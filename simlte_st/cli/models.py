@@ -58,6 +58,7 @@ def run_convert(
         simlte convert simlte-longformer --lsa my_documents --output mine
     """
     _check_foreign(options, static, lsa, documents)
+    names.check_model(base)
     values: dict[str, Any] = {"base": base, "output": output}
     notes = []
     if static:
@@ -127,6 +128,7 @@ def run_export(options: Options, model: str, /, *, output: str) -> Result:
         simlte export simlte-bert --output bert-onnx
         simlte export my-model --int8 --output small
     """
+    names.check_model(model)
     made = export_onnx(model, output, **options.of(export_onnx))
     call = names.encode_call(read_json(made.output / EXPORT_FILE))
     close = f"differ from the model's by at most {made.error:.1e} of their length"
