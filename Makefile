@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 LOWEST := .venv-lowest
 DIST := .venv-dist
 
-.PHONY: demo test test-avx2 lint docs docs-serve test-lowest overrides sizes pictures mutants audit dist clean
+.PHONY: demo test test-avx2 lint docs docs-serve test-lowest sizes pictures mutants audit dist clean
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py --output simlte-demo
@@ -41,11 +41,6 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
 	touch $@
-
-# The settings of all verbs for type checkers; a test notices where the file is old.
-overrides: $(INSTALLED)
-	$(BIN)/python tests/write_overrides.py
-	$(BIN)/ruff format -q simlte_st/overrides.pyi
 
 # The table of lines by room in CONTRIBUTING.md; its caps are in tests/test_sizes.py.
 sizes: $(INSTALLED)

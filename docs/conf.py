@@ -5,7 +5,9 @@ tables and literal blocks, as those of sentence-transformers are, and Sphinx ren
 from another host.
 """
 
+import contextlib
 import html
+import io
 import os
 import re
 import shutil
@@ -17,7 +19,8 @@ from sphinx.errors import SphinxError
 os.environ["COLUMNS"] = "88"  # of the help that is quoted
 
 import simlte_st
-from simlte_st.cli.main import COMMANDS, build_parser
+from simlte_st.cli.app import commands
+from simlte_st.cli.main import main
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "benchmarks" / "results"
@@ -50,9 +53,16 @@ def write_pages(app: Sphinx) -> None:
     about = "What has been measured. Each page names the command that makes it again, and the machine it was made on."
     (folder / "index.md").write_text(f"# Results\n\n{about}\n\n```{{toctree}}\n{chr(10).join(pages)}\n```\n", "utf-8")
 
-    [subparsers] = [action for action in build_parser()._actions if action.dest == "==SUPPRESS=="]
-    helps = [f"## {name}\n\n```text\n{subparsers.choices[name].format_help()}```\n" for name in COMMANDS]
-    (HERE / "commands.md").write_text("# Commands\n\n" + "\n".join(helps), encoding="utf-8")
+    helps = [f"## simlte {name}\n\n```text\n{help_of(name)}```\n" for name in commands()]
+    about = "What `--help` shows. Options have the names of the Python functions' keyword arguments."
+    (HERE / "commands.md").write_text(f"# Commands\n\n{about}\n\n" + "\n".join(helps), encoding="utf-8")
+
+
+def help_of(name: str) -> str:
+    """Return what ``simlte NAME --help`` prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        main([*name.split(), "--help"])
+    return printed.getvalue()
 
 
 def change_source(app: Sphinx, docname: str, source: list[str]) -> None:

@@ -2,9 +2,9 @@
 
     python examples/demo.py --output simlte-demo
 
-``simlte_st/cli/demo.py`` has what it does, from top to bottom. Base model and documents come from PyPI packages (the
-extra ``demo``). The classes of the articles are never shown to training; they serve to measure, on articles that
-training has not seen.
+``run_demo`` in ``simlte_st/cli/training.py`` has what it does, from top to bottom. Base model and documents come from
+PyPI packages (the extra ``demo``). The classes of the articles are never shown to training; they serve to measure, on
+articles that training has not seen.
 """
 
 from __future__ import annotations

@@ -72,7 +72,8 @@ def check_fields(instance: Any) -> None:
     Raises:
         ConfigurationError: A field has another type, is none of the choices or is out of its range.
     """
-    for name, annotation in _hints(type(instance)).items():
+    kind: Any = type(instance)
+    for name, annotation in _hints(kind).items():
         check_value(name, getattr(instance, name), annotation)
 
 
@@ -132,7 +133,7 @@ def _described(kind: Any, bounds: Interval | None) -> str:
     if get_origin(kind) is Literal:
         return " or ".join(map(repr, get_args(kind)))
     if kind not in (int, float):
-        return {str: "a text", bool: "True or False"}.get(kind) or getattr(kind, "__name__", str(kind))
+        return {str: "a text", bool: "True or False"}.get(kind) or str(getattr(kind, "__name__", kind))
     words = "a whole number" if kind is int else "a number"
     if bounds is None:
         return words

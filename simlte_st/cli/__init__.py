@@ -1,1 +1,1 @@
-"""The ``simlte`` command: one module a subcommand, each thin: parse, call, print."""
+"""The ``simlte`` command: each command takes the options of the library's functions that it calls."""

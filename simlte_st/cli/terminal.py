@@ -1,12 +1,15 @@
-"""Text for the terminal: wrapped to its width, and without control characters, which documents may contain."""
+"""Text for the terminal: wrapped, without control characters, and with options in place of the library's parameters."""
 
 from __future__ import annotations
 
 import json
+import logging
 import re
+import shlex
 import shutil
 import sys
 import textwrap
+from collections.abc import Mapping
 from typing import Any, TextIO
 
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -17,6 +20,9 @@ _NOT_ASCII = re.compile(r"[^\n -~]")
 _CURSOR = re.compile(r"(\n|\x1b\[A)*")
 """What tqdm writes, and nothing else, to move from one bar to another."""
 
+_PARAMETER = re.compile(r"""(?<![\w/.\\-])(?P<name>[a-z]\w*)=(?P<value>'[^']*'|"[^"]*"|[\w.+-]*\w)?(?![\w=(])""")
+"""A parameter in a message: ``name='value'``, ``name=3``, or ``name=`` where no value is meant."""
+
 
 def printable(text: str) -> str:
     r"""Return a text with control characters as Python writes them, such as ``\x1b``."""
@@ -24,7 +30,7 @@ def printable(text: str) -> str:
 
 
 def as_json(text: str) -> str:
-    """Return JSON in which a terminal finds no control characters, and no characters that its encoding lacks."""
+    """Escape in JSON what a terminal would obey, and characters that its encoding lacks."""
     escaped = UNPRINTABLE if _holds_everything(sys.stdout) else _NOT_ASCII
     return escaped.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
@@ -68,6 +74,46 @@ def wrapped(text: str) -> str:
         if laid_out or len(line) <= width:
             lines.append(line)
         else:
-            settings: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
-            lines += textwrap.wrap(line, width, **settings)
+            lines += textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
     return "\n".join(lines)
+
+
+def cropped(text: str, width: int) -> str:
+    """Return the beginning of a text as one line of at most ``width`` characters."""
+    line = " ".join(text[: 4 * width].split())
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def in_options(text: str, flags: Mapping[str, str]) -> str:
+    """Return a message with options in place of parameters: ``--batch-size 1`` for ``batch_size=1``.
+
+    The library names parameters as Python does, always with an equals sign: ``overwrite=True``, ``text_column=``.
+    """
+
+    def option(match: re.Match[str]) -> str:
+        name, value = match["name"], match["value"]
+        if name not in flags:
+            return match[0]
+        flag = flags[name]
+        if value == "True" or value is None:
+            return flag
+        if value == "False":
+            return flags.get(f"{name}=False") or flag.replace("--", "--no-", 1)
+        return f"{flag} {shlex.quote(value.strip(QUOTES))}"
+
+    return _PARAMETER.sub(option, text)
+
+
+QUOTES = "'\""
+
+
+class OptionFormatter(logging.Formatter):
+    """Formats log lines with options in place of parameters, wrapped."""
+
+    def __init__(self, flags: Mapping[str, str]) -> None:
+        super().__init__("%(message)s")
+        self.flags = flags
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format a line."""
+        return wrapped(in_options(super().format(record), self.flags))

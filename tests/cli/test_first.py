@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from simlte_st.cli.main import COMMANDS
+from simlte_st.cli.app import COMMANDS
 
 HEAVY = ("torch", "transformers", "datasets", "sentence_transformers", "sklearn", "lancedb", "pyarrow.dataset")
 
@@ -50,7 +50,24 @@ ERRORS = [
     ("link ix words --output full.parquet", 1, "full.parquet exists already"),
     # Values that no command takes.
     ("encode simlte-static texts --output v.parquet --actors 2", 1, "--actors 2 .*--engine ray"),
-    ("", 1, "examples:"),
+    # What is mistyped.
+    ("trian texts", 2, 'Did you mean "train"'),
+    ("models lost", 2, 'Did you mean "list"'),
+    ("train texts --output x --epoch 3", 2, "Did you mean --epochs"),
+    ("encode m texts --output v.parquet --batch-size 0", 2, "at least 1"),
+    ("index m texts --output i --engine spark", 2, "--engine"),
+    ("search ix words --top-k few", 2, "--top-k"),
+    ("link ix words --threshold 2", 2, "at most 1"),
+    ("serve ix --port 99999", 2, "at most 65,535"),
+    ("explore m texts --output x.html --topics 1", 2, "at least 2"),
+    ("compare texts --sample nan", 2, "--sample"),
+    ("evaluate m --data texts --shots 1.5", 2, "--shots"),
+    ("dedupe texts --output k.jsonl --similarity 2", 2, "at most 1"),
+    ("convert m --output x --pooling max", 2, "--pooling"),
+    ("export m", 2, "--output requires"),
+    ("demo --max-step 3", 2, "Did you mean --max-steps"),
+    ("", 1, "Examples:"),
+    ("--help", 0, "Examples:"),
 ]
 """Command, exit status, and a pattern of what it prints."""
 
@@ -73,10 +90,7 @@ def run_all(commands: list[str]) -> list[dict[str, Any]]:
     for command in commands:
         said = io.StringIO()
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            try:
-                status: Any = main(shlex.split(command))
-            except SystemExit as error:
-                status = error.code
+            status = main(shlex.split(command))
         heavy = [name for name in HEAVY if sys.modules.get(name) is not None]
         outcomes.append({"status": status, "said": " ".join(said.getvalue().split()), "heavy": heavy})
     return outcomes
@@ -115,6 +129,19 @@ def test_errors_come_before_what_is_heavy(place: Path) -> None:
         assert re.search(pattern, outcome["said"]), outcome
         assert (outcome["status"], outcome["heavy"]) == (status, []), command
     assert not (place / "home").exists()
+
+
+@pytest.mark.parametrize("command", [command for command, status, _ in ERRORS if status == 2])
+def test_typing_errors_take_less_than_a_second(command: str, place: Path) -> None:
+    code = (
+        "import resource, shlex, sys\n"
+        "from simlte_st.cli.main import main\n"
+        f"assert main(shlex.split({command!r})) == 2\n"
+        "assert 'torch' not in sys.modules\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_utime)"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], cwd=place, check=True, capture_output=True, text=True).stdout
+    assert float(printed) < 1.0
 
 
 def test_missing_extras_are_named_before_what_is_heavy(place: Path) -> None:

@@ -82,10 +82,10 @@ def test_errors_are_told_without_a_traceback(
 
 def test_errors_that_nobody_has_foreseen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def fail(error: Exception) -> None:
-        def run(arguments: object) -> int:
+        def named_models() -> None:
             raise error
 
-        monkeypatch.setattr("simlte_st.cli.models.run_list", run)
+        monkeypatch.setattr("simlte_st.models.names.named_models", named_models)
 
     fail(OSError(errno.ENOSPC, "No space left on device", "/some/file"))
     assert main(["models", "list"]) == 1
@@ -147,13 +147,13 @@ def test_a_signal_says_what_is_kept(
 def test_sigterm_ends_a_child_that_inherits_the_handler(monkeypatch: pytest.MonkeyPatch) -> None:
     statuses = []
 
-    def run(arguments: Any) -> int:
+    def named_models() -> dict[str, Path]:
         if (child := os.fork()) == 0:
             os.kill(os.getpid(), signal.SIGTERM)
             os._exit(0)
         statuses.append(os.waitpid(child, 0)[1])
-        return 0
+        return {}
 
-    monkeypatch.setattr("simlte_st.cli.dedupe.run", run)
-    assert main(["dedupe", "texts", "--output", "out.jsonl"]) == 0
+    monkeypatch.setattr("simlte_st.models.names.named_models", named_models)
+    assert main(["models", "list"]) == 0
     assert [os.waitstatus_to_exitcode(one) for one in statuses] == [-signal.SIGTERM]

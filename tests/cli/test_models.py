@@ -72,8 +72,7 @@ def test_a_name_instead_of_a_folder(
     assert simlte_st.SentenceTransformer("mine", device="cpu").encode(["Ba."]).shape[0] == 1
     run(f"encode mine {folder} --output {tmp_path / 'v.parquet'} --quiet", capsys)
     assert "--output DIR or --name NAME" in run(f"train {folder} --base {static_path}", capsys, 1)[1]
-    with pytest.raises(SystemExit):
-        main(shlex.split(f"train {folder} --name a --output b"))
+    run(f"train {folder} --name a --output b", capsys, 1)
 
 
 def test_list_and_remove(encoder_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from simlte_st.cli.main import build_parser, main
+from simlte_st.cli.main import main
 
 
 @pytest.fixture
@@ -24,11 +24,9 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_command_takes_several_sources(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    parse = build_parser().parse_args
-    assert parse(["train", "rows.jsonl", "--output", "out"]).source == "rows.jsonl"
-    assert parse(["evaluate", "m", "--data", "rows.jsonl", "hub:x"]).data == ["rows.jsonl", "hub:x"]
-    with pytest.raises(SystemExit, match="1"):
-        parse(["train", "rows.jsonl", "nothing.jsonl", "--output", "out"])
+    assert main(["dedupe", "rows.jsonl", "table.parquet", "--output", "out.jsonl", "--quiet"]) == 0
+    assert "read 3 documents" in capsys.readouterr().err
+    assert main(["dedupe", "rows.jsonl", "nothing.jsonl", "--output", "out.jsonl"]) == 1
     assert "no file or folder 'nothing.jsonl'" in capsys.readouterr().err
 
 

@@ -1,17 +1,14 @@
 from __future__ import annotations
 
-import argparse
 import io
-import json
 import logging
 from pathlib import Path
 
 import pytest
 from tqdm import tqdm
 
-from simlte_st.cli.arguments import print_result
 from simlte_st.cli.main import main
-from simlte_st.cli.terminal import PrintableStream, printable, wrapped
+from simlte_st.cli.terminal import PrintableStream, in_options, printable, wrapped
 
 
 def test_commands_to_the_terminal_are_shown() -> None:
@@ -50,10 +47,20 @@ def test_messages_are_wrapped_and_what_is_laid_out_is_not(monkeypatch: pytest.Mo
     assert [line for line in shown.split("\n") if len(line) > 50] == [table, code, row]
 
 
-def test_results_are_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
-    values = {"name": "\x1b[2J\x9b\u202ea", "mean": float("nan"), "text": "Größe"}
-    print_result(argparse.Namespace(json=True, flags={}), "for people", values)
-    out = capsys.readouterr().out
-    assert json.loads(out) == {**values, "mean": None}
-    assert "Größe" in out
-    assert not {"\x1b", "\x9b", "\u202e"} & set(out)
+FLAGS = {"held_out": "--held-out", "pooling": "--pooling", "bf16": "--bf16", "label_column": "--probe"}
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("held_out=-1e-05, or more", "--held-out -1e-05, or more"),
+        ("shorter views (held_out=).", "shorter views (--held-out)."),
+        ("bf16=False, bf16=True", "--no-bf16, --bf16"),
+        ("Name it with label_column='my topic'.", "Name it with --probe 'my topic'."),
+        ("The pooling of the base stays, with other=3.", "The pooling of the base stays, with other=3."),
+        ("/data/held_out=1/x.txt and held_out.json", "/data/held_out=1/x.txt and held_out.json"),
+        ("held_out==0 and pooling=f(x) are code", "held_out==0 and pooling=f(x) are code"),
+    ],
+)
+def test_parameters_become_options_and_nothing_else_does(message: str, shown: str) -> None:
+    assert in_options(message, FLAGS) == shown

@@ -1,0 +1,96 @@
+"""Commands that read documents and write something else: ``dedupe``, ``encode`` and ``explore``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cyclopts import Parameter
+
+from simlte_st.cli.app import Options, Result, Source, command
+from simlte_st.data.documents import read_documents
+from simlte_st.data.duplicates import dedupe
+from simlte_st.errors import ConfigurationError
+from simlte_st.exploration.explore import explore
+from simlte_st.models.encode import encode_documents
+from simlte_st.models.engine import Engine
+from simlte_st.models.names import check_model
+from simlte_st.models.parts import check_vectors
+
+
+@command("dedupe", {"": (dedupe,)}, reads=True, named={"near": Parameter(name="--near", negative="--exact")})
+def run_dedupe(options: Options, /, *source: Source, output: str) -> Result:
+    """Write documents without exact and near duplicates.
+
+    The first document of each group is kept. A file beside the output lists the others, with the document that each
+    duplicates.
+
+    Args:
+        source: {places}.
+        output: File to write, of JSON lines.
+
+    Examples:
+        simlte dedupe articles.jsonl --output kept.jsonl
+        simlte dedupe articles.jsonl --output kept.jsonl --similarity 0.9
+        simlte dedupe my_documents --output kept.jsonl --exact
+    """
+    reader = options.read(*source)
+    report = dedupe(reader, output, **options.of(dedupe))
+    return Result(report.summary(), report.to_dict(), notes=[reader.report.summary()])
+
+
+@command("encode", {"": (encode_documents,)}, reads=True)
+def run_encode(options: Options, model: str, /, *source: Source, output: str) -> Result:
+    """Turn documents into a parquet file of vectors.
+
+    The file has the columns id and vector (float32). The documents may take more than the memory. An interrupted run
+    continues with ``resume=``, on the same devices and machines or others.
+
+    Args:
+        model: Folder or name of the model.
+        source: {places}.
+        output: Parquet file to write.
+
+    Examples:
+        simlte encode my-model my_documents --output vectors.parquet
+        simlte encode my-model my_documents --output vectors.parquet --resume
+        simlte encode my-model my_documents --output v.parquet --device cuda:0,cuda:1
+        simlte encode my-model /nfs/docs --output /nfs/v.parquet --engine ray
+    """
+    reader = options.read(*source)
+    check_vectors(reader, Path(output), **{name: bool(options.get(name)) for name in ("resume", "overwrite")})
+    check_model(model)
+    from simlte_st.models.loading import load_model  # takes seconds to import
+
+    loaded = load_model(model, device=Engine(**options.of(Engine)).loading_device, graphs=True).model
+    report = encode_documents(loaded, reader, output, **options.of(encode_documents))
+    return Result(report.summary(), {"output": output, **report.to_dict()}, notes=[reader.report.summary()])
+
+
+@command(
+    "explore",
+    {"": (explore,)},
+    reads=True,
+    named={"index_model": Parameter(name="--model")},
+    words={"label_column": "--label"},
+)
+def run_explore(options: Options, model_or_index: str, /, *source: str, output: str) -> Result:
+    """Write a page that shows what is in documents: topics, a map, near-duplicates.
+
+    Any browser opens the page, without a network. A parquet file of the same name has the place and the topic of each
+    document. For a large corpus build an index first, and explore that.
+
+    Args:
+        model_or_index: A model, or the folder of an index.
+        source: For a model, the documents: {places}.
+        output: Page to write, a file whose name ends in .html.
+
+    Examples:
+        simlte explore my-model my_documents --output corpus.html
+        simlte explore my-model articles.jsonl --label section --output corpus.html
+        simlte explore articles.index --topics 20 --output corpus.html
+    """
+    reader = options.read(*source) if source else None
+    if reader is None and options.of(read_documents):
+        raise ConfigurationError("An index has been read already: reading options are for MODEL SOURCE.")
+    report = explore(model_or_index, reader, output=output, **options.of(explore))
+    return Result(report.summary(), report.to_dict(), notes=[reader.report.summary()] if reader else [])
