@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,11 @@ from simlte_st.exploration.page import SHOWN
 from simlte_st.files import atomic_path
 from simlte_st.models.names import shown_base
 from simlte_st.models.vectors import unit_rows
-from simlte_st.training.folder import trained_path
+from simlte_st.training.evaluate import Finished
+from simlte_st.training.load_corpus import Corpus
+from simlte_st.training.load_model import Loaded
 from simlte_st.training.result import TrainingResult
-from simlte_st.training.run import TrainingRun
+from simlte_st.training.run import Run, trained_path
 
 CHANGED = 10
 """Documents that are shown."""
@@ -59,18 +60,20 @@ class NeighbourChange:
     after: list[tuple[int, float]]
 
 
-def write_report(run: TrainingRun, result: TrainingResult, page: Path) -> None:
+def write_report(run: Run, loaded: Loaded, corpus: Corpus, finished: Finished, result: TrainingResult) -> None:
     """Write the report of a run."""
-    trained, base = run.finished
-    changes = changed_most((base, trained), run.held_out, progress=run.config.progress)
+    assert result.report is not None
+    assert finished.base is not None
+    changes = changed_most((finished.base, finished.trained), corpus.held_out, progress=run.progress)
     line = (
-        f"{shown_base(run.base.name)}{' as a static model' * run.static}, trained on {result.corpus.documents:,} "
-        f"documents: {result.steps:,} steps in {result.seconds:,.0f} s, in {result.dtype}"
+        f"{shown_base(loaded.base.name)}{' as a static model' * loaded.static}, trained on "
+        f"{result.corpus.documents:,} documents: {result.steps:,} steps in {result.seconds:,.0f} s, in {result.dtype}"
     )
-    loss = f"{type(run.loss).__name__} with scale={run.preset.scale:g} and mlm_weight={run.preset.mlm_weight:g}"
-    sections = [loss_section(result.log, loss), verdict_section(result), neighbours_section(changes, run.held_out)]
+    preset = loaded.preset
+    loss = f"{type(loaded.loss).__name__} with scale={preset.scale:g} and mlm_weight={preset.mlm_weight:g}"
+    sections = [loss_section(result.log, loss), verdict_section(result), neighbours_section(changes, corpus.held_out)]
     written = frame_page(result.output.name, escape(line), _LINKS, "\n".join(sections), "page.report.js")
-    with atomic_path(page) as temporary:
+    with atomic_path(result.report) as temporary:
         temporary.write_text(written, encoding="utf-8")
 
 

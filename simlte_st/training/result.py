@@ -6,21 +6,21 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from simlte_st.data.corpus import CorpusReport, Coverage
 from simlte_st.data.report import counted
-from simlte_st.models.truncation import Truncation
-from simlte_st.training.config import Preset
-from simlte_st.training.folder import trained_path
+from simlte_st.training.run import trained_path
 
 if TYPE_CHECKING:
+    from simlte_st.data.corpus import CorpusReport, Coverage
     from simlte_st.models.sentence_transformer import SentenceTransformer
+    from simlte_st.models.truncation import Truncation
+    from simlte_st.training.presets import Preset
 
 
 STATIC = (
-    "The model is static, a vector for each token of which a text's is the mean: it reads documents of any length "
-    "whole. To have an encoder: static=False."
+    "The model is static: each token has one vector, and a text's vector is their mean. It reads documents of any "
+    "length whole. For an encoder: static=False."
 )
-"""What a static model is."""
+"""Description of a static model."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class WholeDocuments:
     """How the finished model reads documents that are longer than the base reads: in chunks.
 
     Attributes:
-        max_length: Tokens that the finished model reads of a document at most, special tokens included.
+        max_length: Tokens of a document that the finished model reads, special tokens included.
         chunk_length: Tokens of a chunk, special tokens included.
         cut: Share of the tokens of the documents that the base would cut, 0 to 1.
     """
@@ -55,11 +55,12 @@ class TrainingResult:
         steps: Optimizer steps done.
         seconds: Seconds of training, in this process.
         documents_per_second: Rate of training.
-        preset: The settings used.
+        preset: The preset of the run, with the arguments that replaced its fields.
         dtype: What training computed in: ``"float32"`` or ``"bfloat16"``.
         read: The reader's report: documents read, skipped and mended, with reasons.
-        corpus: Sizes of the documents trained on, and the documents left out.
+        corpus: Report of the documents trained on, and the documents left out.
         coverage: The share of them that one pass sees.
+        truncation: How much the finished model reads of the documents trained on.
         passes: Average number of times that each document of a stream was taken; ``read``, ``corpus``, ``coverage``
             and ``truncation`` then estimate sizes from its first documents. None if all documents were read before.
         kept: The finished model: ``"trained"``, or ``"base"`` if training did not clearly help; the trained model is
@@ -69,7 +70,6 @@ class TrainingResult:
         static: Whether the model is static: a vector for each token, and no layers.
         lsa: Dimensions of the latent semantic analysis that the trained model ends with, or None.
         whole: How the finished model reads documents longer than the base reads, in chunks, or None.
-        truncation: How much the finished model reads of the documents trained on.
         log: The Trainer's log lines.
         report: The page of the run, or None.
     """
@@ -83,13 +83,13 @@ class TrainingResult:
     read: dict[str, Any]
     corpus: CorpusReport
     coverage: Coverage
+    truncation: Truncation
     passes: float | None = None
     kept: Literal["trained", "base"] = "trained"
     gain: dict[str, Any] | None = None
     static: bool = False
     lsa: int | None = None
     whole: WholeDocuments | None = None
-    truncation: Truncation = field(default_factory=Truncation)
     log: list[dict[str, Any]] = field(default_factory=list)
     report: Path | None = None
 
@@ -116,7 +116,7 @@ class TrainingResult:
         Raises:
             HubError: The upload failed; the message has the command to try again.
         """
-        from simlte_st.training.upload import upload
+        from simlte_st.training.save import upload
 
         return upload(self.output, name, private=private)
 
@@ -129,9 +129,10 @@ class TrainingResult:
         left_out = {**self.read["skipped"], **self.corpus.left_out}
         steps = f"{self.steps:,} step{'' if self.steps == 1 else 's'}"
         stream = "" if self.passes is None else " of a stream"
+        rate = self.documents_per_second
         lines = [
             f"Trained on {self.corpus.documents:,} documents{stream}: {steps} in {self.seconds:,.0f} s "
-            f"({_rate(self.documents_per_second)} documents a second, in {self.dtype}). "
+            f"({f'{rate:,.0f}' if rate >= 10 else f'{rate:.2g}'} documents a second, in {self.dtype}). "
             f"Left out: {', '.join(counted(count, reason) for reason, count in left_out.items()) or 'none'}.",
             *([] if self.static else [f"Seen and cut: {self.coverage.summary()}."]),
             STATIC if self.static else f"{self.truncation.summary()} {self.truncation.advice}".rstrip(),
@@ -139,8 +140,8 @@ class TrainingResult:
         ]
         if self.kept == "base":
             lines[-1] += (
-                f" So {self.output} holds the untrained base{', with the analysis' if self.lsa else ''}; what was "
-                f"trained is in {trained_path(self.output)} (keep='trained' keeps it in any case)."
+                f" So {self.output} holds the untrained base{', with the analysis' if self.lsa else ''}; the trained "
+                f"model is in {trained_path(self.output)} (keep='trained' keeps it in any case)."
             )
         if self.gain:
             lines.append(f"\n{self.gain['table']}\n")
@@ -170,7 +171,3 @@ class TrainingResult:
             "truncation": replace(self.truncation, model=self.output.name).to_dict(),
             "log": self.log,
         }
-
-
-def _rate(number: float) -> str:
-    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"

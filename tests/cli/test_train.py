@@ -12,7 +12,7 @@ from simlte_st.cli import train as command
 from simlte_st.cli.main import build_parser, main
 from simlte_st.cli.messages import in_options
 from simlte_st.data.views import VIEWS
-from simlte_st.training.config import Preset, TrainConfig
+from simlte_st.training.presets import Preset, TrainConfig
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.models.base import load_model
 from simlte_st.models.device import bf16_available, check_device, device_pool
 from simlte_st.models.parts import encode_counted
-from simlte_st.training.config import TrainConfig
+from simlte_st.training.presets import TrainConfig
 from simlte_st.training.run import TrainingRun
 
 

@@ -14,7 +14,7 @@ from training_support import stock_trainer
 from transformers import TrainerCallback
 
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
-from simlte_st.training.batching import SeededBatchSampler
+from simlte_st.training.batches import SeededBatchSampler
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from accelerate.data_loader import BatchSamplerShard
 from datasets import Dataset
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from simlte_st.training.batching import SeededBatchSampler
+from simlte_st.training.batches import SeededBatchSampler
 
 
 @pytest.fixture

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from simlte_st.training.choose_base import choose_base
 from support import make_document
 
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE
 from simlte_st.training import TrainConfig
-from simlte_st.training.choose_base import choose_base
 from simlte_st.training.run import TrainingRun, open_documents
 
 SHORT = [make_document(number, sentences=4) for number in range(9)]

@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModel
 
-from simlte_st.training.dropout import set_attention_dropout, set_dropout
+from simlte_st.training.load_model import set_attention_dropout, set_dropout
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 DROPOUT = {"hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.2}

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from simlte_st.training.folder import RunFolder
 
 from simlte_st.errors import ConfigurationError, ResumeError
-from simlte_st.training.folder import RunFolder
 
 
 def opened(

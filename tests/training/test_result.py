@@ -5,7 +5,7 @@ from typing import Any
 
 from simlte_st.data.corpus import CorpusReport, Coverage
 from simlte_st.models.truncation import Truncation
-from simlte_st.training.config import Preset
+from simlte_st.training.presets import Preset
 from simlte_st.training.result import TrainingResult
 
 

@@ -13,6 +13,7 @@ import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from simlte_st.training.token_views import TokenViews, reader_of, space_before, write_tokens
 from support import make_document, make_static_model
 from tokenizers import Tokenizer, models, pre_tokenizers
 from training_support import assert_same_bytes, broken_off, weights
@@ -24,7 +25,6 @@ from simlte_st.models.base import load_model
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training import TrainConfig, get_preset, static
 from simlte_st.training.load_model import preset_for
-from simlte_st.training.token_views import TokenViews, reader_of, space_before, write_tokens
 
 OPTIONS: dict[str, Any] = {"max_steps": 8, "batch_size": 16, "keep": "trained", "progress": False, "device": "cpu"}
 

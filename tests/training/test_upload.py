@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from sentence_transformers import SentenceTransformer
+from simlte_st.training.upload import upload as upload_model
 
 import simlte_st.training.train as training
 from simlte_st.cli import train as command
 from simlte_st.cli.main import main
 from simlte_st.errors import HubError
 from simlte_st.training import check_upload, upload
-from simlte_st.training.upload import upload as upload_model
 
 
 class Hub:
