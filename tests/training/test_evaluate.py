@@ -53,9 +53,9 @@ def test_after_bfloat16_both_are_measured_in_float32(
 ) -> None:
     texts, found, original = [row["text"] for row in labelled[:8]], [], evaluation.measure_gain
 
-    def measure(run: Any, models: dict[str, SentenceTransformer]) -> dict[str, Any] | None:
-        found.extend((models["base"].encode(texts), models["trained"].encode(texts)))
-        return original(run, models)
+    def measure(*given: Any, **options: Any) -> dict[str, Any] | None:
+        found.extend((given[-1]["base"].encode(texts), given[-1]["trained"].encode(texts)))
+        return original(*given, **options)
 
     monkeypatch.setattr(evaluation, "measure_gain", measure)
     result = train(labelled, tmp_path / "m", base=encoder_path, bf16=True, keep="trained", **OPTIONS)
@@ -74,7 +74,8 @@ def test_what_was_trained_is_kept_where_it_helped_or_was_asked_for(
     unmeasured = train(labelled, tmp_path / "unmeasured", base=encoder_path, **{**OPTIONS, "held_out": 0.0})
     assert (unmeasured.kept, unmeasured.gain) == ("trained", None)
     original = evaluation.measure_gain
-    monkeypatch.setattr(evaluation, "measure_gain", lambda *given: {**(original(*given) or {}), "verdict": "helped"})
+    helped_always = lambda *given, **options: {**(original(*given, **options) or {}), "verdict": "helped"}  # noqa: E731
+    monkeypatch.setattr(evaluation, "measure_gain", helped_always)
     helped = train(labelled, tmp_path / "helped", base=encoder_path, **OPTIONS)
     assert helped.kept == "trained"
     assert_same_bytes(tmp_path / "helped", tmp_path / "asked")

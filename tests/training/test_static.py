@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,19 @@ import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-from simlte_st.training.token_views import TokenViews, reader_of, space_before, write_tokens
 from support import make_document, make_static_model
 from tokenizers import Tokenizer, models, pre_tokenizers
 from training_support import assert_same_bytes, broken_off, weights
 
 from simlte_st import train
 from simlte_st.data import DocSplitTransform
+from simlte_st.data.shards import open_shards
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.base import load_model
 from simlte_st.modules import LatentSemanticAnalysis
-from simlte_st.training import TrainConfig, get_preset, static
+from simlte_st.training import get_preset
+from simlte_st.training import load_model as loading
+from simlte_st.training.batches import TokenViews, reader_of, space_before, write_tokens
 from simlte_st.training.load_model import preset_for
 
 OPTIONS: dict[str, Any] = {"max_steps": 8, "batch_size": 16, "keep": "trained", "progress": False, "device": "cpu"}
@@ -46,7 +49,7 @@ def test_a_static_base_is_trained_by_its_preset_and_reads_whole_documents(
     with caplog.at_level("INFO", "simlte_st"):
         result = train(documents, tmp_path / "m", base=static_path, lsa=0, **OPTIONS)
     assert result.static
-    assert result.preset == get_preset("docsplit-static").changed(batch_size=16)
+    assert result.preset == replace(get_preset("docsplit-static"), batch_size=16, steps=8, most_passes=None)
     assert result.steps == 8
     assert result.coverage.share == 1.0
     assert not result.truncation.cut_texts
@@ -111,7 +114,7 @@ def test_an_encoder_is_distilled_first_once(
         calls.append(base.name)
         return load_model(static_path).model
 
-    monkeypatch.setattr(static, "distilled", distilled)
+    monkeypatch.setattr(loading, "distilled", distilled)
     options = {**OPTIONS, "base": encoder_path, "static": True, "save_steps": 2}
     train(documents, tmp_path / "whole", **options)
     assert calls == [str(encoder_path)]
@@ -213,12 +216,12 @@ def test_a_preset_or_a_wish_that_contradicts_the_base_is_refused(
     with pytest.raises(ConfigurationError, match="static=False"):
         train(documents, tmp_path / "m", base=static_path, static=False, **OPTIONS)
     with pytest.raises(ConfigurationError, match="static=False"):
-        TrainConfig(static=False, preset="docsplit-static")
+        train(documents, tmp_path / "m", static=False, preset="docsplit-static")
 
 
 def test_a_stream_is_trained_on(static_path: Path, documents: list[str], tmp_path: Path) -> None:
-    stream = Dataset.from_dict({"text": documents}).to_iterable_dataset(num_shards=4)
-    result = train(stream, tmp_path / "m", base=static_path, stream=True, **OPTIONS)
+    stream = open_shards(Dataset.from_dict({"text": documents}).to_iterable_dataset(num_shards=4))
+    result = train(stream, tmp_path / "m", base=static_path, **OPTIONS)
     assert result.static
     assert result.lsa is None
     assert np.abs(vectors(static_path) - vectors(tmp_path / "m")).max() > 1e-2

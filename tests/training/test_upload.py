@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from sentence_transformers import SentenceTransformer
-from simlte_st.training.upload import upload as upload_model
 
-import simlte_st.training.train as training
-from simlte_st.cli import train as command
-from simlte_st.cli.main import main
 from simlte_st.errors import HubError
-from simlte_st.training import check_upload, upload
+from simlte_st.training import check_upload, save
 
 
 class Hub:
@@ -48,7 +43,7 @@ class Hub:
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
     made = Hub()
-    monkeypatch.setattr(upload, "HfApi", made)
+    monkeypatch.setattr(save, "HfApi", made)
     monkeypatch.setattr("sentence_transformers.base.model.HfApi", made)
     return made
 
@@ -73,7 +68,7 @@ def test_a_place_that_cannot_be_written_to_is_told_before_training(hub: Hub) -> 
 @pytest.mark.parametrize("private", [True, False])
 def test_the_folder_goes_with_its_card_and_no_path_of_this_machine(hub: Hub, finished: Path, private: bool) -> None:
     before = {path.name: path.read_bytes() for path in finished.glob("*.*")}
-    assert upload_model(finished, "ada/model", private=private) == "https://hub/ada/model/commit/1"
+    assert save.upload(finished, "ada/model", private=private) == "https://hub/ada/model/commit/1"
     assert [(made["repo_id"], made["private"]) for made in hub.created] == [("ada/model", private)]
     assert 'SentenceTransformer("ada/model")' in hub.files["README.md"]
     run = json.loads(hub.files["simlte.json"])
@@ -85,35 +80,6 @@ def test_the_folder_goes_with_its_card_and_no_path_of_this_machine(hub: Hub, fin
 def test_a_failed_upload_leaves_the_model_and_says_how_to_try_again(hub: Hub, finished: Path) -> None:
     hub.failure = TimeoutError("the line is dead")
     with pytest.raises(HubError, match="TimeoutError") as error:
-        upload_model(finished, "ada/model")
+        save.upload(finished, "ada/model")
     assert f"hf upload ada/model {finished} --private" in str(error.value)
     assert SentenceTransformer(str(finished), device="cpu").max_seq_length
-
-
-def test_the_command_checks_before_it_trains(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("texts").mkdir()
-    Path("texts", "one.txt").write_text("A text.")
-    done: list[Any] = []
-
-    class Result:
-        def push_to_hub(self, name: str, *, private: bool) -> str:
-            done.append((name, private))
-            return "https://hub/commit"
-
-    def train(*given: Any) -> Result:
-        done.append("trained")
-        return Result()
-
-    monkeypatch.setattr(training, "train", train)
-    monkeypatch.setattr(command, "report", lambda result, arguments: 0)
-    assert main(shlex.split("train texts --output model --push-to-hub someone/model")) == 1
-    assert "--push-to-hub someone/model: " in capsys.readouterr().err
-    assert main(shlex.split("train texts --output model --public")) == 1
-    assert done == []
-    assert main(shlex.split("train texts --output model --push-to-hub ada/model")) == 0
-    assert main(shlex.split("train texts --output model --push-to-hub ada/model --public")) == 0
-    assert done == ["trained", ("ada/model", True), "trained", ("ada/model", False)]
-    assert "Uploaded: https://hub/commit" in capsys.readouterr().err
