@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import torch
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.chunk_mean.convert import read_in_chunks
@@ -16,7 +15,6 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation.comparison import HALF_LENGTH, compare_halves, compare_probes
 from simlte_st.evaluation.splits import split_by_label
 from simlte_st.evaluation.verdict import give_verdict, is_longer
-from simlte_st.models.base import load_model
 from simlte_st.models.lsa import end_with_lsa
 from simlte_st.models.truncation import Truncation
 from simlte_st.modules import LatentSemanticAnalysis
@@ -86,7 +84,7 @@ def evaluate(
     check_weights(model, "at the end")
     models = {"trained": model}
     if measure:
-        models["base"] = _load_untrained(run, loaded)
+        models["base"] = loaded.base.model.eval()
     finished = dict(models)
     if corpus.whole is not None:
         finished = {name: read_in_chunks(each, corpus.whole.max_length) for name, each in models.items()}
@@ -113,13 +111,6 @@ def evaluate(
         lsa=last.dimension if isinstance(last, LatentSemanticAnalysis) else None,
         truncation=truncation,
     )
-
-
-def _load_untrained(run: Run, loaded: Loaded) -> SentenceTransformer:
-    """Return the base with its own pooling, reading as much as the model; a converted one with the base's weights."""
-    if not run.folder.base.exists():
-        return loaded.base.model.eval()
-    return load_model(run.folder.base, dtype=torch.float32, device=str(loaded.model.device)).model.eval()
 
 
 def measure_gain(

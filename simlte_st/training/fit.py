@@ -37,7 +37,7 @@ from simlte_st.training.callbacks import (
     trainer_callbacks,
 )
 from simlte_st.training.load_corpus import Corpus
-from simlte_st.training.load_model import Loaded, warn_of_pooling
+from simlte_st.training.load_model import Loaded
 from simlte_st.training.run import Run
 
 logger = logging.getLogger(__name__)
@@ -88,8 +88,9 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
     sampler = SeededBatchSampler if corpus.stream is None else OrderedBatchSampler
     batches = len(sampler(dataset, batch_size=size // world(), drop_last=loaded.static, seed=run.seed)) // world()
     steps = preset.planned_steps(batches) if corpus.stream is None else (preset.steps or 0)
-    _log_plan(run, corpus, steps, batches, len(dataset))
-    warn_of_pooling(loaded.base, preset, steps)
+    logger.info("Training on %s documents: %d steps of %d.", f"{len(dataset):,}", steps, size)
+    if world() > 1:
+        logger.info("%d processes share each batch, on %s.", world(), (run.device or "").split(":")[0].upper())
 
     interrupt = InterruptCallback()
     callbacks: list[TrainerCallback] = [
@@ -164,18 +165,6 @@ def _train(trainer: SentenceTransformerTrainer, checkpoint: Path | None, interru
     finally:
         interrupt.restore()
     return trainer.state
-
-
-def _log_plan(run: Run, corpus: Corpus, steps: int, batches: int, documents: int) -> None:
-    shares = f"{documents:,} documents of the stream"
-    if corpus.stream is None:
-        passes = round(steps / batches, 1)
-        shares = f"{passes:g} pass{'' if passes == 1 else 'es'} over the {documents:,} documents"
-    logger.info("%d step%s planned, %s.", steps, "" if steps == 1 else "s", shares)
-    if world() > 1:
-        logger.info("%d processes share each batch, on %s.", world(), (run.device or "").split(":")[0].upper())
-        if left := documents % world():
-            logger.info("Each pass skips %d other documents, so that the processes take equal parts.", left)
 
 
 def training_arguments(

@@ -25,7 +25,7 @@ from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter
 from simlte_st.data.sentences import estimate_tokens, tokenizer_counter
 from simlte_st.data.shards import Shards
 from simlte_st.distributed import main_first
-from simlte_st.errors import ConfigurationError, EmptyCorpusError, ResumeError
+from simlte_st.errors import ConfigurationError, ResumeError
 from simlte_st.evaluation.splits import PROBE_LEAST, probe_rows
 from simlte_st.files import read_json, write_json
 from simlte_st.models.language import DOCUMENTS, warn_of_language
@@ -96,8 +96,6 @@ def load_corpus(
     manifest, folder, views = run.folder.path / "documents.json", run.folder.corpus, loaded.views
     shards = documents if isinstance(documents, Shards) else None
     if manifest.exists():
-        if not (folder / "corpus.json").exists():
-            raise ResumeError(f"The documents of the interrupted run are gone from {folder}: use overwrite=True.")
         dataset = views.attach((), directory=folder)  # they are all there
     else:
         assert documents is not None
@@ -150,15 +148,7 @@ def _read_documents(
         holder = HeldOut(0.5 if wanted else 0, most=wanted, seed=run.seed)
         digest = _digest(documents)
         documents = documents.first(FIRST, shard_order(len(documents.names), run.seed, epoch=0))
-    try:
-        dataset = loaded.views.attach(
-            documents, directory=run.folder.corpus, hold_out=holder.divert, progress=run.progress
-        )
-    except EmptyCorpusError as error:
-        if not (number := len(holder.documents)):
-            raise
-        were = "1 was" if number == 1 else f"{number} were"
-        raise EmptyCorpusError(f"{error} {were} held out to measure the gain; held_out=0 holds out none.") from None
+    dataset = loaded.views.attach(documents, directory=run.folder.corpus, hold_out=holder.divert, progress=run.progress)
     rows = [{"id": item.id, "text": item.text, "label": item.label} for item in holder.documents]
     read = {**documents.report.to_dict(), "summary": documents.report.summary()}
     write_json(manifest, {"read": read, "held_out": rows, "shards": digest})

@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import nn
 from transformers import set_seed
 
@@ -41,10 +40,6 @@ from simlte_st.training.run import Run
 
 logger = logging.getLogger(__name__)
 
-FEW_STEPS = 30
-"""Steps of 32 documents in which [CLS] came up to the mean with few labels, averaged over six sets: all-MiniLM-L6-v2
-(``docsplit-cls`` in ``benchmarks/results/recipe.md``)."""
-
 TABLE_SIZE = 0.37
 """Root mean square of the numbers of a table that the preset's learning rate is for, MiniLM's. The size of a table says
 nothing, since embeddings have length 1."""
@@ -55,8 +50,8 @@ class Loaded:
     """What a run trains.
 
     Attributes:
-        base: The base as it was loaded, but for its length where the preset asks for more; distilled for a static
-            model.
+        base: The base before training, in the form in which it is trained: distilled for a static model, converted
+            where the preset asks for more tokens.
         preset: The preset of the run, with the arguments that replace its fields.
         model: The model to train.
         loss: Its loss.
@@ -96,14 +91,10 @@ def choose_base(
             reader = reader.first(200, shard_order(len(reader.names), run.seed, epoch=0))
         words = median_words(document.text for document in reader.peek())
         static = words >= LONG
+        kinds = ("a static model", "an encoder") if static else ("an encoder", "a static model")
         logger.info(
-            "The median of the first documents is %s words: %s",
-            f"{words:,.0f}",
-            f"a static model is trained, which reads them whole and is at least as good as an adapted encoder from "
-            f"{LONG} words on. To train an encoder: static=False."
-            if static
-            else f"an encoder is trained, which is better than a static model below {LONG} words. To train a static "
-            "model, in seconds: static=True.",
+            "The documents have %s words (median): training %s, which is better %s %d words; static=%s trains %s.",
+            *(f"{words:,.0f}", kinds[0], "from" if static else "below", LONG, not static, kinds[1]),
         )
     name = OWN_STATIC if static else PACKAGED_BASE
     logger.info("Base: %s, the default.", name)
@@ -151,18 +142,14 @@ def load_model(
             f"batch_size={preset.batch_size} is the batch of all {world()} processes, which take equal parts: "
             f"use {nearest}, or another multiple of {world()}."
         )
-    pooling, head = (preset.pooling, None) if static else convert(loaded, preset, folder, run.seed)
-    length = preset.max_view_length
-    try:
+    pooling, head, reads = preset.pooling, None, None
+    if not static:
+        pooling, head = convert(loaded, preset, folder, run.seed)
+        reads = loaded.model.max_seq_length
         if folder.exists():
-            model = models.load_model(folder, pooling, length, torch.float32, run.device).model
-        else:
-            model = loaded.copy(pooling, length).model
-    except ConfigurationError as error:
-        raise ConfigurationError(f"max_view_length={length} does not suit the model: {error}") from None
-    reads = None if static else loaded.model.max_seq_length
-    if folder.exists():
-        reads = readable_tokens(model)
+            converted = models.load_model(folder, dtype=torch.float32, device=run.device)
+            loaded, reads = replace(loaded, model=converted.model), readable_tokens(converted.model)
+    model = loaded.copy(pooling, preset.max_view_length).model
     if static:
         _scale_table(model)
     # encode truncates embeddings at the end; the loss sees them truncated alike.
@@ -200,12 +187,10 @@ def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> tuple
     wanted = None if preset.max_length == "base" else preset.max_length
     if replacement is None and (wanted is None or lengthen(base, wanted)):
         if wanted is not None and (reads := base.model.max_seq_length) is not None and reads > wanted:
-            logger.warning(
-                "max_length=%d is less than the base reads: the model will read %d tokens too. To bound the views of "
-                "training, use max_view_length=.",
-                wanted,
-                reads,
+            message = (
+                "max_length=%d: the base reads %d tokens, and so does the model; max_view_length= bounds the views."
             )
+            logger.warning(message, wanted, reads)
         return preset.pooling, None
     name = replacement or preset.backbone or "longformer"
     backbone, length = make_backbone(name), limit if replacement else wanted
@@ -215,22 +200,9 @@ def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> tuple
         convert_base(base, folder, backbone=name, max_length=length, pooling=pooling)
     change = "trained as" if replacement else f"which reads {limit:,} tokens, converted to"
     logger.info("Base: %s, %s %s.", base.name, change, backbone.reading.format(length))
-    if wanted is not None and length < wanted:
-        logger.warning("max_length=%d: a Longformer keeps its own length, %d tokens.", wanted, length)
     if not backbone.pooled_inside:
         return preset.pooling, None
     return "keep", make_mlm_head(base.model, seed=seed) if preset.mlm_weight > 0 else None
-
-
-def warn_of_pooling(base: LoadedModel, preset: Preset, steps: int) -> None:
-    """Warn if [CLS] replaces a sentence encoder's own pooling and has few steps to learn it."""
-    own = [module.pooling_mode for module in base.model if isinstance(module, Pooling)]
-    if base.tuned and preset.pooling == "cls" and own not in (["cls"], []) and steps < FEW_STEPS:
-        logger.warning(
-            "The base pools by %s, and [CLS] is to learn that in few steps (%d): pooling='keep' is safer.",
-            own[0],
-            steps,
-        )
 
 
 def set_dropout(model: nn.Module, probability: float) -> None:

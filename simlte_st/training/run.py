@@ -72,7 +72,6 @@ def check_run(
     check_apart(places, output)
     check_place(output)
     if report:
-        check_apart(places, report_path(output))
         check_new(report_path(output), report_path(output).is_file() and (overwrite or resume))
     RunFolder(output, resume=resume).check(overwrite=overwrite)
     if base is not None:

@@ -1,26 +1,18 @@
-"""Last stage of a run: the model folder with its card, the report, and the upload to the Hugging Face Hub."""
+"""Last stage of a run: the model folder with its card, and the report."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from huggingface_hub import HfApi
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 
-from simlte_st.data.report import counted
 from simlte_st.distributed import from_main
-from simlte_st.errors import HubError
-from simlte_st.files import RUN_FILE, atomic_path, read_json, write_json
-from simlte_st.models.cards import MODEL_ID, write_model_card
+from simlte_st.files import RUN_FILE, atomic_path, write_json
+from simlte_st.models.cards import write_model_card
 from simlte_st.models.model2vec import write_for_model2vec
 from simlte_st.models.names import name_of, shown_base
-from simlte_st.models.sentence_transformer import SentenceTransformer as OwnSentenceTransformer
 from simlte_st.training.evaluate import Finished
 from simlte_st.training.fit import Fitted
 from simlte_st.training.load_corpus import Corpus
@@ -51,11 +43,8 @@ def save(
         coverage = replace(coverage, total=taken.documents)
     result = TrainingResult(
         output=output,
-        steps=fitted.steps,
-        seconds=fitted.seconds,
-        documents_per_second=fitted.documents_per_second,
+        **vars(fitted),
         preset=loaded.preset,
-        dtype=fitted.dtype,
         read=read,
         corpus=documents,
         coverage=coverage,
@@ -66,21 +55,14 @@ def save(
         static=loaded.static,
         lsa=finished.lsa,
         whole=corpus.whole,
-        log=fitted.log,
         report=report_path(output) if report else None,
     )
-    about = {
-        "base": loaded.base.name,
-        "distilled": loaded.static and run.folder.base.exists(),
-        "seed": run.seed,
-        **result.to_dict(),
-    }
+    kept = {output: finished.trained}
     if finished.kept == "base":
-        _save_model(finished.trained, run.folder.trained, about, is_base=False)
         assert finished.base is not None
-        _save_model(finished.base, output, about, is_base=True)
-    else:
-        _save_model(finished.trained, output, about, is_base=False)
+        kept = {run.folder.trained: finished.trained, output: finished.base}
+    for path, model in kept.items():
+        _save_model(model, path, run, loaded, result, is_base=model is finished.base)
     if report:
         from simlte_st.training.report import write_report  # other runs need not wait for what it imports
 
@@ -89,102 +71,44 @@ def save(
     return result
 
 
-def _save_model(model: SentenceTransformer, output: Path, about: dict[str, Any], *, is_base: bool) -> None:
+def _save_model(
+    model: SentenceTransformer, output: Path, run: Run, loaded: Loaded, result: TrainingResult, *, is_base: bool
+) -> None:
     """Write a model folder with the result of a run and a card, in one rename."""
+    base, distilled = loaded.base.name, loaded.static and run.folder.base.exists()
     with atomic_path(output) as path:
         model.model_card_data.model_name = output.name
         model.save_pretrained(str(path))
-        if about["static"] and isinstance(model[-1], Normalize):
+        if loaded.static and isinstance(model[-1], Normalize):
             write_for_model2vec(path)
-        write_json(path / RUN_FILE, about)
-        summary = card_summary(about, is_base=is_base)
-        write_model_card(path, name=output.name, base=about["base"], summary=summary, about=run_section(about))
+        write_json(path / RUN_FILE, {"base": base, "distilled": distilled, "seed": run.seed, **result.to_dict()})
+        summary = _card_summary(result, shown_base(base), distilled=distilled, is_base=is_base)
+        write_model_card(path, name=output.name, base=base, summary=summary, about=_card_section(result, run.seed))
 
 
-def card_summary(run: Mapping[str, Any], *, is_base: bool) -> str:
+def _card_summary(result: TrainingResult, base: str, *, distilled: bool, is_base: bool) -> str:
     """Return a few sentences on what a model is and whether training helped."""
-    base, documents = shown_base(run["base"]), f"{run['corpus']['documents']:,} documents"
-    verdict = run["gain"]["summary"] if run["gain"] else "Whether training helped was not measured."
-    analysis = ", with a latent semantic analysis of them appended" if run["lsa"] else ""
-    static = " It is a static model: each token has one vector, and a text's vector is their mean." * run["static"]
-    before = ", distilled," * run["distilled"]
+    verdict = result.gain["summary"] if result.gain else "Whether training helped was not measured."
+    source = f"`{base}`{', distilled,' if distilled else ''}"
+    documents = f"{result.corpus.documents:,} documents"
+    if result.lsa:
+        documents += ", with a latent semantic analysis of them appended"
+    made = f"{source} trained without labels by simlte_st on {documents}."
     if is_base:
-        return (
-            f"{verdict} So this is `{base}`{before} as it was before it was trained on {documents}{analysis}.{static}"
-        )
-    return f"{verdict} This is `{base}`{before} trained without labels by simlte_st on {documents}{analysis}.{static}"
+        made = f"{source} as it was before it was trained on {documents}."
+    return f"{verdict} {'So this' if is_base else 'This'} is {made}"
 
 
-def run_section(run: Mapping[str, Any]) -> str:
+def _card_section(result: TrainingResult, seed: int) -> str:
     """Return a description of a run in Markdown."""
-    corpus, coverage, preset, truncation = (run[name] for name in ("corpus", "coverage", "preset", "truncation"))
-    skipped = {**run["read"].get("skipped", {}), **corpus["left_out"]}
-    lines = [
-        "## DocSplit training",
-        "",
-        "Two views of one document should lie close, other documents far.",
-        "",
-        f"- Views: `{preset['view']}`",
-        f"- Documents: {corpus['documents']:,} ({_sizes(run)})",
-        f"- {truncation['summary']} {truncation['advice']}".rstrip(),
-        *([f"- {run['whole']['summary']}"] if run["whole"] else []),
-        *(["- Left out: " + ", ".join(counted(count, reason) for reason, count in skipped.items())] if skipped else []),
-        f"- Seen in one pass: {coverage['share']:.1%} of the tokens; a part of {coverage['cut']:,} of "
-        f"{coverage['documents']:,} documents looked at stays unseen in it",
-        f"- Steps: {run['steps']:,} in {run['seconds']:,.0f} s ({run['documents_per_second']:.2g} documents a second)",
-        "- Settings: " + ", ".join(f"{name} {value}" for name, value in preset.items() if name != "view"),
-        *([f"- Appended: latent semantic analysis, {run['lsa']} dimensions"] if run["lsa"] else []),
-        f"- Seed: {run['seed']}; computed in {run['dtype']}",
-        *(["", run["gain"]["table"]] if run["gain"] else []),
+    settings = ", ".join(f"{name} {value}" for name, value in vars(result.preset).items() if name != "view")
+    facts = [
+        f"Views: `{result.preset.view}`",
+        *result.facts(replace(result.truncation, model=result.output.name)),
+        f"Settings: {settings}",
+        *([f"Appended: latent semantic analysis, {result.lsa} dimensions"] if result.lsa else []),
+        f"Seed: {seed}",
     ]
-    return "\n".join(lines)
-
-
-def _sizes(run: Mapping[str, Any]) -> str:
-    corpus, passes = run["corpus"], run["passes"]
-    sizes = (
-        f"{corpus['tokens']:,} tokens, {corpus['sentences']:,} sentences; the longest has {corpus['longest']:,} tokens"
-    )
-    if passes is None:
-        return sizes
-    return f"of a stream, each taken {passes:.3g} times; the first {run['truncation']['texts']:,}: {sizes}"
-
-
-def check_upload(name: str, *, private: bool = True) -> None:
-    """Check, before any work, that a model can be uploaded under a name, by making its repository.
-
-    Args:
-        name: The repository, ``OWNER/NAME``.
-        private: Make a new repository private.
-
-    Raises:
-        HubError: The name is not valid, there is no token that can write to it, or the Hub cannot be reached.
-    """
-    try:
-        HfApi().create_repo(repo_id=name, private=private, exist_ok=True)
-    except Exception as error:  # each has its own class: no network, no token, no right, a bad name
-        raise HubError(
-            f"push_to_hub={name!r}: nothing could be uploaded ({_why(error)}). Log in with hf auth login."
-        ) from error
-
-
-def upload(output: Path, name: str, *, private: bool = True) -> str:
-    """Upload a finished model with its card, which names a local base without its folder."""
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(shutil.copytree(output, Path(folder, "model")))
-            run = read_json(path / RUN_FILE)
-            write_json(path / RUN_FILE, {**run, "base": shown_base(run["base"])})
-            card = path / "README.md"
-            card.write_text(card.read_text(encoding="utf-8").replace(MODEL_ID, name), encoding="utf-8")
-            model = OwnSentenceTransformer(path, device="cpu")
-            return str(model.push_to_hub(name, private=private, local_model_path=str(path), exist_ok=True))
-    except Exception as error:  # whatever it is: hours of training must not end in a traceback
-        command = f"hf upload {name} {output} --private" if private else f"hf upload {name} {output}"
-        raise HubError(
-            f"The model is finished in {output}, but was not uploaded: {_why(error)}\nTry again with: {command}"
-        ) from error
-
-
-def _why(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no reason given'}"
+    heading = "## DocSplit training\n\nTwo views of one document should lie close, other documents far.\n"
+    table = [f"\n{result.gain['table']}"] if result.gain else []
+    return "\n".join([heading, *(f"- {fact}" for fact in facts), *table])

@@ -11,7 +11,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.errors import HubError
-from simlte_st.training import check_upload, save
+from simlte_st.training import check_upload, result
 
 
 class Hub:
@@ -43,7 +43,7 @@ class Hub:
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
     made = Hub()
-    monkeypatch.setattr(save, "HfApi", made)
+    monkeypatch.setattr("huggingface_hub.HfApi", made)
     monkeypatch.setattr("sentence_transformers.base.model.HfApi", made)
     return made
 
@@ -68,7 +68,7 @@ def test_a_place_that_cannot_be_written_to_is_told_before_training(hub: Hub) -> 
 @pytest.mark.parametrize("private", [True, False])
 def test_the_folder_goes_with_its_card_and_no_path_of_this_machine(hub: Hub, finished: Path, private: bool) -> None:
     before = {path.name: path.read_bytes() for path in finished.glob("*.*")}
-    assert save.upload(finished, "ada/model", private=private) == "https://hub/ada/model/commit/1"
+    assert result.upload(finished, "ada/model", private=private) == "https://hub/ada/model/commit/1"
     assert [(made["repo_id"], made["private"]) for made in hub.created] == [("ada/model", private)]
     assert 'SentenceTransformer("ada/model")' in hub.files["README.md"]
     run = json.loads(hub.files["simlte.json"])
@@ -80,6 +80,6 @@ def test_the_folder_goes_with_its_card_and_no_path_of_this_machine(hub: Hub, fin
 def test_a_failed_upload_leaves_the_model_and_says_how_to_try_again(hub: Hub, finished: Path) -> None:
     hub.failure = TimeoutError("the line is dead")
     with pytest.raises(HubError, match="TimeoutError") as error:
-        save.upload(finished, "ada/model")
+        result.upload(finished, "ada/model")
     assert f"hf upload ada/model {finished} --private" in str(error.value)
     assert SentenceTransformer(str(finished), device="cpu").max_seq_length
