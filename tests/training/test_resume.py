@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import signal
 import sys
@@ -17,7 +16,7 @@ from training_support import LONG, OPTIONS, assert_same_bytes, broken_off, forke
 
 from simlte_st import train
 from simlte_st.data import DocSplitTransform
-from simlte_st.errors import ConfigurationError, DiskFullError, ResumeError, TrainingInterrupted
+from simlte_st.errors import ConfigurationError, DiskFullError, ResumeError
 from simlte_st.training import TrainingResult, callbacks
 
 # Dropout on, an MLM head, and several epochs: everything that could come out differently.
@@ -136,20 +135,6 @@ def test_a_converted_run_with_attention_dropout_resumes_to_the_same_bytes(
     assert_same_bytes(tmp_path / "a", tmp_path / "b")
 
 
-def test_batches_resume_to_the_same_bytes(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
-    options: dict[str, Any] = {"base": encoder_path, "batch_size": 8, "epochs": 3, "save_steps": 4, "held_out": 0.0}
-    options |= {"progress": False}
-    rows = [*documents, documents[3]]
-    whole = train(rows, tmp_path / "a", **options)
-    assert whole.documents_per_second > 0
-    assert whole.corpus.left_out == {"exact copy of another document": 1}
-
-    with broken_off(whole.steps - 2):
-        train(rows, tmp_path / "b", **options)
-    train(rows, tmp_path / "b", resume=True, **options)
-    assert_same_bytes(tmp_path / "a", tmp_path / "b")
-
-
 def test_a_run_that_was_killed_after_its_last_step_is_not_trained_further(
     encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,25 +149,6 @@ def test_a_run_that_was_killed_after_its_last_step_is_not_trained_further(
     assert [line["step"] for line in result.log if "loss" in line] == [1, 2, 3, 4]
     train(documents, tmp_path / "n", **options)
     assert_same_bytes(tmp_path / "m", tmp_path / "n")
-
-
-def test_ctrl_c_raises_and_leaves_a_checkpoint(
-    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if state.global_step == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    options: dict[str, Any] = {"base": encoder_path, "epochs": 3, **OPTIONS}
-    with monkeypatch.context() as patch:
-        patch.setattr(callbacks.CompleteCallback, "on_step_begin", interrupt, raising=False)
-        with pytest.raises(TrainingInterrupted, match=r"step \d+ of \d+; .*resume=True"):
-            train(documents, tmp_path / "m", **options)
-    assert not (tmp_path / "m").exists()
-    result = train(documents, tmp_path / "m", resume=True, **options)
-    assert result.load(device="cpu").encode(["Ba bun."]).shape == (1, 32)
-    assert "computed in float32" in (tmp_path / "m" / "README.md").read_text() or result.dtype == "bfloat16"
-    assert json.loads((tmp_path / "m" / "simlte.json").read_text())["dtype"] == result.dtype
 
 
 def test_a_full_disk_keeps_the_last_checkpoint_and_the_run_goes_on_to_the_same_bytes(

@@ -75,7 +75,9 @@ def test_a_run_goes_on_at_the_document_to_the_same_bytes_and_holds_no_copy_of_th
     result = train(open_shards(source), tmp_path / "m", base=bert_path, resume=True, workers=2, **OPTIONS)
     assert_same_bytes(tmp_path / "whole", tmp_path / "m")
     assert (result.passes, result.corpus) == (whole.passes, whole.corpus)
-    assert re.search(r"Documents: \d\d \(of a stream, .* 1\.\d+ times", (tmp_path / "m" / "README.md").read_text())
+    assert re.search(
+        r"\d\d documents of a stream, each taken 1\.\d+ times:", (tmp_path / "m" / "README.md").read_text()
+    )
 
 
 def test_a_stream_has_an_address(encoder_path: Path, tmp_path: Path) -> None:
@@ -84,7 +86,7 @@ def test_a_stream_has_an_address(encoder_path: Path, tmp_path: Path) -> None:
         files.pipe(f"/corpus/{file.name}", file.read_bytes())
     options = {**OPTIONS, "max_steps": 2}
     result = train(open_shards("memory://corpus/*.parquet"), tmp_path / "m", base=encoder_path, **options)
-    assert "16 documents of a stream: 2 steps" in result.summary()
+    assert "16 documents of a stream, each taken 1 times: 2 steps" in result.summary()
     assert "one pass sees" in result.summary()
 
 
