@@ -144,7 +144,9 @@ class TrainingResult:
         """Return what training did and what the model reads, in sentences, without names of files."""
         left_out = {**self.read["skipped"], **self.corpus.left_out}
         steps = f"{self.steps:,} step{'' if self.steps == 1 else 's'}"
-        stream = "" if self.passes is None else f" of a stream, each taken {self.passes:.3g} times"
+        stream = "" if self.passes is None else " of a stream"
+        if self.passes is not None and self.passes > 1:
+            stream += f", each taken {self.passes:.3g} times"
         rate = self.documents_per_second
         return [
             f"Trained on {self.corpus.documents:,} documents{stream}: {steps} in {self.seconds:,.0f} s "

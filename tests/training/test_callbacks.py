@@ -128,16 +128,6 @@ def test_the_callbacks_are_those_that_a_loss_needs(model: SentenceTransformer) -
         assert [(type(callback), callback.loss) for callback in others] == wanted  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("bf16", [True, False])
-def test_the_head_computes_as_the_model_does(
-    make_trainer: Callable[..., SentenceTransformerTrainer], bf16: bool
-) -> None:
-    trainer = make_trainer(lambda loss: [LossStateCallback(loss)], bf16=bf16, max_steps=1)
-    trainer.train()
-    assert trainer.loss.mlm_head.bf16 is bf16
-    assert all(value.dtype == torch.float32 for value in trainer.loss.parameters())
-
-
 def state_at(step: int, **more: Any) -> TrainerState:
     return TrainerState(global_step=step, is_world_process_zero=True, **more)
 

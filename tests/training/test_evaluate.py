@@ -111,13 +111,9 @@ def test_a_latent_semantic_analysis_of_the_documents_is_appended(
     again = train(labelled, tmp_path / "again", base=tmp_path / "first", lsa=3, keep="trained", **OPTIONS)
     assert [type(module).__name__ for module in again.load(device="cpu")].count("LatentSemanticAnalysis") == 1
     assert again.lsa == 3
-    further = train(labelled, tmp_path / "further", base=tmp_path / "first", keep="trained", **OPTIONS)
-    assert further.lsa == 5, "what the base has stays, where none is asked for"
     held = train(labelled, tmp_path / "held", base=encoder_path, lsa=5, **{**OPTIONS, "held_out": 0.0})
     fewer = held.load(device="cpu")[-1].components, model[-1].components
     assert not np.array_equal(*fewer), "documents held out are not looked at"
     none = train(labelled, tmp_path / "none", base=tmp_path / "first", lsa=0, keep="trained", **OPTIONS)
     assert none.lsa is None
     assert none.load(device="cpu").get_embedding_dimension() == 32
-    with pytest.raises(ConfigurationError, match="lsa=-1"):
-        train(labelled, tmp_path / "less", base=encoder_path, lsa=-1, **OPTIONS)

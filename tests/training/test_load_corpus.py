@@ -20,33 +20,25 @@ from simlte_st.training.load_corpus import HeldOut
 CORPUS = [Document(f"d{number}", "text") for number in range(2000)]
 
 
-def test_a_share_is_diverted_whatever_the_order() -> None:
-    forward, backward = HeldOut(0.1, seed=1), HeldOut(0.1, seed=1)
-    rest = list(forward.divert(CORPUS))
-    list(backward.divert(CORPUS[::-1]))
-    assert 150 < len(forward.documents) < 250
-    assert {*rest, *forward.documents} == {*CORPUS}
-    assert len(rest) + len(forward.documents) == len(CORPUS)
-    assert {d.id for d in forward.documents} == {d.id for d in backward.documents}
-    other = HeldOut(0.1, seed=2)
-    list(other.divert(CORPUS))
-    assert {d.id for d in other.documents} != {d.id for d in forward.documents}
+def held_out(documents: list[Document], seed: int = 0) -> set[str]:
+    """Hold out a tenth of documents, and check that the others are trained on and that the order does not matter."""
+    found = []
+    for each in (documents, documents[::-1]):
+        holder = HeldOut(0.1, seed=seed)
+        rest = list(holder.divert(each))
+        assert {*rest, *holder.documents} == {*documents}
+        assert len(rest) + len(holder.documents) == len(documents)
+        found.append({document.id for document in holder.documents})
+    assert found[0] == found[1]
+    return found[0]
 
 
-def test_of_few_documents_more_are_held_out_whatever_the_order() -> None:
-    for number in (120, 400, 900):
-        forward, backward = HeldOut(0.1), HeldOut(0.1)
-        rest = list(forward.divert(CORPUS[:number]))
-        list(backward.divert(CORPUS[:number][::-1]))
-        assert {d.id for d in forward.documents} == {d.id for d in backward.documents}
-        assert {*rest, *forward.documents} == {*CORPUS[:number]}
-        assert len(forward.documents) <= 100 or number == 900
-    few = HeldOut(0.1)
-    list(few.divert(CORPUS[:120]))
-    assert 20 < len(few.documents) < 55, "three times the share at most"
-    exactly = HeldOut(0.1)
-    list(exactly.divert(CORPUS[:600]))
-    assert len(exactly.documents) == 100
+@pytest.mark.parametrize(
+    ("number", "least", "most"), [(2000, 150, 250), (600, 100, 100), (400, 90, 100), (120, 20, 55)]
+)
+def test_a_share_is_held_out_and_of_few_documents_more(number: int, least: int, most: int) -> None:
+    assert least <= len(held_out(CORPUS[:number])) <= most
+    assert held_out(CORPUS[:number], seed=1) != held_out(CORPUS[:number], seed=2)
 
 
 def test_no_text_is_both_trained_on_and_held_out(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from simlte_st.chunk_mean import SimlteChunkMeanModel
 from simlte_st.losses.mlm_head import make_mlm_head
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import LoadedModel
-from simlte_st.training import Preset, get_preset
-from simlte_st.training.load_model import convert, preset_for, set_attention_dropout, set_dropout
+from simlte_st.training import Preset
+from simlte_st.training.load_model import convert, set_attention_dropout, set_dropout
 
 CHUNKED: dict[str, Any] = {"max_length": 400, "backbone": "chunk-mean"}
 SHORT: dict[str, Any] = {
@@ -37,13 +37,6 @@ def saved(bert_path: Path, folder: Path, pooling: str) -> LoadedModel:
     """A sentence encoder: a base that comes with its pooling."""
     load_model(bert_path, pooling).model.save_pretrained(str(folder), create_model_card=False)
     return load_model(folder)
-
-
-def test_the_preset_follows_from_the_base(bert_path: Path, tmp_path: Path) -> None:
-    assert preset_for(load_model(bert_path)) == get_preset("docsplit-bert")
-    tuned = saved(bert_path, tmp_path / "tuned", "mean")
-    assert preset_for(tuned) == get_preset("docsplit-tuned")
-    assert preset_for(tuned).pooling == "keep"
 
 
 def test_a_base_that_reads_enough_stays(bert_path: Path, folder: Path) -> None:

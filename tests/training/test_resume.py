@@ -96,28 +96,6 @@ def test_another_number_of_threads_or_workers_goes_on_with_the_same_views(
     assert_same_bytes(tmp_path / "whole", tmp_path / "n")
 
 
-def test_a_half_written_checkpoint_is_not_resumed_from(
-    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = callbacks.CompleteCallback.on_save
-
-    def fail_at_ten(self: Any, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if state.global_step == 10:
-            raise KeyboardInterrupt  # after the checkpoint's files, before its mark
-        whole(self, args, state, control, **kwargs)
-
-    options = {**OPTIONS, "epochs": 3, "save_steps": 5, "mlm_weight": 0.1}
-    monkeypatch.setattr(callbacks.CompleteCallback, "on_save", fail_at_ten)
-    with pytest.raises(KeyboardInterrupt):
-        train(documents, tmp_path / "a", base=encoder_path, **options)
-    assert (tmp_path / "a.run" / "checkpoints" / "checkpoint-10").exists()
-    monkeypatch.setattr(callbacks.CompleteCallback, "on_save", whole)
-    result = train(documents, tmp_path / "a", base=encoder_path, resume=True, **options)
-    assert [line["step"] for line in result.log if "loss" in line][-1] == result.steps
-    train(documents, tmp_path / "b", base=encoder_path, **options)
-    assert_same_bytes(tmp_path / "a", tmp_path / "b")
-
-
 def test_a_converted_run_with_attention_dropout_resumes_to_the_same_bytes(
     bert_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
