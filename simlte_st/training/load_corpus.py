@@ -117,8 +117,9 @@ def load_corpus(
         token_views = TokenViews(dataset, views, run.folder.tokens)
         lengths = token_views.lengths  # which were estimated
         report = replace(report, tokens=int(lengths.sum()), longest=int(lengths.max()))
-    segmenter = _learned_segmenter(folder, views.segmenter)
-    corpus = Corpus(dataset, kept_out, labelled, saved["read"], report, coverage, segmenter, token_views=token_views)
+    learned = folder / "punkt.json"
+    cut = PunktSegmenter.from_dict(read_json(learned)) if learned.exists() else make_segmenter(views.segmenter, tuple)
+    corpus = Corpus(dataset, kept_out, labelled, saved["read"], report, coverage, cut, token_views=token_views)
     logger.info("%s.", coverage.summary().capitalize())
     rows = corpus.sentences
     spread = rows.select(range(0, len(rows), -(-len(rows) // DOCUMENTS)))
@@ -143,8 +144,7 @@ def _read_documents(
             raise ConfigurationError(
                 "Set max_steps=: the number of documents of a stream, and so an epoch, is unknown."
             )
-        taken = loaded.preset.steps * loaded.preset.batch_size
-        wanted = taken - holder.left(taken)
+        wanted = holder.wanted(loaded.preset.steps * loaded.preset.batch_size)
         holder = HeldOut(0.5 if wanted else 0, most=wanted, seed=run.seed)
         digest = _digest(documents)
         documents = documents.first(FIRST, shard_order(len(documents.names), run.seed, epoch=0))
@@ -170,14 +170,6 @@ def _stream_views(run: Run, shards: Shards, loaded: Loaded, corpus: Corpus) -> S
     return StreamedViews(
         stream, views.view, seed=run.seed, budget=views.budget, segmenter=segmenter, count_tokens=count
     )
-
-
-def _learned_segmenter(folder: Path, segmenter: str | Segmenter) -> Segmenter:
-    """Return what cut the sentences of a corpus."""
-    learned = folder / "punkt.json"
-    if learned.exists():
-        return PunktSegmenter.from_dict(read_json(learned))
-    return make_segmenter(segmenter, lambda: ())
 
 
 def _digest(shards: Shards) -> str:
@@ -250,10 +242,10 @@ class HeldOut:
         self.documents += [document for _, document in waiting[:needed]]
         yield from (document for _, document in waiting[needed:])
 
-    def left(self, documents: int) -> int:
-        """Estimate the number of documents left to train on."""
+    def wanted(self, documents: int) -> int:
+        """Estimate the number of documents to hold out."""
         wanted = max(min(self.most, self.share * documents), min(self.least, self.most, 3 * self.share * documents))
-        return max(0, documents - round(wanted))
+        return min(documents, round(wanted))
 
     def _drawn(self, document_id: str) -> float:
         key = f"held out\x00{self.seed}\x00{document_id}".encode("utf-8", "surrogatepass")

@@ -243,12 +243,12 @@ def _distil(base: LoadedModel, folder: Path, device: str | None, progress: bool)
 
 def _check_static(preset: Preset) -> None:
     usual = get_preset(STATIC_PRESET)
-    for name, why in ONLY_ENCODERS.items():
+    for name in ONLY_ENCODERS:
         value = getattr(preset, name)
         if value != getattr(usual, name) and (name, value) != ("max_length", "base"):
             raise ConfigurationError(
-                f"{name}={value!r} does not apply to a static model, which {why}. The preset for static models is "
-                f"{STATIC_PRESET!r}; for an encoder: static=False."
+                f"{name}={value!r} does not apply to a static model, whose preset is {STATIC_PRESET!r}. For an "
+                "encoder: static=False."
             )
 
 

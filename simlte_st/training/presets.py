@@ -28,15 +28,11 @@ Backbone = Literal["longformer", "chunk-mean"]
 STATIC_PRESET = "docsplit-static"
 """The preset for static models."""
 
-ONLY_ENCODERS = {
-    "pooling": "is the mean of its tokens' vectors: use pooling='keep'",
-    **dict.fromkeys(("dropout", "attention_dropout"), "has no layers"),
-    "max_view_length": "is trained on whole documents",
-    **dict.fromkeys(("max_length", "backbone"), "reads whole documents"),
-    **dict.fromkeys(("mlm_weight", "mlm_probability", "mlm_input"), "has no context to predict a masked word from"),
-    "mini_batch_num_tokens": "takes a batch of any size at once",
-}
-"""Fields of a preset that do not apply to a static model, and why: it ..."""
+ONLY_ENCODERS = (
+    "mlm_weight", "mlm_probability", "mlm_input", "mini_batch_num_tokens", "pooling", "dropout", "attention_dropout",
+    "max_view_length", "max_length", "backbone",
+)  # fmt: skip
+"""Fields of a preset that do not apply to a static model, which has no layers and reads whole documents."""
 
 
 @dataclass(frozen=True, kw_only=True)
