@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         split_by_label,
     )
     from simlte_st.models.base import load_model
-    from simlte_st.training.folder import trained_path
+    from simlte_st.training.run import trained_path
 
     if arguments.documents:
         articles = sample_documents(articles, arguments.documents, 0)

@@ -142,9 +142,9 @@ def load_model(
             f"batch_size={preset.batch_size} is the batch of all {world()} processes, which take equal parts: "
             f"use {nearest}, or another multiple of {world()}."
         )
-    pooling, head, reads = preset.pooling, None, None
+    pooling, head = (preset.pooling, None) if static else convert(loaded, preset, folder, run.seed)
+    reads = None
     if not static:
-        pooling, head = convert(loaded, preset, folder, run.seed)
         reads = loaded.model.max_seq_length
         if folder.exists():
             converted = models.load_model(folder, dtype=torch.float32, device=run.device)
