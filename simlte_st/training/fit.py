@@ -104,7 +104,7 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
     bf16 = run.bf16 and not loaded.static
     arguments = training_arguments(
         folder.checkpoints,
-        batch_size=max(1, size // world()),
+        batch_size=size // world(),
         epochs=preset.epochs,
         steps=steps,
         max_steps=steps,  # the number that the log and warnings name, and not what the Trainer makes of the epochs
@@ -173,26 +173,28 @@ def training_arguments(
     batch_size: int,
     epochs: float,
     steps: int,
-    learning_rate: float,
     warmup: float = 0.0,
-    max_steps: int | None = None,
-    bf16: bool = False,
     device: str | None = None,
-    seed: int = 0,
     **others: Any,
 ) -> SentenceTransformerTrainingArguments:
-    """Return the arguments of the stock Trainer: AdamW without weight decay, a linear schedule."""
+    """Return the arguments of the stock Trainer: AdamW without weight decay, a linear schedule.
+
+    Args:
+        output_dir: Folder of the checkpoints.
+        batch_size: Documents in a batch of one process.
+        epochs: Passes over the documents, unless ``max_steps`` is given.
+        steps: Optimizer steps that this makes.
+        warmup: Share of them in which the learning rate rises.
+        device: Where to compute; None for a GPU, if there is one.
+        **others: Other training arguments of sentence-transformers.
+    """
     accelerator = device != "cpu" and (torch.cuda.is_available() or torch.backends.mps.is_available())
     arguments = SentenceTransformerTrainingArguments(
         output_dir=str(output_dir),
         per_device_train_batch_size=batch_size,
         num_train_epochs=epochs,
-        max_steps=max_steps or -1,
-        learning_rate=learning_rate,
         warmup_steps=math.ceil(steps * warmup),
         weight_decay=0.0,
-        seed=seed,
-        bf16=bf16,
         use_cpu=not accelerator,
         dataloader_pin_memory=accelerator,
         logging_steps=max(1, min(50, steps // 20)),

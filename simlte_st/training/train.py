@@ -140,7 +140,7 @@ def train(
             class, then has a say in the verdict; training does not see the labels.
         report: Whether to write a page of the run beside the model, ``OUTPUT.report.html``: loss, verdict, and the
             held-out documents whose neighbours changed most, with their texts. Needs the extra ``explore``.
-        bf16: Whether to compute in bfloat16. By default, where the hardware has it, some CPUs included.
+        bf16: Whether to compute in bfloat16. By default, if the hardware supports it; some CPUs do.
         workers: Processes that prepare batches; 0 prepares them in the training process.
         save_steps: Steps between checkpoints. By default, about ten checkpoints a run, or four for a static model.
         device: Where to compute: cpu, cuda, cuda:1 or mps. By default, a GPU if there is one.
