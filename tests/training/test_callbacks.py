@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -193,8 +193,6 @@ def test_the_bar_of_a_real_run_is_full_at_its_end(make_trainer: Callable[..., Se
 
 # Ctrl-C and SIGTERM.
 
-BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-
 
 def interrupt(number: int, times: int) -> Callable[[int], None]:
     def send(step: int) -> None:
@@ -205,59 +203,42 @@ def interrupt(number: int, times: int) -> Callable[[int], None]:
     return send
 
 
-@BOTH
+@pytest.fixture(params=[signal.SIGINT, signal.SIGTERM])
+def number(request: pytest.FixtureRequest) -> Iterator[signal.Signals]:
+    """A signal, whose handler is put back."""
+    previous = signal.signal(request.param, signal.default_int_handler)
+    yield request.param
+    assert signal.getsignal(request.param) is signal.default_int_handler
+    signal.signal(request.param, previous)
+
+
 def test_an_interrupt_finishes_the_step_and_saves(
     make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path, number: signal.Signals
 ) -> None:
-    handled: list[int] = []
-    previous = signal.getsignal(number)
-    signal.signal(number, lambda number, frame: handled.append(number))
-    ours = signal.getsignal(number)
-    try:
-        callback = InterruptCallback()
-        trainer = make_trainer(
-            lambda loss: [
-                LossStateCallback(loss),
-                CompleteCallback(),
-                callback,
-                Calls("on_step_begin", interrupt(number, 1)),
-            ],
-            save_steps=100,
-        )
-        trainer.train()
-        assert callback.interrupted is number
-        assert trainer.state.global_step == 2
-        assert signal.getsignal(number) is ours
-        assert handled == []  # it was not passed on
-        checkpoint = last_complete_checkpoint(tmp_path / "run")
-        assert checkpoint == tmp_path / "run" / "checkpoint-2"
-        assert (checkpoint / LOSS_FILE).exists()
-
-        # Which can be resumed, and ends by itself.
-        callback = InterruptCallback()
-        resumed = make_trainer(lambda loss: [LossStateCallback(loss), callback])
-        resumed.train(resume_from_checkpoint=str(checkpoint))
-        assert resumed.state.global_step == 4
-        assert callback.interrupted is None
-        assert signal.getsignal(number) is ours
-    finally:
-        signal.signal(number, previous)
+    callback, sends = InterruptCallback(), Calls("on_step_begin", interrupt(number, 1))
+    trainer = make_trainer(lambda loss: [LossStateCallback(loss), CompleteCallback(), callback, sends], save_steps=100)
+    trainer.train()
+    assert callback.interrupted is number
+    assert trainer.state.global_step == 2
+    checkpoint = last_complete_checkpoint(tmp_path / "run")
+    assert checkpoint == tmp_path / "run" / "checkpoint-2"
+    assert (checkpoint / LOSS_FILE).exists()
+    # Which can be resumed, and ends by itself.
+    callback = InterruptCallback()
+    resumed = make_trainer(lambda loss: [LossStateCallback(loss), callback])
+    resumed.train(resume_from_checkpoint=str(checkpoint))
+    assert resumed.state.global_step == 4
+    assert callback.interrupted is None
 
 
-@BOTH
 def test_a_second_interrupt_stops_at_once(
     make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path, number: signal.Signals
 ) -> None:
-    previous = signal.signal(number, signal.default_int_handler)
-    try:
-        trainer = make_trainer(lambda loss: [InterruptCallback(), Calls("on_step_begin", interrupt(number, 2))])
-        with pytest.raises(KeyboardInterrupt):
-            trainer.train()
-        assert trainer.state.global_step == 1
-        assert not (tmp_path / "run" / "checkpoint-2").exists()
-        assert signal.getsignal(number) is signal.default_int_handler
-    finally:
-        signal.signal(number, previous)
+    trainer = make_trainer(lambda loss: [InterruptCallback(), Calls("on_step_begin", interrupt(number, 2))])
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    assert trainer.state.global_step == 1
+    assert not (tmp_path / "run" / "checkpoint-2").exists()
 
 
 def test_sigterm_ends_a_child_that_has_the_handler_and_ctrl_c_leaves_it_to_us() -> None:

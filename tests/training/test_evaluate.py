@@ -43,9 +43,6 @@ def test_without_a_clear_gain_the_model_is_the_base_as_it_was(
     assert f"{tmp_path / 'm'} holds the untrained base" in result.summary() == str(result)
     base = SentenceTransformer(str(encoder_path), device="cpu").encode(["Ba bun."])
     np.testing.assert_allclose(result.load(device="cpu").encode(["Ba bun."]), base, atol=1e-6)
-    (tmp_path / "m").rename(tmp_path / "elsewhere")
-    with pytest.raises(ConfigurationError, match=r"m\.trained exists already"):
-        train(labelled, tmp_path / "m", base=encoder_path, **OPTIONS)
 
 
 def test_after_bfloat16_both_are_measured_in_float32(

@@ -105,7 +105,7 @@ def test_a_base_that_is_kept_reads_whole_documents_too(encoder_path: Path, long:
 
 
 def test_short_documents_and_bases_that_cannot_keep_their_length(
-    encoder_path: Path, bert_path: Path, long: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    encoder_path: Path, long: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     short = train([text[:220] for text in long], tmp_path / "short", base=encoder_path, **UNMEASURED)
     assert 0 < short.truncation.cut_tokens < 0.1 * short.truncation.tokens
@@ -117,6 +117,3 @@ def test_short_documents_and_bases_that_cannot_keep_their_length(
     other = train(long, tmp_path / "other", base=tmp_path / "positioned", **UNMEASURED)
     assert other.whole is None
     assert "cannot be made to read in chunks" in caplog.text
-    asked = train(long, tmp_path / "asked", base=bert_path, backbone="chunk-mean", max_length=80, **UNMEASURED)
-    assert asked.whole is None, "the length is the one that was asked for"
-    assert asked.load(device="cpu").max_seq_length == 80

