@@ -35,7 +35,7 @@ from benchmarks.longformer import (
 from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
 from benchmarks.timing import ratio, side_by_side
-from simlte_st.training.dropout import set_attention_dropout
+from simlte_st.training.load_model import set_attention_dropout
 
 OTHERS = {
     STOCK: STOCK, f"{OURS}, dropout": "dropout .1", f"{STOCK}, dropout": f"{STOCK}, dropout .1",

@@ -46,8 +46,8 @@ from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE, packaged_base_path
-from simlte_st.training.batching import SeededBatchSampler
-from simlte_st.training.dropout import set_dropout
+from simlte_st.training.batches import SeededBatchSampler
+from simlte_st.training.load_model import set_dropout
 
 DEVICE = get_device_name()
 """Where all sides compute: a GPU, if there is one."""

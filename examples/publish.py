@@ -11,7 +11,7 @@ import argparse
 from pathlib import Path
 
 from simlte_st.training import check_upload
-from simlte_st.training.upload import upload
+from simlte_st.training.result import upload
 
 
 def main() -> None:

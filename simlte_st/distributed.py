@@ -1,8 +1,8 @@
 """Several processes that train one model together, started by ``torchrun`` or ``accelerate launch``.
 
-The stages of a run say around themselves what each process does: :func:`on_main` has the main process, that of rank 0,
-do the work while the others wait, :func:`main_first` has the others do it afterwards. An error in the main process is
-raised in all. A single process runs a stage as it is.
+Decorators of the stages of a run say what each process does. With :func:`on_main` and :func:`from_main` the main
+process, rank 0, does the work while the others wait; :func:`main_first` has them do it afterwards. An error in the main
+process is raised in all. A single process runs a stage as it is.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from simlte_st.errors import ConfigurationError, ProcessLostError, TrainingInterrupted
 
+P = ParamSpec("P")
 R = TypeVar("R")
-Stage = Callable[[R], R]
 
 PATIENCE = timedelta(days=30)
 """How long a process waits for the main one, which segments a large corpus and evaluates alone."""
@@ -134,40 +134,48 @@ def _from_main(value: Any = None) -> Any:
     return box[0]
 
 
-def on_main(stage: Stage[R]) -> Stage[R]:
-    """Run a stage in the main process while the others wait; they get its errors and the ``result`` of its run."""
-
-    @functools.wraps(stage)
-    def run_stage(run: R) -> R:
-        if world() == 1:
-            return stage(run)
-        if is_main():
-            try:
-                run = stage(run)
-            except BaseException as error:
-                with suppress(RuntimeError):  # another process is gone, but this error came first
-                    _from_main((_portable(error), None))
-                raise
-            _from_main((None, run.result))  # type: ignore[attr-defined]
-            return run
-        raised, run.result = _from_main()  # type: ignore[attr-defined]
-        if raised is not None:
-            raised.of_main = True  # which shows it
-            let_main_finish()
-            raise raised
-        return run
-
-    return run_stage
+def on_main(stage: Callable[P, R]) -> Callable[P, R]:
+    """Run a stage in the main process while the others wait; they get None, and its errors."""
+    return _in_main(stage, send=False)
 
 
-def main_first(stage: Stage[R]) -> Stage[R]:
+def from_main(stage: Callable[P, R]) -> Callable[P, R]:
+    """Run a stage in the main process while the others wait; they get its value, or its errors."""
+    return _in_main(stage, send=True)
+
+
+def main_first(stage: Callable[P, R]) -> Callable[P, R]:
     """Run a stage in the main process and then in the others, which find what it wrote."""
     first = on_main(stage)
 
     @functools.wraps(stage)
-    def run_stage(run: R) -> R:
-        run = first(run)
-        return run if is_main() else stage(run)
+    def run_stage(*arguments: P.args, **options: P.kwargs) -> R:
+        value = first(*arguments, **options)
+        return value if is_main() else stage(*arguments, **options)
+
+    return run_stage
+
+
+def _in_main(stage: Callable[P, R], *, send: bool) -> Callable[P, R]:
+    @functools.wraps(stage)
+    def run_stage(*arguments: P.args, **options: P.kwargs) -> R:
+        if world() == 1:
+            return stage(*arguments, **options)
+        if is_main():
+            try:
+                value = stage(*arguments, **options)
+            except BaseException as error:
+                with suppress(RuntimeError):  # another process is gone, but this error came first
+                    _from_main((_portable(error), None))
+                raise
+            _from_main((None, value if send else None))
+            return value
+        raised, value = _from_main()
+        if raised is not None:
+            raised.of_main = True  # which shows it
+            let_main_finish()
+            raise raised
+        return value
 
     return run_stage
 

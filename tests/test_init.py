@@ -21,7 +21,7 @@ def test_every_name_is_there() -> None:
 
 def test_importing_waits_for_nothing_heavy() -> None:
     code = (
-        "import sys, simlte_st, simlte_st.data, simlte_st.training\n"
+        "import sys, simlte_st, simlte_st.data, simlte_st.training, simlte_st.training.presets\n"
         "loaded = {'torch', 'transformers', 'sentence_transformers', 'datasets', 'pyarrow'} & set(sys.modules)\n"
         "assert not loaded, loaded\n"
         "import simlte_st.training.train, simlte_st.exploration.explore\n"

@@ -30,8 +30,8 @@ from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.static import is_static
 from simlte_st.modules import TokenAttention
-from simlte_st.training.config import Pooling
-from simlte_st.training.dropout import set_dropout
+from simlte_st.training.load_model import set_dropout
+from simlte_st.training.presets import Pooling
 
 BATCH = 32
 """Documents in a step."""

@@ -43,8 +43,8 @@ from simlte_st.models.base import load_model
 from simlte_st.models.names import base_of_own_models
 from simlte_st.models.shipped import BUILD_FILE, DIFFERENCE_FILE, add_difference, linear_weights, untrained
 from simlte_st.modules.position_pooling import FLAT, POWER
-from simlte_st.training.batching import SeededBatchSampler
-from simlte_st.training.dropout import set_dropout
+from simlte_st.training.batches import SeededBatchSampler
+from simlte_st.training.load_model import set_dropout
 
 RANK = 16
 LEARNING_RATE = 5e-4

@@ -104,6 +104,6 @@ def train_contrastive_tension(job: RivalJob) -> None:
     """
     prepared = prepare(job)
     pairs = draw_pairs(len(prepared.corpus), job.steps, job.preset.batch_size, job.seed)
-    texts = TensionTexts(prepared.corpus, prepared.run.views)
+    texts = TensionTexts(prepared.corpus, prepared.loaded.views)
     dataset = Dataset.from_dict(vars(pairs)).with_transform(texts)
     run(job, prepared, ContrastiveTensionLoss(prepared.trained), dataset, InOrderBatchSampler)

@@ -16,10 +16,10 @@ from transformers import TrainerCallback
 
 from simlte_st.compat import forget_model_card_text
 from simlte_st.data.views import Identity
-from simlte_st.training.config import Preset, TrainConfig
 from simlte_st.training.fit import make_trainer, training_arguments
-from simlte_st.training.load_model import load_model
-from simlte_st.training.run import TrainingRun
+from simlte_st.training.load_model import Loaded, load_model
+from simlte_st.training.presets import Preset
+from simlte_st.training.run import Run, RunFolder
 
 TEXT = Identity()
 """A document's text, where an objective takes one: as much of it as the model reads, another part each epoch.
@@ -61,13 +61,13 @@ class Prepared:
     """What a run begins with.
 
     Attributes:
-        run: The model, as it will be saved, the views, and the tokens that the finished model reads.
+        loaded: The model, as it will be saved, the views, and the tokens that the finished model reads.
         trained: The same modules without ``Normalize``: these objectives take embeddings of any length, which a base
             that scales them to 1 would prevent.
         corpus: The segmented documents.
     """
 
-    run: TrainingRun
+    loaded: Loaded
     trained: SentenceTransformer
     corpus: Dataset
 
@@ -75,13 +75,11 @@ class Prepared:
 def prepare(job: RivalJob) -> Prepared:
     """Load the base with the preset's pooling, length and dropout, and segment the documents."""
     preset = job.preset.changed(view=TEXT, mlm_weight=0.0)
-    run = TrainingRun(job.documents, job.path, TrainConfig(base=job.base, preset=preset, seed=job.seed))
-    run.folder.base = job.work / "base"
-    load_model(run)
-    corpus = run.views.attach(job.documents, directory=job.work / "corpus")
-    modules = [module for module in run.model if not isinstance(module, Normalize)]
-    trained = SentenceTransformer(modules=modules, device=str(run.model.device))
-    return Prepared(run, trained, corpus.with_format(None))
+    loaded = load_model(Run(RunFolder(job.work), seed=job.seed), os.fspath(job.base), preset, {})
+    corpus = loaded.views.attach(job.documents, directory=job.work / "corpus")
+    modules = [module for module in loaded.model if not isinstance(module, Normalize)]
+    trained = SentenceTransformer(modules=modules, device=str(loaded.model.device))
+    return Prepared(loaded, trained, corpus.with_format(None))
 
 
 def run(
@@ -93,7 +91,7 @@ def run(
     *callbacks: TrainerCallback,
 ) -> None:
     """Train and save."""
-    preset, model = job.preset, prepared.run.model
+    preset, model = job.preset, prepared.loaded.model
     loss.train()  # the Trainer sees to the model only
     arguments = training_arguments(
         job.work / "checkpoints",
@@ -110,6 +108,6 @@ def run(
     )
     make_trainer(prepared.trained, arguments, dataset, loss, list(callbacks)).train()
     model.eval()
-    model.max_seq_length = prepared.run.reads
+    model.max_seq_length = prepared.loaded.reads
     forget_model_card_text(model)
     model.save_pretrained(str(job.path), create_model_card=False)

@@ -13,7 +13,7 @@ from benchmarks.rivals.stock import RivalJob
 from benchmarks.rivals.tsdae import train_tsdae
 from simlte_st.data.views import Crop, Identity, InverseCloze
 from simlte_st.files import atomic_path
-from simlte_st.training.config import Preset, get_preset
+from simlte_st.training.presets import Preset, get_preset
 from simlte_st.training.train import train
 
 CHEAP: dict[str, Any] = {"batch_size": 32, "warmup": 0.1, "mlm_weight": 0.0, "dropout": 0.0}

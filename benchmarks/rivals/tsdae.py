@@ -18,8 +18,8 @@ from simlte_st.data.corpus import from_rows
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.drawing import draw_spans, render, view_rng
 from simlte_st.data.transform import DocSplitTransform
-from simlte_st.training.batching import SeededBatchSampler
-from simlte_st.training.dropout import set_attention_dropout, set_dropout
+from simlte_st.training.batches import SeededBatchSampler
+from simlte_st.training.load_model import set_attention_dropout, set_dropout
 
 DELETED = 0.6
 """Probability that a word is deleted: the paper's best, and sentence-transformers' default."""
@@ -83,6 +83,6 @@ def train_tsdae(job: RivalJob) -> None:
         set_dropout(loss.decoder, job.preset.dropout)
     if job.preset.attention_dropout is not None:
         set_attention_dropout(loss.decoder, job.preset.attention_dropout)
-    views = prepared.run.views
+    views = prepared.loaded.views
     dataset = prepared.corpus.with_transform(DenoisingTransform(views))
     run(job, prepared, loss, dataset, SeededBatchSampler, views.callback)

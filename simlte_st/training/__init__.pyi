@@ -1,9 +1,8 @@
 from .callbacks import LossMetricsCallback as LossMetricsCallback
 from .callbacks import LossStateCallback as LossStateCallback
 from .callbacks import trainer_callbacks as trainer_callbacks
-from .config import PRESETS as PRESETS
-from .config import Preset as Preset
-from .config import TrainConfig as TrainConfig
-from .config import get_preset as get_preset
+from .presets import PRESETS as PRESETS
+from .presets import Preset as Preset
+from .presets import get_preset as get_preset
 from .result import TrainingResult as TrainingResult
-from .upload import check_upload as check_upload
+from .result import check_upload as check_upload

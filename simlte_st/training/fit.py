@@ -20,8 +20,6 @@ from sentence_transformers import (
 from transformers import PrinterCallback, TrainerCallback, TrainerState, set_seed
 from transformers.trainer import TRAINER_STATE_NAME
 
-from simlte_st.backbones.base import Backbone
-from simlte_st.backbones.registry import backbone_of
 from simlte_st.compat import eager_attention, encoder_of, is_fused, load_stock, use_one_gpu
 from simlte_st.distributed import rank, world
 from simlte_st.errors import ConfigurationError, DataError, ModelError, TrainingInterrupted
@@ -29,17 +27,18 @@ from simlte_st.files import raise_if_full
 from simlte_st.modules import OWN_MODULES
 from simlte_st.progress import logs_above_bars
 from simlte_st.prompts import document_prompt
-from simlte_st.training.batching import OrderedBatchSampler, SeededBatchSampler
+from simlte_st.training.batches import OrderedBatchSampler, SeededBatchSampler, reader_of
 from simlte_st.training.callbacks import (
     CompleteCallback,
     DivergenceCallback,
     InterruptCallback,
     ProgressBarCallback,
+    last_complete_checkpoint,
     trainer_callbacks,
 )
-from simlte_st.training.load_model import warn_of_pooling
-from simlte_st.training.run import TrainingRun
-from simlte_st.training.token_views import reader_of
+from simlte_st.training.load_corpus import Corpus
+from simlte_st.training.load_model import Loaded
+from simlte_st.training.run import Run
 
 logger = logging.getLogger(__name__)
 
@@ -49,53 +48,98 @@ MOST_TOKENS = 96
 
 
 @dataclass(frozen=True)
-class Batches:
-    """How the rows of a data set come to batches.
+class Fitted:
+    """What training did.
 
     Attributes:
-        sampler: For ``batch_sampler=`` of the training arguments.
-        rows: The batches of an epoch, those of all processes in turn.
-        size: Documents in a batch, those of all processes together.
+        steps: Optimizer steps done, those before a resumption included.
+        seconds: Seconds of training, in this process.
+        documents_per_second: Rate of training.
+        dtype: What training computed in: ``"float32"`` or ``"bfloat16"``.
+        log: The Trainer's log lines.
     """
 
-    sampler: type[SeededBatchSampler]
-    rows: SeededBatchSampler
-    size: int
-
-    @property
-    def steps(self) -> int:
-        """Number of batches of an epoch."""
-        return len(self.rows) // world()
+    steps: int
+    seconds: float
+    documents_per_second: float
+    dtype: str
+    log: list[dict[str, Any]]
 
 
-def fit(run: TrainingRun) -> TrainingRun:
-    """Train with the stock Trainer, from the beginning or from the newest complete checkpoint of the run."""
-    model, folder = run.model, run.folder
-    batches, interrupt, trainer = set_up(run)
-    folder.begun = True
-    checkpoint = folder.checkpoint if folder.resume else None
+def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_steps: int | None = None) -> Fitted:
+    """Train the model with the stock Trainer, from the beginning or from the newest complete checkpoint of the run.
+
+    Args:
+        run: The run.
+        loaded: The model, whose weights change, its loss and its views.
+        corpus: The documents.
+        workers: Processes that make batches.
+        save_steps: Steps between checkpoints; None for about ten checkpoints a run, or four for a static model.
+    """
+    model, preset, folder = loaded.model, loaded.preset, run.folder
+    if corpus.stream is not None:
+        dataset = corpus.stream.rows((preset.steps or 0) * preset.batch_size)
+    else:
+        dataset = corpus.dataset if corpus.token_views is None else corpus.token_views.rows()
+    used = len(dataset) - len(dataset) % world()
+    if used == 0:
+        raise ConfigurationError(f"{len(dataset)} documents for {world()} processes: start fewer.")
+    size = min(preset.batch_size, used)
+    sampler = SeededBatchSampler if corpus.stream is None else OrderedBatchSampler
+    batches = len(sampler(dataset, batch_size=size // world(), drop_last=loaded.static, seed=run.seed)) // world()
+    steps = preset.planned_steps(batches) if corpus.stream is None else (preset.steps or 0)
+    logger.info("Training on %s documents: %d steps of %d.", f"{len(dataset):,}", steps, size)
+    if world() > 1:
+        logger.info("%d processes share each batch, on %s.", world(), (run.device or "").split(":")[0].upper())
+
+    interrupt = InterruptCallback()
+    callbacks: list[TrainerCallback] = [
+        *trainer_callbacks(loaded.views, loaded.loss),
+        # After those whose numbers it shows.
+        *([ProgressBarCallback(size)] if run.progress else []),
+        DivergenceCallback(model, loaded.loss),
+        CompleteCallback(),
+        interrupt,
+    ]
+    bf16 = run.bf16 and not loaded.static
+    arguments = training_arguments(
+        folder.checkpoints,
+        batch_size=size // world(),
+        epochs=preset.epochs,
+        steps=steps,
+        max_steps=steps,  # the number that the log and warnings name, and not what the Trainer makes of the epochs
+        learning_rate=preset.learning_rate,
+        warmup=preset.warmup,
+        bf16=bf16,
+        device=run.device,
+        seed=run.seed,
+        batch_sampler=sampler,
+        dataloader_num_workers=workers,
+        # Several processes: else a warning sets it, and our samplers leave nothing to drop. Static models: a step on a
+        # few documents would change them as much as one on all.
+        dataloader_drop_last=world() > 1 or loaded.static,
+        save_strategy="steps",
+        # A checkpoint of a static model takes as long as ten steps.
+        save_steps=save_steps or min(500, max(10, steps // (4 if loaded.static else 10))),
+        save_total_limit=2,
+        prompts=document_prompt(model) or None,  # which encode and index put before each document
+    )
+    trainer = make_trainer(model, arguments, dataset, loaded.loss, callbacks)
+    if loaded.static:
+        trainer.data_collator.preprocess_fn = reader_of(model)
+    if world() > 1:
+        set_seed(run.seed + rank())  # the processes drop other weights; each keeps its state in the checkpoints
+
+    checkpoint = last_complete_checkpoint(folder.checkpoints) if folder.resume else None
     if folder.resume:
         logger.info("Resuming from %s.", checkpoint or "the beginning: no checkpoint was complete")
+    folder.begun = True
     began = time.perf_counter()
-    state = restore_finished(model, checkpoint)
-    if state is None:
-        dtype = torch.bfloat16 if trainer.args.bf16 else torch.float32
-        try:
-            with logs_above_bars(), faster_attention(model, dtype):
-                trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-        except DataError as error:  # to that of a worker the loader adds its traceback
-            raise type(error)(str(error).rpartition(f"{type(error).__name__}: ")[2].strip()) from error
-        except Exception as error:
-            raise_if_full(error, folder.checkpoints, "Make room, and continue with the same settings and resume=True.")
-            raise
-        finally:
-            interrupt.restore()
-        state = trainer.state
-    run.seconds = time.perf_counter() - began
-    run.steps, run.log = state.global_step, state.log_history
-    if interrupt.interrupted and run.steps < state.max_steps:
+    state = _restore_finished(model, checkpoint) or _train(trainer, checkpoint, interrupt)
+    seconds = time.perf_counter() - began
+    if interrupt.interrupted and state.global_step < state.max_steps:
         raise TrainingInterrupted(
-            f"Stopped at step {run.steps} of {state.max_steps}; a checkpoint is written to {folder.path}. "
+            f"Stopped at step {state.global_step} of {state.max_steps}; a checkpoint is written to {folder.path}. "
             "Continue with the same settings and resume=True.",
             interrupt.interrupted,
         )
@@ -104,88 +148,23 @@ def fit(run: TrainingRun) -> TrainingRun:
     trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
     vars(model).pop("forward", None)  # bound to this object; copies would share it
     first_step = int(checkpoint.name.rsplit("-", 1)[1]) if checkpoint else 0
-    run.documents_per_second = (run.steps - first_step) * batches.size / run.seconds
-    return run
+    rate = (state.global_step - first_step) * size / seconds
+    return Fitted(state.global_step, seconds, rate, "bfloat16" if bf16 else "float32", state.log_history)
 
 
-def set_up(run: TrainingRun) -> tuple[Batches, InterruptCallback, SentenceTransformerTrainer]:
-    """Return the Trainer of a run, with its batches and what stops it."""
-    model, preset, config, stream = run.model, run.preset, run.config, run.stream
-    steps = config.steps_of(preset)
-    dataset = run.dataset if stream is None else stream.rows((steps or 0) * preset.batch_size)
-    if run.token_views is not None:
-        dataset = run.token_views.rows()
-    batches = make_batches(run, dataset)
-    steps = config.steps_of(preset, None if stream else batches.steps) or math.ceil(batches.steps * preset.epochs)
-    _log_plan(run, batches, steps, len(dataset))
-
-    interrupt = InterruptCallback()
-    callbacks: list[TrainerCallback] = [
-        *trainer_callbacks(run.views, run.loss),
-        # After those whose numbers it shows.
-        *([ProgressBarCallback(batches.size)] if config.progress else []),
-        DivergenceCallback(model, run.loss),
-        CompleteCallback(),
-        interrupt,
-    ]
-    arguments = training_arguments(
-        run.folder.checkpoints,
-        batch_size=max(1, batches.size // world()),
-        epochs=preset.epochs,
-        steps=steps,
-        max_steps=steps,  # the number that the log and warnings name, and not what the Trainer makes of the epochs
-        learning_rate=preset.learning_rate,
-        warmup=preset.warmup,
-        bf16=run.dtype == "bfloat16",
-        device=config.device,
-        seed=config.seed,
-        batch_sampler=batches.sampler,
-        dataloader_num_workers=config.workers,
-        # Several processes: else a warning sets it, and our samplers leave nothing to drop. Static models: a step on a
-        # few documents would change them as much as one on all.
-        dataloader_drop_last=world() > 1 or run.static,
-        save_strategy="steps",
-        # A checkpoint of a static model takes as long as ten steps.
-        save_steps=config.save_steps or min(500, max(10, steps // (4 if run.static else 10))),
-        save_total_limit=2,
-        prompts=document_prompt(model) or None,  # which encode and index put before each document
-    )
-    trainer = make_trainer(model, arguments, dataset, run.loss, callbacks)
-    if run.static:
-        trainer.data_collator.preprocess_fn = reader_of(model)
-    if world() > 1:
-        set_seed(config.seed + rank())  # the processes drop other weights; each keeps its state in the checkpoints
-    return batches, interrupt, trainer
-
-
-def make_batches(run: TrainingRun, dataset: Dataset) -> Batches:
-    """Return the batches of a run; those of a stream are its documents in their order."""
-    preset, seed = run.preset, run.config.seed
-    used = len(dataset) - len(dataset) % world()
-    if used == 0:
-        raise ConfigurationError(f"{len(dataset)} documents for {world()} processes: start fewer.")
-    size = min(preset.batch_size, used)
-    sampler = SeededBatchSampler if run.stream is None else OrderedBatchSampler
-    return Batches(sampler, sampler(dataset, batch_size=size // world(), drop_last=run.static, seed=seed), size)
-
-
-def _log_plan(run: TrainingRun, batches: Batches, steps: int, documents: int) -> None:
-    if run.stream is None:
-        passes = round(steps / batches.steps, 1)
-        shares = f"{passes:g} pass{'' if passes == 1 else 'es'} over the {documents:,} documents"
-    else:
-        shares = f"{documents:,} documents of the stream"
-    logger.info("%d step%s planned, %s.", steps, "" if steps == 1 else "s", shares)
-    if world() > 1:
-        logger.info("%d processes share each batch, on %s.", world(), (run.config.device or "").split(":")[0].upper())
-    if left := documents % world():
-        logger.info(
-            "%d document%s skipped in each pass, different ones each time: %d processes take equal parts.",
-            left,
-            " is" if left == 1 else "s are",
-            world(),
-        )
-    warn_of_pooling(run.base, run.preset, steps)
+def _train(trainer: SentenceTransformerTrainer, checkpoint: Path | None, interrupt: InterruptCallback) -> TrainerState:
+    try:
+        with logs_above_bars(), faster_attention(trainer.model, bf16=trainer.args.bf16):
+            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    except DataError as error:  # to that of a worker the loader adds its traceback
+        raise type(error)(str(error).rpartition(f"{type(error).__name__}: ")[2].strip()) from error
+    except Exception as error:
+        advice = "Make room, and continue with the same settings and resume=True."
+        raise_if_full(error, Path(str(trainer.args.output_dir)), advice)
+        raise
+    finally:
+        interrupt.restore()
+    return trainer.state
 
 
 def training_arguments(
@@ -194,26 +173,28 @@ def training_arguments(
     batch_size: int,
     epochs: float,
     steps: int,
-    learning_rate: float,
     warmup: float = 0.0,
-    max_steps: int | None = None,
-    bf16: bool = False,
     device: str | None = None,
-    seed: int = 0,
     **others: Any,
 ) -> SentenceTransformerTrainingArguments:
-    """Return the arguments of the stock Trainer: AdamW without weight decay, a linear schedule."""
+    """Return the arguments of the stock Trainer: AdamW without weight decay, a linear schedule.
+
+    Args:
+        output_dir: Folder of the checkpoints.
+        batch_size: Documents in a batch of one process.
+        epochs: Passes over the documents, unless ``max_steps`` is given.
+        steps: Optimizer steps that this makes.
+        warmup: Share of them in which the learning rate rises.
+        device: Where to compute; None for a GPU, if there is one.
+        **others: Other training arguments of sentence-transformers.
+    """
     accelerator = device != "cpu" and (torch.cuda.is_available() or torch.backends.mps.is_available())
     arguments = SentenceTransformerTrainingArguments(
         output_dir=str(output_dir),
         per_device_train_batch_size=batch_size,
         num_train_epochs=epochs,
-        max_steps=max_steps or -1,
-        learning_rate=learning_rate,
         warmup_steps=math.ceil(steps * warmup),
         weight_decay=0.0,
-        seed=seed,
-        bf16=bf16,
         use_cpu=not accelerator,
         dataloader_pin_memory=accelerator,
         logging_steps=max(1, min(50, steps // 20)),
@@ -245,7 +226,7 @@ def make_trainer(
     return trainer
 
 
-def restore_finished(model: SentenceTransformer, checkpoint: Path | None) -> TrainerState | None:
+def _restore_finished(model: SentenceTransformer, checkpoint: Path | None) -> TrainerState | None:
     """Load the weights of a checkpoint of the last step, which the Trainer would train for one step more."""
     if checkpoint is None:
         return None
@@ -257,7 +238,7 @@ def restore_finished(model: SentenceTransformer, checkpoint: Path | None) -> Tra
     return state
 
 
-def faster_attention(model: SentenceTransformer, dtype: torch.dtype) -> AbstractContextManager[None]:
+def faster_attention(model: SentenceTransformer, *, bf16: bool) -> AbstractContextManager[None]:
     """Return a context manager that switches attention over short views, in bfloat16 on a CPU, to eager attention.
 
     PyTorch's fused attention is faster everywhere else. There its backward pass takes as long for 64 tokens as for 512:
@@ -265,11 +246,11 @@ def faster_attention(model: SentenceTransformer, dtype: torch.dtype) -> Abstract
     (forward and backward, 4,096 tokens, one thread, torch 2.13). At 256 it is slower.
     """
     length = model.max_seq_length
-    if model.device.type != "cpu" or dtype is not torch.bfloat16 or length is None or length > MOST_TOKENS:
+    if model.device.type != "cpu" or not bf16 or length is None or length > MOST_TOKENS:
         return nullcontext()
     try:
         encoder = encoder_of(model)
     except ModelError:  # another kind of model, without attention
         return nullcontext()
-    slow = is_fused(encoder) and backbone_of(encoder) is Backbone
-    return eager_attention(encoder) if slow else nullcontext()
+    is_stock = type(encoder).__module__.startswith("transformers.")
+    return eager_attention(encoder) if is_stock and is_fused(encoder) else nullcontext()

@@ -1,6 +1,6 @@
 """Second stage of a run: the documents, some of them held out and the others segmented, and what a pass sees of them.
 
-Of a stream these are its first documents; the others are read while the run takes them.
+For a stream these are its first documents; the others are read as the run takes them.
 """
 
 from __future__ import annotations
@@ -8,14 +8,16 @@ from __future__ import annotations
 import hashlib
 import logging
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 from datasets import Dataset
 
 from simlte_st.chunk_mean.backbone import WHOLE_DOCUMENTS
 from simlte_st.chunk_mean.convert import can_read_in_chunks, chunk_length
-from simlte_st.data.corpus import document_lengths
+from simlte_st.data.corpus import CorpusReport, Coverage, document_lengths
 from simlte_st.data.document import Document, content_id, text_key
 from simlte_st.data.document_stream import DocumentStream, StreamedViews, shard_order, usable_by
 from simlte_st.data.documents import DocumentReader
@@ -23,14 +25,15 @@ from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter
 from simlte_st.data.sentences import estimate_tokens, tokenizer_counter
 from simlte_st.data.shards import Shards
 from simlte_st.distributed import main_first
-from simlte_st.errors import ConfigurationError, EmptyCorpusError, ResumeError
+from simlte_st.errors import ConfigurationError, ResumeError
 from simlte_st.evaluation.splits import PROBE_LEAST, probe_rows
 from simlte_st.files import read_json, write_json
 from simlte_st.models.language import DOCUMENTS, warn_of_language
 from simlte_st.models.truncation import CUT_SHARE, Truncation
+from simlte_st.training.batches import TokenViews, write_tokens
+from simlte_st.training.load_model import Loaded
 from simlte_st.training.result import WholeDocuments
-from simlte_st.training.run import TrainingRun
-from simlte_st.training.token_views import TokenViews, write_tokens
+from simlte_st.training.run import Run
 
 logger = logging.getLogger(__name__)
 
@@ -38,131 +41,160 @@ FIRST = 1_000
 """Documents of a stream that are read before training; at most half of them are held out."""
 
 
+@dataclass(frozen=True)
+class Corpus:
+    """The documents of a run.
+
+    Attributes:
+        dataset: The documents to train on, or the first ones of a stream; rows read as ``{"anchor": str, "positive":
+            str}``.
+        held_out: The documents kept out of training.
+        labelled: Those of them that a probe can use.
+        read: The reader's report as JSON values.
+        report: What became of the documents to train on.
+        coverage: What one pass sees of them.
+        segmenter: What cut the documents into sentences.
+        stream: The views of all documents of a stream; None if ``dataset`` has them.
+        token_views: The views of a static model, whose documents were tokenized before; None for a stream.
+        whole: How the finished model reads documents longer than the base reads; None if it reads as much as the base.
+    """
+
+    dataset: Dataset
+    held_out: list[Document]
+    labelled: list[Document]
+    read: dict[str, Any]
+    report: CorpusReport
+    coverage: Coverage
+    segmenter: Segmenter
+    stream: StreamedViews | None = None
+    token_views: TokenViews | None = None
+    whole: WholeDocuments | None = None
+
+    @property
+    def sentences(self) -> Dataset:
+        """The sentences of the documents to train on."""
+        return self.dataset.with_format(None).select_columns("sentences")
+
+    def lengths(self) -> Iterable[Any]:
+        """Return the numbers of tokens of the documents to train on, in batches."""
+        return document_lengths(self.dataset) if self.token_views is None else [self.token_views.lengths]
+
+
 @main_first
-def load_corpus(run: TrainingRun) -> TrainingRun:
-    """Read, hold out and segment the documents, or find what was made of them before."""
-    manifest, folder = run.folder.path / "documents.json", run.folder.corpus
-    shards = run.documents if isinstance(run.documents, Shards) else None
+def load_corpus(
+    run: Run, documents: DocumentReader | Shards | None, loaded: Loaded, *, held_out: float, probe: str | None
+) -> Corpus:
+    """Read, hold out and segment the documents, or find what was made of them before.
+
+    Args:
+        run: The run.
+        documents: The documents; None in a process that finds what the main one wrote.
+        loaded: The model and its views.
+        held_out: Share of the documents to hold out.
+        probe: Column of the labels, for messages.
+    """
+    manifest, folder, views = run.folder.path / "documents.json", run.folder.corpus, loaded.views
+    shards = documents if isinstance(documents, Shards) else None
     if manifest.exists():
-        if not (folder / "corpus.json").exists():
-            raise ResumeError(f"The documents of the interrupted run are gone from {folder}: use overwrite=True.")
-        run.dataset = run.views.attach((), directory=folder)  # they are all there
+        dataset = views.attach((), directory=folder)  # they are all there
     else:
+        assert documents is not None
         shutil.rmtree(folder, ignore_errors=True)  # a killed run's: which documents it held out is unknown
-        run.dataset = _read_documents(run, shards)
+        dataset = _read_documents(run, documents, loaded, held_out, manifest)
     saved = read_json(manifest)
-    run.read = saved["read"]
-    logger.info("%s", run.read.pop("summary"))
-    run.held_out = [Document(row["id"], row["text"], row["label"]) for row in saved["held_out"]]
-    if run.config.probe is not None and len({item.label for item in probe_documents(run.held_out)}) < 2:
+    logger.info("%s", saved["read"].pop("summary"))
+    kept_out = [Document(row["id"], row["text"], row["label"]) for row in saved["held_out"]]
+    labelled = [kept_out[row] for row in probe_rows(kept_out)]
+    if probe is not None and len({item.label for item in labelled}) < 2:
         raise ConfigurationError(
-            f"probe={run.config.probe!r}: the held-out documents have fewer than two classes in that column with "
-            f"{PROBE_LEAST} documents or more each. Hold out more of them, or name a column with fewer classes."
+            f"probe={probe!r}: the held-out documents have fewer than two classes in that column with {PROBE_LEAST} "
+            "documents or more each. Hold out more of them, or name a column with fewer classes."
         )
-    assert run.views.report is not None
-    run.corpus, run.coverage = run.views.report, run.views.coverage(run.dataset)
-    if run.static and shards is None:
-        write_tokens(run.dataset, run.model.tokenizer, run.folder.tokens, progress=run.config.progress)
-        run.token_views = TokenViews(run.dataset, run.views, run.folder.tokens)
-        lengths = run.token_views.lengths  # which were estimated
-        run.corpus = replace(run.corpus, tokens=int(lengths.sum()), longest=int(lengths.max()))
-    logger.info("%s.", run.coverage.summary().capitalize())
-    rows = run.dataset.with_format(None).select_columns("sentences")
+    report, coverage, token_views = views.report, views.coverage(dataset), None
+    assert report is not None
+    if loaded.static and shards is None:
+        write_tokens(dataset, loaded.model.tokenizer, run.folder.tokens, progress=run.progress)
+        token_views = TokenViews(dataset, views, run.folder.tokens)
+        lengths = token_views.lengths  # which were estimated
+        report = replace(report, tokens=int(lengths.sum()), longest=int(lengths.max()))
+    learned = folder / "punkt.json"
+    cut = PunktSegmenter.from_dict(read_json(learned)) if learned.exists() else make_segmenter(views.segmenter, tuple)
+    corpus = Corpus(dataset, kept_out, labelled, saved["read"], report, coverage, cut, token_views=token_views)
+    logger.info("%s.", coverage.summary().capitalize())
+    rows = corpus.sentences
     spread = rows.select(range(0, len(rows), -(-len(rows) // DOCUMENTS)))
-    warn_of_language({run.base.name: run.model}, (" ".join(row["sentences"]) for row in spread))
+    warn_of_language({loaded.base.name: loaded.model}, (" ".join(row["sentences"]) for row in spread))
     if shards is not None:
         if saved["shards"] != _digest(shards):
             raise ResumeError(f"{shards.name} has other files, or in another order, than when the run began.")
-        number = len(run.held_out)
-        logger.info("Lengths are estimated from the first documents of the stream; %d of these are held out.", number)
-        run.stream = _stream_views(run, shards)
-    if run.preset.max_length is None:
-        run.whole = plan_whole(run)
-    return run
-
-
-def _read_documents(run: TrainingRun, shards: Shards | None) -> Dataset:
-    """Read and segment the documents, and write a manifest of what was read and held out."""
-    config, reader = run.config, run.documents
-    holder = HeldOut(config.held_out, seed=config.seed)
-    if shards is not None:
-        reader = shards.first(FIRST, shard_order(len(shards.names), config.seed, epoch=0))
-        taken = _stream_steps(run) * run.preset.batch_size
-        wanted = taken - holder.left(taken)
-        holder = HeldOut(0.5 if wanted else 0, most=wanted, seed=config.seed)
-    assert isinstance(reader, DocumentReader)
-    try:
-        dataset = run.views.attach(
-            reader, directory=run.folder.corpus, hold_out=holder.divert, progress=config.progress
+        logger.info(
+            "Lengths are estimated from the first documents of the stream; %d of these are held out.", len(kept_out)
         )
-    except EmptyCorpusError as error:
-        if not (number := len(holder.documents)):
-            raise
-        were = "1 was" if number == 1 else f"{number} were"
-        raise EmptyCorpusError(f"{error} {were} held out to measure the gain; held_out=0 holds out none.") from None
-    held_out = [{"id": item.id, "text": item.text, "label": item.label} for item in holder.documents]
-    read = {**reader.report.to_dict(), "summary": reader.report.summary()}
-    digest = None if shards is None else _digest(shards)
-    write_json(run.folder.path / "documents.json", {"read": read, "held_out": held_out, "shards": digest})
+        corpus = replace(corpus, stream=_stream_views(run, shards, loaded, corpus))
+    return replace(corpus, whole=_plan_whole(loaded, corpus)) if loaded.preset.max_length is None else corpus
+
+
+def _read_documents(
+    run: Run, documents: DocumentReader | Shards, loaded: Loaded, held_out: float, manifest: Path
+) -> Dataset:
+    """Read and segment the documents, and write a manifest of what was read and held out."""
+    holder, digest = HeldOut(held_out, seed=run.seed), None
+    if isinstance(documents, Shards):
+        if loaded.preset.steps is None:
+            raise ConfigurationError(
+                "Set max_steps=: the number of documents of a stream, and so an epoch, is unknown."
+            )
+        wanted = holder.wanted(loaded.preset.steps * loaded.preset.batch_size)
+        holder = HeldOut(0.5 if wanted else 0, most=wanted, seed=run.seed)
+        digest = _digest(documents)
+        documents = documents.first(FIRST, shard_order(len(documents.names), run.seed, epoch=0))
+    dataset = loaded.views.attach(documents, directory=run.folder.corpus, hold_out=holder.divert, progress=run.progress)
+    rows = [{"id": item.id, "text": item.text, "label": item.label} for item in holder.documents]
+    read = {**documents.report.to_dict(), "summary": documents.report.summary()}
+    write_json(manifest, {"read": read, "held_out": rows, "shards": digest})
     return dataset
 
 
-def _stream_steps(run: TrainingRun) -> int:
-    """Return the number of steps of a run on a stream."""
-    steps = run.config.steps_of(run.preset)
-    if steps is None:
-        raise ConfigurationError("Set max_steps=: the number of documents of a stream, and so an epoch, is unknown.")
-    return steps
-
-
-def _stream_views(run: TrainingRun, shards: Shards) -> StreamedViews:
+def _stream_views(run: Run, shards: Shards, loaded: Loaded, corpus: Corpus) -> StreamedViews:
     """Return the views of all documents of a stream but those held out."""
-    views, seed, segmenter = run.views, run.config.seed, learned_segmenter(run)
+    views, segmenter = loaded.views, corpus.segmenter
     stream = DocumentStream(
         shards,
-        seed=seed,
+        seed=run.seed,
         usable=usable_by(views.view, segmenter),
-        without={text_key(document.text) for document in run.held_out},
-        batch_size=run.preset.batch_size,
+        without={text_key(document.text) for document in corpus.held_out},
+        batch_size=loaded.preset.batch_size,
         path=run.folder.path / "stream.json",
     )
-    count = estimate_tokens if run.static else tokenizer_counter(run.model.tokenizer)
-    return StreamedViews(stream, views.view, seed=seed, budget=views.budget, segmenter=segmenter, count_tokens=count)
-
-
-def learned_segmenter(run: TrainingRun) -> Segmenter:
-    """Return what cut the sentences of the corpus."""
-    learned = run.folder.corpus / "punkt.json"
-    if learned.exists():
-        return PunktSegmenter.from_dict(read_json(learned))
-    return make_segmenter(run.config.segmenter, lambda: ())
+    count = estimate_tokens if loaded.static else tokenizer_counter(loaded.model.tokenizer)
+    return StreamedViews(
+        stream, views.view, seed=run.seed, budget=views.budget, segmenter=segmenter, count_tokens=count
+    )
 
 
 def _digest(shards: Shards) -> str:
     return content_id("\0".join(shards.names))
 
 
-def probe_documents(held_out: Sequence[Document]) -> list[Document]:
-    """Return the documents that a probe can use: of classes with at least :data:`PROBE_LEAST` documents."""
-    return [held_out[row] for row in probe_rows(held_out)]
-
-
-def plan_whole(run: TrainingRun) -> WholeDocuments | None:
+def _plan_whole(loaded: Loaded, corpus: Corpus) -> WholeDocuments | None:
     """Let the finished model read documents whole, in chunks, if the base would cut many of their tokens.
 
     Of the ways to read more, the mean over chunks costs least and is as good: 47.0 with few labels and 50.0 with all
     (macro-F1 over six sets), where the Longformer that the base is converted to has 47.2 and 50.3 after 1.46 times the
     time (``benchmarks/results/models.md``). It takes any base, whose weights are trained on short views as ever.
     """
-    read = Truncation.of(run.model, max_seq_length=run.reads)
-    for lengths in document_lengths(run.dataset):
+    model = loaded.model
+    read = Truncation.of(model, max_seq_length=loaded.reads)
+    for lengths in document_lengths(corpus.dataset):
         read.add(lengths)
     length = read.max_seq_length
     if length is None or length >= WHOLE_DOCUMENTS or read.cut_tokens <= CUT_SHARE * read.tokens:
         return None
     cut = read.cut_tokens / read.tokens
-    if not can_read_in_chunks(run.model):
-        logger.warning("%s cuts %.1f%% of the tokens, and cannot be made to read in chunks.", run.base.name, 100 * cut)
+    if not can_read_in_chunks(model):
+        logger.warning(
+            "%s cuts %.1f%% of the tokens, and cannot be made to read in chunks.", loaded.base.name, 100 * cut
+        )
         return None
     logger.info(
         "The base would cut %.1f%% of the tokens: the finished model will read documents whole, up to %s tokens, in "
@@ -170,7 +202,7 @@ def plan_whole(run: TrainingRun) -> WholeDocuments | None:
         100 * cut,
         f"{WHOLE_DOCUMENTS:,}",
     )
-    return WholeDocuments(WHOLE_DOCUMENTS, chunk_length(run.model) or length, cut)
+    return WholeDocuments(WHOLE_DOCUMENTS, chunk_length(model) or length, cut)
 
 
 @dataclass
@@ -210,10 +242,10 @@ class HeldOut:
         self.documents += [document for _, document in waiting[:needed]]
         yield from (document for _, document in waiting[needed:])
 
-    def left(self, documents: int) -> int:
-        """Estimate the number of documents left to train on."""
+    def wanted(self, documents: int) -> int:
+        """Estimate the number of documents to hold out."""
         wanted = max(min(self.most, self.share * documents), min(self.least, self.most, 3 * self.share * documents))
-        return max(0, documents - round(wanted))
+        return min(documents, round(wanted))
 
     def _drawn(self, document_id: str) -> float:
         key = f"held out\x00{self.seed}\x00{document_id}".encode("utf-8", "surrogatepass")

@@ -1,85 +1,168 @@
-"""First stage of a run: the base, converted if it has to read more, and the model, views and loss made from it."""
+"""First stage of a run: the base that it begins with, and the model, views and loss that the preset makes of it."""
 
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling
+from torch import nn
 from transformers import set_seed
 
-from simlte_st.backbones.registry import BACKBONES, backbone_of, make_backbone, replacement_of
+from simlte_st.backbones.registry import make_backbone, replacement_of
 from simlte_st.compat import encoder_of, readable_tokens
+from simlte_st.data.document import LONG, median_words
+from simlte_st.data.document_stream import shard_order
+from simlte_st.data.documents import DocumentReader
+from simlte_st.data.segmenters import Segmenter
+from simlte_st.data.shards import Shards
 from simlte_st.data.transform import DocSplitTransform
-from simlte_st.distributed import main_first, world
+from simlte_st.distributed import from_main, main_first, world
 from simlte_st.errors import ConfigurationError
+from simlte_st.files import atomic_path
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.losses.mlm_head import MLMHead, make_mlm_head
 from simlte_st.models import base as models
+from simlte_st.models.config import StaticConfig
 from simlte_st.models.conversion import convert_base
+from simlte_st.models.distillation import distilled
 from simlte_st.models.loading import LoadedModel, lengthen, without_queries
+from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE
 from simlte_st.models.static import is_static
 from simlte_st.modules import LatentSemanticAnalysis
-from simlte_st.training.config import STATIC_PRESET, Preset, get_preset
-from simlte_st.training.dropout import set_attention_dropout, set_dropout
-from simlte_st.training.run import TrainingRun
-from simlte_st.training.static import check_static, distil, scale_table
+from simlte_st.training.presets import ONLY_ENCODERS, STATIC_PRESET, Preset, get_preset
+from simlte_st.training.run import Run
 
 logger = logging.getLogger(__name__)
 
-FEW_STEPS = 30
-"""Steps of 32 documents in which [CLS] came up to the mean with few labels, averaged over six sets: all-MiniLM-L6-v2
-(``docsplit-cls`` in ``benchmarks/results/recipe.md``)."""
+TABLE_SIZE = 0.37
+"""Root mean square of the numbers of a table that the preset's learning rate is for, MiniLM's. The size of a table says
+nothing, since embeddings have length 1."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a run trains.
+
+    Attributes:
+        base: The base before training, in the form in which it is trained: distilled for a static model, converted
+            where the preset asks for more tokens.
+        preset: The preset of the run, with the arguments that replace its fields.
+        model: The model to train.
+        loss: Its loss.
+        views: What draws its views.
+        static: Whether it is a static model.
+        reads: Tokens that the trained model reads, None for no bound. Views may be shorter; in chunks it may read more.
+    """
+
+    base: LoadedModel
+    preset: Preset
+    model: SentenceTransformer
+    loss: nn.Module
+    views: DocSplitTransform
+    static: bool
+    reads: int | None
+
+
+@from_main
+def choose_base(
+    run: Run, documents: DocumentReader | Shards, base: str | os.PathLike[str] | None, *, static: bool | None
+) -> str:
+    """Return the name of the base: the one asked for, the interrupted run's, or the default for such documents.
+
+    Args:
+        run: The run.
+        documents: Its documents.
+        base: The base that was asked for.
+        static: Whether to make a static model; None lets the length of the documents decide.
+    """
+    if base is not None:
+        return os.fspath(base)
+    if run.folder.resume and (saved := run.folder.saved):
+        return str(saved["base"])
+    if static is None:
+        reader = documents
+        if isinstance(reader, Shards):
+            reader = reader.first(200, shard_order(len(reader.names), run.seed, epoch=0))
+        words = median_words(document.text for document in reader.peek())
+        static = words >= LONG
+        kinds = ("a static model", "an encoder") if static else ("an encoder", "a static model")
+        logger.info(
+            "The documents have %s words (median): training %s, which is better %s %d words; static=%s trains %s.",
+            *(f"{words:,.0f}", kinds[0], "from" if static else "below", LONG, not static, kinds[1]),
+        )
+    name = OWN_STATIC if static else PACKAGED_BASE
+    logger.info("Base: %s, the default.", name)
+    return name
 
 
 @main_first
-def load_model(run: TrainingRun) -> TrainingRun:
-    """Load the base, and make the model to train, its views and its loss as the preset says."""
-    config, folder = run.config, run.folder.base
-    set_seed(config.seed)
-    base = models.load_model(run.base_name, dtype=torch.float32, device=config.device)
-    base = run.base = without_queries(base, "trained")
-    if (config.lsa == 0 or is_static(base.model)) and isinstance(base.model[-1], LatentSemanticAnalysis):
-        del base.model[-1]  # a static model is trained without, and ends with one of its own documents
-    base = run.base = distil(run, base)
-    run.preset = preset = (config.named_preset or preset_for(base)).changed(**config.settings)
-    run.static = is_static(base.model)
-    if run.static:
-        check_static(preset)
-        run.dtype = "float32"
+def load_model(
+    run: Run,
+    base: str,
+    preset: Preset | None,
+    changes: Mapping[str, Any],
+    *,
+    static: bool | None = None,
+    lsa: int | None = None,
+    segmenter: str | Segmenter = "punkt",
+) -> Loaded:
+    """Load the base, and make the model to train, its views and its loss as the preset says.
+
+    Args:
+        run: The run.
+        base: Name of the base.
+        preset: The preset; None chooses it by the base.
+        changes: Fields of the preset to replace.
+        static: Whether to make a static model; None if the base decides.
+        lsa: 0 removes a latent semantic analysis that the base ends with.
+        segmenter: What splits documents into sentences.
+    """
+    folder = run.folder.base
+    set_seed(run.seed)
+    loaded = without_queries(models.load_model(base, dtype=torch.float32, device=run.device), "trained")
+    if (lsa == 0 or is_static(loaded.model)) and isinstance(loaded.model[-1], LatentSemanticAnalysis):
+        del loaded.model[-1]  # a static model is trained without, and ends with one of its own documents
+    if is_static(loaded.model) and static is False:
+        raise ConfigurationError(f"static=False: {base} is a static model. Name an encoder as base=.")
+    if static and not is_static(loaded.model):
+        loaded = _distil(loaded, folder, run.device, run.progress)
+    static = is_static(loaded.model)
+    preset = replace(preset or preset_for(loaded), **changes)
+    if static:
+        _check_static(preset)
     if rest := preset.batch_size % world():
         nearest = max(preset.batch_size - rest, world())
         raise ConfigurationError(
             f"batch_size={preset.batch_size} is the batch of all {world()} processes, which take equal parts: "
             f"use {nearest}, or another multiple of {world()}."
         )
-    pooling, head = convert(base, preset, folder, config.seed)
-    length, dtype = preset.max_view_length, torch.float32
-    try:
+    pooling, head = (preset.pooling, None) if static else convert(loaded, preset, folder, run.seed)
+    reads = None
+    if not static:
+        reads = loaded.model.max_seq_length
         if folder.exists():
-            model = models.load_model(folder, pooling, length, dtype, config.device).model
-        else:
-            model = base.copy(pooling, length).model
-    except ConfigurationError as error:
-        raise ConfigurationError(f"max_view_length={length} does not suit the model: {error}") from None
-    own = None if run.static else base.model.max_seq_length
-    run.model, run.reads = model, readable_tokens(model) if folder.exists() else own
-    if run.static:
-        scale_table(model)
+            converted = models.load_model(folder, dtype=torch.float32, device=run.device)
+            loaded, reads = replace(loaded, model=converted.model), readable_tokens(converted.model)
+    model = loaded.copy(pooling, preset.max_view_length).model
+    if static:
+        _scale_table(model)
     # encode truncates embeddings at the end; the loss sees them truncated alike.
     model.register_forward_hook(_truncate_embeddings)
-    run.loss = _make_loss(model, preset, head, config.seed)
+    loss = _make_loss(model, preset, head, run.seed)
     if preset.dropout is not None:
         set_dropout(model, preset.dropout)
     if preset.attention_dropout is not None:
         set_attention_dropout(model, preset.attention_dropout)
     # A static model reads all of a view: nothing has to fit, and to count tokens would take as long as training.
-    fitted = None if run.static else model
-    run.views = DocSplitTransform(preset.view, model=fitted, seed=config.seed, segmenter=config.segmenter)
-    return run
+    fitted = None if static else model
+    views = DocSplitTransform(preset.view, model=fitted, seed=run.seed, segmenter=segmenter)
+    return Loaded(loaded, preset, model, loss, views, static, reads)
 
 
 def preset_for(base: LoadedModel) -> Preset:
@@ -88,32 +171,26 @@ def preset_for(base: LoadedModel) -> Preset:
         return get_preset(STATIC_PRESET)
     if base.tuned:
         return get_preset("docsplit-tuned")
-    encoder = encoder_of(base.model)
-    is_longformer = BACKBONES["longformer"] in (backbone_of(encoder), BACKBONES.get(replacement_of(encoder) or ""))
-    return get_preset("docsplit-longformer" if is_longformer else "docsplit-bert")
+    kind = encoder_of(base.model).config.model_type
+    return get_preset("docsplit-longformer" if kind in ("longformer", "simlte_longformer") else "docsplit-bert")
 
 
 def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> tuple[str, MLMHead | None]:
     """Convert a base to a folder if it has too few positions for the preset, or if it is a stock Longformer.
 
-    A base that has the positions, but whose tokenizer stops earlier, is set to read more in place. A static model
-    stays as it is.
+    A base that has the positions, but whose tokenizer stops earlier, is set to read more in place.
 
     Returns:
         The pooling to load the model with, and the MLM head, if the folder lacks the one that the base has.
     """
-    if is_static(base.model):
-        return preset.pooling, None
     limit, replacement = readable_tokens(base.model), replacement_of(encoder_of(base.model))
     wanted = None if preset.max_length == "base" else preset.max_length
     if replacement is None and (wanted is None or lengthen(base, wanted)):
         if wanted is not None and (reads := base.model.max_seq_length) is not None and reads > wanted:
-            logger.warning(
-                "max_length=%d is less than the base reads: the model will read %d tokens too. To bound the views of "
-                "training, use max_view_length=.",
-                wanted,
-                reads,
+            message = (
+                "max_length=%d: the base reads %d tokens, and so does the model; max_view_length= bounds the views."
             )
+            logger.warning(message, wanted, reads)
         return preset.pooling, None
     name = replacement or preset.backbone or "longformer"
     backbone, length = make_backbone(name), limit if replacement else wanted
@@ -123,19 +200,70 @@ def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> tuple
         convert_base(base, folder, backbone=name, max_length=length, pooling=pooling)
     change = "trained as" if replacement else f"which reads {limit:,} tokens, converted to"
     logger.info("Base: %s, %s %s.", base.name, change, backbone.reading.format(length))
-    if wanted is not None and length < wanted:
-        logger.warning("max_length=%d: a Longformer keeps its own length, %d tokens.", wanted, length)
     if not backbone.pooled_inside:
         return preset.pooling, None
     return "keep", make_mlm_head(base.model, seed=seed) if preset.mlm_weight > 0 else None
 
 
-def _truncate_embeddings(model: torch.nn.Module, inputs: Any, features: dict[str, Any]) -> None:
+def set_dropout(model: nn.Module, probability: float) -> None:
+    """Set the probability of every dropout in a model, attention's included."""
+    for module in model.modules():
+        _set_dropout(module, probability)
+
+
+def set_attention_dropout(model: nn.Module, probability: float) -> None:
+    """Set the probability of dropping an attention weight in all layers of a model."""
+    for module in model.modules():
+        kind = type(module).__name__
+        if kind.endswith("Attention"):
+            _set_dropout(module, probability)
+        if kind.endswith("SelfAttention"):  # what is around it drops from hidden states
+            for part in module.modules():
+                _set_dropout(part, probability)
+
+
+def _set_dropout(module: nn.Module, probability: float) -> None:
+    if isinstance(module, nn.Dropout):
+        module.p = probability
+    # Fused attention does not use the modules but a number that the attention layer keeps, under one of a few names.
+    for attribute in ("dropout_prob", "attention_dropout", "dropout"):
+        if isinstance(getattr(module, attribute, None), float):
+            setattr(module, attribute, probability)
+
+
+def _distil(base: LoadedModel, folder: Path, device: str | None, progress: bool) -> LoadedModel:
+    """Return a base distilled to a static model, in the run's folder, once."""
+    if not folder.exists():
+        logger.info("Base: %s, distilled to a vector for each token.", base.name)
+        model = distilled(base, StaticConfig(progress=progress))
+        with atomic_path(folder) as path:
+            model.save_pretrained(str(path), create_model_card=False)
+    return replace(models.load_model(folder, dtype=torch.float32, device=device), name=base.name)
+
+
+def _check_static(preset: Preset) -> None:
+    usual = get_preset(STATIC_PRESET)
+    for name in ONLY_ENCODERS:
+        value = getattr(preset, name)
+        if value != getattr(usual, name) and (name, value) != ("max_length", "base"):
+            raise ConfigurationError(
+                f"{name}={value!r} does not apply to a static model, whose preset is {STATIC_PRESET!r}. For an "
+                "encoder: static=False."
+            )
+
+
+def _scale_table(model: SentenceTransformer) -> None:
+    table = cast(Any, model[0]).embedding.weight
+    with torch.no_grad():
+        table.mul_(TABLE_SIZE / table.square().mean().sqrt().clamp(min=1e-12))
+
+
+def _truncate_embeddings(model: nn.Module, inputs: Any, features: dict[str, Any]) -> None:
     if (size := model.truncate_dim) is not None:
         features["sentence_embedding"] = features["sentence_embedding"][:, :size]
 
 
-def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None, seed: int) -> torch.nn.Module:
+def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None, seed: int) -> nn.Module:
     names = ("scale", "mlm_weight", "mlm_probability", "mlm_input")
     options: dict[str, Any] = {name: getattr(preset, name) for name in names}
     options |= {"mlm_head": head or "auto", "seed": seed, "gather_across_devices": world() > 1}
@@ -144,14 +272,3 @@ def _make_loss(model: SentenceTransformer, preset: Preset, head: MLMHead | None,
     if preset.mini_batch_num_tokens is None:
         return MultipleNegativesRankingMLMLoss(model, **options)
     return CachedMultipleNegativesRankingMLMLoss(model, mini_batch_num_tokens=preset.mini_batch_num_tokens, **options)
-
-
-def warn_of_pooling(base: LoadedModel, preset: Preset, steps: int) -> None:
-    """Warn if [CLS] replaces a sentence encoder's own pooling and has few steps to learn it."""
-    own = [module.pooling_mode for module in base.model if isinstance(module, Pooling)]
-    if base.tuned and preset.pooling == "cls" and own not in (["cls"], []) and steps < FEW_STEPS:
-        logger.warning(
-            "The base pools by %s, and [CLS] is to learn that in few steps (%d): pooling='keep' is safer.",
-            own[0],
-            steps,
-        )

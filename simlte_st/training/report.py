@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,18 +13,18 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.data.columns import title_of
 from simlte_st.data.document import Document
-from simlte_st.evaluation.comparison import TFIDF
 from simlte_st.evaluation.evaluator import encode_texts
-from simlte_st.evaluation.table import in_interval
 from simlte_st.exploration.html import about, as_script, frame_page, make_curve, section, table
 from simlte_st.exploration.layout import nearest_documents
 from simlte_st.exploration.page import SHOWN
 from simlte_st.files import atomic_path
 from simlte_st.models.names import shown_base
 from simlte_st.models.vectors import unit_rows
-from simlte_st.training.folder import trained_path
+from simlte_st.training.evaluate import Finished
+from simlte_st.training.load_corpus import Corpus
+from simlte_st.training.load_model import Loaded
 from simlte_st.training.result import TrainingResult
-from simlte_st.training.run import TrainingRun
+from simlte_st.training.run import Run, trained_path
 
 CHANGED = 10
 """Documents that are shown."""
@@ -34,12 +33,7 @@ NEIGHBOURS = 5
 """Nearest documents that are compared, and shown of each."""
 
 _LINKS = {"loss": "Loss", "verdict": "Verdict", "neighbours": "Neighbours"}
-_TERMS = {"contrastive": "contrastive term", "mlm": "MLM term", "loss": "loss"}
-_MEASURES = {
-    "structure": ("nearest documents on which both halves of a document agree", "structure_agreement"),
-    "words": ("nearest documents of one half that share most words with the other half", None),
-    "split_half": ("halves that find each other (mean reciprocal rank)", "split_half_mrr"),
-}
+_TERMS = {"contrastive": "contrastive term", "mlm": "MLM term"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +53,20 @@ class NeighbourChange:
     after: list[tuple[int, float]]
 
 
-def write_report(run: TrainingRun, result: TrainingResult, page: Path) -> None:
+def write_report(run: Run, loaded: Loaded, corpus: Corpus, finished: Finished, result: TrainingResult) -> None:
     """Write the report of a run."""
-    trained, base = run.finished
-    changes = changed_most((base, trained), run.held_out, progress=run.config.progress)
+    assert result.report is not None
+    assert finished.base is not None
+    changes = changed_most((finished.base, finished.trained), corpus.held_out, progress=run.progress)
     line = (
-        f"{shown_base(run.base.name)}{' as a static model' * run.static}, trained on {result.corpus.documents:,} "
-        f"documents: {result.steps:,} steps in {result.seconds:,.0f} s, in {result.dtype}"
+        f"{shown_base(loaded.base.name)}{' as a static model' * loaded.static}, trained on "
+        f"{result.corpus.documents:,} documents: {result.steps:,} steps in {result.seconds:,.0f} s, in {result.dtype}"
     )
-    loss = f"{type(run.loss).__name__} with scale={run.preset.scale:g} and mlm_weight={run.preset.mlm_weight:g}"
-    sections = [loss_section(result.log, loss), verdict_section(result), neighbours_section(changes, run.held_out)]
+    preset = loaded.preset
+    loss = f"{type(loaded.loss).__name__} with scale={preset.scale:g} and mlm_weight={preset.mlm_weight:g}"
+    sections = [loss_section(result.log, loss), verdict_section(result), neighbours_section(changes, corpus.held_out)]
     written = frame_page(result.output.name, escape(line), _LINKS, "\n".join(sections), "page.report.js")
-    with atomic_path(page) as temporary:
+    with atomic_path(result.report) as temporary:
         temporary.write_text(written, encoding="utf-8")
 
 
@@ -116,62 +112,32 @@ def average_overlap(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDAr
 def loss_section(log: Sequence[Mapping[str, Any]], loss: str) -> str:
     """Return a section with the loss over the steps, or with its terms if it has several."""
     lines = [line for line in log if "loss" in line]
-    terms = [name for name in _TERMS if name != "loss" and all(name in line for line in lines)] or ["loss"]
-    explained = (
-        f"The loss is {loss}. Each point is the mean since the one before. A small batch, as the last of a pass can "
-        "be, has a low loss."
-    )
-    if "mlm" in terms:
-        explained += " The MLM term is weighted: both add up to the loss."
+    terms = {name: title for name, title in _TERMS.items() if all(name in line for line in lines)}
+    explained = f"The loss is {loss}. Each point is the mean since the one before; a smaller batch has a lower loss."
+    if len(terms) > 1:
+        explained += " The weighted terms add up to the loss."
     curves = []
-    for term in terms:
-        name = _TERMS[term]
-        item = make_curve([line["step"] for line in lines], [line[term] for line in lines], name)
+    for term, title in (terms or {"loss": "loss"}).items():
+        item = make_curve([line["step"] for line in lines], [line[term] for line in lines], title)
         script = f'<script type="application/json">{as_script(item)}</script>'
-        curves.append(f'<div><h3>{name}</h3><div class="curve">{script}</div></div>')
+        curves.append(f'<div><h3>{title}</h3><div class="curve">{script}</div></div>')
     needed = '<noscript><p class="problem">The curves need JavaScript.</p></noscript>'
     return section("loss", "Loss", about(explained), f'<div class="columns">{"".join(curves)}</div>', needed)
 
 
 def verdict_section(result: TrainingResult) -> str:
-    """Return a section with the verdict, its measures, the probe, and which model was kept."""
-    gain = result.gain
+    """Return a section with the verdict, its measures, and which model was kept."""
+    gain, name = result.gain, result.output.name
     said = gain["summary"] if gain else "Too few documents were held out to measure whether training helped."
-    parts = [f"<p>{escape(said)}</p>", f"<p><strong>{escape(_model_is(result))}</strong></p>"]
-    if gain:
-        words = gain["halves"][TFIDF]
-        rows = [
-            _row(f"{measure}, {gain['documents']:,} documents", gain[name], words[baseline] if baseline else None)
-            for name, (measure, baseline) in _MEASURES.items()
-        ]
-        if gain["probe"]:
-            probe = gain["probe"]
-            scored = f"probe with few labels (macro-F1), scored on {probe['documents']:,} documents"
-            rows.append(_row(scored, probe, None))
-        header = ("in percent", TFIDF, "before", "after", "difference [95%]")
-        parts.append(table(header, rows, (1, 2, 3, 4)))
-        probability = f"{gain['probability']:.0%}"
-        parts.append(
-            about(
-                f"Before is the base, after the trained model. According to the differences without labels, the "
-                f"probability that labels would prefer the trained model is {probability}."
-            )
-        )
-    return section("verdict", "Verdict", *parts)
-
-
-def _model_is(result: TrainingResult) -> str:
-    name = result.output.name
+    kept = f"{name} is the trained model."
     if result.kept == "base":
-        return f"{name} is the untrained base; the trained model is in {trained_path(result.output).name}."
-    if result.gain and result.gain["verdict"] == "helped":
-        return f"{name} is the trained model."
-    return f"{name} is the trained model, because keep='trained' was set."
-
-
-def _row(measure: str, values: Mapping[str, Any], words: float | None) -> list[str]:
-    numbers = ["" if value is None else f"{100 * value:.1f}" for value in (words, values["base"], values["model"])]
-    return [escape(measure), *numbers, in_interval(*(100 * values[name] for name in ("mean", "low", "high")))]
+        kept = f"{name} is the untrained base; the trained model is in {trained_path(result.output).name}."
+    parts = [f"<p>{escape(said)}</p>", f"<p><strong>{escape(kept)}</strong></p>"]
+    if gain:
+        cells = [[escape(cell.strip()) for cell in line.strip("|").split("|")] for line in gain["table"].splitlines()]
+        parts.append(table(cells[0], cells[2:], (1, 2, 3)))
+        parts.append(about("Before is the base, after the trained model, in percent, with 95% intervals."))
+    return section("verdict", "Verdict", *parts)
 
 
 def neighbours_section(changes: Sequence[NeighbourChange], documents: Sequence[Document]) -> str:
@@ -179,35 +145,31 @@ def neighbours_section(changes: Sequence[NeighbourChange], documents: Sequence[D
     if not changes:
         return section("neighbours", "Neighbours", about("Too few documents were held out to have neighbours."))
     explained = (
-        f"The {len(changes)} of {len(documents):,} held-out documents whose {len(changes[0].before)} nearest changed "
-        "most, each with its nearest among the others and their cosines: before with the base, after with the "
-        "trained model. A minus marks documents that are near before only, a plus those that are near after only. "
-        "Click a title for the text."
+        f"The {len(changes)} of {len(documents):,} held-out documents whose {NEIGHBOURS} nearest changed most, each "
+        "with its nearest among the others and their cosines: before with the base, after with the trained model. A "
+        "minus marks documents near before only, a plus those near after only. Click a title for the text."
     )
     parts = [about(explained)]
     for change in changes:
         sides = []
-        for title, own, other in (("Before", change.before, change.after), ("After", change.after, change.before)):
-            side = title.lower()
+        for side, sign, own, other in (
+            ("before", "− ", change.before, change.after), ("after", "+ ", change.after, change.before),
+        ):  # fmt: skip
             shared = {row for row, _ in other}
             items = [
-                _document(documents[row], f"{cosine:.2f}", "" if row in shared else f"only-{side}")
+                _document(documents[row], f"{cosine:.2f}", *(() if row in shared else (f"only-{side}", sign)))
                 for row, cosine in own
             ]
             listed = "".join(f"<li>{item}</li>" for item in items)
-            sides.append(f'<div><h3>{title}</h3><ol class="{side}">{listed}</ol></div>')
-        head = _document(documents[change.row], "", "")
+            sides.append(f'<div><h3>{side.capitalize()}</h3><ol class="{side}">{listed}</ol></div>')
+        head = _document(documents[change.row], "")
         parts.append(f'<div class="changed">{head}<div class="columns">{"".join(sides)}</div></div>')
     return section("neighbours", "Neighbours", *parts)
 
 
-def _document(document: Document, number: str, kind: str) -> str:
-    sign = {"only-before": "− ", "only-after": "+ "}.get(kind, "")
+def _document(document: Document, number: str, kind: str = "", sign: str = "") -> str:
     title = f'<span class="{kind}">{sign}<bdi>{escape(title_of(None, document.text))}</bdi></span>'
-    title = title if number else f"<strong>{title}</strong>"
     label = "" if document.label is None else f' <span class="number">{escape(str(document.label))}</span>'
-    cosine = f'<span class="number">{number}</span> ' if number else ""
-    cut = len(document.text) - SHOWN
-    more = about(f"… {cut:,} more characters") if cut > 0 else ""
-    text = f'<p class="text">{escape(document.text[:SHOWN])}</p>{more}'
-    return f"<details><summary>{cosine}{title}{label}</summary>{text}</details>"
+    head = f'<span class="number">{number}</span> {title}' if number else f"<strong>{title}</strong>"
+    text = f'<p class="text">{escape(document.text[:SHOWN])}{"…" if len(document.text) > SHOWN else ""}</p>'
+    return f"<details><summary>{head}{label}</summary>{text}</details>"

@@ -1,184 +1,238 @@
-"""One run of :func:`simlte_st.train`: what it was told, and what each of its stages adds."""
+"""A run: what is checked before it begins, its work folder, and the settings of this process."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sized
+import shutil
+from collections.abc import Iterator, Mapping, Sized
 from contextlib import contextmanager
-from dataclasses import is_dataclass, replace
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-from simlte_st.data.documents import DocumentReader
+from filelock import FileLock
+
+from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.shards import Shards
 from simlte_st.data.sources import is_place
-from simlte_st.distributed import choose_device, connect, is_main, main_first, on_main, together, world
-from simlte_st.errors import ConfigurationError, SimlteError
-from simlte_st.files import SETTINGS_FILE, check_apart, check_place, read_json
-from simlte_st.models.device import bf16_available, check_device
-from simlte_st.models.names import PACKAGED_BASE
-from simlte_st.training import check
-from simlte_st.training.choose_base import choose_base
-from simlte_st.training.config import Preset, TrainConfig
-from simlte_st.training.folder import RunFolder, report_path
-from simlte_st.training.result import TrainingResult, WholeDocuments
-
-if TYPE_CHECKING:
-    import torch
-    from datasets import Dataset
-    from sentence_transformers import SentenceTransformer
-
-    from simlte_st.data.corpus import CorpusReport, Coverage
-    from simlte_st.data.document import Document
-    from simlte_st.data.document_stream import StreamedViews
-    from simlte_st.data.transform import DocSplitTransform
-    from simlte_st.models.loading import LoadedModel
-    from simlte_st.models.truncation import Truncation
-    from simlte_st.training.token_views import TokenViews
+from simlte_st.distributed import choose_device, connect, is_main, on_main, together, world
+from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
+from simlte_st.files import (
+    RUN,
+    SETTINGS_FILE,
+    changes,
+    check_apart,
+    check_free,
+    check_new,
+    check_place,
+    discard,
+    hold,
+    is_model,
+    is_unused,
+    read_json,
+    write_json,
+)
+from simlte_st.models.config import StaticConfig
+from simlte_st.models.names import check_model, has_layers
 
 logger = logging.getLogger(__name__)
 
 
-class TrainingRun:
-    """A run, which its stages are given in turn: each fills in the attributes listed under its name."""
+def trained_path(output: Path) -> Path:
+    """Return the folder of the trained model if the finished model is the base."""
+    return output.with_name(f"{output.name}.trained")
 
-    # load_model
-    base: LoadedModel
-    """The base as it was loaded, but for its length where the preset asks for more; or distilled, of a static model."""
-    preset: Preset
-    """The settings of the preset, with those that replace them."""
-    model: SentenceTransformer
-    """The model to train."""
-    static: bool
-    """Whether it is a static model."""
-    loss: torch.nn.Module
-    """Its loss."""
-    views: DocSplitTransform
-    """What draws its views."""
-    reads: int | None
-    """Tokens that the trained model reads, None for no bound. Views may be shorter; in chunks it may read more."""
 
-    # load_corpus
-    dataset: Dataset
-    """The documents to train on, or the first ones of a stream; rows read as ``{"anchor": str, "positive": str}``."""
-    held_out: list[Document]
-    """The documents kept out of training."""
-    read: dict[str, Any]
-    """The reader's report as JSON values."""
-    corpus: CorpusReport
-    """What became of the documents to train on."""
-    coverage: Coverage
-    """What one pass sees of them."""
-    stream: StreamedViews | None = None
-    """The views of all documents of a stream; None if ``dataset`` has them."""
-    token_views: TokenViews | None = None
-    """The views of a static model, whose documents were tokenized before; None for a stream."""
-    whole: WholeDocuments | None = None
-    """How the finished model reads documents longer than the base reads; None if it reads as much as the base."""
+def report_path(output: Path) -> Path:
+    """Return the page of the run: beside the model's folder, which may be published, because it shows documents."""
+    return output.with_name(f"{output.name}.report.html")
 
-    # fit
-    steps: int
-    """Optimizer steps done, those before a resumption included."""
-    seconds: float
-    """Seconds of training, in this process."""
-    documents_per_second: float
-    log: list[dict[str, Any]]
-    """The Trainer's log lines."""
 
-    # evaluate
-    finished: list[SentenceTransformer]
-    """The trained model as it is saved and, if documents were held out, the base made ready likewise."""
-    gain: dict[str, Any] | None = None
-    """The verdict on held-out documents."""
-    kept: Literal["trained", "base"] = "trained"
-    """Which of them the finished model is."""
-    lsa: int | None
-    """Dimensions of the latent semantic analysis that the trained model ends with."""
-    truncation: Truncation
-    """How much of the documents it reads."""
+def check_run(
+    source: Any,
+    output: Path,
+    *,
+    base: str | os.PathLike[str] | None,
+    static: bool | None,
+    probe: str | None,
+    report: bool,
+    resume: bool,
+    overwrite: bool,
+) -> DocumentReader | Shards:
+    """Check documents, output and base before torch is imported, which takes seconds.
 
-    # save
-    passes: float | None = None
-    """How many times each document of a stream was taken, on average."""
-    result: TrainingResult | None = None
-    """What all processes get of the run."""
+    Returns:
+        The documents, of which nothing has been read yet.
+    """
+    documents = source if isinstance(source, Shards) else read_documents(source)
+    if probe is not None and isinstance(documents, DocumentReader):
+        documents = documents.with_options(label_column=probe)
+    places = list(documents.names) if isinstance(documents, Shards) else documents
+    check_apart(places, output)
+    check_place(output)
+    if report:
+        check_new(report_path(output), report_path(output).is_file() and (overwrite or resume))
+    RunFolder(output, resume=resume).check(overwrite=overwrite)
+    if base is not None:
+        check_model(base)
+        if static and has_layers(base):
+            StaticConfig()  # checks that what distils the base is installed
+    return documents
 
-    def __init__(self, source: Any, output: str | os.PathLike[str], config: TrainConfig) -> None:
-        device = choose_device(config.device)
-        check_device(device)
-        self.source, self.output = source, Path(output)
-        self.base_name = os.fspath(PACKAGED_BASE if config.base is None else config.base)  # till the folder is open
-        self.config = replace(config, device=device, progress=config.progress and is_main())
-        bf16 = bf16_available(device) if config.bf16 is None else config.bf16
-        self.dtype = "bfloat16" if bf16 else "float32"
-        if not self.output.name:  # the working folder: raise before its siblings are named after it
-            check_apart(source, self.output)
-            check_place(self.output)
-        self.folder = RunFolder(self.output, resume=config.resume)
-        self.report = report_path(self.output) if config.report else None
-        self.documents: DocumentReader | Shards | None = None  # None in a process that reads what the main one wrote
 
-    @contextmanager
-    def open(self) -> Iterator[None]:
-        """Open documents and work folder for the stages in the block; a run that fails before training leaves none."""
-        connect(self.config.device)
-        with together():
-            (main_first if self.config.stream else on_main)(open_documents)(self)
-            on_main(open_folder)(self)
-            if not self.folder.path.exists():
-                raise ConfigurationError(
-                    f"Not every process sees {self.folder.path}: use an output in a folder that all of them share."
-                )
-            self.base_name = read_json(self.folder.path / SETTINGS_FILE)["base"]
-            try:
-                yield
-            except SimlteError:
-                self.folder.abandon()
-                raise
-            finally:
-                self.folder.release()
+@dataclass(frozen=True)
+class Run:
+    """What all stages of a run share: its folder, and the settings of this process.
 
-    def decisive(self) -> dict[str, Any]:
-        """Return what decides the outcome by name, as JSON values; a run is resumed with the same.
+    Attributes:
+        folder: The work folder.
+        device: Where the model computes; None for a GPU, if there is one.
+        bf16: Whether to train in bfloat16, unless the model is static.
+        seed: Decides everything that is drawn.
+        progress: Whether this process shows progress bars.
+    """
 
-        The number of processes is among them: each has random numbers of its own in the checkpoints. That of threads
-        decides in which order sums are added, and so their last digits; it may be another, which is said.
+    folder: RunFolder
+    device: str | None = None
+    bf16: bool = False
+    seed: int = 0
+    progress: bool = False
+
+    def start(self, arguments: Mapping[str, Any], *, base: str, overwrite: bool) -> None:
+        """Open the folder for a run with these arguments, or the folder of the interrupted run with the same.
+
+        The number of processes is compared, too: each has random numbers of its own in the checkpoints. That of threads
+        decides in which order sums are added, and so their last digits: it may differ, which is logged.
         """
         from torch import get_num_threads
 
-        values = {**self.config.decisive(), "source": self.source, "base": self.base_name, "dtype": self.dtype}
-        return {
-            **{name: described(value) for name, value in values.items()},
-            "processes": world(),
-            "threads": get_num_threads(),
-        }
+        settings = {name: described(value) for name, value in arguments.items()}
+        settings |= {"base": base, "dtype": "bfloat16" if self.bf16 else "float32"}
+        settings |= {"processes": world(), "threads": get_num_threads()}
+        on_main(self.folder.open)(settings, overwrite=overwrite)
+        if not self.folder.path.exists():
+            raise ConfigurationError(
+                f"Not every process sees {self.folder.path}: use an output in a folder that all of them share."
+            )
 
 
-def open_documents(run: TrainingRun) -> TrainingRun:
-    """Open the source: a stream in every process, a corpus in the main one."""
-    run.documents = check.open_documents(run.source, run.config)
-    return run
+@contextmanager
+def open_run(
+    output: Path, *, device: str | None, bf16: bool | None, seed: int, progress: bool, resume: bool
+) -> Iterator[Run]:
+    """Connect the processes for the stages in the block; a run that fails before training leaves no folder."""
+    from simlte_st.models.device import bf16_available, check_device
 
-
-def open_folder(run: TrainingRun) -> TrainingRun:
-    """Open the work folder, unless the output would lie among the documents."""
-    check.check_output(run.source, run.output, run.config)
-    run.base_name = choose_base(run.config, run.folder, run.documents)
-    run.folder.open(run.decisive(), overwrite=run.config.overwrite)
-    return run
+    device = choose_device(device)
+    check_device(device)
+    connect(device)
+    folder = RunFolder(output, resume=resume)
+    with together():
+        try:
+            bf16 = bf16_available(device) if bf16 is None else bf16
+            yield Run(folder, device, bf16, seed, progress and is_main())
+        except SimlteError:
+            folder.abandon()
+            raise
+        finally:
+            folder.release()
 
 
 def described(value: Any) -> Any:
-    """Return a JSON value for a setting that is the same in another process, so without addresses in memory."""
+    """Return a JSON value for an argument that is the same in another process, so without addresses in memory."""
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, (list, tuple)) and value and all(map(is_place, value)):
         return [os.fspath(each) for each in value]
+    if isinstance(value, Shards):
+        return f"Shards({value.name})"
     if is_dataclass(value) or isinstance(value, DocumentReader):
         return repr(value)
     named = value if hasattr(value, "__qualname__") else type(value)
     size = f" of {len(value):,}" if isinstance(value, Sized) else ""
     return f"{named.__module__}.{named.__qualname__}{size}"
+
+
+class RunFolder:
+    """The work folder of a run, ``OUTPUT.run``, which one process uses at a time."""
+
+    def __init__(self, output: Path, *, resume: bool = False) -> None:
+        self.output, self.path, self.resume = output, output.with_name(f"{output.name}{RUN}"), resume
+        self.trained = trained_path(output)
+        names = ("base", "corpus", "tokens", "checkpoints")
+        self.base, self.corpus, self.tokens, self.checkpoints = (self.path / name for name in names)
+        self.begun = resume  # whether training has begun: a run that fails before leaves no folder
+        self._lock: FileLock | None = None  # of the process that has opened the folder
+
+    def open(self, settings: Mapping[str, Any], *, overwrite: bool = False) -> None:
+        """Make the folder, or find the interrupted run, and lock it."""
+        self.check(overwrite=overwrite)
+        if self.resume:
+            self._compare(settings)
+        elif self._interrupted:
+            shutil.rmtree(self.path)
+        self._lock = hold(self.path)
+        if not self.resume:
+            write_json(self.path / SETTINGS_FILE, settings)
+
+    @property
+    def saved(self) -> dict[str, Any]:
+        """The settings of the interrupted run; empty if there is none."""
+        file = self.path / SETTINGS_FILE
+        return read_json(file) if file.exists() else {}
+
+    @property
+    def _interrupted(self) -> bool:
+        return self.path.exists() and not is_unused(self.path)
+
+    def check(self, *, overwrite: bool = False) -> None:
+        """Check that a run can begin, or that there is one to resume."""
+        if self.resume:
+            if not self.saved:
+                done = f" {self.output} is finished." if self.output.exists() else ""
+                raise ResumeError(f"There is no interrupted run at {self.path}.{done}")
+            return
+        check_free(self.output, overwrite)
+        check_free(self.trained, overwrite)
+        if self._interrupted:
+            if not self.saved or is_model(self.path):
+                raise ConfigurationError(
+                    f"{self.path} exists and is not the work folder of a run: choose another output."
+                )
+            hold(self.path).release()
+            if not overwrite:
+                raise ConfigurationError(
+                    f"{self.path} holds an interrupted run: continue it (resume=True) or start anew (overwrite=True)."
+                )
+
+    def _compare(self, settings: Mapping[str, Any]) -> None:
+        saved = self.saved
+        different = changes(saved, settings)
+        if different.pop("threads", None) and saved.get("threads"):
+            logger.warning(
+                "The interrupted run computed with %d threads, and goes on with %d: the batches and views are the "
+                "same, the last digits may differ. OMP_NUM_THREADS=%d gives the same bytes.",
+                saved["threads"],
+                settings["threads"],
+                saved["threads"],
+            )
+        if different:
+            raise ResumeError(f"The interrupted run has other settings ({'; '.join(different.values())}).")
+
+    def abandon(self) -> None:
+        """Remove the folder of a run that failed before training began."""
+        if self._lock is not None and not self.begun:
+            self.close()
+
+    def close(self) -> None:
+        """Remove the folder: the model is finished."""
+        self.release()
+        discard(self.path, self.output)
+
+    def release(self) -> None:
+        """Let other processes use the folder."""
+        if self._lock is not None:
+            self._lock.release()

@@ -2,105 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 
-from simlte_st.data.report import counted
-from simlte_st.distributed import on_main
+from simlte_st.distributed import from_main
 from simlte_st.files import RUN_FILE, atomic_path, write_json
 from simlte_st.models.cards import write_model_card
 from simlte_st.models.model2vec import write_for_model2vec
 from simlte_st.models.names import name_of, shown_base
+from simlte_st.training.evaluate import Finished
+from simlte_st.training.fit import Fitted
+from simlte_st.training.load_corpus import Corpus
+from simlte_st.training.load_model import Loaded
 from simlte_st.training.result import TrainingResult
-from simlte_st.training.run import TrainingRun
+from simlte_st.training.run import Run, report_path
 
 
-@on_main
-def save(run: TrainingRun) -> TrainingRun:
-    """Write the finished model; if that is the base, the trained one beside it."""
-    run.truncation.model = name_of(str(run.output))
-    if run.stream is not None:
-        taken = run.stream.stream.taken(run.steps * run.preset.batch_size)
-        run.read["skipped"], run.passes = taken.skipped, taken.passes
-        run.corpus = replace(run.corpus, documents=taken.documents, left_out=taken.left_out)
-        run.coverage = replace(run.coverage, total=taken.documents)
-    result = TrainingResult(**{item.name: getattr(run, item.name) for item in fields(TrainingResult)})
-    trained, *base = run.finished
-    if run.kept == "base":
-        save_model(run, result, trained, run.folder.trained)
-    save_model(run, result, trained if run.kept == "trained" else base[0], run.output)
-    if run.report is not None:
+@from_main
+def save(
+    run: Run, loaded: Loaded, corpus: Corpus, fitted: Fitted, finished: Finished, *, report: bool = False
+) -> TrainingResult:
+    """Write the finished model and, if that is the base, the trained one beside it; return the result of the run.
+
+    Args:
+        run: The run, whose folder goes.
+        loaded: The model's base and preset.
+        corpus: The documents.
+        fitted: What training did.
+        finished: The models, and which of them to keep.
+        report: Whether to write the report.
+    """
+    output, read, documents, coverage, passes = run.folder.output, corpus.read, corpus.report, corpus.coverage, None
+    if corpus.stream is not None:
+        taken = corpus.stream.stream.taken(fitted.steps * loaded.preset.batch_size)
+        read, passes = {**read, "skipped": taken.skipped}, taken.passes
+        documents = replace(documents, documents=taken.documents, left_out=taken.left_out)
+        coverage = replace(coverage, total=taken.documents)
+    result = TrainingResult(
+        output=output,
+        **vars(fitted),
+        preset=loaded.preset,
+        read=read,
+        corpus=documents,
+        coverage=coverage,
+        truncation=replace(finished.truncation, model=name_of(str(output))),
+        passes=passes,
+        kept=finished.kept,
+        gain=finished.gain,
+        static=loaded.static,
+        lsa=finished.lsa,
+        whole=corpus.whole,
+        report=report_path(output) if report else None,
+    )
+    kept = {output: finished.trained}
+    if finished.kept == "base":
+        assert finished.base is not None
+        kept = {run.folder.trained: finished.trained, output: finished.base}
+    for path, model in kept.items():
+        _save_model(model, path, run, loaded, result, is_base=model is finished.base)
+    if report:
         from simlte_st.training.report import write_report  # other runs need not wait for what it imports
 
-        write_report(run, result, run.report)
+        write_report(run, loaded, corpus, finished, result)
     run.folder.close()
-    run.result = result
-    return run
+    return result
 
 
-def save_model(run: TrainingRun, result: TrainingResult, model: SentenceTransformer, output: Path) -> None:
+def _save_model(
+    model: SentenceTransformer, output: Path, run: Run, loaded: Loaded, result: TrainingResult, *, is_base: bool
+) -> None:
     """Write a model folder with the result of a run and a card, in one rename."""
+    base, distilled = loaded.base.name, loaded.static and run.folder.base.exists()
     with atomic_path(output) as path:
         model.model_card_data.model_name = output.name
         model.save_pretrained(str(path))
-        if run.static and isinstance(model[-1], Normalize):
+        if loaded.static and isinstance(model[-1], Normalize):
             write_for_model2vec(path)
-        distilled = run.static and run.folder.base.exists()
-        about = {"base": run.base.name, "distilled": distilled, "seed": run.config.seed, **result.to_dict()}
-        write_json(path / RUN_FILE, about)
-        summary = card_summary(about, is_base=run.kept == "base" and output == run.output)
-        write_model_card(path, name=output.name, base=run.base.name, summary=summary, about=run_section(about))
+        write_json(path / RUN_FILE, {"base": base, "distilled": distilled, "seed": run.seed, **result.to_dict()})
+        summary = _card_summary(result, shown_base(base), distilled=distilled, is_base=is_base)
+        write_model_card(path, name=output.name, base=base, summary=summary, about=_card_section(result, run.seed))
 
 
-def card_summary(run: Mapping[str, Any], is_base: bool) -> str:
+def _card_summary(result: TrainingResult, base: str, *, distilled: bool, is_base: bool) -> str:
     """Return a few sentences on what a model is and whether training helped."""
-    base, documents = shown_base(run["base"]), f"{run['corpus']['documents']:,} documents"
-    verdict = run["gain"]["summary"] if run["gain"] else "Whether training helped was not measured."
-    analysis = ", with a latent semantic analysis of them appended" if run["lsa"] else ""
-    static = " It is a static model: a vector for each token, of which a text's is the mean." * run["static"]
-    before = ", distilled," * run["distilled"]
+    verdict = result.gain["summary"] if result.gain else "Whether training helped was not measured."
+    source = f"`{base}`{', distilled,' if distilled else ''}"
+    documents = f"{result.corpus.documents:,} documents"
+    if result.lsa:
+        documents += ", with a latent semantic analysis of them appended"
+    made = f"{source} trained without labels by simlte_st on {documents}."
     if is_base:
-        return (
-            f"{verdict} So this is `{base}`{before} as it was before it was trained on {documents}{analysis}.{static}"
-        )
-    return f"{verdict} This is `{base}`{before} trained without labels by simlte_st on {documents}{analysis}.{static}"
+        made = f"{source} as it was before it was trained on {documents}."
+    return f"{verdict} {'So this' if is_base else 'This'} is {made}"
 
 
-def run_section(run: Mapping[str, Any]) -> str:
+def _card_section(result: TrainingResult, seed: int) -> str:
     """Return a description of a run in Markdown."""
-    corpus, coverage, preset, truncation = (run[name] for name in ("corpus", "coverage", "preset", "truncation"))
-    skipped = {**run["read"].get("skipped", {}), **corpus["left_out"]}
-    lines = [
-        "## DocSplit training",
-        "",
-        "Two views of one document should lie close, other documents far.",
-        "",
-        f"- Views: `{preset['view']}`",
-        f"- Documents: {corpus['documents']:,} ({_sizes(run)})",
-        f"- {truncation['summary']} {truncation['advice']}".rstrip(),
-        *([f"- {run['whole']['summary']}"] if run["whole"] else []),
-        *(["- Left out: " + ", ".join(counted(count, reason) for reason, count in skipped.items())] if skipped else []),
-        f"- Seen in one pass: {coverage['share']:.1%} of the tokens; a part of {coverage['cut']:,} of "
-        f"{coverage['documents']:,} documents looked at stays unseen in it",
-        f"- Steps: {run['steps']:,} in {run['seconds']:,.0f} s ({run['documents_per_second']:.2g} documents a second)",
-        "- Settings: " + ", ".join(f"{name} {value}" for name, value in preset.items() if name != "view"),
-        *([f"- Appended: latent semantic analysis, {run['lsa']} dimensions"] if run["lsa"] else []),
-        f"- Seed: {run['seed']}; computed in {run['dtype']}",
-        *(["", run["gain"]["table"]] if run["gain"] else []),
+    settings = ", ".join(f"{name} {value}" for name, value in vars(result.preset).items() if name != "view")
+    facts = [
+        f"Views: `{result.preset.view}`",
+        *result.facts(replace(result.truncation, model=result.output.name)),
+        f"Settings: {settings}",
+        *([f"Appended: latent semantic analysis, {result.lsa} dimensions"] if result.lsa else []),
+        f"Seed: {seed}",
     ]
-    return "\n".join(lines)
-
-
-def _sizes(run: Mapping[str, Any]) -> str:
-    corpus, passes = run["corpus"], run["passes"]
-    sizes = (
-        f"{corpus['tokens']:,} tokens, {corpus['sentences']:,} sentences; the longest has {corpus['longest']:,} tokens"
-    )
-    if passes is None:
-        return sizes
-    return f"of a stream, each taken {passes:.3g} times; the first {run['truncation']['texts']:,}: {sizes}"
+    heading = "## DocSplit training\n\nTwo views of one document should lie close, other documents far.\n"
+    table = [f"\n{result.gain['table']}"] if result.gain else []
+    return "\n".join([heading, *(f"- {fact}" for fact in facts), *table])

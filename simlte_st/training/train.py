@@ -2,75 +2,208 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from simlte_st.config import configured
-from simlte_st.training.check import check_run
-from simlte_st.training.config import TrainConfig
+from annotated_types import Interval
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from simlte_st.arguments import Count, CountOrZero, Positive, Seed, checked
+from simlte_st.data.drawing import View
+from simlte_st.data.segmenters import Segmenter
+from simlte_st.data.shards import Shards
+from simlte_st.distributed import launched, on_main
+from simlte_st.errors import ConfigurationError
+from simlte_st.extras import check_installed
+from simlte_st.training.presets import (
+    ONLY_ENCODERS,
+    STATIC_PRESET,
+    Backbone,
+    BatchSize,
+    Dropout,
+    Epochs,
+    MaskedShare,
+    MaxLength,
+    MLMInput,
+    Pooling,
+    Preset,
+    Warmup,
+    Weight,
+    get_preset,
+    preset_changes,
+)
+from simlte_st.training.result import TrainingResult
+from simlte_st.training.run import check_run, open_run
 
-    from simlte_st.overrides import TrainOverrides
-    from simlte_st.training.result import TrainingResult
+NOT_DECISIVE = ("output", "report", "bf16", "workers", "save_steps", "device", "resume", "overwrite", "progress")
+"""Arguments that a run may be resumed with other values of: they do not decide its outcome, or the dtype stands for
+them."""
 
 
-@configured(TrainConfig)
+@checked
 def train(
     source: Any,
     output: str | os.PathLike[str],
-    config: TrainConfig | None = None,
-    **overrides: Unpack[TrainOverrides],
+    *,
+    base: str | os.PathLike[str] | None = None,
+    static: bool | None = None,
+    preset: str | Preset = "auto",
+    view: View | None = None,
+    batch_size: BatchSize | None = None,
+    learning_rate: Positive | None = None,
+    warmup: Warmup | None = None,
+    epochs: Epochs | None = None,
+    max_steps: Count | None = None,
+    scale: Positive | None = None,
+    symmetric: bool | None = None,
+    mlm_weight: Weight | None = None,
+    mlm_probability: MaskedShare | None = None,
+    mlm_input: MLMInput | None = None,
+    mini_batch_num_tokens: Count | None = None,
+    pooling: Pooling | None = None,
+    dropout: Dropout | None = None,
+    attention_dropout: Dropout | None = None,
+    max_view_length: Count | None = None,
+    max_length: MaxLength | None = None,
+    backbone: Backbone | None = None,
+    segmenter: str | Segmenter = "punkt",
+    lsa: CountOrZero | None = None,
+    keep: Literal["verdict", "trained"] = "verdict",
+    held_out: Annotated[float, Interval(ge=0, le=0.5)] = 0.1,
+    probe: str | None = None,
+    report: bool = False,
+    bf16: bool | None = None,
+    workers: CountOrZero = 0,
+    save_steps: Count | None = None,
+    device: str | None = None,
+    seed: Seed = 0,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: bool = True,
 ) -> TrainingResult:
     """Train a DocSplit model on documents without labels.
 
-    If the base would cut more than a tenth of the tokens, the finished model reads whole documents, in chunks: see
-    ``max_length`` of :class:`~simlte_st.training.Preset`.
+    The arguments from ``view=`` to ``backbone=`` replace settings of the preset; None keeps the preset's.
 
     Under ``torchrun`` or ``accelerate launch`` all processes call this alike, train one model together and get the same
     result; see ``docs/many_devices.md``.
 
     Args:
-        source: The documents; anything :func:`~simlte_st.data.read_documents` takes. Of documents with exactly the same
-            text only the first is used. With ``stream=True``, parquet files, ``"hub:NAME"`` or a
-            ``datasets.IterableDataset`` with known features.
+        source: The documents: anything that ``read_documents`` takes or returns. Documents with the same text count
+            once. A stream, ``read_documents(..., stream=True)``, is read while training goes on, for corpora larger
+            than the disk: it is shuffled and deduplicated within a buffer, its first 1,000 documents provide the
+            held-out documents and the estimates of lengths, and it needs ``max_steps=`` if the preset has no steps.
         output: Folder of the finished model. Until then the run lives in ``OUTPUT.run`` beside it.
-        config: The settings.
-        **overrides: Settings of :class:`~simlte_st.training.TrainConfig`, in place of those of ``config``, and settings
-            of :class:`~simlte_st.training.Preset`, in place of the preset's, e.g. ``learning_rate=2e-5``; None keeps
-            the preset's.
+        base: Model to begin with: a folder, or a name on this machine or on the Hugging Face Hub. By default, the
+            packaged all-MiniLM-L6-v2, or simlte-static with ``static=True``; if neither is given, the length of the
+            documents decides. A stock Longformer is trained as this package's, with the same weights.
+        static: Whether to make a static model, which has a vector for each token and no layers: it reads whole
+            documents, and trains and encodes in seconds. An encoder as ``base=`` is distilled first. By default, the
+            base decides.
+        preset: Name of the settings to train with: docsplit-bert and docsplit-longformer (the papers'), docsplit-tuned
+            (for bases that are sentence encoders already), docsplit-static (for static models), or auto, which chooses
+            by the base. docsplit-longformer converts a base that reads fewer than 4,096 tokens. Also a ``Preset``.
+        view: How the two views of a document are drawn: ``DocSplit()``, the random sentence split, or a baseline.
+        batch_size: Documents in a batch, shared by all processes.
+        learning_rate: Peak learning rate of AdamW.
+        warmup: Share of the steps in which the learning rate rises; it then falls linearly.
+        epochs: Passes over the documents.
+        max_steps: Optimizer steps, whatever ``epochs=`` and the preset say.
+        scale: Inverse temperature of the similarities, 1/tau: 20 suits language models, 2 sentence encoders, 1 static
+            models.
+        symmetric: Whether the second view must also find the first among those of the batch.
+        mlm_weight: Weight of the masked-language-model term of the loss; 0 leaves it out.
+        mlm_probability: Share of the tokens masked for that term.
+        mlm_input: ``separate`` computes that term in a second pass over masked copies of the views, as SimCSE and the
+            papers do; ``shared`` uses one masked pass for both terms at half the cost, as DeCLUTR does.
+        mini_batch_num_tokens: Tokens that pass through the model at a time (gradient caching), to bound the memory of a
+            batch. By default, the whole batch.
+        pooling: Pooling of the model: ``cls``, ``mean``, or ``keep`` for the base's.
+        dropout: Dropout probability in the encoder during training. By default, the checkpoint's.
+        attention_dropout: Dropout probability of attention weights, if it is to differ from ``dropout=``. It slows a
+            Longformer on a CPU by a quarter.
+        max_view_length: Maximum view length in tokens, special tokens included. By default, the model's limit.
+        max_length: Tokens of a document that the finished model reads. A base that reads fewer is converted before
+            training, see ``backbone=``. ``base`` means as many as the base reads. So does the default, unless that
+            would cut more than a tenth of the tokens: the finished model then reads whole documents in chunks.
+        backbone: How a base that reads fewer tokens than ``max_length=`` is converted: ``longformer`` (the default)
+            makes it a Longformer; ``chunk-mean`` averages the embeddings of chunks, pooled as ``pooling=`` says.
+        segmenter: What splits documents into sentences: ``punkt``, or a callable from a text to its sentences.
+        lsa: Dimensions of a latent semantic analysis of the documents to append to the embedding (256 is a good
+            number), or 0 for none. By default, 256 for a static model and none for an encoder.
+        keep: Which model is the finished one. With ``verdict``, it is the base if training did not clearly help, and
+            the trained model goes to ``OUTPUT.trained``; with ``trained``, it is always the trained one.
+        held_out: Share of the documents, at most 500, kept out of training to measure the gain; up to three times as
+            many if they would be fewer than 100. 0 holds out none and gives no verdict.
+        probe: Column of classes, folders or tags. A classifier of the held-out documents, trained on a few labels a
+            class, then has a say in the verdict; training does not see the labels.
+        report: Whether to write a page of the run beside the model, ``OUTPUT.report.html``: loss, verdict, and the
+            held-out documents whose neighbours changed most, with their texts. Needs the extra ``explore``.
+        bf16: Whether to compute in bfloat16. By default, if the hardware supports it; some CPUs do.
+        workers: Processes that prepare batches; 0 prepares them in the training process.
+        save_steps: Steps between checkpoints. By default, about ten checkpoints a run, or four for a static model.
+        device: Where to compute: cpu, cuda, cuda:1 or mps. By default, a GPU if there is one.
+        seed: Seed of everything random.
+        resume: Whether to continue an interrupted run with the same arguments.
+        overwrite: Whether to overwrite existing output.
+        progress: Whether to show progress bars.
 
     Returns:
         The result; ``result.load()`` loads the finished model.
 
     Raises:
         DataError: The source cannot be read, or has too few usable documents.
-        ConfigurationError: A setting is out of its range, there is no such device, something exists at ``output``
-            already, the documents are in there, or another process is working on it.
-        ResumeError: There is nothing to resume, or it was started with other settings.
+        ConfigurationError: An argument is out of its range or does not go with another, there is no such device,
+            something exists at ``output`` already, the documents are in there, or another process is working on it.
+        ResumeError: There is nothing to resume, or it was started with other arguments.
         ModelError: The base cannot be loaded or cannot be trained this way.
         TrainingInterrupted: Ctrl-C or SIGTERM. The step was finished and a checkpoint written, to continue from with
             ``resume=True``.
         MissingExtraError: ``report=True``, and the extra ``explore`` is not installed.
         ProcessLostError: The run has several processes, and another one ended.
     """
-    made = TrainConfig.make(config, overrides)
-    check_run(source, output, made)
+    arguments = {name: value for name, value in locals().items() if name not in NOT_DECISIVE}
+    changes = preset_changes(arguments)
+    named = preset if isinstance(preset, Preset) else None if preset == "auto" else get_preset(preset)
+    (named or Preset()).changed(**changes)  # raises for what does not go together
+    for name, asked in (("probe", probe is not None), ("report", report)):
+        if asked and held_out == 0:
+            raise ConfigurationError(f"{name}= needs held-out documents: held_out= must not be 0.")
+    if report:
+        check_installed("bokeh", "explore", "the report of a run")
+    if preset == STATIC_PRESET:
+        if static is False:
+            raise ConfigurationError(f"static=False: the preset {STATIC_PRESET!r} is for static models. Leave one out.")
+        static = True
+    if lsa and isinstance(source, Shards):
+        raise ConfigurationError(
+            "lsa= analyses all documents together, which a stream never holds. Append an analysis of some of them to "
+            "the finished model: simlte convert MODEL --lsa DOCUMENTS --output DIR"
+        )
+    check = functools.partial(
+        check_run, source, Path(output), base=base, static=static, probe=probe, report=report, resume=resume,
+        overwrite=overwrite,
+    )  # fmt: skip
+    documents = check() if launched()[1] == 1 else None  # of several processes, the main one checks once connected
 
     from simlte_st.training.evaluate import evaluate  # the stages, which take seconds to import
     from simlte_st.training.fit import fit
     from simlte_st.training.load_corpus import load_corpus
-    from simlte_st.training.load_model import load_model
-    from simlte_st.training.run import TrainingRun
+    from simlte_st.training.load_model import choose_base, load_model
     from simlte_st.training.save import save
 
-    run = TrainingRun(source, output, made)
-    with run.open():
-        run = load_model(run)
-        run = load_corpus(run)
-        run = fit(run)
-        run = evaluate(run)
-        run = save(run)
-    assert run.result is not None
-    return run.result
+    with open_run(Path(output), device=device, bf16=bf16, seed=seed, progress=progress, resume=resume) as run:
+        if documents is None:
+            checked_by_main = on_main(check)()
+            documents = source if isinstance(source, Shards) else checked_by_main
+        for_encoders = named is not None or bf16 or any(name in changes for name in ONLY_ENCODERS)
+        base = choose_base(run, documents, base, static=False if static is None and for_encoders else static)
+        run.start(arguments, base=base, overwrite=overwrite)
+        loaded = load_model(run, base, named, changes, static=static, lsa=lsa, segmenter=segmenter)
+        corpus = load_corpus(run, documents, loaded, held_out=held_out, probe=probe)
+        fitted = fit(run, loaded, corpus, workers=workers, save_steps=save_steps)
+        finished = evaluate(
+            run, loaded, corpus, fitted, measure=held_out > 0, probe=probe is not None, lsa=lsa, keep=keep
+        )
+        return save(run, loaded, corpus, fitted, finished, report=report)

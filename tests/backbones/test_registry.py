@@ -14,7 +14,7 @@ from simlte_st.chunk_mean.backbone import ChunkMean
 from simlte_st.errors import ConfigurationError
 from simlte_st.longformer import SimlteLongformerConfig
 from simlte_st.longformer.backbone import Longformer
-from simlte_st.training.config import Preset
+from simlte_st.training.presets import Preset
 
 SIZES: dict[str, Any] = {
     "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 20

@@ -19,7 +19,7 @@ from simlte_st.errors import ModelError
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
 from simlte_st.losses.masking import IGNORE
 from simlte_st.losses.mlm_head import make_mlm_head
-from simlte_st.training.dropout import set_dropout
+from simlte_st.training.load_model import set_dropout
 
 
 def chunked(bert_path: Path) -> SentenceTransformer:

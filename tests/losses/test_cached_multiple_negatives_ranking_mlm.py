@@ -13,7 +13,7 @@ from training_support import stock_trainer
 
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.training import LossMetricsCallback, LossStateCallback
-from simlte_st.training.dropout import set_dropout
+from simlte_st.training.load_model import set_dropout
 
 # The same as the plain loss.
 

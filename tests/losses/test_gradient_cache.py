@@ -10,7 +10,7 @@ from support import rounding
 from torch import Tensor
 
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
-from simlte_st.training.dropout import set_dropout
+from simlte_st.training.load_model import set_dropout
 
 # Dropout.
 

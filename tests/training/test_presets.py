@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import inspect
+from dataclasses import fields, replace
+from typing import Any
+
 import pytest
 
+from simlte_st import train
 from simlte_st.data import DocSplit
 from simlte_st.errors import ConfigurationError
 from simlte_st.training import Preset, get_preset
+from simlte_st.training.presets import preset_changes
 
 
 @pytest.mark.parametrize(("name", "batch_size"), [("docsplit-bert", 36), ("docsplit-longformer", 12)])
@@ -42,6 +48,25 @@ def test_the_tuned_preset_is_the_one_that_was_measured() -> None:
         {"mini_batch_num_tokens": 0},
     ],
 )  # fmt: skip
-def test_settings_out_of_range_are_named(settings: dict[str, float]) -> None:
+def test_values_out_of_range_are_named(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(settings))):
         Preset().changed(**settings)
+
+
+def test_the_arguments_of_a_run_are_those_of_a_preset() -> None:
+    arguments = inspect.signature(train).parameters
+    assert {item.name for item in fields(Preset)} - set(arguments) == {"steps", "most_passes"}
+    assert {arguments[item.name].default for item in fields(Preset) if item.name in arguments} == {None}
+
+
+@pytest.mark.parametrize(
+    ("told", "batches", "steps"),
+    [
+        ({}, 5, 10), ({}, 100, 50), ({"epochs": 1.5}, 5, 8), ({"max_steps": 3}, 5, 3), ({"max_steps": 90}, 5, 90),
+        ({"epochs": 2.0, "max_steps": 3}, 5, 3),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_run_has_the_steps_it_names_or_those_of_its_preset(told: dict[str, Any], batches: int, steps: int) -> None:
+    preset = Preset(steps=50, most_passes=2)
+    assert replace(preset, **preset_changes({"max_steps": None, **told})).planned_steps(batches) == steps
