@@ -14,9 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from simlte_st.config import configured
-from simlte_st.data.document import Document
+from simlte_st.data.document import Document, composed
 from simlte_st.data.documents import read_documents
-from simlte_st.data.names import composed
 from simlte_st.data.tokens import in_batches
 from simlte_st.errors import ConfigurationError, DataError, keeping
 from simlte_st.files import SETTINGS_FILE, hold, write_json

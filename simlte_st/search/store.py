@@ -23,8 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from simlte_st.config import check_text
-from simlte_st.data.document import Document
-from simlte_st.data.names import composed
+from simlte_st.data.document import Document, composed
 from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.extras import require
 from simlte_st.files import read_json

@@ -8,7 +8,7 @@ from typing import Any
 
 from simlte_st.data.config import ReadConfig
 from simlte_st.data.documents import DocumentReader, read_documents
-from simlte_st.data.shards import Shards, check_places, open_shards
+from simlte_st.data.shards import Shards, check_places
 from simlte_st.distributed import launched
 from simlte_st.files import check_apart, check_new, check_place
 from simlte_st.models.config import StaticConfig
@@ -22,7 +22,8 @@ def check_run(source: Any, output: str | os.PathLike[str], config: TrainConfig) 
     if launched()[1] > 1:
         return
     if config.stream:  # the library datasets opens it
-        check_places(source)
+        if isinstance(source, (str, os.PathLike, list, tuple)):
+            check_places(source)
     else:
         open_documents(source, config)
     check_output(source, Path(output), config)
@@ -36,8 +37,10 @@ def check_run(source: Any, output: str | os.PathLike[str], config: TrainConfig) 
 def open_documents(source: Any, config: TrainConfig) -> DocumentReader | Shards:
     """Return the documents of a run, of which nothing has been read yet."""
     if config.stream:
-        return open_shards(source, config.text_column, config.id_column, config.probe)
-    return read_documents(source, label_column=config.probe, **config.values(ReadConfig))
+        columns = {"text_column": config.text_column, "id_column": config.id_column, "label_column": config.probe}
+        return read_documents(source, stream=True, **columns)
+    reader: DocumentReader = read_documents(source, label_column=config.probe, **config.values(ReadConfig))
+    return reader
 
 
 def check_output(source: Any, output: Path, config: TrainConfig) -> None:

@@ -112,7 +112,7 @@ def test_a_column_of_any_arrow_type_is_read_or_named(kind: str, name: str) -> No
         [document] = read_documents(source, metadata=True)
         assert (document.text, document.metadata) == ("word", {"further": 1}), "the index of pandas is no column"
     else:
-        with pytest.raises(DataError, match=re.escape(f"{name!r} of the Table holds {column.type}, not text")):
+        with pytest.raises(DataError, match=re.escape(f"{name!r} holds {column.type}. Its columns")):
             texts(source, text_column=name)
 
 

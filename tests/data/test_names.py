@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from simlte_st.data import read_documents
-from simlte_st.data.names import composed, name_of
-from simlte_st.data.tables import UntypedText
+from simlte_st.data.document import UntypedText, composed, name_of
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ import pytest
 from reading_support import texts
 
 from simlte_st.data.documents import read_documents
-from simlte_st.data.formats.base import MISSING_EXTRA
 from simlte_st.data.formats.mail import without_quotes
+from simlte_st.data.rows import MISSING_EXTRA
 from simlte_st.errors import DataError, EmptyCorpusError
 
 
