@@ -38,21 +38,19 @@ def open_parquet(path: Path, reading: Reading) -> Table:
     import pyarrow.parquet
 
     @contextlib.contextmanager
-    def opened(**options: Any) -> Iterator[Any]:
+    def opened() -> Iterator[Any]:
         try:  # a path must be UTF-8, so the file is opened here
-            with path.open("rb") as stream, pyarrow.parquet.ParquetFile(stream, **options) as file:
+            with path.open("rb") as stream, pyarrow.parquet.ParquetFile(stream) as file:
                 yield file
         except (OSError, pyarrow.ArrowException) as error:
             raise BrokenSourceError(f"{path} is truncated, corrupt or not a parquet file ({error})") from error
 
     def batches(wanted: Sequence[str]) -> Iterator[Any]:
-        # As a dictionary, a text that is repeated in many rows is held once, as in the file.
-        with opened(read_dictionary=[name for name in table.columns if name not in table.kinds]) as file:
+        with opened() as file:
             yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=list(wanted))
 
     with opened() as file:
-        table = _schema_table(str(path), file.schema_arrow, batches)
-    return table
+        return _schema_table(str(path), file.schema_arrow, batches)
 
 
 def count_rows(path: Path) -> int | None:
@@ -152,9 +150,6 @@ def _with_classes(values: dict[str, Any], classes: Mapping[str, Sequence[str]]) 
 
 
 def _scalars(column: Any) -> list[object]:
-    if hasattr(column, "dictionary"):  # its strings are made once
-        strings = _scalars(column.dictionary)
-        return [None if index is None else strings[index] for index in column.indices.to_pylist()]
     try:
         return list(column.to_pylist())
     except (ValueError, OverflowError):  # invalid UTF-8, or a time for which Python has no type

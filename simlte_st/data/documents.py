@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Literal, overload
+from typing import Any, cast
 
 from simlte_st.arguments import Count, checked
 from simlte_st.data.document import Document
@@ -15,28 +15,6 @@ from simlte_st.errors import ConfigurationError
 __all__ = ["DocumentReader", "list_documents", "read_documents"]
 
 logger = logging.getLogger(__name__)
-
-
-@overload
-def read_documents(source: Any, *, stream: Literal[True], **options: Any) -> Shards: ...
-
-
-@overload
-def read_documents(
-    source: Any,
-    *,
-    text_column: str | None = None,
-    id_column: str | None = None,
-    label_column: str | None = None,
-    encoding: str = "utf-8",
-    limit: int | None = None,
-    mails: bool = False,
-    drop_quotes: bool = False,
-    html: bool = False,
-    metadata: bool = False,
-    max_characters: int = 20_000_000,
-    stream: Literal[False] = False,
-) -> DocumentReader: ...
 
 
 @checked
@@ -54,7 +32,7 @@ def read_documents(
     metadata: bool = False,
     max_characters: Count = 20_000_000,
     stream: bool = False,
-) -> DocumentReader | Shards:
+) -> DocumentReader:
     """Read documents, one by one.
 
     A row or file that cannot be used is skipped and counted in the reader's report; none is lost silently.
@@ -95,7 +73,7 @@ def read_documents(
 
     Returns:
         The reader: iterate it for the documents, as often as wanted; see its ``report`` afterwards. With ``stream=``,
-        the shards, for :func:`~simlte_st.train`.
+        the :class:`~simlte_st.data.shards.Shards`, for :func:`~simlte_st.train`.
 
     Raises:
         DataError: The source does not exist or is of no known form, there is no such encoding, or of a list that
@@ -105,23 +83,14 @@ def read_documents(
         ConfigurationError: An argument is out of its range, a reader is given with further arguments, or ``stream=``
             with one that streams do not know.
     """
-    reading = Reading(
-        text_column=text_column,
-        id_column=id_column,
-        label_column=label_column,
-        encoding=encoding,
-        limit=limit,
-        mails=mails,
-        drop_quotes=drop_quotes,
-        html=html,
-        metadata=metadata,
-        max_characters=max_characters,
-    )
+    options = {name: value for name, value in locals().items() if name not in ("source", "stream")}
+    reading = Reading(**options)
     if isinstance(source, (DocumentReader, Shards)):
         if stream or reading != Reading():
             raise ConfigurationError("A reader is read as it was made: pass the options to its with_options().")
-        return source
-    return open_shards(source, reading) if stream else DocumentReader(source, reading)
+        return cast(DocumentReader, source)
+    # Only training takes shards, and recognises them by their type.
+    return cast(DocumentReader, open_shards(source, reading)) if stream else DocumentReader(source, reading)
 
 
 def list_documents(source: Any) -> list[Document]:

@@ -101,8 +101,8 @@ class ShardReader:
 
 def open_shards(source: Any, reading: Reading) -> Shards:
     """Open documents in shards; the columns are those of the first file."""
-    columns = Reading(**reading.named_columns())
-    if other := [name for name, value in asdict(reading).items() if value != getattr(columns, name)]:
+    columns = {**asdict(Reading()), **reading.named_columns()}
+    if other := [name for name, value in asdict(reading).items() if value != columns[name]]:
         raise ConfigurationError(f"{other[0]}= does not work with stream=True, which reads the columns of tables.")
     if is_instance(source, "datasets", "IterableDataset"):
         opened = _of_dataset(source, "the IterableDataset", reading)

@@ -107,9 +107,8 @@ def _opened(source: Any, reading: Reading) -> Source:
         return Source(name, lambda: _items(source, name, reading), size, isinstance(source, Iterator))
     raise DataError(
         f"A {type(source).__name__} is not a source of documents (of a DatasetDict, pass one split; collect a "
-        f"LazyFrame). Documents are read from {FORM}; {DESCRIPTION}; a list of these; a datasets.Dataset or "
-        "IterableDataset; a pandas or polars DataFrame or a pyarrow.Table, or a column of one; an iterable of strings, "
-        "of Documents or of mappings with a text."
+        f"LazyFrame). Documents are read from {PLACES}; a list of these; a data set, data frame or a column of one; "
+        "an iterable of strings, Documents or mappings with a text."
     )
 
 
@@ -142,13 +141,8 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
     if path.is_dir() or isinstance(known, TextFormat):
         refuse_columns(replace(reading, label_column=None), f"{path} holds text, which")
     if path.is_dir():
-        return Source(
-            name,
-            lambda: _folder(path, reading),
-            lambda: sum(len(names) for _, _, names in os.walk(path)),
-            joint="/",
-            places=(path,),
-        )
+        size = functools.partial(_count_files, path)
+        return Source(name, lambda: _folder(path, reading), size, joint="/", places=(path,))
     if isinstance(known, TextFormat):
         known.check_library()  # in a folder, files whose library is missing are counted
         return Source(name, lambda: iter([known.row(path, path.name, reading)]), joint=None, places=(path,))
@@ -159,6 +153,10 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
     return Source(
         name, lambda: read_table(known.open(path, reading), reading), lambda: known.count_rows(path), places=(path,)
     )
+
+
+def _count_files(folder: Path) -> int:
+    return sum(len(names) for _, _, names in os.walk(folder))
 
 
 def _format(path: Path, reading: Reading) -> TextFormat | TableFormat | None:

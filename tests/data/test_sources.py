@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import os
-import pickle
-import shutil
-import tarfile
-import zipfile
 from pathlib import Path
 
 import pytest
 from reading_support import texts
-from support import Runs
 
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import DataError
@@ -62,34 +57,6 @@ def test_links_in_a_circle_and_folders_called_like_files(tmp_path: Path) -> None
     for name in ("self.txt", "one.txt"):
         with pytest.raises(DataError, match="no file"):
             texts(tmp_path / name)
-
-
-@pytest.mark.parametrize("kind", ["pickle", "zip", "tar.gz"])
-def test_pickles_and_archives_are_no_documents(tmp_path: Path, kind: str) -> None:
-    folder = tmp_path / "two" / "down"
-    folder.mkdir(parents=True)
-    ran, path = tmp_path / "ran", folder / f"c.{kind}"
-    (folder / "in.txt").write_text("text,n\na,1\n")
-    if kind == "pickle":
-        path.write_bytes(pickle.dumps(Runs(ran)))
-    elif kind == "zip":
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.write(folder / "in.txt", "../../out.txt")
-    else:
-        with tarfile.open(path, "w:gz") as archive:
-            archive.add(folder / "in.txt", "../../out.txt")
-    with pytest.raises(DataError, match="unknown kind"):
-        texts(path)
-    (folder / "in.txt").unlink()
-    with pytest.raises(DataError, match=rf"ignored 1: \.{kind.split('.')[-1]}"):
-        texts(folder)
-    for suffix in (".txt", ".jsonl", ".csv", ".tsv", ".parquet", ".jsonl.gz", ".csv.gz", ".jsonl.zst"):
-        renamed = folder / f"renamed{suffix}"
-        shutil.copy(path, renamed)
-        with pytest.raises(DataError):
-            texts(renamed)
-    assert [place.name for place in tmp_path.iterdir()] == ["two"], "nothing was run or unpacked"
-    assert [place.name for place in folder.parent.iterdir()] == ["down"]
 
 
 def test_pipes_and_devices_are_counted(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,16 +48,12 @@ _SHALLOW = frozenset((
 _REOPENED = frozenset((
     "a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u",
 ))  # fmt: skip
-_ATTRIBUTE = r"""[^\s/>][^\s/>=]*(?:\s*=\s*(?:"[^"]*(?:"|\Z)|'[^']*(?:'|\Z)|[^\s>"'][^\s>]*)?)?"""
 _TOKEN = re.compile(
-    r"<!--(?:>|->|.*?(?:--!?>|\Z))|<!\[CDATA\[.*?(?:\]\]>|\Z)"
-    r"|<(?:(script|style|title|textarea|xmp|iframe|noembed|noframes|noscript|plaintext)\b.*?(?:</\1(?=[\s/>])[^>]*>?|\Z)"
-    rf"|(/?)([a-z][^\s/>]*)((?:[\s/]+|{_ATTRIBUTE})*)(?:>|\Z))",
+    r"<!--.*?(?:-->|\Z)|<(script|style|title|textarea|iframe|noscript)\b.*?(?:</\1\b[^>]*>|\Z)|</?[a-z][^>]*(?:>|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
-_START = re.compile(r"<[a-z]", re.IGNORECASE)
-_FEW, _SHORT = 2_000, 60_000  # tags and characters of a page whose tree never takes long
-_LONG = 5_000  # characters of a tag, whose attributes are counted
+_NAME = re.compile(r"<(/?)([a-z][^\s/>]*)", re.IGNORECASE)
+_LONG_TAG = re.compile(r"<[a-z][^<>]{100000}", re.IGNORECASE)
 _MOST_STEPS = 50_000_000  # half a second
 
 
@@ -143,31 +140,19 @@ def _decode(data: bytes, encoding: str) -> str:
 
 
 def _takes_long(page: str) -> bool:
-    """Return whether the tree of a page may take quadratic time, by an upper bound of its steps.
+    """Return whether the tree of a page may take quadratic time or memory, by an estimate of its steps.
 
-    Malicious pages exploit that a browser searches all open elements at most tags, reopens unclosed ``<font>``s in
-    every paragraph, and compares each attribute of a tag with all others.
+    A browser searches all open elements at most tags, reopens unclosed ``<font>``s in every paragraph, and compares
+    each attribute of a tag with all others.
     """
-    if page.count("<") <= _FEW and len(page) <= _SHORT:
-        return False
-    opened: list[str] = []
-    tokens = starts = reopened = steps = 0
-    for match in _TOKEN.finditer(page):
-        _, closes, name, attributes = match.groups()
-        tokens += 1
-        steps += len(opened) + 20 * reopened
-        if name is None:
+    opened: Counter[str] = Counter()
+    depth = reopened = steps = 0
+    for closes, name in _NAME.findall(page.lower()):
+        steps += depth + 20 * reopened
+        if name in _SHALLOW or (closes and not opened[name]):
             continue
-        starts += not closes
-        name = name.lower()
-        if not closes and name not in _SHALLOW:
-            opened.append(name)
-            reopened += name in _REOPENED
-        elif closes and opened and opened[-1] == name:
-            opened.pop()
-            reopened -= name in _REOPENED
-        if attributes and len(attributes) > _LONG:
-            steps += len(re.findall(_ATTRIBUTE, attributes)) ** 2
-    # What may be a tag in a script, a comment or an attribute counts as one that opens an element and never closes it.
-    doubtful = len(_START.findall(page)) - starts
-    return steps + doubtful * (tokens + doubtful) > _MOST_STEPS
+        change = -1 if closes else 1
+        opened[name] += change
+        depth += change
+        reopened += change * (name in _REOPENED)
+    return steps > _MOST_STEPS or _LONG_TAG.search(page) is not None

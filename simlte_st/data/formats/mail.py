@@ -189,7 +189,8 @@ def without_quotes(text: str) -> str:
     kept: list[str] = []
     lines, quoted = text.split("\n"), False
     for number, line in enumerate(lines):
-        if line in _SIGNATURES or (_ORIGINAL.fullmatch(line.strip()) and _begins_mail(lines[number + 1 : number + 5])):
+        following = sum(_ORIGINAL_HEADER.match(each.strip()) is not None for each in lines[number + 1 : number + 5])
+        if line in _SIGNATURES or (following > 1 and _ORIGINAL.fullmatch(line.strip())):
             break
         if not line.lstrip().startswith(">"):
             kept.append(line)
@@ -197,10 +198,6 @@ def without_quotes(text: str) -> str:
             _take_out_introduction(kept)
         quoted = line.lstrip().startswith(">")
     return tidy_lines("\n".join(kept)) if len(kept) < len(lines) else text
-
-
-def _begins_mail(lines: Sequence[str]) -> bool:
-    return sum(_ORIGINAL_HEADER.match(line.strip()) is not None for line in lines) > 1
 
 
 def _take_out_introduction(lines: list[str]) -> None:
@@ -230,7 +227,7 @@ def _rows(path: Path, reading: Reading, wanted: Sequence[str]) -> Iterator[RawRo
     for number, data in enumerate(_mails(path, reading.most_bytes), start=1):
         where = f"mail {number:,}"
         try:
-            if data is None:
+            if len(data) > reading.most_bytes:
                 raise BadTextError(TOO_LONG, f"more than {reading.most_bytes:,} bytes")
             mail = read_mail(data, reading)
             values: Mapping[str, Any] = {"id": mail.id, "text": mail.text, **mail.columns}
@@ -240,25 +237,19 @@ def _rows(path: Path, reading: Reading, wanted: Sequence[str]) -> Iterator[RawRo
         yield row
 
 
-def _mails(path: Path, most: int) -> Iterator[bytes | None]:
-    """Yield the mails of a mailbox, without the line before each; None for one that is too long."""
+def _mails(path: Path, most: int) -> Iterator[bytes]:
+    """Yield the mails of a mailbox, without the line before each; of one that is too long, a little more than fits."""
     with open_bytes(path) as stream:
-        lines: list[bytes] = []
-        size, begun, blank, starts = 0, False, True, True
+        mail = bytearray()
+        begun, blank, starts = False, True, True
         while line := stream.readline(_PIECE):
             if starts and blank and _ENVELOPE.fullmatch(line):
                 if begun:
-                    yield _mail(lines, size, most)
-                lines, size, begun = [], 0, True
-            else:
-                size += len(line)
-                if size <= most:
-                    lines.append(line)
+                    yield _STUFFED.sub(rb"\1", mail)
+                mail, begun = bytearray(), True
+            elif len(mail) <= most:
+                mail += line
             blank = starts and not line.strip(b"\r\n")
             starts = line.endswith(b"\n")
         if begun:
-            yield _mail(lines, size, most)
-
-
-def _mail(lines: list[bytes], size: int, most: int) -> bytes | None:
-    return None if size > most else _STUFFED.sub(rb"\1", b"".join(lines))
+            yield _STUFFED.sub(rb"\1", mail)

@@ -17,8 +17,7 @@ from simlte_st.data.text_files import FileText, read_whole, tidy_lines
 
 UNPACKS = "unpacking to far more than text does"
 
-_LARGE = 20_000_000  # bytes; smaller files are unpacked whatever their compression; the tree takes 30 times as much
-_MOST_PACKED = 100  # times smaller than the unpacked file
+_MOST_UNPACKED = 20_000_000  # bytes, or 100 times the size of the file; the tree takes 30 times as much
 _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # around an encrypted document
 
 _WORD_PARTS = (re.compile(r"word/document\d*\.xml"), re.compile(r"word/(?:foot|end)notes\d*\.xml"))
@@ -36,7 +35,7 @@ def read_docx(path: Path, reading: Reading) -> FileText:
 
     Hidden text, comments, headers and footers are not read.
     """
-    with _open_zip(path, reading) as archive:
+    with _open_zip(path) as archive:
         names = archive.namelist()
         trees = [_tree_of(archive, name) for part in _WORD_PARTS for name in names if part.fullmatch(name)]
     for mark in [mark for tree in trees for mark in tree.iter("{*}vanish")]:
@@ -51,7 +50,7 @@ def read_odt(path: Path, reading: Reading) -> FileText:
 
     Deleted text, comments, headers and footers are not read.
     """
-    with _open_zip(path, reading) as archive:
+    with _open_zip(path) as archive:
         body = _tree_of(archive, "content.xml").find(f"{_OFFICE}body/{_OFFICE}text")
     if body is None:
         raise BadTextError(DAMAGED, "not a text document")
@@ -60,7 +59,7 @@ def read_odt(path: Path, reading: Reading) -> FileText:
 
 def read_epub(path: Path, reading: Reading) -> FileText:
     """Return the pages of a book in reading order, as HTML files are read, without its table of contents."""
-    with _open_zip(path, reading) as archive:
+    with _open_zip(path) as archive:
         # In whatever namespace, as versions of the format differ in them.
         name = next(_tree_of(archive, "META-INF/container.xml").iter("{*}rootfile")).get("full-path", "")
         package = _tree_of(archive, name)
@@ -88,7 +87,7 @@ def read_rtf(path: Path, reading: Reading) -> FileText:
 
 
 @contextlib.contextmanager
-def _open_zip(path: Path, reading: Reading) -> Iterator[zipfile.ZipFile]:
+def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open an archive, unless it is encrypted or unpacks to far more than text does: its parts are held in memory."""
     with path.open("rb") as stream:
         if stream.read(8) == _COMPOUND_FILE:
@@ -96,7 +95,7 @@ def _open_zip(path: Path, reading: Reading) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(stream) as archive:
             # No more of a part is read than its size in the archive's directory.
             size, unpacked = path.stat().st_size, sum(part.file_size for part in archive.infolist())
-            if unpacked > min(size + 4 * reading.max_characters + (1 << 20), max(_LARGE, _MOST_PACKED * size)):
+            if unpacked > max(_MOST_UNPACKED, 100 * size):
                 raise BadTextError(UNPACKS, f"to {unpacked:,} bytes from {size:,}")
             yield archive
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from reading_support import page, texts, write_docx, write_epub, write_odt, write_pdf
 
-from simlte_st.cli.sources import SOURCE_HELP
 from simlte_st.data.documents import read_documents
 from simlte_st.data.formats import FORMATS, format_of
+from simlte_st.data.sources import PLACES
 from simlte_st.errors import DataError, MissingExtraError
 from simlte_st.extras import install_command
 
@@ -35,11 +35,11 @@ def test_suffixes(name: str, suffix: str | None) -> None:
     assert known is None if suffix is None else known is not None and suffix in known.suffixes
 
 
-def test_messages_and_help_name_each_format() -> None:
+def test_messages_name_each_format() -> None:
     suffixes = [suffix for each in FORMATS for suffix in each.suffixes]
     assert len(suffixes) == len(set(suffixes)) > 10
     for suffix in suffixes:
-        assert suffix in re.findall(r"\.\w+", SOURCE_HELP)
+        assert suffix in re.findall(r"\.\w+", PLACES)
     with pytest.raises(DataError, match="unknown kind") as error:
         read_documents(__file__)
     assert all(suffix in str(error.value) for suffix in suffixes)
