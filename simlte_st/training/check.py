@@ -37,10 +37,14 @@ def check_run(source: Any, output: str | os.PathLike[str], config: TrainConfig) 
 def open_documents(source: Any, config: TrainConfig) -> DocumentReader | Shards:
     """Return the documents of a run, of which nothing has been read yet."""
     if config.stream:
-        columns = {"text_column": config.text_column, "id_column": config.id_column, "label_column": config.probe}
-        return read_documents(source, stream=True, **columns)
-    reader: DocumentReader = read_documents(source, label_column=config.probe, **config.values(ReadConfig))
-    return reader
+        return read_documents(
+            source,
+            text_column=config.text_column,
+            id_column=config.id_column,
+            label_column=config.probe,
+            stream=True,
+        )
+    return read_documents(source, label_column=config.probe, **config.values(ReadConfig))
 
 
 def check_output(source: Any, output: Path, config: TrainConfig) -> None:
