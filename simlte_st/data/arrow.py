@@ -1,23 +1,66 @@
-"""Arrow tables and data frames: what their columns hold, by type, and their rows as Python values."""
+"""Arrow in all its forms: parquet files, data frames, and data sets of the library ``datasets`` or the Hub."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import json
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from simlte_st.data.tables import RawRow, Rows, Skip, Table, mappings_table, value_at
-from simlte_st.data.text_files import WRONG_ENCODING
+from simlte_st.data.rows import WRONG_ENCODING, BrokenSourceError, RawRow, Reading, Skip
+from simlte_st.data.tables import Table, mappings_table
+from simlte_st.errors import DataError
+
+FORM = "hub:NAME, hub:NAME:SPLIT or hub:NAME:CONFIG:SPLIT"
 
 _INDEX = re.compile(r"__index_level_\d+__")  # how pandas writes an index without a name
+_BATCH_ROWS = 128
 
 
 def is_instance(source: object, module: str, *names: str) -> bool:
     """Return whether a source is of a library's class, without importing the library."""
     library = sys.modules.get(module)
     return isinstance(source, tuple(getattr(library, name) for name in names if hasattr(library, name)))
+
+
+def in_short(error: Exception) -> str:
+    """Return the kind of an error and the first line of its message."""
+    return ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
+
+
+def open_parquet(path: Path, reading: Reading) -> Table:
+    """Open a parquet file, of which only the wanted columns are read, by record batches."""
+    import pyarrow
+    import pyarrow.parquet
+
+    @contextlib.contextmanager
+    def opened() -> Iterator[Any]:
+        try:  # a path must be UTF-8, so the file is opened here
+            with path.open("rb") as stream, pyarrow.parquet.ParquetFile(stream) as file:
+                yield file
+        except (OSError, pyarrow.ArrowException) as error:
+            raise BrokenSourceError(f"{path} is truncated, corrupt or not a parquet file ({error})") from error
+
+    def batches(wanted: Sequence[str]) -> Iterator[Any]:
+        with opened() as file:
+            yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=list(wanted))
+
+    with opened() as file:
+        return _schema_table(str(path), file.schema_arrow, batches)
+
+
+def count_rows(path: Path) -> int | None:
+    """Return the number of rows by a parquet file's metadata; None if it is not a parquet file."""
+    import pyarrow
+    import pyarrow.parquet
+
+    with contextlib.suppress(OSError, pyarrow.ArrowException), path.open("rb") as file:  # reading says what is wrong
+        return int(pyarrow.parquet.read_metadata(file).num_rows)
+    return None
 
 
 def is_frame(source: object) -> bool:
@@ -29,33 +72,51 @@ def is_frame(source: object) -> bool:
 def frame_table(frame: Any, name: str) -> Table:
     """Return the table of a data frame of pandas or polars or of a ``pyarrow.Table``."""
     if is_instance(frame, "pyarrow", "Table"):
-
-        def selected(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow | Skip]:
-            return batch_rows(frame.select(list(wanted)).to_batches(), wanted, schema_label_names(frame.schema, labels))
-
-        return schema_table(name, frame.schema, selected)
-    names = [str(column) for column in frame.columns]
-    tuples = (
-        frame.itertuples(index=False, name=None) if is_instance(frame, "pandas", "DataFrame") else frame.iter_rows()
-    )
-    rows = (numbered_row(number, dict(zip(names, row, strict=True)), {}) for number, row in enumerate(tuples))
-    return mappings_table(name, rows, header=names)
+        return _schema_table(name, frame.schema, lambda wanted: frame.select(list(wanted)).to_batches())
+    columns = [str(column) for column in frame.columns]
+    pandas = is_instance(frame, "pandas", "DataFrame")
+    rows = frame.itertuples(index=False, name=None) if pandas else frame.iter_rows()
+    values = (dict(zip(columns, row, strict=True)) for row in rows)
+    return mappings_table(name, itertools.starmap(_row, enumerate(values)), header=columns)
 
 
-def schema_table(name: str, schema: Any, rows: Rows) -> Table:
+def dataset_table(dataset: Any, name: str, first: int = 0, batch_size: int = 1) -> Table:
+    """Return the table of a ``Dataset`` or ``IterableDataset``, from a row on; only the wanted columns are read."""
+    if dataset.features is None:  # a stream without a schema
+        return mappings_table(name, itertools.starmap(_row, enumerate(dataset.with_format(None))))
+
+    def batches(wanted: Sequence[str]) -> Iterator[Any]:
+        rest = dataset.select_columns(list(wanted)).with_format("arrow")
+        # In batches: row by row, each process that loads data would read other shards of a stream.
+        for table in (rest.skip(first) if first else rest).iter(batch_size=batch_size):
+            yield from table.to_batches()
+
+    return _schema_table(name, dataset.features.arrow_schema, batches, first)
+
+
+def _schema_table(name: str, schema: Any, batches: Callable[[Sequence[str]], Iterable[Any]], first: int = 0) -> Table:
     """Return the table of a source with a schema, without an index of pandas."""
-    types = {field.name: field.type for field in schema if not _is_index(field.name)}
-    return Table(
-        name,
-        [field.name for field in schema if not _is_index(field.name)],
-        [each for each, kind in types.items() if _is_text(kind)],
-        rows,
-        {each: str(kind) for each, kind in types.items() if not _is_text(kind)},
-    )
+    types = {field.name: field.type for field in schema if not _INDEX.fullmatch(field.name)}
+    classes = _class_names(schema)
+
+    def rows(wanted: Sequence[str]) -> Iterator[RawRow | Skip]:
+        numbers = itertools.count(first)
+        for batch in batches(wanted):
+            columns = [_scalars(batch.column(column)) for column in wanted]
+            for values, number in zip(zip(*columns, strict=True), numbers, strict=False):
+                undecoded = next((value for value in values if isinstance(value, UnicodeDecodeError)), None)
+                if undecoded is not None:
+                    yield Skip(f"row {number:,}", WRONG_ENCODING, str(undecoded))
+                else:
+                    yield _row(number, _with_classes(dict(zip(wanted, values, strict=True)), classes))
+
+    columns = [field.name for field in schema if not _INDEX.fullmatch(field.name)]
+    kinds = {each: str(kind) for each, kind in types.items() if not _is_text(kind)}
+    return Table(name, columns, [each for each in types if each not in kinds], rows, kinds)
 
 
-def _is_index(name: str) -> bool:
-    return _INDEX.fullmatch(name) is not None
+def _row(number: int, values: Mapping[str, Any]) -> RawRow:
+    return RawRow(f"row {number:,}", str(number), values)
 
 
 def _is_text(kind: Any) -> bool:
@@ -69,47 +130,26 @@ def _is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def schema_label_names(schema: Any, labels: Collection[str]) -> dict[str, Sequence[str]]:
-    """Return the names of the classes of each label, if ``datasets`` wrote them into a schema."""
-    if not labels or b"huggingface" not in (schema.metadata or {}):
-        return {}
-    from datasets import Features
-
-    return label_names(Features.from_arrow_schema(schema), labels)
-
-
-def label_names(features: Any, labels: Collection[str]) -> dict[str, Sequence[str]]:
-    """Return the names of the classes of each label that is a ``datasets.ClassLabel``."""
-    return {label: names for label in labels if (names := getattr(value_at(features, label), "names", None))}
+def _class_names(schema: Any) -> dict[str, Sequence[str]]:
+    """Return the names of classes that ``datasets`` wrote into a schema, by column."""
+    written = json.loads((schema.metadata or {}).get(b"huggingface", "{}"))
+    features = written.get("info", {}).get("features", {})
+    return {
+        column: each["names"]
+        for column, each in features.items()
+        if isinstance(each, dict) and each.get("_type") == "ClassLabel" and each.get("names")
+    }
 
 
-def numbered_row(number: int, values: Mapping[str, Any], labels: Mapping[str, Sequence[str]]) -> RawRow:
-    """Return a row with the names of classes for their numbers; -1 means no label in many test splits."""
-    for label, names in labels.items():
-        value = value_at(values, label)
-        values = {**values, label: names[value] if isinstance(value, int) and 0 <= value < len(names) else None}
-    return RawRow(f"row {number:,}", str(number), values)
-
-
-def batch_rows(
-    batches: Iterable[Any], wanted: Sequence[str], labels: Mapping[str, Sequence[str]]
-) -> Iterator[RawRow | Skip]:
-    """Return the rows of record batches; those with invalid UTF-8 are skips."""
-    index = itertools.count()
-    for batch in batches:
-        columns = [_scalars(batch.column(name)) for name in wanted]
-        for row, number in zip(zip(*columns, strict=True), index, strict=False):
-            undecoded = next((value for value in row if isinstance(value, UnicodeDecodeError)), None)
-            if undecoded is not None:
-                yield Skip(f"row {number:,}", WRONG_ENCODING, str(undecoded))
-            else:
-                yield numbered_row(number, dict(zip(wanted, row, strict=True)), labels)
+def _with_classes(values: dict[str, Any], classes: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Put the names of classes in place of their numbers; -1 means no label in many test splits."""
+    for column, names in classes.items():
+        if isinstance(value := values.get(column), int):
+            values[column] = names[value] if 0 <= value < len(names) else None
+    return values
 
 
 def _scalars(column: Any) -> list[object]:
-    if hasattr(column, "dictionary"):  # its strings are made once
-        strings = _scalars(column.dictionary)
-        return [None if index is None else strings[index] for index in column.indices.to_pylist()]
     try:
         return list(column.to_pylist())
     except (ValueError, OverflowError):  # invalid UTF-8, or a time for which Python has no type
@@ -123,3 +163,23 @@ def _scalar(scalar: Any) -> object:
         return error
     except (ValueError, OverflowError):
         return str(scalar)
+
+
+def is_hub(source: object) -> bool:
+    """Return whether a source is the name of a data set on the Hub."""
+    return isinstance(source, str) and source.startswith("hub:")
+
+
+def open_hub(source: str) -> Any:
+    """Open ``hub:NAME``, ``hub:NAME:SPLIT`` or ``hub:NAME:CONFIG:SPLIT`` as a ``datasets.IterableDataset``."""
+    # A colon inside brackets belongs to a slice: train[:10%].
+    name, *parts = re.split(r":(?![^\[]*\])", source.removeprefix("hub:"))
+    if not name.strip() or len(parts) > 2:
+        raise DataError(f"{source!r} is not of the form {FORM}.")
+    config, split = [None, None, *parts][-2:]
+    import datasets
+
+    try:
+        return datasets.load_dataset(name, config or None, split=split or "train", streaming=True)
+    except Exception as error:  # no network, no such data set, offline: each library version has its own class
+        raise DataError(f"{source} cannot be loaded from the Hub: {error}") from error

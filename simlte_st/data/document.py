@@ -1,14 +1,20 @@
-"""The types a text has on its way: a document as it was read, and the document cut into sentences."""
+"""A document as it was read, and the document cut into sentences; their words, ids and names."""
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import hashlib
+import math
 import re
 import statistics
 import unicodedata
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from simlte_st.files import valid_unicode
 
 LONGEST_WORD = 24
 """A longer run of characters without white space counts as several words, as it becomes several tokens anyway."""
@@ -27,6 +33,8 @@ _UNSPACED = (
 )
 _MARKED = [*range(0x0E00, 0x1B80), *range(0x3000, 0x3100), *range(0xA980, 0xAA80)]
 _MARKS = "".join(filter(lambda sign: unicodedata.category(sign)[0] == "M", map(chr, _MARKED)))
+_WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
+_TRUTH = {"true": "True", "false": "False"}
 _WORD = re.compile(rf"[{_UNSPACED}][{_MARKS}]*|[^\s{_UNSPACED}]{{1,{LONGEST_WORD}}}")
 
 
@@ -97,3 +105,36 @@ def content_id(text: str) -> str:
 def text_key(text: str) -> int:
     """Return the same hash as a signed 64-bit number."""
     return int.from_bytes(bytes.fromhex(content_id(text)), "big", signed=True)
+
+
+class UntypedText(str):
+    """A value of a source without types: it may spell a number or a date."""
+
+    __slots__ = ()
+
+
+def name_of(value: object) -> str | None:
+    """Return an id or a label as text; None if it is missing.
+
+    Whole numbers have the name of an integer: a column of them becomes one of floats where a value is missing. Text is
+    composed (NFC), since macOS writes decomposed names. In a source without types ``1.0`` and ``TRUE`` are written for
+    the values that others have as such.
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ == "NAType":
+        return None  # NAType is pandas'
+    if hasattr(value, "item") and not isinstance(value, str):  # a numpy scalar
+        value = value.item()
+    if isinstance(value, (float, decimal.Decimal)) and math.isfinite(value) and value == int(value):
+        value = int(value)
+    if not isinstance(value, (str, int, float, decimal.Decimal, uuid.UUID, datetime.date, datetime.time)):
+        raise TypeError(type(value).__name__)
+    text = str(value)
+    if isinstance(value, UntypedText):
+        whole = _WHOLE.fullmatch(text.strip())
+        text = whole[1] if whole else _TRUTH.get(text.strip().lower(), text)
+    return composed(text) if text.strip() else None
+
+
+def composed(text: str) -> str:
+    """Return a text as valid Unicode in its composed form (NFC)."""
+    return unicodedata.normalize("NFC", valid_unicode(text))

@@ -19,7 +19,7 @@ from simlte_st.data.document import Document, SegmentedDocument, text_key
 from simlte_st.data.drawing import View, draw_views, view_rng
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import TokenCounter, segment_document
-from simlte_st.data.shards import Reading, Shards
+from simlte_st.data.shards import ShardReader, Shards
 from simlte_st.distributed import is_main
 from simlte_st.errors import DataError, EmptyCorpusError
 from simlte_st.files import read_json, write_json
@@ -114,7 +114,7 @@ class DocumentStream:
     def _fill(self, cursor: Cursor) -> tuple[list[Document], Cursor]:
         """Return the buffer at a cursor, and the cursor after it."""
         order = shard_order(len(self._shards.names), self._seed, cursor.epoch)
-        reading = Reading(self._shards, order, cursor.shard, cursor.line)
+        reading = ShardReader(self._shards, order, cursor.shard, cursor.line)
         documents: list[Document] = []
         left_out: Counter[str] = Counter()
         texts: set[int] = set()

@@ -1,4 +1,4 @@
-"""What came of reading a source."""
+"""The report of reading a source."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any
 
 from simlte_st.data.formats import TABLE_SUFFIXES
 from simlte_st.data.formats.mail import RAW_MAIL
-from simlte_st.data.tables import Columns
-from simlte_st.data.text_files import WRONG_ENCODING
+from simlte_st.data.rows import WRONG_ENCODING, Columns
 
 LOOKED_AT = 100
-"""Documents, the first ones, that show whether a source holds raw e-mails."""
+"""Documents, the first ones, that show whether a source holds raw e-mails or HTML."""
 
 _EXAMPLES = 3
 _EXAMPLE_LENGTH = 200
@@ -19,14 +18,14 @@ _EXAMPLE_LENGTH = 200
 
 @dataclass
 class ReadReport:
-    """What came of reading a source; every row of it is counted somewhere."""
+    """What was read from a source; every row of it is counted somewhere."""
 
     source: str
     documents: int = 0
     characters: int = 0  # of these documents
     skipped: dict[str, int] = field(default_factory=dict)  # rows or files that gave no document, by reason
     repaired: dict[str, int] = field(default_factory=dict)  # documents, by what was repaired
-    left_out: dict[str, int] = field(default_factory=dict)  # documents read in part, by what was not read
+    left_out: dict[str, int] = field(default_factory=dict)  # documents read in part, by the kind of the other parts
     mails: int = 0  # of the first documents, those that look like raw e-mails
     tagged: int = 0  # of the first documents, those that have HTML tags
     copies: int = 0  # documents with exactly the text of an earlier one, which are kept; known at the end
@@ -42,14 +41,15 @@ class ReadReport:
     def note_columns(self, columns: Columns) -> None:
         """Keep the columns that were chosen for a source."""
         self.text_column, self.id_column, self.label_column = columns
-        if columns.text is not None and columns.text not in self.text_columns:
+        if columns.text not in self.text_columns:
             self.text_columns.append(columns.text)
 
     def note(self, counts: dict[str, int], reason: str, where: str, what: str = "") -> None:
-        """Count a case in ``skipped``, ``repaired`` or ``left_out``, and keep the first few as examples."""
+        """Count a case in ``skipped``, ``repaired``, ``left_out`` or ``ignored``; keep the first few as examples."""
         counts[reason] = counts.get(reason, 0) + 1
-        examples = self.examples.setdefault(reason, [])
-        if len(examples) < _EXAMPLES:
+        if counts is self.ignored:
+            return
+        if len(examples := self.examples.setdefault(reason, [])) < _EXAMPLES:
             example = f"{where}: {what}" if what else where
             # Names and messages come from the data and may be unprintable.
             examples.append(example[:_EXAMPLE_LENGTH].encode("utf-8", "replace").decode("utf-8"))
@@ -80,7 +80,7 @@ class ReadReport:
         if WRONG_ENCODING in self.skipped:
             lines.append("if the files are in another encoding, name it with encoding=")
         if RAW_MAIL in self.ignored or 2 * self.mails > min(self.documents, LOOKED_AT):
-            lines.append("texts that look like raw e-mails, with their headers, are read as such with mails=True")
+            lines.append("raw e-mails, with their headers, are read as such with mails=True")
         if 10 * self.tagged > min(self.documents, LOOKED_AT):
             lines.append("texts that have HTML tags are read without them with html=True")
         return lines
@@ -98,5 +98,5 @@ class ReadReport:
 
 
 def counted(number: int, reason: str) -> str:
-    """Return a reason, and how many documents, rows or files it holds for."""
+    """Return a reason, and the number of documents, rows or files it holds for."""
     return f"{reason} ({number:,})"

@@ -1,7 +1,7 @@
 """Sources of documents, opened by what they are: files and folders, data sets, data frames, iterables, lists of these.
 
 Texts are not checked here; that is the reader's work (``documents.py``). What fails before there is a text (a
-malformed line, a file that cannot be decoded) is a :class:`~simlte_st.data.tables.Skip`, which the reader counts.
+malformed line, a file that cannot be decoded) is a :class:`~simlte_st.data.rows.Skip`, which the reader counts.
 """
 
 from __future__ import annotations
@@ -17,35 +17,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from simlte_st.data import hub
-from simlte_st.data.arrow import frame_table, is_frame, is_instance
-from simlte_st.data.config import SourceConfig
-from simlte_st.data.formats import DESCRIPTION, MAIL, PLAIN_TEXT, format_of
-from simlte_st.data.formats.base import EXTRA, TextFormat, skip_of
+from simlte_st.data.arrow import FORM, dataset_table, frame_table, is_frame, is_hub, is_instance, open_hub
+from simlte_st.data.formats import DESCRIPTION, MAIL, MAILBOX, PLAIN_TEXT, TableFormat, TextFormat, format_of
 from simlte_st.data.formats.html import has_tags, html_text
 from simlte_st.data.formats.mail import RAW_MAIL, is_mail, is_mailbox, looks_like_mail, read_mail
-from simlte_st.data.tables import (
-    LOOK_AHEAD_ROWS,
+from simlte_st.data.rows import (
+    EXTRA,
     UNREADABLE,
+    BrokenSourceError,
     Columns,
     Event,
     RawRow,
+    Reading,
     Row,
     Skip,
-    item_rows,
-    mappings_table,
-    read_table,
-    refuse_columns,
+    skip_of,
 )
-from simlte_st.data.text_files import BrokenSourceError
+from simlte_st.data.tables import item_rows, mappings_table, read_table, refuse_columns
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
 from simlte_st.files import is_model
 
-PLACES = f"{DESCRIPTION}; or {hub.FORM}"
+PLACES = f"{DESCRIPTION}; or {FORM}"
 """What a user can name as a source, in words."""
-
-_UNUSUAL = re.compile(r"|\.(?![A-Za-z]\w{0,4}$).*")  # suffixes of files that may be mails
 
 _SHOWN_LENGTH = 200  # characters of a path in a message; longer items of a list are texts
 _HUB_NAME = re.compile(r"hub:\S+")
@@ -57,18 +51,18 @@ class Source:
 
     name: str
     events: Callable[[], Iterator[Event]]
-    size: Callable[[], int | None] = lambda: None  # rows, items or files, if counting them costs nothing
+    size: Callable[[], int | None] = lambda: None  # at most so many documents, if counting costs little
     once: bool = False  # whether it can be read only once
     joint: str | None = ":"  # between its name, if it is one of several, and made ids; None for a file of one document
     places: tuple[Path, ...] = ()  # files and folders that it reads
 
 
-def open_source(source: Any, config: SourceConfig) -> Source:
+def open_source(source: Any, reading: Reading) -> Source:
     """Open a source by what it is."""
-    opened = _opened(source, config)
-    if config.mails:
-        opened = _parsing(opened, looks_like_mail, functools.partial(_as_mail, config=config))
-    if config.html:
+    opened = _opened(source, reading)
+    if reading.mails:
+        opened = _parsing(opened, looks_like_mail, functools.partial(_as_mail, reading=reading))
+    if reading.html:
         check_installed("selectolax", EXTRA, "reading HTML")
         opened = _parsing(opened, has_tags, lambda row: replace(row, text=html_text(cast(str, row.text))))
     return opened
@@ -89,38 +83,33 @@ def _parsing(source: Source, suits: Callable[[str], bool], parse: Callable[[Row]
     return replace(source, events=events)
 
 
-def _as_mail(row: Row, config: SourceConfig) -> Row:
+def _as_mail(row: Row, reading: Reading) -> Row:
     """Parse a raw mail; its columns do not replace those of the source."""
-    mail = read_mail(cast(str, row.text).encode("utf-8", "surrogatepass"), config)
-    metadata = {**mail.columns, **(row.metadata or {})} if config.metadata else None
+    mail = read_mail(cast(str, row.text).encode("utf-8", "surrogatepass"), reading)
+    metadata = {**mail.columns, **(row.metadata or {})} if reading.metadata else None
     return replace(row, text=mail.text, metadata=metadata, left_out=(*row.left_out, *mail.left_out))
 
 
-def _opened(source: Any, config: SourceConfig) -> Source:
+def _opened(source: Any, reading: Reading) -> Source:
     if isinstance(source, (str, os.PathLike)):
-        return _open_place(source, config)
+        return _open_place(source, reading)
     if isinstance(source, (list, tuple)) and _are_places(source):
-        return _open_several(source, config)
+        return _open_several(source, reading)
     name = f"the {type(source).__name__}"
+    size = functools.partial(_length, source)
     if is_instance(source, "datasets", "Dataset", "IterableDataset"):
-        return Source(name, lambda: read_table(hub.dataset_table(source, name), config), lambda: _length(source))
+        return Source(name, lambda: read_table(dataset_table(source, name), reading), size)
     if is_frame(source):
-        return Source(name, lambda: read_table(frame_table(source, name), config), lambda: len(source))
-    if _is_iterable(source):
-        once = isinstance(source, Iterator)
-        return Source(name, lambda: _items(source, name, config), lambda: _length(source), once)
+        return Source(name, lambda: read_table(frame_table(source, name), reading), size)
+    # Not column names, splits or numbers.
+    other = isinstance(source, (Mapping, bytes, bytearray)) or hasattr(source, "columns")
+    if hasattr(source, "__iter__") and not other:
+        return Source(name, lambda: _items(source, name, reading), size, isinstance(source, Iterator))
     raise DataError(
         f"A {type(source).__name__} is not a source of documents (of a DatasetDict, pass one split; collect a "
-        f"LazyFrame). Documents are read from {hub.FORM}; {DESCRIPTION}; a list of these; a datasets.Dataset or "
-        "IterableDataset; a pandas or polars DataFrame or a pyarrow.Table, or a column of one; an iterable of strings, "
-        "of Documents or of mappings with a text."
+        f"LazyFrame). Documents are read from {PLACES}; a list of these; a data set, data frame or a column of one; "
+        "an iterable of strings, Documents or mappings with a text."
     )
-
-
-def _is_iterable(source: Any) -> bool:
-    """Return whether a source has documents as its items, not column names, splits or numbers."""
-    other = isinstance(source, (Mapping, bytes, bytearray)) or hasattr(source, "columns")
-    return hasattr(source, "__iter__") and not other
 
 
 def _length(source: Any) -> int | None:
@@ -128,11 +117,11 @@ def _length(source: Any) -> int | None:
     return None if size < 0 else size
 
 
-def _items(source: Iterable[Any], name: str, config: SourceConfig) -> Iterator[Event]:
-    rows = item_rows(source, name, config)
+def _items(source: Iterable[Any], name: str, reading: Reading) -> Iterator[Event]:
+    rows = item_rows(source, name, reading)
     for row in rows:
         if isinstance(row, RawRow):  # rows before the first mapping need no columns
-            yield from read_table(mappings_table(name, itertools.chain([row], rows)), config)
+            yield from read_table(mappings_table(name, itertools.chain([row], rows)), reading)
             return
         yield row
 
@@ -140,103 +129,64 @@ def _items(source: Iterable[Any], name: str, config: SourceConfig) -> Iterator[E
 # One place: a file, a folder or a data set on the Hub.
 
 
-def _open_place(source: str | os.PathLike[str], config: SourceConfig) -> Source:
-    if hub.is_hub(source):
-        return _open_hub(str(source), config)
+def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
+    if is_hub(source):
+        return _open_hub(str(source), reading)
     name: str = os.fspath(source)
     path = Path(source)
     if not name or not os.path.exists(path):  # Path takes an empty name for the working folder
-        hint = " Only training reads from an address, with stream=True." if "://" in name else ""
+        hint = " An address is read with stream=True." if "://" in name else ""
         raise DataError(f"There is no file or folder {name[:_SHOWN_LENGTH]!r}.{hint} Documents are read from {PLACES}.")
-    known = format_of(path)
-    if config.mails and known in (None, PLAIN_TEXT) and not path.is_dir():
-        known = format_of(Path("a.mbox")) if is_mailbox(path) else _text_format(path, config)
+    known = _format(path, reading)
     if path.is_dir() or isinstance(known, TextFormat):
-        refuse_columns(replace(config, label_column=None), f"{path} holds text, which")
+        refuse_columns(replace(reading, label_column=None), f"{path} holds text, which")
     if path.is_dir():
-        return Source(
-            name,
-            lambda: _with_labels(_folder(path, config), name, config),
-            lambda: _count_texts(path, config),
-            joint="/",
-            places=(path,),
-        )
+        size = functools.partial(_count_files, path)
+        return Source(name, lambda: _folder(path, reading), size, joint="/", places=(path,))
     if isinstance(known, TextFormat):
         known.check_library()  # in a folder, files whose library is missing are counted
-        return Source(
-            name,
-            lambda: _with_labels(iter([known.row(path, path.name, config)]), name, config),
-            joint=None,
-            places=(path,),
-        )
+        return Source(name, lambda: iter([known.row(path, path.name, reading)]), joint=None, places=(path,))
     if known is None:
         raise DataError(f"{path} is of an unknown kind. Documents are read from {PLACES}.")
     if not path.is_file():  # tables are read more than once, and a pipe may never end
         raise DataError(f"{path} is a pipe or a device, not a file: write its content to a file first.")
     return Source(
-        name,
-        lambda: read_table(known.open(path, config), config),
-        lambda: known.count_rows(path),
-        places=(path,),
+        name, lambda: read_table(known.open(path, reading), reading), lambda: known.count_rows(path), places=(path,)
     )
 
 
-def _open_hub(source: str, config: SourceConfig) -> Source:
-    name, configuration, split = hub.parse_hub(source)
+def _count_files(folder: Path) -> int:
+    return sum(len(names) for _, _, names in os.walk(folder))
 
-    @functools.cache  # opened when it is first read; the stream itself starts over at each iteration
-    def stream() -> Any:
-        return hub.load_hub(name, [split], configuration, streaming=True)[0]
+
+def _format(path: Path, reading: Reading) -> TextFormat | TableFormat | None:
+    known = format_of(path)
+    if reading.mails and known in (None, PLAIN_TEXT):
+        return MAILBOX if is_mailbox(path) else MAIL if is_mail(path) else known
+    return known
+
+
+def _open_hub(source: str, reading: Reading) -> Source:
+    stream = functools.cache(functools.partial(open_hub, source))  # opened when it is first read
 
     def events() -> Iterator[Event]:
+        opened = stream()
         import datasets
         import pyarrow
 
-        opened = stream()
         try:
-            yield from read_table(hub.dataset_table(opened, source), config)
+            yield from read_table(dataset_table(opened, source), reading)
         except (OSError, pyarrow.ArrowException, datasets.exceptions.DatasetsError) as error:
             raise BrokenSourceError(f"{source} broke off ({error})") from error
 
     return Source(source, events)
 
 
-def _count_texts(folder: Path, config: SourceConfig) -> int:
-    known = (format_of(Path(name)) for _, _, names in os.walk(folder) for name in names)
-    return sum(isinstance(each, TextFormat) or (each is None and config.mails) for each in known)
-
-
-def _text_format(path: Path, config: SourceConfig) -> TextFormat | None:
-    """Return the format of a file that holds a document; None if it holds none."""
-    known = format_of(path)
-    if config.mails and known in (None, PLAIN_TEXT) and is_mail(path):
-        return MAIL
-    return known if isinstance(known, TextFormat) else None
-
-
-def _with_labels(events: Iterator[Event], name: str, config: SourceConfig) -> Iterator[Event]:
-    """Raise :class:`DataError` if labels are wanted and none of the first documents has one in its headers."""
-    rows = 0
-    for event in events:
-        if isinstance(event, Row) and config.label_column is not None and rows >= 0:
-            rows = -1 if event.label is not None else rows + 1
-        if rows >= LOOK_AHEAD_ROWS:
-            break
-        yield event
-    if rows > 0:
-        raise DataError(
-            f"None of the first {rows:,} documents of {name} has label_column={config.label_column!r} in its headers: "
-            "front matter of Markdown (YAML between two lines ---), or those of an e-mail."
-        )
-
-
-def _folder(folder: Path, config: SourceConfig, relative: str = "", root: Path | None = None) -> Iterator[Event]:
+def _folder(folder: Path, reading: Reading, relative: str = "") -> Iterator[Event]:
     """Return the files under a folder that hold a document each, in the order of their paths.
 
-    Models, whose cards and vocabularies are not documents, and links out of the folder are ignored.
+    Models, whose cards and vocabularies are not documents, and linked folders, which may lead back up, are ignored.
     """
-    root = root or folder.resolve()
-    # os.path, unlike Path and DirEntry, does not raise for circular links and unreadable files.
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
@@ -246,26 +196,21 @@ def _folder(folder: Path, config: SourceConfig, relative: str = "", root: Path |
         name, path = relative + entry.name, Path(entry.path)
         if entry.name.startswith("."):
             yield Skip(name, "hidden", ignored=True)
-        elif entry.is_dir(follow_symlinks=False) and is_model(path):
-            yield Skip(name, "model folder", ignored=True)
-        elif entry.is_dir(follow_symlinks=False):
-            yield from _folder(path, config, name + "/", root)
-        elif os.path.isdir(path):  # a linked folder may lead back up here
-            yield Skip(name, "linked folder", ignored=True)
-        elif entry.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root):
-            yield Skip(name, "link out of the folder", ignored=True)
-        elif (known := _text_format(path, config)) is not None:
-            yield known.row(path, name, config)
+        elif entry.is_dir(follow_symlinks=False) and not is_model(path):
+            yield from _folder(path, reading, name + "/")
+        elif os.path.isdir(path):  # unlike Path and DirEntry, it does not raise for circular links
+            yield Skip(name, "linked folder" if entry.is_symlink() else "model folder", ignored=True)
+        elif isinstance(known := _format(path, reading), TextFormat):
+            yield known.row(path, name, reading)
         else:
-            raw = _UNUSUAL.fullmatch(path.suffix) and entry.is_file(follow_symlinks=False) and is_mail(path)
-            yield Skip(name, RAW_MAIL if raw else path.suffix.lower() or "no suffix", ignored=True)
+            yield Skip(name, RAW_MAIL if is_mail(path) else path.suffix.lower() or "no suffix", ignored=True)
 
 
 # Several places: paths are told apart from texts, and ids say from which source a document is.
 
 
-def _open_several(places: Sequence[str | os.PathLike[str]], config: SourceConfig) -> Source:
-    sources = [_open_place(place, config) for place in places]
+def _open_several(places: Sequence[str | os.PathLike[str]], reading: Reading) -> Source:
+    sources = [_open_place(place, reading) for place in places]
     if len(sources) == 1:
         return sources[0]
 
@@ -300,8 +245,8 @@ def _are_places(items: Sequence[object]) -> bool:
 
 def _labels(places: Sequence[str | os.PathLike[str]]) -> list[str]:
     """Return a label for each source: the last part of its path, or the whole path if that is not unique."""
-    paths = [str(place) if hub.is_hub(place) else Path(place).as_posix() for place in places]
-    names = [path if hub.is_hub(path) else Path(os.path.abspath(path)).name or path for path in paths]
+    paths = [str(place) if is_hub(place) else Path(place).as_posix() for place in places]
+    names = [path if is_hub(path) else Path(os.path.abspath(path)).name or path for path in paths]
     times = Counter(names)
     return [name if times[name] == 1 else path for name, path in zip(names, paths, strict=True)]
 

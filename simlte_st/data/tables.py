@@ -1,29 +1,40 @@
-"""Rows on their way to documents, and tables: which of their columns holds the text.
-
-A source yields events: the columns that were chosen for a table, rows, and skips, which the report counts.
-"""
+"""Tables: which columns hold text, id and label; rows of mappings; CSV, TSV and JSON files."""
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
-from simlte_st.data.config import SourceConfig
-from simlte_st.data.document import Document
+from simlte_st.data.document import Document, UntypedText
+from simlte_st.data.rows import (
+    BLANK_LINE,
+    NOT_A_STRING,
+    TOO_LONG,
+    BadTextError,
+    Columns,
+    Event,
+    RawRow,
+    Reading,
+    Row,
+    Skip,
+)
+from simlte_st.data.text_files import decode_text, read_lines, read_whole
 from simlte_st.errors import DataError, did_you_mean
 
 TEXT_COLUMNS = ("text", "content", "body", "document", "article", "abstract", "full_text", "raw", "message")
 ID_COLUMNS = ("id", "doc_id", "document_id", "_id")
 
-UNREADABLE = "unreadable"
-NOT_A_STRING = "not a string"
 MISSING_COLUMN = "missing column"
 MALFORMED_ROW = "malformed row"
 WRONG_FIELDS = "wrong number of fields"
-BLANK_LINE = "blank line"
+MALFORMED_JSON = "malformed JSON"
+NOT_AN_OBJECT = "not an object"
 
 # The columns of a table without a schema are those of its first rows.
 LOOK_AHEAD_ROWS = 100
@@ -31,85 +42,26 @@ LOOK_AHEAD_CHARACTERS = 4_000_000
 LOOK_AHEAD_SKIPS = 10_000
 
 MISSING = object()
-"""What there is at a path where there is nothing."""
+"""The value at a path without one."""
 
-
-class UntypedText(str):
-    """A value of a source without types: it may spell a number or a date."""
-
-    __slots__ = ()
-
-
-class Columns(NamedTuple):
-    """The columns that were chosen for a table."""
-
-    text: str
-    id: str | None = None
-    label: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RawRow:
-    """A row of a table: where it stands, its id if the table gives none, and its values by column."""
-
-    where: str
-    made_id: str | None
-    values: Mapping[str, Any]
-    left_out: tuple[tuple[str, str], ...] = ()  # as in Row
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What a source holds of one document, not yet checked."""
-
-    where: str  # for the report
-    made_id: str | None  # for sources without ids; None stands for the hash of the text
-    text: object
-    id: object = None
-    label: object = None
-    has_id: bool = False  # whether the source has ids, so that a missing one is reported
-    split: str | None = None
-    is_document: bool = False  # whether it was a Document already, whose text was checked when it was read
-    metadata: Mapping[str, Any] | None = None
-    source: str | None = None  # if it is one of several
-    left_out: tuple[tuple[str, str], ...] = ()  # parts of a file that are not in its text: their kind, and what it is
-
-
-@dataclass(frozen=True, slots=True)
-class Skip:
-    """Something that gives no document: a bad row, which is counted, or not a row at all (``ignored``).
-
-    ``id`` is that of the document it would be, if known; for an unreadable folder, the common prefix of its ids.
-    """
-
-    where: str
-    reason: str
-    what: str = ""
-    ignored: bool = False
-    id: str | None = None
-
-
-Event = Columns | Row | Skip
-
-
-Rows = Callable[[Sequence[str], Collection[str]], Iterator[RawRow | Row | Skip]]
+_ADVICE = "Make it an array of objects or of strings, or JSON lines (.jsonl: one object per line)."
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """An open table, to be read once; ``rows`` takes the columns to read, and those of them that are labels."""
+    """An open table, to be read once; ``rows`` takes the columns to read."""
 
     name: str
     columns: Sequence[str]
     strings: Collection[str] | None  # columns of strings; None if there was no row to infer them from
-    rows: Rows
-    kinds: Mapping[str, str] = field(default_factory=dict)  # what others hold, if the source says
+    rows: Callable[[Sequence[str]], Iterator[RawRow | Row | Skip]]
+    kinds: Mapping[str, str] = field(default_factory=dict)  # the types of other columns, if the source says
     typed: bool = True  # if not, numbers and dates are text
 
     def column_of(self, name: str) -> str:
         """Return the column that a name is read from: itself, or that of the struct which it may be a path into."""
-        columns = [start for start, _ in _cuts(name) if start in self.columns]
-        return name if name in self.columns or not columns else columns[0]
+        starts = (start for start, _ in _cuts(name) if start in self.columns)
+        return name if name in self.columns else next(starts, name)
 
 
 def value_at(values: Mapping[str, Any], path: str) -> Any:
@@ -137,47 +89,40 @@ def _cuts(path: str) -> Iterator[tuple[str, str]]:
     return ((path[:place], path[place + 1 :]) for place, sign in enumerate(path) if sign == ".")
 
 
-def refuse_columns(config: SourceConfig, what: str) -> None:
+def refuse_columns(reading: Reading, what: str) -> None:
     """Raise :class:`DataError` if columns are named for a source without columns, ``what``."""
-    if named := ", ".join(f"{setting}={name!r}" for setting, name in config.named_columns().items()):
+    if named := ", ".join(f"{option}={name!r}" for option, name in reading.named_columns().items()):
         raise DataError(f"{what} has no columns, so {named} cannot be used with it.")
 
 
-def choose_columns(config: SourceConfig, table: Table) -> Columns:
+def choose_columns(reading: Reading, table: Table) -> Columns:
     """Choose the columns of a table to read."""
     columns = table.columns
     there = ", ".join(columns) or "none"
-    for setting, name in config.named_columns().items():
+    for option, name in reading.named_columns().items():
         if table.column_of(name) not in columns:
             raise DataError(
                 f"{table.name} has no column {name!r}.{did_you_mean(name, columns)} Its columns are: {there}. "
-                f"Name one of them with {setting}=."
+                f"Name one of them with {option}=."
             )
-    named, label = config.text_column, config.label_column
-    id_column = config.id_column or _first_of(ID_COLUMNS, [column for column in columns if column != named])
+    named, label = reading.text_column, reading.label_column
+    id_column = reading.id_column or _first_of(ID_COLUMNS, [column for column in columns if column != named])
     strings = [column for column in columns if column in (table.strings or ())]
     # A column called "text" is chosen whatever it holds; of the other names, the first one with strings.
     text = named or _first_of(("text",), columns) or _first_of(TEXT_COLUMNS, strings)
     text = text or _first_of(TEXT_COLUMNS, columns)
-    if text is not None and (text in table.kinds or not (named or text.lower() == "text" or text in strings)):
-        raise DataError(
-            f"The column {text!r} of {table.name} holds {table.kinds.get(text, 'no strings'):.200}, not text. Its "
-            f"columns are: {there}; those that hold strings: {', '.join(strings) or 'none'}. Name the column of the "
-            "text with text_column= (article.body is in a struct), or convert its values to strings."
-        )
     if text is None:
         candidates = [name for name in strings if name not in (id_column, label)]
-        if len(candidates) != 1:
-            raise DataError(
-                f"Cannot tell which column of {table.name} holds the text. Its columns are: {there}; those that hold "
-                f"strings: {', '.join(candidates) or 'none'}. Name it with text_column=."
-            )
-        text = candidates[0]
+        text = candidates[0] if len(candidates) == 1 else None
+    if text is None or text in table.kinds or not (named or text.lower() == "text" or text in strings):
+        known = "" if text is None else f" {text!r} holds {table.kinds.get(text, 'no strings'):.200}."
+        raise DataError(
+            f"Cannot tell which column of {table.name} holds the text.{known} Its columns are: {there}; those that "
+            f"hold strings: {', '.join(strings) or 'none'}. Name it with text_column= (article.body is in a struct)."
+        )
     chosen = [table.column_of(name) for name in (text, id_column, label) if name is not None]
     if repeated := [name for name in chosen if list(columns).count(name) > 1]:
-        raise DataError(
-            f"{table.name} has more than one column called {repeated[0]!r}; rename one. Its columns are: {there}."
-        )
+        raise DataError(f"{table.name} has more than one column called {repeated[0]!r}; rename one.")
     return Columns(text, id_column, label)
 
 
@@ -189,51 +134,36 @@ def _first_of(names: Sequence[str], columns: Collection[str]) -> str | None:
     return None
 
 
-def read_table(table: Table, config: SourceConfig) -> Iterator[Event]:
+def read_table(table: Table, reading: Reading) -> Iterator[Event]:
     """Choose the columns of a table and read them."""
     # If there is not a single row, the report tells what is wrong with the file, not that columns are missing.
-    chosen = None if table.strings is None else choose_columns(config, table)
+    chosen = None if table.strings is None else choose_columns(reading, table)
     wanted: list[str] = []
-    labels = [config.label_column] if config.label_column else []
     if chosen is not None:
         yield chosen
         wanted = list(dict.fromkeys(table.column_of(name) for name in chosen if name is not None))
-        if config.metadata:  # of columns with the same name none can be chosen
+        if reading.metadata:  # of columns with the same name none can be chosen
             wanted = [name for name, times in Counter(table.columns).items() if times == 1]
-            labels = list(dict.fromkeys([*wanted, *labels]))
-    for row in table.rows(wanted, labels):
+    for row in table.rows(wanted):
         if not isinstance(row, RawRow):
             yield row
             continue
         if chosen is None:
-            chosen = choose_columns(config, table)
+            chosen = choose_columns(reading, table)
             yield chosen
-        values = row.values
-        own = [value_at(values, name) if name else None for name in (chosen.id, chosen.label)]
-        own = [None if value is MISSING else value for value in own]
-        if not table.typed:
-            own = [UntypedText(value) if isinstance(value, str) else value for value in own]
-        id_value, label = own
-        if (text := value_at(values, chosen.text)) is MISSING:
+        values = row.values if table.typed else {name: UntypedText(value) for name, value in row.values.items()}
+        text, id_value, label = (None if name is None else value_at(values, name) for name in chosen)
+        id_value, label = (None if value is MISSING else value for value in (id_value, label))
+        if text is MISSING:
             known = row.made_id if id_value is None else str(id_value)
             yield Skip(row.where, MISSING_COLUMN, f"no {chosen.text!r}", id=known)
             continue
-        yield Row(
-            row.where,
-            row.made_id,
-            text,
-            id_value,
-            label,
-            has_id=chosen.id is not None,
-            metadata=_others(values, chosen, table.typed) if config.metadata else None,
-            left_out=row.left_out,
-        )
-
-
-def _others(values: Mapping[str, Any], chosen: Columns, typed: bool) -> dict[str, Any]:
-    others = _without(values, chosen.text)
-    others = _without(others, chosen.id) if chosen.id else others
-    return others if typed else {name: UntypedText(value) for name, value in others.items()}
+        others = None
+        if reading.metadata:
+            others = _without(values, chosen.text)
+            others = _without(others, chosen.id) if chosen.id else others
+        has_id = chosen.id is not None
+        yield Row(row.where, row.made_id, text, id_value, label, has_id=has_id, metadata=others, left_out=row.left_out)
 
 
 def mappings_table(
@@ -258,7 +188,7 @@ def mappings_table(
         if count >= LOOK_AHEAD_ROWS or characters >= LOOK_AHEAD_CHARACTERS or len(held) >= LOOK_AHEAD_SKIPS:
             break
 
-    def everything(wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow | Row | Skip]:
+    def everything(wanted: Sequence[str]) -> Iterator[RawRow | Row | Skip]:
         yield from held
         held.clear()
         yield from rows
@@ -267,7 +197,7 @@ def mappings_table(
     return Table(name, header or list(columns), strings, everything)
 
 
-def item_rows(items: Iterable[Any], name: str, config: SourceConfig) -> Iterator[RawRow | Row | Skip]:
+def item_rows(items: Iterable[Any], name: str, reading: Reading) -> Iterator[RawRow | Row | Skip]:
     """Return the items of an iterable of strings, Documents or mappings as rows."""
     for index, item in enumerate(items):
         where = f"item {index:,}"
@@ -276,7 +206,7 @@ def item_rows(items: Iterable[Any], name: str, config: SourceConfig) -> Iterator
         if isinstance(item, Document):
             yield Row(where, None, item.text, item.id, item.label, True, item.split, True, item.metadata)
         elif isinstance(item, str):
-            refuse_columns(config, f"{where} of {name} is a bare string, which")
+            refuse_columns(reading, f"{where} of {name} is a bare string, which")
             yield Row(where, None, item)
         elif isinstance(item, Mapping):
             yield RawRow(where, str(index), item)
@@ -284,3 +214,112 @@ def item_rows(items: Iterable[Any], name: str, config: SourceConfig) -> Iterator
             raise DataError(f"{where} of {name} is a path ({os.fspath(item)!r}), not a text: pass a list of paths.")
         else:
             yield Skip(where, NOT_A_STRING, f"{type(item).__name__} instead of a string or a mapping")
+
+
+def open_csv(path: Path, reading: Reading, delimiter: str | None = None) -> Table:
+    """Open a file with a header, whose fields are separated by commas, or by tabs if its name says ``.tsv``.
+
+    If the header has no such sign, ``;``, tabs, ``|`` or commas separate the fields. A row with faulty quoting is
+    counted as malformed, since guessing would run rows together. A quote that is never closed swallows the rows after
+    it, up to ``max_characters``.
+    """
+    plain = path.name.lower().removesuffix(".gz").removesuffix(".zst")
+    delimiter = delimiter or ("\t" if plain.endswith(".tsv") else ",")
+    # The limit is one for the whole process; it is only ever raised, so that no other user of `csv` is affected.
+    csv.field_size_limit(max(csv.field_size_limit(), reading.max_characters + 1))
+    problems: list[tuple[str, str]] = []  # of the lines of the latest row
+
+    def lines() -> Iterator[str]:
+        for line in read_lines(path, reading):
+            if line.problem:
+                problems.append((line.problem, line.what))
+            yield line.text
+
+    reader = csv.reader(lines(), delimiter=delimiter, strict=True)
+    try:
+        header = [name.strip() for name in next((row for row in reader if any(map(str.strip, row))), [])]
+    except csv.Error as error:
+        problems.append((MALFORMED_ROW, str(error)))
+    if problems:
+        raise DataError(f"The header of {path} cannot be read: {problems[0][1]}. Is it in another encoding=?")
+    if len(header) == 1 and (other := next((mark for mark in ";\t|," if mark in header[0]), None)):
+        return open_csv(path, reading, other)
+
+    def rows() -> Iterator[RawRow | Skip]:
+        index = -1
+        while True:
+            problems.clear()
+            first = reader.line_num + 1
+            try:
+                row = next(reader, None)
+            except csv.Error as error:  # undecodable lines, which come first, are rarely sound otherwise
+                row = []
+                problems.append((TOO_LONG if "field limit" in str(error) else MALFORMED_ROW, str(error)))
+            if row is None:
+                return
+            last = reader.line_num
+            where = f"line {first:,}" if last <= first else f"lines {first:,} to {last:,}"
+            if not row and not problems:
+                yield Skip(where, BLANK_LINE, ignored=True)
+                continue
+            index += 1
+            if problems:
+                yield Skip(where, *problems[0])
+            elif len(row) != len(header):
+                yield Skip(where, WRONG_FIELDS, f"{len(row)} instead of {len(header)}")
+            else:
+                yield RawRow(where, str(index), dict(zip(header, row, strict=True)))
+
+    return replace(mappings_table(str(path), rows(), _is_words, header), typed=False)
+
+
+def _is_words(value: object) -> bool:
+    """Return whether a CSV field, always a string, is more than a number."""
+    text = str(value)[:64].strip()
+    try:
+        float(text)
+    except ValueError:
+        return bool(text)
+    return False
+
+
+def open_json_lines(path: Path, reading: Reading) -> Table:
+    """Open a file of JSON lines; a line that is not an object is counted, and takes a row number too."""
+    return mappings_table(str(path), _objects(path, reading))
+
+
+def _objects(path: Path, reading: Reading) -> Iterator[RawRow | Skip]:
+    for line in read_lines(path, reading):
+        where = f"line {line.number:,}"
+        if line.problem:
+            yield Skip(where, line.problem, line.what)
+            continue
+        if not line.text.strip():
+            yield Skip(where, BLANK_LINE, ignored=True)
+            continue
+        try:
+            values = json.loads(line.text)
+        except (ValueError, RecursionError) as error:  # ValueError: also a number of thousands of digits
+            yield Skip(where, MALFORMED_JSON, getattr(error, "msg", str(error)).removesuffix(" at"))
+            continue
+        if isinstance(values, dict):
+            yield RawRow(where, str(line.number - 1), values)
+        else:
+            yield Skip(where, NOT_AN_OBJECT, f"a JSON {type(values).__name__}")
+
+
+def open_json(path: Path, reading: Reading) -> Table:
+    """Open a file that holds an array of objects or of strings, or JSON lines."""
+    first = next((line.text for line in read_lines(path, reading) if line.problem or line.text.strip()), "")
+    try:
+        if isinstance(json.loads(first), dict):
+            return open_json_lines(path, reading)
+    except (ValueError, RecursionError):  # of an array that goes on in the next line
+        pass
+    try:
+        value = json.loads(decode_text(read_whole(path, reading), reading.encoding))
+    except (BadTextError, ValueError, RecursionError) as error:
+        raise DataError(f"{path} is not valid JSON: {': '.join(map(str, error.args))}. {_ADVICE}") from error
+    if not isinstance(value, list):
+        raise DataError(f"{path} holds one {type(value).__name__}. {_ADVICE}")
+    return mappings_table(str(path), item_rows(value, str(path), reading))

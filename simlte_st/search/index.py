@@ -15,10 +15,9 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from simlte_st.arguments import Count, checked
-from simlte_st.data.document import Document
+from simlte_st.data.document import Document, name_of
 from simlte_st.data.documents import read_documents
 from simlte_st.data.languages import check_language
-from simlte_st.data.names import name_of
 from simlte_st.data.tokens import in_batches
 from simlte_st.errors import ConfigurationError, DataError, keeping
 from simlte_st.files import SETTINGS_FILE, hold, write_json

@@ -19,9 +19,8 @@ import numpy as np
 import pyarrow as pa
 import regex
 
-from simlte_st.data.document import Document
-from simlte_st.data.names import composed
-from simlte_st.data.tables import MISSING, UntypedText, value_at
+from simlte_st.data.document import Document, UntypedText, composed
+from simlte_st.data.tables import MISSING, value_at
 from simlte_st.errors import ConfigurationError, DataError
 
 OWN_COLUMNS = ("id", "part", "hash", "tokens", "searched", "text", "terms", "passage", "vector")

@@ -22,8 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from simlte_st.data.document import Document
-from simlte_st.data.names import composed
+from simlte_st.data.document import Document, composed
 from simlte_st.data.segmenters import PunktSegmenter, make_segmenter
 from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.extras import require

@@ -16,9 +16,10 @@ from datasets import Dataset
 from simlte_st.data import document_stream
 from simlte_st.data.document import Document, text_key
 from simlte_st.data.document_stream import DocumentStream, StreamedViews, shard_order, usable_by
+from simlte_st.data.documents import read_documents
 from simlte_st.data.drawing import draw_views
 from simlte_st.data.sentences import estimate_tokens, segment_document
-from simlte_st.data.shards import Shards, open_shards
+from simlte_st.data.shards import Shards
 from simlte_st.data.views import DocSplit, InverseCloze
 from simlte_st.errors import DataError, EmptyCorpusError
 
@@ -33,7 +34,7 @@ def segmenter(text: str) -> list[str]:
 
 
 def sharded(texts: list[str], shards: int = 5) -> Shards:
-    return open_shards(Dataset.from_dict({"text": texts}).to_iterable_dataset(num_shards=shards))
+    return read_documents(Dataset.from_dict({"text": texts}).to_iterable_dataset(num_shards=shards), stream=True)
 
 
 @pytest.fixture

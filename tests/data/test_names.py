@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from simlte_st.data import read_documents
-from simlte_st.data.names import composed, name_of
-from simlte_st.data.tables import UntypedText
+from simlte_st.data.document import UntypedText, composed, name_of
 
 
 @pytest.mark.parametrize(
@@ -42,12 +41,6 @@ from simlte_st.data.tables import UntypedText
 )
 def test_equal_values_have_one_name(value: Any, name: str | None) -> None:
     assert name_of(value) == name
-
-
-@pytest.mark.parametrize("value", [["a"], {"a": 1}, b"a", object()])
-def test_what_is_no_name(value: Any) -> None:
-    with pytest.raises(TypeError, match=type(value).__name__):
-        name_of(value)
 
 
 def test_names_are_valid_and_composed() -> None:

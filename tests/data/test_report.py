@@ -8,17 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from simlte_st.data.document import Document, content_id
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import EmptyCorpusError
-
-
-def test_strings_are_named_by_their_text_and_report_counts_them() -> None:
-    reader = read_documents(["first text", "second"])
-    assert list(reader) == [Document(content_id("first text"), "first text"), Document(content_id("second"), "second")]
-    report = reader.report
-    assert (report.documents, report.characters, report.finished) == (2, 16, True)
-    assert (report.skipped, report.repaired, report.text_column) == ({}, {}, None)
 
 
 def test_an_empty_corpus_says_what_became_of_it(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ import pytest
 from datasets import Features, IterableDataset, Value
 
 from simlte_st.data.document import content_id
-from simlte_st.data.shards import Reading, open_shards
-from simlte_st.errors import DataError
+from simlte_st.data.documents import read_documents
+from simlte_st.data.shards import ShardReader
+from simlte_st.errors import ConfigurationError, DataError
 
 ROWS = 100
 
@@ -31,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "files"
 
 
-def texts(reading: Reading) -> list[str]:
+def texts(reading: ShardReader) -> list[str]:
     return [document.text for document in reading]
 
 
@@ -41,46 +42,29 @@ def test_places(folder: Path) -> None:
     for number, file in enumerate(files):
         memory.pipe(f"/bucket/{number}.parquet", Path(file).read_bytes())
     for place in (folder, str(folder / "*.parquet"), files, "memory://bucket/*.parquet"):
-        shards = open_shards(place, id_column="name")
+        shards = read_documents(place, stream=True, id_column="name")
         assert [Path(name).name for name in shards.names] == ["0.parquet", "1.parquet", "2.parquet"]
         assert set(shards.dataset.features) == {"name", "text"}, "no other columns are fetched"
-        documents = list(Reading(shards, [2, 0]))
+        documents = list(ShardReader(shards, [2, 0]))
         assert [document.id for document in documents[:: ROWS - 1]] == ["2-0", "2-99", "0-98"]
         assert documents[-1].text == "Text 0-99."
     assert [document.text for document in shards.first(2, [1, 0])] == ["Text 1-0.", "Text 1-1."]
 
 
-@pytest.mark.parametrize("after", [1, 70, 100])
-def test_a_file_that_changes_meanwhile_is_named(folder: Path, after: int) -> None:
-    shards = open_shards(folder)
-    reading = Reading(shards, [1, 0])
-    documents = iter(reading)
-    for _ in range(after):
-        next(documents)
-    other = folder / ".other"
-    pq.write_table(pa.table({"name": ["n"] * 200, "text": ["Another text."] * 200}), other)
-    other.replace(folder / "1.parquet")
-    with pytest.raises(DataError, match=r"1\.parquet changed since the run began"):
-        list(documents)
-    with pytest.raises(DataError, match=r"1\.parquet changed"):
-        list(Reading(shards, [1, 0], 0, 50))
-    assert len(texts(Reading(open_shards(folder), [1, 0]))) == 300
-
-
 def test_reading_goes_on_where_another_stopped(folder: Path) -> None:
-    shards = open_shards(folder)
-    whole = texts(Reading(shards, [1, 2, 0]))
-    reading = Reading(shards, [1, 2, 0])
+    shards = read_documents(folder, stream=True)
+    whole = texts(ShardReader(shards, [1, 2, 0]))
+    reading = ShardReader(shards, [1, 2, 0])
     for read, _ in enumerate(reading, 1):
         if read in (1, 63, 64, 65, 100, 101, 263, 300):
-            assert texts(Reading(shards, [1, 2, 0], reading.shard, reading.row)) == whole[read:]
+            assert texts(ShardReader(shards, [1, 2, 0], reading.shard, reading.row)) == whole[read:]
 
 
 def test_what_gives_no_document_is_counted_and_ids_do_not_depend_on_what_came_before(tmp_path: Path) -> None:
     pq.write_table(
         pa.table({"id": ["a", "a", None, "b"], "text": ["One.", "Two.", "Three.", None]}), tmp_path / "a.parquet"
     )
-    reading = Reading(open_shards(tmp_path), [0])
+    reading = ShardReader(read_documents(tmp_path, stream=True), [0])
     assert [document.id for document in reading] == ["a", "a", content_id("Three.")]
     assert reading.report.skipped == {"not a string": 1}
     assert reading.report.examples["not a string"] == [f"{tmp_path}/a.parquet, row 3: NoneType"]
@@ -88,10 +72,10 @@ def test_what_gives_no_document_is_counted_and_ids_do_not_depend_on_what_came_be
 
 def test_a_broken_shard_is_named_and_those_before_it_are_read(folder: Path) -> None:
     (folder / "1.parquet").write_bytes((folder / "1.parquet").read_bytes()[:-100])
-    shards = open_shards(folder)
+    shards = read_documents(folder, stream=True)
     read = []
     with pytest.raises(DataError, match=r"1\.parquet is truncated") as raised:
-        read.extend(document for document in Reading(shards, [0, 1, 2]))
+        read.extend(document for document in ShardReader(shards, [0, 1, 2]))
     assert "\n" not in str(raised.value)
     assert len(read) == ROWS
 
@@ -99,14 +83,14 @@ def test_a_broken_shard_is_named_and_those_before_it_are_read(folder: Path) -> N
 def test_a_text_in_a_struct(tmp_path: Path) -> None:
     rows = [{"article": {"body": f"Text {number}.", "size": number}, "other": "x"} for number in range(70)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
-    shards = open_shards(tmp_path / "a.parquet", text_column="article.body", id_column="article.size")
+    shards = read_documents(tmp_path / "a.parquet", stream=True, text_column="article.body", id_column="article.size")
     assert set(shards.dataset.features) == {"article"}, "no other columns are fetched"
-    documents = list(Reading(shards, [0], 0, 2))
+    documents = list(ShardReader(shards, [0], 0, 2))
     assert [(document.id, document.text) for document in documents[:: len(documents) - 1]] == [
         ("2", "Text 2."), ("69", "Text 69.")
     ]  # fmt: skip
-    with pytest.raises(DataError, match=r"'article' of"):
-        open_shards(tmp_path / "a.parquet", text_column="article")
+    with pytest.raises(DataError, match=r"'article' holds"):
+        read_documents(tmp_path / "a.parquet", stream=True, text_column="article")
 
 
 @pytest.mark.parametrize(
@@ -116,14 +100,14 @@ def test_a_text_in_a_struct(tmp_path: Path) -> None:
         ("{folder}/none*.parquet", {}, "There is no parquet file at"),
         ("/nowhere/a.parquet", {}, "There is no file or folder '/nowhere/a.parquet'. A stream"),
         ("nosuch://bucket/a.parquet", {}, "cannot be opened (ValueError: Protocol not known"),
-        ("hub:owner/name", {}, "owner/name on the Hub (configuration default, split train) cannot be loaded"),
-        (["a", 5], {}, "A list is not read as a stream. What is: parquet files"),
+        ("hub:owner/name", {}, "hub:owner/name cannot be loaded from the Hub"),
+        (["a", 5], {}, "A list is not read as a stream. A stream is read from parquet files"),
     ],
 )
 def test_what_cannot_be_opened(folder: Path, source: Any, options: dict[str, str], message: str) -> None:
     place = source.format(folder=folder) if isinstance(source, str) else source
     with pytest.raises(DataError, match=re.escape(message)):
-        open_shards(place, **options)
+        read_documents(place, stream=True, **options)
 
 
 def test_a_stream_of_datasets_is_read_as_far_as_it_is_asked_for() -> None:
@@ -134,11 +118,22 @@ def test_a_stream_of_datasets_is_read_as_far_as_it_is_asked_for() -> None:
             made.append(number)
             yield {"text": f"Text {number}." if number else " "}
 
-    shards = open_shards(IterableDataset.from_generator(rows, features=Features({"text": Value("string")})))
+    shards = read_documents(
+        IterableDataset.from_generator(rows, features=Features({"text": Value("string")})), stream=True
+    )
     assert not made
-    for document in Reading(shards, [0]):
+    for document in ShardReader(shards, [0]):
         assert document.text == "Text 1."
         break
     assert len(made) < 100
     with pytest.raises(DataError, match="which columns"):
-        open_shards(IterableDataset.from_generator(rows))
+        read_documents(IterableDataset.from_generator(rows), stream=True)
+
+
+def test_streams_take_columns_and_no_other_options(folder: Path) -> None:
+    shards = read_documents(folder, stream=True).with_options(label_column="size", id_column="name")
+    assert [(document.id, document.label) for document in shards.first(2, [1])] == [("1-0", "0"), ("1-1", "1")]
+    assert read_documents(shards) is shards
+    for option in ({"limit": 1}, {"mails": True}, {"html": True}, {"metadata": True}, {"encoding": "latin-1"}):
+        with pytest.raises(ConfigurationError, match=f"{next(iter(option))}= does not work with stream=True"):
+            read_documents(folder, stream=True, **option)

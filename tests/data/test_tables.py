@@ -16,9 +16,9 @@ from reading_support import texts
 from support import write_jsonl
 
 from simlte_st.data import tables
-from simlte_st.data.config import SourceConfig
 from simlte_st.data.documents import read_documents
-from simlte_st.data.tables import Columns, RawRow, Row, Skip, mappings_table, read_table
+from simlte_st.data.rows import Columns, RawRow, Reading, Row, Skip
+from simlte_st.data.tables import mappings_table, read_table
 from simlte_st.errors import DataError
 
 
@@ -29,7 +29,7 @@ def test_rows_after_endless_skips_are_read(monkeypatch: pytest.MonkeyPatch) -> N
         yield from (Skip(f"line {number}", "malformed row") for number in range(5))
         yield RawRow("line 5", "5", {"a": 1, "text": "one"})
 
-    events = list(read_table(mappings_table("source", rows(), header=["a", "text"]), SourceConfig(text_column="text")))
+    events = list(read_table(mappings_table("source", rows(), header=["a", "text"]), Reading(text_column="text")))
     assert [type(event) for event in events] == [*[Skip] * 5, Columns, Row]
 
 
@@ -86,7 +86,7 @@ def test_texts_in_structs_are_found_by_their_path_or_named(kind: str, tmp_path: 
         rest = {"url": "u1", "meta": {"topic": {"name": "t1"}}, "article": {"title": "Title 1", "year": 2000}}
         assert documents[1].metadata == rest, "without the text and the id, in the order of the source"
         assert list(documents[1].metadata) == list(rest)
-    with pytest.raises(DataError, match="'article' of "):
+    with pytest.raises(DataError, match="'article' holds "):
         texts(source)
     with pytest.raises(DataError, match=r"no column 'page\.body'"):
         texts(source, text_column="page.body")

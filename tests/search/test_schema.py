@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from simlte_st.data import Document
-from simlte_st.data.tables import UntypedText
+from simlte_st.data.document import UntypedText
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.search.schema import MOST_COLUMNS, Metadata, column_name, read_moment, typed_literals
 from simlte_st.search.store import connect

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,7 @@ from support import write_jsonl
 from training_support import assert_same_bytes, forked, weights
 
 from simlte_st import distributed, train
-from simlte_st.data import document_stream
-from simlte_st.data.shards import open_shards
+from simlte_st.data import document_stream, read_documents
 from simlte_st.errors import ConfigurationError, ProcessLostError, ResumeError, TrainingInterrupted
 from simlte_st.training import callbacks, fit
 from simlte_st.training.result import TrainingResult
@@ -90,7 +88,7 @@ def of_kind(documents: list[str], name: str) -> Any:
     """Documents, as a stream of four shards where the settings are for one."""
     if name != "streamed":
         return documents
-    return open_shards(Dataset.from_dict({"text": documents}).to_iterable_dataset(num_shards=4))
+    return read_documents(Dataset.from_dict({"text": documents}).to_iterable_dataset(num_shards=4), stream=True)
 
 
 @pytest.fixture(scope="module", autouse=True)

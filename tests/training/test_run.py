@@ -12,7 +12,6 @@ from support import make_document
 
 from simlte_st import train
 from simlte_st.data import DocSplit, PunktSegmenter, read_documents
-from simlte_st.data.shards import open_shards
 from simlte_st.errors import ConfigurationError, ResumeError
 from simlte_st.files import read_json
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE
@@ -43,7 +42,7 @@ def test_long_documents_get_a_static_model_and_short_ones_an_encoder(
     assert chosen(read_documents([*SHORT[:5], *LENGTHY[:4]]), tmp_path) == PACKAGED_BASE
     assert chosen(read_documents([*SHORT[:4], *LENGTHY[:5]]), tmp_path) == OWN_STATIC
     stream = Dataset.from_dict({"text": LENGTHY}).to_iterable_dataset()
-    assert chosen(open_shards(stream), tmp_path) == OWN_STATIC
+    assert chosen(read_documents(stream, stream=True), tmp_path) == OWN_STATIC
 
 
 @pytest.mark.parametrize(
@@ -95,7 +94,7 @@ def test_what_is_compared_on_resume_is_the_same_in_another_process() -> None:
     def cut(text: str) -> list[str]:
         return [text]
 
-    stream = open_shards(Dataset.from_dict({"text": ["a"]}).to_iterable_dataset())
+    stream = read_documents(Dataset.from_dict({"text": ["a"]}).to_iterable_dataset(), stream=True)
     values = [
         Path("a"), ["a", "b"], read_documents(["a"]), stream, cut, lambda text: [text], PunktSegmenter(), iter("ab"),
         DocSplit(),

@@ -18,8 +18,7 @@ from support import make_document
 from training_support import assert_same_bytes, broken_off, weights
 
 from simlte_st import train
-from simlte_st.data import DocSplitTransform
-from simlte_st.data.shards import open_shards
+from simlte_st.data import DocSplitTransform, read_documents
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.base import load_model
 from simlte_st.modules import LatentSemanticAnalysis
@@ -205,7 +204,7 @@ def test_a_preset_or_a_wish_that_contradicts_the_base_is_refused(
 
 
 def test_a_stream_is_trained_on(static_path: Path, documents: list[str], tmp_path: Path) -> None:
-    stream = open_shards(Dataset.from_dict({"text": documents}).to_iterable_dataset(num_shards=4))
+    stream = read_documents(Dataset.from_dict({"text": documents}).to_iterable_dataset(num_shards=4), stream=True)
     result = train(stream, tmp_path / "m", base=static_path, **OPTIONS)
     assert result.static
     assert result.lsa is None

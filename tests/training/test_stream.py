@@ -15,8 +15,7 @@ from support import make_document
 from training_support import assert_same_bytes, broken_off
 
 from simlte_st import train
-from simlte_st.data import document_stream
-from simlte_st.data.shards import open_shards
+from simlte_st.data import document_stream, read_documents
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError, ResumeError, SimlteError
 from simlte_st.training import load_corpus
 
@@ -54,13 +53,13 @@ def test_a_run_goes_on_at_the_document_to_the_same_bytes_and_holds_no_copy_of_th
     )
     fill, filled = document_stream.DocumentStream._fill, []
     monkeypatch.setattr(document_stream.DocumentStream, "_fill", lambda *place: filled.append(place[1]) or fill(*place))
-    whole = train(open_shards(source), tmp_path / "whole", base=bert_path, **OPTIONS)
+    whole = train(read_documents(source, stream=True), tmp_path / "whole", base=bert_path, **OPTIONS)
     assert len(filled) < 20, "rows are taken in their order, from buffer to buffer"
     assert whole.steps == 16
     assert whole.passes is not None
     assert whole.passes > 1.3
     with broken_off(10):
-        train(open_shards(source), tmp_path / "m", base=bert_path, **OPTIONS)
+        train(read_documents(source, stream=True), tmp_path / "m", base=bert_path, **OPTIONS)
     kept = b"".join(path.read_bytes() for path in (tmp_path / "m.run").rglob("*") if path.is_file())
     texts = [row["text"] for file in sorted(source.iterdir()) for row in pq.read_table(file).to_pylist()]
     sentences = [text.split(". ")[0].encode() for text in texts]
@@ -71,7 +70,9 @@ def test_a_run_goes_on_at_the_document_to_the_same_bytes_and_holds_no_copy_of_th
     assert not held_out & set(drawn)
     drawn.clear()
     # Workers read for themselves, and count what they read.
-    result = train(open_shards(source), tmp_path / "m", base=bert_path, resume=True, workers=2, **OPTIONS)
+    result = train(
+        read_documents(source, stream=True), tmp_path / "m", base=bert_path, resume=True, workers=2, **OPTIONS
+    )
     assert_same_bytes(tmp_path / "whole", tmp_path / "m")
     assert (result.passes, result.corpus) == (whole.passes, whole.corpus)
     told = re.compile(r"\d\d documents of a stream, each taken 1\.\d+ times: 16 steps")
@@ -90,7 +91,7 @@ def test_a_run_goes_on_at_the_document_to_the_same_bytes_and_holds_no_copy_of_th
 def test_what_a_stream_cannot_do(settings: dict[str, Any], message: str, encoder_path: Path, tmp_path: Path) -> None:
     source = write(tmp_path / "files", files=2)
     with pytest.raises(SimlteError, match=message) as raised:
-        train(open_shards(source), tmp_path / "m", base=encoder_path, **{**OPTIONS, **settings})
+        train(read_documents(source, stream=True), tmp_path / "m", base=encoder_path, **{**OPTIONS, **settings})
     assert isinstance(raised.value, (ConfigurationError, DataError, EmptyCorpusError))
     assert [path.name for path in tmp_path.iterdir()] == ["files"]
 
@@ -98,19 +99,19 @@ def test_what_a_stream_cannot_do(settings: dict[str, Any], message: str, encoder
 def test_a_shard_that_breaks_is_named_and_the_run_goes_on_when_it_is_mended(encoder_path: Path, tmp_path: Path) -> None:
     source = write(tmp_path / "files", rows=50)  # a hundred documents are read for the model's card
     options = {**OPTIONS, "base": encoder_path, "preset": "docsplit-tuned", "max_steps": 20}
-    train(open_shards(source), tmp_path / "whole", **options)
+    train(read_documents(source, stream=True), tmp_path / "whole", **options)
     last = document_stream.shard_order(4, seed=5, epoch=0)[-1]
     assert last, "the columns are those of the first file"
     broken, sound = source / f"{last}.parquet", tmp_path / "sound"
     shutil.copy(broken, sound)
     broken.write_bytes(b"PAR1 but nothing else PAR1")
     with pytest.raises(DataError, match=rf"^\S+/{last}\.parquet"):
-        train(open_shards(source), tmp_path / "m", workers=1, **options)
+        train(read_documents(source, stream=True), tmp_path / "m", workers=1, **options)
     assert (tmp_path / "m.run" / "checkpoints" / "checkpoint-12" / "complete").exists()
     shutil.move(sound, broken)
     shutil.copy(broken, source / "4.parquet")
     with pytest.raises(ResumeError, match="other files"):
-        train(open_shards(source), tmp_path / "m", resume=True, **options)
+        train(read_documents(source, stream=True), tmp_path / "m", resume=True, **options)
     (source / "4.parquet").unlink()
-    train(open_shards(source), tmp_path / "m", resume=True, **options)
+    train(read_documents(source, stream=True), tmp_path / "m", resume=True, **options)
     assert_same_bytes(tmp_path / "whole", tmp_path / "m")

@@ -1,66 +1,99 @@
-"""The table of file formats: a new one is a file of this folder and a line of :data:`FORMATS`."""
+"""The table of file formats: a new one is a function and a line of :data:`FORMATS`."""
 
 from __future__ import annotations
 
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from simlte_st.data.config import SourceConfig
-from simlte_st.data.formats import csv, html, json, mail, office, parquet, pdf, text
-from simlte_st.data.formats.base import Format, TableFormat, TextFormat
-from simlte_st.data.tables import Table
-from simlte_st.data.text_files import COMPRESSED
-from simlte_st.errors import DataError
+from simlte_st.data.arrow import count_rows, open_parquet
+from simlte_st.data.formats.html import read_html
+from simlte_st.data.formats.mail import open_mbox, read_eml
+from simlte_st.data.formats.office import read_docx, read_epub, read_odt, read_rtf
+from simlte_st.data.formats.pdf import read_pdf
+from simlte_st.data.rows import EXTRA, BadTextError, Reading, Row, Skip, skip_of
+from simlte_st.data.tables import Table, open_csv, open_json, open_json_lines
+from simlte_st.data.text_files import COMPRESSED, FileText, read_markdown, read_text
+from simlte_st.extras import check_installed
 
-PLAIN_TEXT = TextFormat((".txt",), text.read)
-MAIL = TextFormat((".eml",), mail.read)
 
-FORMATS: tuple[Format, ...] = (
+@dataclass(frozen=True)
+class TextFormat:
+    """A format whose files hold one document each.
+
+    ``read`` returns a file's text. It raises ``BadTextError`` with the reason if there is none, ``OSError``, or
+    whatever a library raises for a damaged file.
+    """
+
+    suffixes: tuple[str, ...]  # in lower case
+    read: Callable[[Path, Reading], FileText]
+    libraries: tuple[str, ...] = ()  # modules that the extra ``documents`` installs
+
+    def check_library(self) -> None:
+        """Raise :class:`MissingExtraError` if a library is not installed."""
+        for library in self.libraries:
+            check_installed(library, EXTRA, f"reading {self.suffixes[0]} files")
+
+    def row(self, path: Path, name: str, reading: Reading) -> Row | Skip:
+        """Read a file as a row, or return why it gives none."""
+        try:
+            if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device may never end
+                raise BadTextError("pipe, socket or device")
+            self.check_library()
+            read = self.read(path, reading)
+        except Exception as error:  # the libraries raise anything for damaged files
+            return skip_of(error, name, name)
+        label = read.columns.get(reading.label_column or "")
+        metadata = dict(read.columns) if reading.metadata else None
+        return Row(name, name, read.text, label=label, metadata=metadata, left_out=read.left_out)
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """A format whose files hold a document per row; ``open`` raises ``DataError`` for a file without columns."""
+
+    suffixes: tuple[str, ...]  # in lower case
+    open: Callable[[Path, Reading], Table]
+    count_rows: Callable[[Path], int | None] = lambda path: None  # if counting costs nothing
+
+
+PLAIN_TEXT = TextFormat((".txt",), read_text)
+MAIL = TextFormat((".eml",), read_eml)
+MAILBOX = TableFormat((".mbox",), open_mbox)
+
+FORMATS: tuple[TextFormat | TableFormat, ...] = (
     PLAIN_TEXT,
-    TextFormat((".md", ".markdown"), text.read_markdown),
+    TextFormat((".md", ".markdown"), read_markdown),
     MAIL,
-    TextFormat((".html", ".htm", ".xhtml"), html.read, libraries=("selectolax", "webencodings")),
-    TextFormat((".pdf",), pdf.read, libraries=("pypdf",)),
-    TextFormat((".docx", ".docm", ".dotx", ".dotm"), office.read_docx, libraries=("lxml",)),
-    TextFormat((".odt", ".ott"), office.read_odt, libraries=("lxml",)),
-    TextFormat((".rtf",), office.read_rtf, libraries=("striprtf",)),
-    TextFormat((".epub",), office.read_epub, libraries=("lxml", "selectolax", "webencodings")),
-    TableFormat((".jsonl", ".ndjson"), json.open_lines),
-    TableFormat((".json",), json.open_table),
-    TableFormat((".csv",), csv.open_csv),
-    TableFormat((".tsv",), csv.open_tsv),
-    TableFormat((".mbox",), mail.open_mbox),
-    TableFormat((".parquet",), parquet.open_table, packable=False, count_rows=parquet.count_rows),
+    TextFormat((".html", ".htm", ".xhtml"), read_html, ("selectolax", "webencodings")),
+    TextFormat((".pdf",), read_pdf, ("pypdf",)),
+    TextFormat((".docx", ".docm", ".dotx", ".dotm"), read_docx, ("lxml",)),
+    TextFormat((".odt", ".ott"), read_odt, ("lxml",)),
+    TextFormat((".rtf",), read_rtf, ("striprtf",)),
+    TextFormat((".epub",), read_epub, ("lxml", "selectolax", "webencodings")),
+    TableFormat((".jsonl", ".ndjson"), open_json_lines),
+    TableFormat((".json",), open_json),
+    TableFormat((".csv", ".tsv"), open_csv),
+    MAILBOX,
+    TableFormat((".parquet",), open_parquet, count_rows),
 )
 
 _BY_SUFFIX = {suffix: each for each in FORMATS for suffix in each.suffixes}
-
-
-def _suffixes(kind: type[Format]) -> tuple[str, ...]:
-    return tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, kind))
-
-
-TABLE_SUFFIXES = _suffixes(TableFormat)
+_TEXT_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, TextFormat))
+TABLE_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, TableFormat))
 
 DESCRIPTION = (
-    f"a folder of files that hold a document each ({', '.join(_suffixes(TextFormat))}), or one such file; a table "
+    f"a folder of files that hold a document each ({', '.join(_TEXT_SUFFIXES)}), or one such file; a table "
     f"({', '.join(TABLE_SUFFIXES)}; all but parquet also with {' or '.join(COMPRESSED)} after it)"
 )
 """All formats in words, for messages and ``--help``."""
 
 
-def format_of(path: Path) -> Format | None:
+def format_of(path: Path) -> TextFormat | TableFormat | None:
     """Return the format of a file by its suffix, with or without ``.gz`` or ``.zst`` after it, or None."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = bool(suffixes) and suffixes[-1] in COMPRESSED
-    if packed:
-        suffixes.pop()
-    known = _BY_SUFFIX.get(suffixes[-1]) if suffixes else None
-    return None if known is None or (packed and not known.packable) else known
-
-
-def open_table(path: Path, config: SourceConfig) -> Table:
-    """Open a table in the format of its suffix."""
-    known = format_of(path)
-    if not isinstance(known, TableFormat):
-        raise DataError(f"{path} is not a table: its name should end in {', '.join(TABLE_SUFFIXES)}.")
-    return known.open(path, config)
+    known = _BY_SUFFIX.get(suffixes[-2 if packed else -1]) if len(suffixes) > packed else None
+    packable = isinstance(known, TableFormat) and known.open is not open_parquet
+    return known if packable or not packed else None

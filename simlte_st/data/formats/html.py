@@ -1,16 +1,16 @@
-"""HTML files: the tree of a browser, by selectolax, and the encodings of browsers, by webencodings."""
+"""HTML: the tree of a browser, by selectolax, and the encodings of browsers, by webencodings."""
 
 from __future__ import annotations
 
+import html
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from simlte_st.data.config import SourceConfig
-from simlte_st.data.formats.base import FileText, tidy_lines
-from simlte_st.data.formats.nesting import takes_long, without_tags
-from simlte_st.data.text_files import decode_text, read_whole
+from simlte_st.data.rows import Reading
+from simlte_st.data.text_files import FileText, decode_text, read_whole, tidy_lines
 
 _SPACE = re.compile(r"[ \t\n\f\r]{2,}|[\t\n\f\r]")  # what is not one space already
 _LABEL = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})""", re.IGNORECASE)
@@ -39,20 +39,37 @@ _BREAKS = {**dict.fromkeys(_BLOCKS, "\n\n"), **dict.fromkeys(("td", "th", "butto
 """What is put before and after the text of a tag."""
 _HIDING_STYLE = re.compile(r"(?:^|[;\s])display\s*:\s*none\b", re.IGNORECASE)
 
+# Elements without an end, or that the next one ends: they are never deep, except in others.
+_SHALLOW = frozenset((
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr", "p",
+    "li", "dt", "dd", "option", "optgroup", "rt", "rp", "td", "th", "tr", "tbody", "thead", "tfoot", "caption",
+    "colgroup",
+))  # fmt: skip
+_REOPENED = frozenset((
+    "a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u",
+))  # fmt: skip
+_TOKEN = re.compile(
+    r"<!--.*?(?:-->|\Z)|<(script|style|title|textarea|iframe|noscript)\b.*?(?:</\1\b[^>]*>|\Z)|</?[a-z][^>]*(?:>|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+_NAME = re.compile(r"<(/?)([a-z][^\s/>]*)", re.IGNORECASE)
+_LONG_TAG = re.compile(r"<[a-z][^<>]{100000}", re.IGNORECASE)
+_MOST_STEPS = 50_000_000  # half a second
+
 
 def has_tags(text: str) -> bool:
     """Return whether a text has HTML tags near its beginning, more than one."""
     return len(_TAG.findall(text, 0, _TAGGED)) > 1
 
 
-def read(path: Path, config: SourceConfig) -> FileText:
+def read_html(path: Path, reading: Reading) -> FileText:
     """Return what a browser shows, except navigation: inline tags do not separate words, blocks are paragraphs.
 
     Left out are scripts, styles, templates, drawings, drop-down lists and elements hidden by ``hidden`` or
     ``display: none``; and ``nav``, ``menu`` and ``footer``, unless one is never closed. Style sheets are not evaluated.
     """
-    data = read_whole(path, config.max_characters)
-    return FileText(page_text(data, config.encoding, xml=path.suffix.lower() == ".xhtml"))
+    data = read_whole(path, reading)
+    return FileText(page_text(data, reading.encoding, xml=path.suffix.lower() == ".xhtml"))
 
 
 def page_text(data: bytes, encoding: str, xml: bool = False) -> str:
@@ -61,13 +78,13 @@ def page_text(data: bytes, encoding: str, xml: bool = False) -> str:
 
 
 def html_text(text: str, xml: bool = False) -> str:
-    """Return what a browser shows of a page; see :func:`read`. A page that takes too long is read by its tags alone."""
+    """Return the text that a browser shows; see :func:`read_html`. Only drop the tags of one that takes too long."""
     from selectolax.lexbor import LexborHTMLParser
 
     if xml:
         text = _SELF_CLOSED.sub(r"<\1\2></\1>", text)
-    if takes_long(text):
-        return tidy_lines([without_tags(text)])
+    if _takes_long(text):
+        return tidy_lines([html.unescape(_TOKEN.sub("\n", text))])
     root = LexborHTMLParser(text.encode("utf-8", "replace"), scripting=True).root
     lower = text.lower()
     ended = (name for name in _NAVIGATION if _count(f"<{name}", lower) <= _count(f"</{name}", lower))
@@ -113,16 +130,29 @@ def _is_hidden(node: Any) -> bool:
 
 def _decode(data: bytes, encoding: str) -> str:
     """Decode a page in the encoding that it declares, else in the configured one."""
-    label = _LABEL.search(data[:_LABEL_BYTES]) or _XML_LABEL.match(data[:_LABEL_BYTES])
-    declared = None if label is None else _python_encoding(label[1].decode("ascii", "replace"))
-    return decode_text(data, declared or encoding)
-
-
-def _python_encoding(label: str) -> str | None:
-    """Return Python's name of an encoding by its label in the encoding standard; None for an unknown label."""
     import webencodings
 
-    known = webencodings.lookup(label)
+    label = _LABEL.search(data[:_LABEL_BYTES]) or _XML_LABEL.match(data[:_LABEL_BYTES])
+    known = None if label is None else webencodings.lookup(label[1].decode("ascii", "replace"))
     if known is None or known.name in ("replacement", "x-user-defined"):
-        return None
-    return _PYTHON_NAMES.get(known.name, str(known.codec_info.name))
+        return decode_text(data, encoding)
+    return decode_text(data, _PYTHON_NAMES.get(known.name, known.codec_info.name))
+
+
+def _takes_long(page: str) -> bool:
+    """Return whether the tree of a page may take quadratic time or memory, by an estimate of its steps.
+
+    A browser searches all open elements at most tags, reopens unclosed ``<font>``s in every paragraph, and compares
+    each attribute of a tag with all others.
+    """
+    opened: Counter[str] = Counter()
+    depth = reopened = steps = 0
+    for closes, name in _NAME.findall(page.lower()):
+        steps += depth + 20 * reopened
+        if name in _SHALLOW or (closes and not opened[name]):
+            continue
+        change = -1 if closes else 1
+        opened[name] += change
+        depth += change
+        reopened += change * (name in _REOPENED)
+    return steps > _MOST_STEPS or _LONG_TAG.search(page) is not None

@@ -9,41 +9,31 @@ import email.policy
 import email.utils
 import functools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from email.header import decode_header, make_header
 from email.message import Message
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from simlte_st.data.config import SourceConfig
-from simlte_st.data.formats.base import ENCRYPTED, EXTRA, FileText, skip_of, tidy_lines
 from simlte_st.data.formats.html import html_text, page_text
-from simlte_st.data.tables import RawRow, Skip, Table
-from simlte_st.data.text_files import (
-    TOO_LONG,
-    BadTextError,
-    check_encoding,
-    decode_text,
-    most_bytes,
-    open_bytes,
-    read_whole,
-)
+from simlte_st.data.rows import ENCRYPTED, EXTRA, TOO_LONG, BadTextError, RawRow, Reading, Skip, is_encoding, skip_of
+from simlte_st.data.tables import Table
+from simlte_st.data.text_files import FileText, decode_text, open_bytes, read_whole, tidy_lines
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
 from simlte_st.files import valid_unicode
 
 ATTACHMENTS = "attachments"
 QUOTES = "quoted mails and signatures"
-RAW_MAIL = "e-mails by their headers"
 NO_MAIL = "not an e-mail"
+RAW_MAIL = "e-mails by their headers"
 
 COLUMNS = ("id", "text", "subject", "sender", "recipients", "date", "attachments")
 """Columns of a mailbox; those from the third on are a single mail's, too."""
 
 _BEGINNING = 8_192  # bytes that show whether a file is a mail
 _LONGEST_HEADER = 20_000  # characters; parsing one takes quadratic time
-_PAGE = 15  # characters that a page begins with
 _PIECE = 1 << 16  # bytes of a line that are read at once
 _HEADER = re.compile(r"([A-Za-z][\w-]*):|[ \t]|>?From ")
 _SENT = frozenset(("subject", "date", "message-id", "received", "to", "newsgroups", "return-path"))
@@ -59,7 +49,7 @@ _INTRODUCTION = 3  # lines that name who wrote a quote, at most
 
 
 class Mail(NamedTuple):
-    """A mail: its id, its subject and text, its other columns, and what is not in the text."""
+    """A mail: its id, its subject and text, its other columns, and the parts that are not in the text."""
 
     id: str | None
     text: str
@@ -73,7 +63,7 @@ class _AsWritten(email.policy.Compat32):
 
 
 def looks_like_mail(start: str | bytes) -> bool:
-    """Return whether a text begins with the headers of a mail: who wrote it, and about what, when or to whom."""
+    """Return whether a text begins with the headers of a mail: its sender, and its subject, date or recipient."""
     if isinstance(start, bytes):
         start = start[:_BEGINNING].decode("latin-1").removeprefix("\xef\xbb\xbf")
     names = set()
@@ -91,6 +81,11 @@ def is_mail(path: Path) -> bool:
     return looks_like_mail(_beginning(path))
 
 
+def is_mailbox(path: Path) -> bool:
+    """Return whether a file begins as a mailbox of several mails does."""
+    return _ENVELOPE.match(_beginning(path)) is not None
+
+
 def _beginning(path: Path) -> bytes:
     with contextlib.suppress(OSError):
         if path.is_file():  # a pipe may never end
@@ -99,50 +94,38 @@ def _beginning(path: Path) -> bytes:
     return b""
 
 
-def is_mailbox(path: Path) -> bool:
-    """Return whether a file begins as a mailbox of several mails does."""
-    return _ENVELOPE.match(_beginning(path)) is not None
-
-
-def read(path: Path, config: SourceConfig) -> FileText:
+def read_eml(path: Path, reading: Reading) -> FileText:
     """Return the subject and the text of a mail; without text of its own, that of its HTML.
 
     Mails that are attached to it are read too. Other attachments are reported.
     """
-    mail = read_mail(read_whole(path, config.max_characters), config)
+    mail = read_mail(read_whole(path, reading), reading)
     return FileText(mail.text, mail.left_out, mail.columns)
 
 
-def read_mail(data: bytes, config: SourceConfig) -> Mail:
-    """Parse a mail; ``BadTextError`` if it is encrypted, is no mail, or its encoding is none."""
+def read_mail(data: bytes, reading: Reading) -> Mail:
+    """Parse a mail; ``BadTextError`` if it is encrypted, has no headers, or cannot be decoded."""
     data = data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
     message = email.message_from_bytes(data, policy=_AsWritten())
     if not message.keys():
         raise BadTextError(NO_MAIL, "it has no headers")
-    subject, attachments = _header(message, "subject"), list[str]()
-    body = _text_of(message, config, attachments)
+    attachments: list[str] = []
+    body = _text_of(message, reading, attachments)
     names = ", ".join(attachments)
     left_out = [(ATTACHMENTS, names)] if names else []
-    if config.drop_quotes and (shorter := without_quotes(body)) != body:
+    if reading.drop_quotes and (shorter := without_quotes(body)) != body:
         left_out.append((QUOTES, f"{len(body) - len(shorter):,} characters"))
         body = shorter
-    columns = {
-        "subject": subject,
-        "sender": _header(message, "from"),
-        "recipients": _header(message, "to"),
-        "date": _date(message),
-        "attachments": names or None,
-    }
+    subject, sender, recipients, own_id = (
+        _header_text(message.get(name, "")) or None for name in ("subject", "from", "to", "message-id")
+    )
+    columns = {"subject": subject, "sender": sender, "recipients": recipients, "date": _date(message)}
     text = "\n\n".join(filter(None, (subject, body)))
-    return Mail((_header(message, "message-id") or "").strip("<> ") or None, text, columns, tuple(left_out))
-
-
-def _header(message: Message, name: str) -> str | None:
-    return _header_text(message.get(name, "")) or None
+    return Mail((own_id or "").strip("<> ") or None, text, {**columns, ATTACHMENTS: names or None}, tuple(left_out))
 
 
 def _header_text(written: str) -> str:
-    """Decode what stands in a header; what is in an encoding that is none stays as it is written."""
+    """Decode a header; one in an unknown encoding stays as it is written."""
     raw = written.encode("utf-8", "surrogateescape")
     try:
         text = str(make_header(decode_header(decode_text(raw, "cp1252"))))
@@ -155,11 +138,11 @@ def _date(message: Message) -> datetime | None:
     try:
         moment = email.utils.parsedate_to_datetime(message.get("date", ""))
         return moment.replace(tzinfo=moment.tzinfo or timezone.utc).astimezone(timezone.utc)
-    except (ValueError, TypeError, OverflowError, IndexError):  # of a date that is none
+    except (ValueError, TypeError, OverflowError, IndexError):
         return None
 
 
-def _text_of(part: Message, config: SourceConfig, attachments: list[str]) -> str:
+def _text_of(part: Message, reading: Reading, attachments: list[str]) -> str:
     """Return the text of a part of a mail, and add the names of the attachments in it."""
     kind, name = part.get_content_type(), part.get_filename()
     if kind == "multipart/encrypted" or (kind.endswith("pkcs7-mime") and "signed" not in part.get("content-type", "")):
@@ -168,9 +151,9 @@ def _text_of(part: Message, config: SourceConfig, attachments: list[str]) -> str
         return ""
     if part.is_multipart():
         parts = [each for each in part.get_payload() if isinstance(each, Message)]
-        texts = [_text_of(each, config, attachments) for each in parts]
+        texts = [_text_of(each, reading, attachments) for each in parts]
         if kind == "message/rfc822":
-            texts = [_header(each, "subject") or "" for each in parts] + texts
+            texts = [_header_text(each.get("subject", "")) for each in parts] + texts
         elif kind == "multipart/alternative":  # the last one is the richest, but plain text has no markup to lose
             there = [(each, text) for each, text in zip(parts, texts, strict=True) if text.strip()]
             plain = [text for each, text in there if each.get_content_type() == "text/plain"]
@@ -184,24 +167,21 @@ def _text_of(part: Message, config: SourceConfig, attachments: list[str]) -> str
     payload = part.get_payload(decode=True)
     data, declared = payload if isinstance(payload, bytes) else b"", _declared(part)
     # As in the encoding standard of browsers, ASCII and Latin-1 stand for the Western one of Windows.
-    charset = declared or ("cp1252" if config.encoding == SourceConfig.encoding else config.encoding)
+    charset = declared or ("cp1252" if reading.encoding == Reading.encoding else reading.encoding)
     if kind == "text/plain":
         text = decode_text(data, charset).strip()
-        if not text[:_PAGE].lower().startswith(("<html", "<!doctype html")):
+        if not text[:15].lower().startswith(("<html", "<!doctype html")):
             return text
     check_installed("selectolax", EXTRA, "reading HTML in e-mails")  # a page may be declared as plain text
     return html_text(decode_text(data, charset)) if declared else page_text(data, charset)
 
 
 def _declared(part: Message) -> str | None:
-    """Return the encoding that a part declares, if there is such a one and it has more than Latin letters."""
+    """Return the encoding that a part declares, if it is known and has more than Latin letters."""
     charset = part.get_content_charset("").lower()
     if charset in ("gb2312", "gbk"):  # mails that say so use its extension
         return "gb18030"
-    try:
-        return None if charset in _NARROW else check_encoding(charset)
-    except DataError:
-        return None
+    return charset if charset not in _NARROW and is_encoding(charset) else None
 
 
 def without_quotes(text: str) -> str:
@@ -209,7 +189,8 @@ def without_quotes(text: str) -> str:
     kept: list[str] = []
     lines, quoted = text.split("\n"), False
     for number, line in enumerate(lines):
-        if line in _SIGNATURES or (_ORIGINAL.fullmatch(line.strip()) and _begins_mail(lines[number + 1 : number + 5])):
+        following = sum(_ORIGINAL_HEADER.match(each.strip()) is not None for each in lines[number + 1 : number + 5])
+        if line in _SIGNATURES or (following > 1 and _ORIGINAL.fullmatch(line.strip())):
             break
         if not line.lstrip().startswith(">"):
             kept.append(line)
@@ -217,10 +198,6 @@ def without_quotes(text: str) -> str:
             _take_out_introduction(kept)
         quoted = line.lstrip().startswith(">")
     return tidy_lines("\n".join(kept)) if len(kept) < len(lines) else text
-
-
-def _begins_mail(lines: Sequence[str]) -> bool:
-    return sum(_ORIGINAL_HEADER.match(line.strip()) is not None for line in lines) > 1
 
 
 def _take_out_introduction(lines: list[str]) -> None:
@@ -236,24 +213,23 @@ def _take_out_introduction(lines: list[str]) -> None:
         lines.append("")
 
 
-def open_mbox(path: Path, config: SourceConfig) -> Table:
+def open_mbox(path: Path, reading: Reading) -> Table:
     """Open a mailbox, whose mails are read one after the other; ids are those of the mails."""
     with open_bytes(path) as stream:
         start = stream.read(_BEGINNING)
     if start.strip() and not _ENVELOPE.match(start.lstrip(b"\r\n")):
         raise DataError(f'{path} is not a mailbox: its first line should be "From SENDER DATE". A single mail is .eml.')
     strings = [name for name in COLUMNS if name != "date"]
-    return Table(str(path), COLUMNS, strings, functools.partial(_rows, path, config), {"date": "dates"})
+    return Table(str(path), COLUMNS, strings, functools.partial(_rows, path, reading), {"date": "dates"})
 
 
-def _rows(path: Path, config: SourceConfig, wanted: Sequence[str], labels: Collection[str]) -> Iterator[RawRow | Skip]:
-    for number, data in enumerate(_mails(path, most := most_bytes(config.max_characters)), start=1):
+def _rows(path: Path, reading: Reading, wanted: Sequence[str]) -> Iterator[RawRow | Skip]:
+    for number, data in enumerate(_mails(path, reading.most_bytes), start=1):
         where = f"mail {number:,}"
-        if data is None:
-            yield Skip(where, TOO_LONG, f"more than {most:,} bytes")
-            continue
         try:
-            mail = read_mail(data, config)
+            if len(data) > reading.most_bytes:
+                raise BadTextError(TOO_LONG, f"more than {reading.most_bytes:,} bytes")
+            mail = read_mail(data, reading)
             values: Mapping[str, Any] = {"id": mail.id, "text": mail.text, **mail.columns}
             row: RawRow | Skip = RawRow(where, None, {name: values[name] for name in wanted}, mail.left_out)
         except Exception as error:
@@ -261,23 +237,19 @@ def _rows(path: Path, config: SourceConfig, wanted: Sequence[str], labels: Colle
         yield row
 
 
-def _mails(path: Path, most: int) -> Iterator[bytes | None]:
-    """Yield the mails of a mailbox, without the line before each; None for one that is too long."""
+def _mails(path: Path, most: int) -> Iterator[bytes]:
+    """Yield the mails of a mailbox, without the line before each; of one that is too long, a little more than fits."""
     with open_bytes(path) as stream:
-        lines: list[bytes] | None = []
-        size, begun, blank, starts = 0, False, True, True
+        mail = bytearray()
+        begun, blank, starts = False, True, True
         while line := stream.readline(_PIECE):
             if starts and blank and _ENVELOPE.fullmatch(line):
                 if begun:
-                    yield None if lines is None else _STUFFED.sub(rb"\1", b"".join(lines))
-                lines, size, begun = [], 0, True
-            else:
-                size += len(line)
-                if size > most:
-                    lines = None
-                elif lines is not None:
-                    lines.append(line)
+                    yield _STUFFED.sub(rb"\1", mail)
+                mail, begun = bytearray(), True
+            elif len(mail) <= most:
+                mail += line
             blank = starts and not line.strip(b"\r\n")
             starts = line.endswith(b"\n")
         if begun:
-            yield None if lines is None else _STUFFED.sub(rb"\1", b"".join(lines))
+            yield _STUFFED.sub(rb"\1", mail)

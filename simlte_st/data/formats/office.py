@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from simlte_st.data.config import SourceConfig
-from simlte_st.data.formats.base import DAMAGED, ENCRYPTED, FileText, tidy_lines
 from simlte_st.data.formats.html import page_text
-from simlte_st.data.text_files import BadTextError, read_whole
+from simlte_st.data.rows import DAMAGED, ENCRYPTED, BadTextError, Reading
+from simlte_st.data.text_files import FileText, read_whole, tidy_lines
 
 UNPACKS = "unpacking to far more than text does"
 
-_LARGE = 20_000_000  # bytes; smaller files are unpacked whatever their compression; the tree takes 30 times as much
-_MOST_PACKED = 100  # times smaller than the unpacked file
+_MOST_UNPACKED = 20_000_000  # bytes, or 100 times the size of the file; the tree takes 30 times as much
 _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # around an encrypted document
 
 _WORD_PARTS = (re.compile(r"word/document\d*\.xml"), re.compile(r"word/(?:foot|end)notes\d*\.xml"))
@@ -32,12 +30,12 @@ _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
 _PICTURE = re.compile(r"[0-9a-fA-F\r\n]{2000,}")  # in hexadecimal digits; all that a picture in RTF is
 
 
-def read_docx(path: Path, config: SourceConfig) -> FileText:
+def read_docx(path: Path, reading: Reading) -> FileText:
     """Return the final text, with tracked changes accepted: paragraphs in their order, then footnotes and endnotes.
 
     Hidden text, comments, headers and footers are not read.
     """
-    with _open_zip(path, config) as archive:
+    with _open_zip(path) as archive:
         names = archive.namelist()
         trees = [_tree_of(archive, name) for part in _WORD_PARTS for name in names if part.fullmatch(name)]
     for mark in [mark for tree in trees for mark in tree.iter("{*}vanish")]:
@@ -47,21 +45,21 @@ def read_docx(path: Path, config: SourceConfig) -> FileText:
     return FileText(tidy_lines(piece for tree in trees for piece in _pieces(tree, _WORD_BREAKS, _WORD_UNREAD, "t")))
 
 
-def read_odt(path: Path, config: SourceConfig) -> FileText:
+def read_odt(path: Path, reading: Reading) -> FileText:
     """Return the final text: paragraphs, headings, lists, tables, and notes where they are called.
 
     Deleted text, comments, headers and footers are not read.
     """
-    with _open_zip(path, config) as archive:
+    with _open_zip(path) as archive:
         body = _tree_of(archive, "content.xml").find(f"{_OFFICE}body/{_OFFICE}text")
     if body is None:
         raise BadTextError(DAMAGED, "not a text document")
     return FileText(tidy_lines(_pieces(body, _ODT_BREAKS, _ODT_UNREAD)))
 
 
-def read_epub(path: Path, config: SourceConfig) -> FileText:
+def read_epub(path: Path, reading: Reading) -> FileText:
     """Return the pages of a book in reading order, as HTML files are read, without its table of contents."""
-    with _open_zip(path, config) as archive:
+    with _open_zip(path) as archive:
         # In whatever namespace, as versions of the format differ in them.
         name = next(_tree_of(archive, "META-INF/container.xml").iter("{*}rootfile")).get("full-path", "")
         package = _tree_of(archive, name)
@@ -72,15 +70,15 @@ def read_epub(path: Path, config: SourceConfig) -> FileText:
             for item in spine
             if item.get("media-type") in _PAGES and "nav" not in item.get("properties", "").split()
         ]
-        texts = [page_text(archive.read(page), config.encoding, xml=True) for page in pages]
+        texts = [page_text(archive.read(page), reading.encoding, xml=True) for page in pages]
     return FileText("\n\n".join(filter(None, texts)))
 
 
-def read_rtf(path: Path, config: SourceConfig) -> FileText:
+def read_rtf(path: Path, reading: Reading) -> FileText:
     """Return the text, in which lines are paragraphs."""
     from striprtf.striprtf import rtf_to_text
 
-    data = read_whole(path, config.max_characters)
+    data = read_whole(path, reading)
     if not data.lstrip().startswith(b"{\\rtf"):
         raise BadTextError(DAMAGED, "it does not begin as RTF does")
     text = rtf_to_text(_PICTURE.sub("", data.decode("latin-1")), errors="replace")
@@ -89,7 +87,7 @@ def read_rtf(path: Path, config: SourceConfig) -> FileText:
 
 
 @contextlib.contextmanager
-def _open_zip(path: Path, config: SourceConfig) -> Iterator[zipfile.ZipFile]:
+def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open an archive, unless it is encrypted or unpacks to far more than text does: its parts are held in memory."""
     with path.open("rb") as stream:
         if stream.read(8) == _COMPOUND_FILE:
@@ -97,7 +95,7 @@ def _open_zip(path: Path, config: SourceConfig) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(stream) as archive:
             # No more of a part is read than its size in the archive's directory.
             size, unpacked = path.stat().st_size, sum(part.file_size for part in archive.infolist())
-            if unpacked > min(size + 4 * config.max_characters + (1 << 20), max(_LARGE, _MOST_PACKED * size)):
+            if unpacked > max(_MOST_UNPACKED, 100 * size):
                 raise BadTextError(UNPACKS, f"to {unpacked:,} bytes from {size:,}")
             yield archive
 

@@ -9,10 +9,8 @@ from pathlib import Path
 
 import regex
 
-from simlte_st.data.analyzer import PLAIN
-from simlte_st.data.config import SourceConfig
-from simlte_st.data.formats.base import ENCRYPTED, FileText
-from simlte_st.data.text_files import BadTextError
+from simlte_st.data.rows import ENCRYPTED, BadTextError, Reading
+from simlte_st.data.text_files import FileText
 
 NO_TEXT = "without text (scanned?)"
 EMPTY_PAGES = "pages without text (scans?)"
@@ -20,27 +18,25 @@ EMPTY_PAGES = "pages without text (scans?)"
 _LIGATURE = re.compile("[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc]")  # and the presentation forms of Arabic letters
 _SIGN = r"[\p{L}\p{M}\p{N}]"
 _TORN = regex.compile(rf"({_SIGN}+)([-\u2010\xad])[ \t]*\n[ \t]*({_SIGN}+)")
-_WORD = regex.compile(rf"{_SIGN}+(?:[-\u2010]{_SIGN}+)*")
+_WORD = regex.compile(rf"{_SIGN}+(?:[-\u2010]{_SIGN}+)*+(?![-\u2010\xad])")
+_NUMBER = regex.compile(r"\p{N}")
 # Words that are more often the first half of a compound than of a hyphenated word.
 _FIRST_OF_TWO = frozenset((
-    "all", "back", "both", "child", "cross", "cut", "decision", "double", "down", "drug", "end", "face", "fast",
-    "first", "five", "four", "free", "full", "half", "hand", "hard", "high", "home", "human", "ill", "in", "land",
-    "large", "last", "left", "less", "life", "light", "long", "low", "machine", "man", "mid", "middle", "much",
-    "multi", "near", "new", "non", "off", "old", "on", "one", "open", "out", "over", "part", "peer", "post", "pre",
-    "price", "problem", "real", "right", "risk", "second", "self", "semi", "short", "single", "six", "small",
-    "state", "still", "student", "sub", "ten", "third", "three", "time", "top", "twenty", "two", "up", "user",
-    "water", "well", "wide", "wind", "word", "work", "world", "year",
+    "cross", "decision", "double", "end", "first", "five", "four", "full", "half", "hand", "hard", "high", "human",
+    "large", "last", "left", "light", "long", "low", "machine", "mid", "multi", "near", "new", "non", "off", "one",
+    "open", "peer", "post", "pre", "real", "right", "second", "self", "semi", "short", "single", "six", "small",
+    "state", "ten", "third", "three", "time", "top", "two", "user", "well", "wide", "word", "work", "year",
 ))  # fmt: skip
 
 
-def read(path: Path, config: SourceConfig) -> FileText:
+def read_pdf(path: Path, reading: Reading) -> FileText:
     """Return the text of the pages, joined, as sentences continue on the next page.
 
     Ligatures become their letters, and words hyphenated at the end of a line are joined.
     """
     import pypdf
 
-    # It warns of what it repairs in a file; what it cannot repair is reported here.
+    # It warns of its repairs; a file beyond repair is reported here.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     pages: list[str] = []
     characters = 0
@@ -49,7 +45,7 @@ def read(path: Path, config: SourceConfig) -> FileText:
             for page in pypdf.PdfReader(stream).pages:
                 pages.append(page.extract_text().strip())
                 characters += len(pages[-1])
-                if characters > config.max_characters:
+                if characters > reading.max_characters:
                     break
     except (pypdf.errors.FileNotDecryptedError, pypdf.errors.WrongPasswordError) as error:
         raise BadTextError(ENCRYPTED, "it needs a password") from error
@@ -67,28 +63,13 @@ def _whole_words(text: str) -> str:
     it, before a capital or beside a digit, and between two words of the text. Otherwise it is removed, unless the first
     part is a word such as "long" or "self".
     """
-    if _TORN.search(text) is None:
-        return text.replace("\xad", "")
-    words = {
-        match[0].lower()
-        for match in _WORD.finditer(text)
-        if text[match.end() : match.end() + 1] not in {"-", "\u2010", "\xad"}
-    }
+    words = {match[0].lower() for match in _WORD.finditer(text)} if _TORN.search(text) else frozenset[str]()
 
     def whole(match: regex.Match[str]) -> str:
         first, hyphen, second = match.groups()
         one, two = first.lower(), second.lower()
-        joined = (
-            hyphen == "\xad"
-            or one + two in words
-            or not (
-                f"{one}-{two}" in words
-                or second[0].isupper()
-                or not PLAIN.fullmatch(one + two)
-                or one in _FIRST_OF_TWO
-                or {one, two} <= words
-            )
-        )
+        stays = f"{one}-{two}" in words or second[0].isupper() or _NUMBER.search(one + two) or one in _FIRST_OF_TWO
+        joined = hyphen == "\xad" or one + two in words or not (stays or {one, two} <= words)
         return first + second if joined else f"{first}{hyphen}{second}"
 
     torn = 1

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from reading_support import packed, texts
 
+from simlte_st.data.document import UntypedText
 from simlte_st.data.documents import read_documents
-from simlte_st.data.tables import UntypedText
 from simlte_st.errors import DataError, EmptyCorpusError
 
 

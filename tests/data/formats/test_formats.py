@@ -35,7 +35,7 @@ def test_suffixes(name: str, suffix: str | None) -> None:
     assert known is None if suffix is None else known is not None and suffix in known.suffixes
 
 
-def test_messages_and_help_name_each_format() -> None:
+def test_messages_name_each_format() -> None:
     suffixes = [suffix for each in FORMATS for suffix in each.suffixes]
     assert len(suffixes) == len(set(suffixes)) > 10
     for suffix in suffixes:

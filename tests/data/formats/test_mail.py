@@ -14,8 +14,8 @@ import pytest
 from reading_support import texts
 
 from simlte_st.data.documents import read_documents
-from simlte_st.data.formats.base import MISSING_EXTRA
 from simlte_st.data.formats.mail import without_quotes
+from simlte_st.data.rows import MISSING_EXTRA
 from simlte_st.errors import DataError, EmptyCorpusError
 
 
@@ -51,11 +51,6 @@ def test_a_mail_is_its_subject_and_text_and_its_headers_are_columns(tmp_path: Pa
         "attachments": None,
     }
     assert left_out == {}
-
-
-@pytest.mark.parametrize("date", ["yesterday", "Thu, 22 Aug 99999 18:26:25 +0700"])
-def test_a_date_that_is_none_is_missing(tmp_path: Path, date: str) -> None:
-    assert read_one(tmp_path, mail("Text.", f"Date: {date}"))[1]["date"] is None
 
 
 @pytest.mark.parametrize(
@@ -276,15 +271,3 @@ def test_raw_mails_are_recognised_and_read_on_request(tmp_path: Path) -> None:
     assert texts(tmp_path / "12", mails=True) == ["Rain\n\nText of 12."]
     (tmp_path / "inbox").write_bytes(mailbox(mail("One."), mail("Two.")))
     assert texts(tmp_path / "inbox", mails=True) == ["Rain\n\nOne.", "Rain\n\nTwo."]
-
-
-def test_raw_mails_in_a_table_are_recognised_and_read_on_request() -> None:
-    rows = [{"id": str(number), "message": mail(f"Größe {number}.").decode(), "subject": "own"} for number in range(3)]
-    reader = read_documents(rows)
-    assert all(document.text.startswith("From:") for document in reader)
-    assert "mails=True" in reader.report.summary()
-    reader = read_documents(rows, mails=True, metadata=True)
-    found = list(reader)
-    assert [document.text for document in found] == [f"Rain\n\nGröße {number}." for number in range(3)]
-    assert (found[0].metadata or {})["subject"] == "own", "columns of the table stay"
-    assert (found[0].metadata or {})["sender"] == "Ann <ann@example.com>"

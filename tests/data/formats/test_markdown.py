@@ -60,12 +60,3 @@ def test_labels_are_read_from_front_matter_of_a_folder(tmp_path: Path) -> None:
         (tmp_path / f"{name}.markdown").write_text(f"---\ntopic: {topic}\n---\nText {name}.")
     assert [document.label for document in read_documents(tmp_path, label_column="topic")] == ["rain", "snow", None]
     assert texts(tmp_path) == ["Text a.", "Text b.", "Text c."]
-
-
-def test_a_column_that_none_of_the_first_documents_has_is_an_error(tmp_path: Path) -> None:
-    for number in range(130):
-        (tmp_path / f"{number:03}.md").write_text(f"---\n{'late' if number > 110 else 'early'}: 1\n---\nText {number}.")
-    assert len(list(read_documents(tmp_path, label_column="early"))) == 130
-    found = []
-    with pytest.raises(Exception, match=r"None of the first 100 documents .*label_column='late'"):
-        found.extend(read_documents(tmp_path, label_column="late"))

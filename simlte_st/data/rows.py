@@ -1,0 +1,139 @@
+"""What the kinds of sources yield: rows, skips and the chosen columns; and the options by which they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from simlte_st.arguments import Count, check_fields
+from simlte_st.errors import DataError, MissingExtraError
+from simlte_st.extras import install_command
+
+EXTRA = "documents"
+MISSING_EXTRA = f"not readable without the extra {EXTRA}: {install_command(EXTRA)}"
+
+EMPTY = "empty"
+TOO_LONG = "too long"
+NOT_A_STRING = "not a string"
+UNREADABLE = "unreadable"
+DAMAGED = "damaged"
+ENCRYPTED = "encrypted"
+BINARY = "binary"
+WRONG_ENCODING = "wrong encoding"
+BLANK_LINE = "blank line"
+
+
+def is_encoding(name: str) -> bool:
+    """Return whether there is a text encoding with a name."""
+    try:
+        return bool("a".encode(name))
+    except (LookupError, ValueError):
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """The options of :func:`~simlte_st.data.read_documents`, where they are documented."""
+
+    text_column: str | None = None
+    id_column: str | None = None
+    label_column: str | None = None
+    encoding: str = "utf-8"
+    limit: Count | None = None
+    mails: bool = False
+    drop_quotes: bool = False
+    html: bool = False
+    metadata: bool = False
+    max_characters: Count = 20_000_000
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not is_encoding(self.encoding):
+            raise DataError(
+                f"There is no text encoding called {self.encoding!r}; try 'utf-8', 'latin-1', 'cp1252' or 'utf-16'."
+            )
+
+    def named_columns(self) -> dict[str, str]:
+        """Return the named columns, by option."""
+        names = ("text_column", "id_column", "label_column")
+        return {name: column for name in names if (column := getattr(self, name)) is not None}
+
+    @property
+    def most_bytes(self) -> int:
+        """The size of the longest file, line or mail that is read."""
+        # A character outside the basic plane takes 12 bytes as JSON escapes; the spare megabyte is for markup.
+        return 12 * self.max_characters + (1 << 20)
+
+
+class Columns(NamedTuple):
+    """The columns that were chosen for a table."""
+
+    text: str
+    id: str | None = None
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RawRow:
+    """A row of a table: its place, its id if the table has none, and its values by column."""
+
+    where: str
+    made_id: str | None
+    values: Mapping[str, Any]
+    left_out: tuple[tuple[str, str], ...] = ()  # as in Row
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One document, not yet checked."""
+
+    where: str  # for the report
+    made_id: str | None  # for sources without ids; None stands for the hash of the text
+    text: object
+    id: object = None
+    label: object = None
+    has_id: bool = False  # whether the source has ids, so that a missing one is reported
+    split: str | None = None
+    is_document: bool = False  # whether it was a Document already, whose text was checked when it was read
+    metadata: Mapping[str, Any] | None = None
+    source: str | None = None  # if it is one of several
+    left_out: tuple[tuple[str, str], ...] = ()  # parts of a file that are not in its text: their kind and content
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Something without a document: a bad row, which is counted, or not a row at all (``ignored``).
+
+    ``id`` is the document's id, if known; for an unreadable folder, the common prefix of its ids.
+    """
+
+    where: str
+    reason: str
+    what: str = ""
+    ignored: bool = False
+    id: str | None = None
+
+
+Event = Columns | Row | Skip
+
+
+class BrokenSourceError(DataError):
+    """A source that breaks off; the reader adds the number of documents read before."""
+
+
+class BadTextError(Exception):
+    """Bytes that are not text; its arguments are the reason for the report, and details."""
+
+
+def skip_of(error: Exception, where: str, id: str | None = None) -> Skip:
+    """Return the skip of an unreadable file, or of an unreadable part of one."""
+    if isinstance(error, BrokenSourceError) and isinstance(error.__cause__, OSError):
+        error = error.__cause__
+    if isinstance(error, BadTextError):
+        return replace(Skip(where, *error.args), id=id)
+    if isinstance(error, MissingExtraError):
+        return Skip(where, MISSING_EXTRA, id=id)
+    if isinstance(error, OSError):
+        return Skip(where, UNREADABLE, error.strerror or str(error), id=id)
+    return Skip(where, DAMAGED, f"{type(error).__name__}: {error}", id=id)  # libraries raise anything
