@@ -20,7 +20,7 @@ from simlte_st.data.formats.html import has_tags
 from simlte_st.data.formats.mail import looks_like_mail
 from simlte_st.data.names import composed, name_of
 from simlte_st.data.report import LOOKED_AT, ReadReport
-from simlte_st.data.segmenters import peek
+from simlte_st.data.sentences import peek
 from simlte_st.data.sources import Source, open_source
 from simlte_st.data.tables import NOT_A_STRING, Columns, Row, Skip
 from simlte_st.data.text_files import TOO_LONG, BrokenSourceError, check_encoding

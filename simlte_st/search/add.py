@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from simlte_st.data.document import Document, content_id
 from simlte_st.data.documents import DocumentReader, read_documents
-from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
+from simlte_st.data.sentences import PunktSegmenter, Segmenter, make_segmenter, peek
 from simlte_st.data.tokens import in_batches
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import write_json

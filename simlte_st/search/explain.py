@@ -10,8 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from simlte_st.data.document import Document
-from simlte_st.data.segmenters import Segmenter
-from simlte_st.data.sentences import segment_document
+from simlte_st.data.sentences import Segmenter, segment_document
 from simlte_st.search.hits import Hit
 from simlte_st.search.kept import KeptVectors
 from simlte_st.search.query import Query

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from simlte_st.data.segmenters import PunktSegmenter, Segmenter
+from simlte_st.data.sentences import PunktSegmenter, Segmenter
 from simlte_st.search.config import READ_HITS, LinkEachConfig
 from simlte_st.search.explain import Explainer
 from simlte_st.search.hits import Hit, Hits, shortened

@@ -11,9 +11,8 @@ from typing import Any, ClassVar, Literal
 from simlte_st.backbones.registry import BACKBONES
 from simlte_st.config import Config, DeviceConfig, ProgressConfig, ResumeConfig, SeedConfig, check_choice, setting
 from simlte_st.data.config import ReadConfig
-from simlte_st.data.drawing import View
-from simlte_st.data.segmenters import Segmenter
-from simlte_st.data.views import DocSplit
+from simlte_st.data.sentences import Segmenter
+from simlte_st.data.views import DocSplit, View
 from simlte_st.errors import ConfigurationError, did_you_mean
 from simlte_st.extras import check_installed
 

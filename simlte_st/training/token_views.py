@@ -16,9 +16,9 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from simlte_st.data.document import SegmentedDocument
-from simlte_st.data.drawing import draw_spans
 from simlte_st.data.tokens import flat_ids, space_before, special_ids
 from simlte_st.data.transform import DocSplitTransform
+from simlte_st.data.views import draw_spans
 from simlte_st.files import atomic_path
 from simlte_st.models.static import flat_features
 from simlte_st.modules.latent_semantic_analysis import count_matrix

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from views_support import draws, make
 
 from simlte_st.data.document import Document, SegmentedDocument
-from simlte_st.data.drawing import View, ViewPair, draw_views
-from simlte_st.data.segmenters import PunktSegmenter
-from simlte_st.data.sentences import segment_document
-from simlte_st.data.views import VIEWS, Crop, DocSplit, Identity, InverseCloze, make_view
+from simlte_st.data.sentences import PunktSegmenter, segment_document
+from simlte_st.data.views import VIEWS, Crop, DocSplit, Identity, InverseCloze, View, ViewPair, draw_views, make_view
 from simlte_st.errors import ConfigurationError
 
 

@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simlte_st.data.drawing import choose_window
+from simlte_st.data.views import choose_window
 
 least = st.integers(1, 3)
 

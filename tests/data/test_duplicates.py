@@ -110,7 +110,7 @@ def test_the_stated_share_is_computed(threshold: float) -> None:
         kept = [other for other in range(number) if wanted[other] == other]
         alike = (other for other in kept if texts[other] == text or jaccard(text, texts[other]) >= threshold)
         wanted.append(next(alike, number))
-    assert groups_of(texts, threshold=threshold) == wanted
+    assert groups_of(texts, similarity=threshold) == wanted
     assert len(set(wanted)) < 60 or threshold == 1.0
 
 
@@ -157,8 +157,8 @@ def test_short_and_odd_documents() -> None:
     texts = ["", "Ba bun.", "ba BUN", "Ba cis.", "!!!", "???", "!!!", " ", "今日は天気がいい。", "今日は 天気がいい"]
     assert groups_of(texts) == [0, 1, 1, 3, 4, 5, 4, 0, 8, 8]
     assert groups_of([]) == []
-    with pytest.raises(ConfigurationError, match=r"threshold=0\.0"):
-        find_duplicates(TEXTS, threshold=0.0)
+    with pytest.raises(ConfigurationError, match=r"similarity=0\.0"):
+        find_duplicates(TEXTS, similarity=0.0)
 
 
 def test_a_large_group_of_near_copies_takes_little_memory() -> None:

@@ -14,11 +14,9 @@ from training_support import Ids, Recording
 
 from simlte_st.compat import view_budget
 from simlte_st.data.document import Document
-from simlte_st.data.drawing import draw_views
-from simlte_st.data.examples import docsplit_examples, docsplit_objectives
-from simlte_st.data.segmenters import PunktSegmenter
-from simlte_st.data.sentences import segment_document, tokenizer_counter
-from simlte_st.data.views import DocSplit, InverseCloze
+from simlte_st.data.sentences import PunktSegmenter, segment_document, tokenizer_counter
+from simlte_st.data.transform import docsplit_examples, docsplit_objectives
+from simlte_st.data.views import DocSplit, InverseCloze, draw_views
 
 PUNKT = PunktSegmenter()
 

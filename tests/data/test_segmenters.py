@@ -13,8 +13,7 @@ import pytest
 from nltk.tabdata import TabEncoder
 
 from simlte_st.data.document import Document
-from simlte_st.data.segmenters import PunktSegmenter, cut_at, make_segmenter, peek
-from simlte_st.data.sentences import segment_document
+from simlte_st.data.sentences import PunktSegmenter, make_segmenter, peek, segment_document
 from simlte_st.errors import ConfigurationError
 
 SAMPLE = [
@@ -160,12 +159,6 @@ def test_without_punkt_tab_the_language_changes_nothing(no_nltk_data: Path) -> N
 def test_an_unknown_name_is_refused(name: str) -> None:
     with pytest.raises(ConfigurationError, match="'punkt' or"):
         make_segmenter(name, list)
-
-
-def test_cut_at_loses_nothing_between_before_and_after_spans() -> None:
-    assert cut_at("  a b. c d  e", [(2, 6), (7, 8)]) == ["a b.", "c d  e"]
-    assert cut_at("skipped a. b", [(8, 10), (11, 12)]) == ["skipped a.", "b"]
-    assert cut_at(" no spans ", []) == ["no spans"]
 
 
 def test_punkt_that_gives_up_returns_the_text_whole(

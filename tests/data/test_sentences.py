@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from odd_texts import letters, texts
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.data import sentences
+from simlte_st.data import tokens
 from simlte_st.data.document import Document, count_words
-from simlte_st.data.drawing import draw_views
-from simlte_st.data.segmenters import PunktSegmenter, Segmenter
 from simlte_st.data.sentences import (
     MAX_WORDS,
+    PunktSegmenter,
+    Segmenter,
     cut_sentences,
     estimate_tokens,
     paragraphs_of,
@@ -23,7 +23,7 @@ from simlte_st.data.sentences import (
     tokenizer_counter,
 )
 from simlte_st.data.tokens import in_batches
-from simlte_st.data.views import DocSplit, make_view
+from simlte_st.data.views import DocSplit, draw_views, make_view
 from simlte_st.errors import DataError
 
 LEARNED = PunktSegmenter.learn(["Dr. Smith came in. He saw Dr. Jones there. The patient of Dr. Smith slept. " * 5])
@@ -173,7 +173,7 @@ def test_tokens_are_those_of_the_tokenizer(model: SentenceTransformer, documents
 def test_tokens_are_counted_a_bounded_number_at_once(
     model: SentenceTransformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sentences, "TOKENIZED_CHARACTERS", 1000)
+    monkeypatch.setattr(tokens, "TOKENIZED_CHARACTERS", 1000)
     asked: list[int] = []
 
     def tokenizer(texts: list[str], **options: object) -> object:

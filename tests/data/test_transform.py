@@ -19,11 +19,9 @@ from transformers import TrainerControl, TrainerState, TrainingArguments
 from simlte_st.compat import view_budget
 from simlte_st.data.corpus import Coverage, to_row
 from simlte_st.data.document import Document, SegmentedDocument
-from simlte_st.data.drawing import View, ViewPair, draw_views
-from simlte_st.data.segmenters import PunktSegmenter
-from simlte_st.data.sentences import segment_document, tokenizer_counter
+from simlte_st.data.sentences import PunktSegmenter, segment_document, tokenizer_counter
 from simlte_st.data.transform import DocSplitTransform, EpochClock
-from simlte_st.data.views import DocSplit, InverseCloze
+from simlte_st.data.views import DocSplit, InverseCloze, View, ViewPair, draw_views
 
 BATCH = 8
 

@@ -16,7 +16,9 @@ from scipy.stats import chisquare
 from views_support import make
 
 from simlte_st.data.document import Document, SegmentedDocument
-from simlte_st.data.drawing import (
+from simlte_st.data.sentences import PunktSegmenter, segment_document
+from simlte_st.data.views import (
+    DocSplit,
     Span,
     ViewPair,
     ViewSpans,
@@ -26,9 +28,6 @@ from simlte_st.data.drawing import (
     view_rng,
     whole_sentences,
 )
-from simlte_st.data.segmenters import PunktSegmenter
-from simlte_st.data.sentences import segment_document
-from simlte_st.data.views import DocSplit
 
 
 @st.composite

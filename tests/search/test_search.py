@@ -7,8 +7,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import Document
-from simlte_st.data.segmenters import make_segmenter
-from simlte_st.data.sentences import segment_document
+from simlte_st.data.sentences import make_segmenter, segment_document
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.search import Index
 from simlte_st.search.hits import shortened

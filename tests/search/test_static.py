@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 from support import make_document, make_static_model
 
 from simlte_st.data import Document
-from simlte_st.data.passages import STATIC_PASSAGE
+from simlte_st.data.sentences import STATIC_PASSAGE
 from simlte_st.models.truncation import text_lengths
 from simlte_st.search import Index
 
