@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from simlte_st.losses.chunked_cross_entropy import chunked_cross_entropy
+from simlte_st.losses.masked_language_model import chunked_cross_entropy
 
 TOKENS, SIZE, VOCABULARY = 37, 12, 50
 

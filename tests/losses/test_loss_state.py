@@ -12,7 +12,7 @@ from torch import Tensor
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
 from simlte_st.losses.loss_state import LossStateMixin
-from simlte_st.losses.mlm_head import make_mlm_head
+from simlte_st.losses.masked_language_model import make_mlm_head
 
 
 class WordLoss(LossStateMixin):

@@ -8,7 +8,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from simlte_st.losses.masking import IGNORE, TokenMasker
+from simlte_st.losses.masked_language_model import IGNORE, TokenMasker
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 

@@ -16,7 +16,7 @@ from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
 
 from simlte_st.compat import encoder_of
 from simlte_st.errors import ModelError
-from simlte_st.losses.mlm_head import make_mlm_head
+from simlte_st.losses.masked_language_model import make_mlm_head
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 # RoBERTa-like models number positions from the padding id, 0 here, plus one.

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
-from simlte_st.losses.mlm_mixin import MLMLossMixin
+from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
 
 Kind: TypeAlias = Any
 

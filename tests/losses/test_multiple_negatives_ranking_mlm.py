@@ -17,7 +17,7 @@ from training_support import stock_trainer
 from transformers import BertForMaskedLM
 
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
-from simlte_st.losses.masking import IGNORE, TokenMasker
+from simlte_st.losses.masked_language_model import IGNORE, TokenMasker
 from simlte_st.training import LossMetricsCallback
 
 # At mlm_weight=0: the stock loss.
