@@ -124,19 +124,11 @@ def chosen_paragraphs(chosen: int, draw: random.Random) -> list[str]:
     return [" ".join(paragraphs[place] for place in sorted(draw.sample(range(20), chosen))) for _ in range(1500)]
 
 
-def fields_of_few_values(fields: int, draw: random.Random) -> list[str]:
-    template = unlike(60, draw)
-    for field in range(fields):
-        template[7 * field] = f"{{{field}}}"
-    text = " ".join(template)
-    return [text.format(*(f"f{draw.randrange(30)}" for _ in range(fields))) for _ in range(1500)]
-
-
 def unlike(words: int, draw: random.Random) -> list[str]:
     return [f"w{draw.randrange(5000)}" for _ in range(words)]
 
 
-TEMPLATES = [(own_words, 1), (own_words, 9), (chosen_paragraphs, 10), (fields_of_few_values, 6)]
+TEMPLATES = [(own_words, 9), (chosen_paragraphs, 10)]
 
 
 @pytest.mark.parametrize(("template", "own"), TEMPLATES)

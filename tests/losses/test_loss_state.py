@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from torch import Tensor
 
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
-from simlte_st.losses.loss_state import LossStateMixin
+from simlte_st.losses.loss_state import BatchMetrics, LossStateMixin
 from simlte_st.losses.masked_language_model import make_mlm_head
 
 
@@ -55,3 +57,58 @@ def test_the_state_of_a_loss_is_its_own_and_that_of_the_losses_it_wraps(
         second.load_extra_state({"word_head.bias": state["word_head.bias"]})
     with pytest.raises(RuntimeError, match="size mismatch"):
         second.load_extra_state({**state, "word_head.bias": torch.zeros(1)})
+
+
+def naive(anchors: Tensor, positives: Tensor) -> dict[str, float]:
+    a = [(row / row.norm()).double() for row in anchors.detach()]
+    b = [(row / row.norm()).double() for row in positives.detach()]
+    pairs = list(permutations(range(len(a)), 2))
+    kernels = [math.exp(-2 * float((side[i] - side[j]).square().sum())) for side in (a, b) for i, j in pairs]
+    return {
+        "alignment": sum(float((x - y).square().sum()) for x, y in zip(a, b, strict=True)) / len(a),
+        "mean_cosine": sum(float(a[i] @ b[j]) for i, j in pairs) / len(pairs),
+        "uniformity": math.log(sum(kernels) / len(kernels)),
+    }
+
+
+def batch(seed: int, rows: int, columns: int = 2) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    first = torch.randn(rows, 6, generator=generator) + 1.0
+    # Of any length, and the second view near the first.
+    return [3.0 * first + column * torch.randn(rows, 6, generator=generator) for column in range(columns)]
+
+
+def test_one_batch_against_loops() -> None:
+    metrics = BatchMetrics()
+    embeddings = batch(0, 7)
+    metrics.update(embeddings)
+    taken = metrics.take()
+    assert taken == pytest.approx(naive(*embeddings), abs=6e-5)  # rounded to four digits
+    assert len({*taken.values(), 0.0}) == 4
+
+
+def test_the_mean_over_batches_and_take_starts_anew() -> None:
+    metrics = BatchMetrics()
+    assert metrics.take() == {}
+    batches = [batch(seed, rows) for seed, rows in ((1, 4), (2, 9), (3, 2))]
+    for embeddings in batches:
+        metrics.update(embeddings)
+    values = [naive(*embeddings) for embeddings in batches]
+    assert metrics.take() == pytest.approx({n: sum(v[n] for v in values) / 3 for n in values[0]}, abs=6e-5)
+    assert metrics.take() == {}
+    metrics.update(batches[0])
+    assert metrics.take() == pytest.approx(values[0], abs=6e-5)
+
+
+def test_a_batch_of_one_document_has_no_pairs() -> None:
+    metrics = BatchMetrics()
+    single, whole = batch(4, 1), batch(5, 5)
+    alignment = float((single[0] / single[0].norm() - single[1] / single[1].norm()).square().sum())
+    metrics.update(single)
+    assert metrics.take() == pytest.approx({"alignment": alignment}, abs=6e-5)
+    # Nor does it count among the batches that have some.
+    metrics.update(whole)
+    metrics.update(single)
+    expected = naive(*whole)
+    expected["alignment"] = (expected["alignment"] + alignment) / 2
+    assert metrics.take() == pytest.approx(expected, abs=6e-5)
