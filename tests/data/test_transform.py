@@ -122,18 +122,6 @@ def test_rows_are_the_views_of_the_clocks_epoch(model: SentenceTransformer, docu
         assert list(dataset) == rows
 
 
-def test_with_a_model_long_documents_are_windowed(model: SentenceTransformer, documents: list[str]) -> None:
-    text = " ".join(documents)
-    views = DocSplitTransform(model=model, segmenter=PunktSegmenter())
-    dataset = views.attach(Dataset.from_dict({"text": [text, text + " Ba."]}))
-    budget = view_budget(model)
-    assert budget is not None
-    for epoch in range(10):
-        views.callback.epoch = epoch
-        row = dataset[0]
-        assert budget < len(model.tokenizer.tokenize(row["anchor"] + " " + row["positive"])) <= 2 * budget
-
-
 # Rows drawn by hand.
 
 
@@ -161,14 +149,6 @@ def test_what_a_pass_cannot_see_is_counted() -> None:
     assert coverage == Coverage(documents=2, cut=1, tokens=90, seen=30, total=2)
     assert coverage.share == pytest.approx(1 / 3)
     assert re.search("33.3% .*1 of 2 documents", coverage.summary())
-
-
-def test_at_most_so_many_documents_spread_evenly() -> None:
-    corpus = corpus_of([[number, number] for number in range(1, 40)])
-    coverage = views().coverage(corpus, most=20)
-    assert coverage == Coverage(20, 0, 2 * 400, 2 * 400, 39)  # every other
-    assert re.search(r"0 of 20 documents \(.* 39\)", coverage.summary())
-    assert views().coverage(corpus_of([[2, 2]] * 600)).documents == 600  # several batches
 
 
 # Copies, and processes that share no memory.

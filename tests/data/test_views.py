@@ -46,8 +46,6 @@ def segmented(draw: st.DrawFn) -> SegmentedDocument:
     return make(tokens, (0, *sorted(starts)), draw(st.text(max_size=5)))
 
 
-
-
 @settings(max_examples=400)
 @given(
     segmented(),
