@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.data.duplicates import dedupe
 
     reader = read_documents(arguments.source, metadata=True, **config_from(arguments, ReadConfig).values())
-    report = dedupe(reader, arguments.output, config_from(arguments, DedupeConfig))
-    note(reader.report.summary(), arguments)
+    report = dedupe(reader, arguments.output, **config_from(arguments, DedupeConfig).values())
+    note(report.read.summary(), arguments)
     print_result(arguments, report.summary(), report.to_dict())
     return 0

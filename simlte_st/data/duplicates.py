@@ -86,6 +86,7 @@ class DedupeReport:
     removed: str  # the file that lists the others
     kept: int
     copies: DuplicateReport
+    read: ReadReport  # what was read, and what could not be
 
     def summary(self) -> str:
         """Return the report in two sentences."""
@@ -96,7 +97,7 @@ class DedupeReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values."""
-        return asdict(self)
+        return {**asdict(self), "read": self.read.to_dict()}
 
 
 @checked
@@ -218,7 +219,7 @@ def dedupe(
                 gone.write(_line({"id": document.id, "copy_of": firsts[group]}))
         if reader.checksum != checksum:
             raise DataError(f"{reader.report.source} changed while it was read: nothing was written. Run it again.")
-    return DedupeReport(str(place), str(removed), len(firsts), found.report)
+    return DedupeReport(str(place), str(removed), len(firsts), found.report, reader.report)
 
 
 def _row(document: Document, report: ReadReport) -> dict[str, Any]:

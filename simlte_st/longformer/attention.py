@@ -51,7 +51,7 @@ class LongformerSelfAttention(nn.Module):
         shape = (len(hidden), self.heads, hidden.shape[1] // self.heads)
         query, key, value = (projection(hidden).view(shape) for projection in (self.query, self.key, self.value))
         if packing.slots == 0:
-            return query.flatten(1)
+            return hidden
         local = windowed_attention(query, key, value, packing, self.window, dropout)
         slots = packing.once("global slots", lambda: packing.is_global.nonzero().squeeze(1))
         if len(slots) == 0:

@@ -102,7 +102,7 @@ class TokenMasker:
         """Return which tokens may be chosen: bool, of the shape of ``input_ids``."""
         ids, mask = features["input_ids"], features.get("attention_mask")
         special = torch.tensor(self.special_ids, device=ids.device, dtype=ids.dtype)
-        allowed = ~torch.isin(ids, special) & self._real(features)
+        allowed: Tensor = ~torch.isin(ids, special) & self._real(features)
         prompt = features.get("prompt_length")
         if isinstance(prompt, Tensor):  # an iterable dataset's columns: the same number for each row
             prompt = int(prompt.reshape(-1)[0])
@@ -115,7 +115,8 @@ class TokenMasker:
             starts = features["cu_seq_lens_q"].long()
             flat = torch.arange(ids.shape[1], device=ids.device)
             position = (flat - starts[torch.searchsorted(starts, flat, right=True) - 1]).unsqueeze(0)
-        return allowed & (position >= prompt)
+        allowed &= position >= prompt
+        return allowed
 
 
 class HeadPrecision:
