@@ -33,7 +33,7 @@ from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
 from benchmarks.timing import own_process, resident, side_by_side
 from simlte_st.data import read_documents
-from simlte_st.data.segmenters import make_segmenter
+from simlte_st.data.sentences import make_segmenter
 from simlte_st.files import atomic_path
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE

@@ -22,9 +22,8 @@ from benchmarks.rivals.train import CONTRASTIVE, train_rival
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.data import Crop, DocSplit, Identity, View
 from simlte_st.data.document import Document, SegmentedDocument
-from simlte_st.data.drawing import draw_views
-from simlte_st.data.segmenters import make_segmenter
-from simlte_st.data.sentences import segment_documents, tokenizer_counter
+from simlte_st.data.sentences import make_segmenter, segment_documents, tokenizer_counter
+from simlte_st.data.views import draw_views
 from simlte_st.losses import ReconstructionLoss
 from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from simlte_st.data import DocSplit, View
 from simlte_st.data.document import SegmentedDocument
-from simlte_st.data.drawing import Span, draw_spans, render
+from simlte_st.data.views import Span, draw_spans, render
 
 
 @dataclass(frozen=True)

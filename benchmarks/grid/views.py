@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 from simlte_st.data.document import SegmentedDocument
-from simlte_st.data.drawing import View, ViewSpans, choose_window, has_two_words, spans_of_words, view_rng, words_of
+from simlte_st.data.views import View, ViewSpans, choose_window, has_two_words, spans_of_words, view_rng, words_of
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class WordSplit:
         return has_two_words(document)
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
-        """Deal the words of the window. See :meth:`simlte_st.data.drawing.View.draw`."""
+        """Deal the words of the window. See :meth:`simlte_st.data.views.View.draw`."""
         room = None if budget is None else 2 * budget
         words = words_of(document, choose_window(document.tokens, room, rng, at_least=1))
         if len(words) < 2:  # the window is a sentence of one word: the document has others

@@ -14,7 +14,7 @@ from simlte_st.exploration.explore import explore
 from simlte_st.models.encode import encode_documents
 from simlte_st.models.engine import Engine
 from simlte_st.models.names import check_model
-from simlte_st.models.parts import check_vectors
+from simlte_st.models.parts_folder import check_vectors
 
 
 @command("dedupe", {"": (dedupe,)}, reads=True, named={"near": Parameter(name="--near", negative="--exact")})

@@ -70,7 +70,7 @@ def run_train(
         settings["view"] = make_view(view or "docsplit", **own)
     reader = options.read(*source)
     if push_to_hub is not None:
-        from simlte_st.training.save import check_upload  # takes seconds to import, and asks the Hub
+        from simlte_st.training.result import check_upload
 
         check_upload(push_to_hub, private=not public)
     result = train(reader, output or model_path(str(name)), **settings)

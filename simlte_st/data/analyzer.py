@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import functools
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import regex
 import Stemmer
@@ -59,6 +59,8 @@ _LETTERS = str.maketrans({"đ": "d", "ð": "d", "ø": "o", "ł": "l", "ı": "i",
 _DEVANAGARI = regex.compile(r"[\u0900-\u097f]")
 _NASAL = regex.compile("[\u0919\u091e\u0923\u0928\u092e]\u094d(?=[\u0915-\u0939])|\u0901")  # each written as \u0902
 
+T = TypeVar("T")
+
 
 class Term(NamedTuple):
     """A word as it is compared (lower case, without accents, stemmed) and as it stands in the text."""
@@ -80,6 +82,20 @@ def normal(text: str) -> str:
     return unicodedata.normalize("NFKC", plain).translate(_SIGNS)
 
 
+def _by_chunk(cut: Callable[..., Sequence[T]]) -> Callable[..., list[T]]:
+    """Apply a function to what stands between spaces, and remember the results unless the chunk is long."""
+    remembered = functools.lru_cache(1 << 17)(cut)
+
+    @functools.wraps(cut)
+    def cut_text(text: str, *language: str) -> list[T]:
+        found: list[T] = []
+        for chunk in text.split():
+            found += (remembered if len(chunk) <= _REMEMBERED else cut)(chunk, *language)
+        return found
+
+    return cut_text
+
+
 def words_of(text: str) -> list[str]:
     """Return the words of a text in their normal form, in order.
 
@@ -87,12 +103,18 @@ def words_of(text: str) -> list[str]:
     boundaries depend on the context.
     """
     found: list[str] = []
-    for chunk in text.split():
+    for chunk in text.split():  # most are plain words: looking them up would take three times as long
         if chunk.isascii() and chunk.isalnum():
             found.append(chunk.lower())
         else:
-            found += _once(_words_of_chunk, chunk)
+            found += _words(chunk)
     return found
+
+
+@_by_chunk
+def _words(chunk: str) -> Sequence[str]:
+    units = (unit for word in _joined_words(chunk) for unit, _, _ in _units(word))
+    return [plain for unit in units if (plain := normal(unit).strip("_"))]
 
 
 def features_of(text: str, languages: Iterable[str] = ()) -> list[str]:
@@ -102,37 +124,59 @@ def features_of(text: str, languages: Iterable[str] = ()) -> list[str]:
     of neighbouring characters is a word, too.
     """
     stops = frozenset[str]().union(*map(stop_words, languages))
-    return [word for word in _each(_features_of_chunk, text) if word not in stops]
+    return [word for word in _features(text) if word not in stops]
 
 
-def terms_of(text: str, language: str) -> Iterator[Term]:
+@_by_chunk
+def _features(chunk: str) -> Sequence[str]:
+    found: list[str] = []
+    before = ""
+    for word in words_of(chunk):
+        unspaced = not word.isascii() and _UNIT.fullmatch(word) is not None
+        if unspaced or len(word) > 1 or not word.isalnum():
+            found += [word, before + word] if unspaced and before else [word]
+        before = word if unspaced else ""
+    return found
+
+
+@_by_chunk
+def terms_of(chunk: str, language: str) -> Sequence[Term]:
     """Return the terms of a text in a language, in order.
 
     A joined word is a term, and so is each of its parts: "node.js" is found by itself, by "node" and by "js". In
     scripts without spaces each character is a term and so is each pair of neighbours; of Korean words, which take their
     particles with them, each pair of syllables is.
     """
-    return _each(_terms_of_chunk, text, language)
+    pieces = (piece for word in _joined_words(chunk) for piece in _pieces(word))
+    return [Term(term, piece) for piece in pieces for term in _document_terms(piece, language) if term]
 
 
-def plain_words(text: str) -> list[str]:
+@_by_chunk
+def plain_words(chunk: str) -> Sequence[str]:
     """Return the words of a text that stand by themselves, as they are written, in order.
 
     They begin with a letter, and are no remains of numbers or of English contractions. In scripts without spaces each
     character with its marks is one.
     """
-    return [*_each(_plain_words_of_chunk, text)]
+    found: list[str] = []
+    for unit, left, right in (unit for word in _joined_words(chunk) for unit in _units(word)):
+        plain = unit.strip("_")
+        remains = right in ("'t", "\u2019t") or (left.endswith(("'", "\u2019")) and plain in _ENDINGS)
+        letters = len(plain) > 1 and plain[0].isalpha() and not remains
+        if letters or _is_signed(plain) or _UNIT.fullmatch(plain):
+            found.append(plain)
+    return found
 
 
-def _each(cut: Any, text: str, *language: str) -> Iterator[Any]:
-    """Yield what is cut of each chunk between two spaces."""
-    for chunk in text.split():
-        yield from _once(cut, chunk, *language)
-
-
-def _once(cut: Any, chunk: str, *language: str) -> Any:
-    """Cut what stands between two spaces, and remember it unless it is long."""
-    return (cut if len(chunk) <= _REMEMBERED else cut.__wrapped__)(chunk, *language)
+@_by_chunk
+def _query_pieces(chunk: str) -> Sequence[str]:
+    """Return the pieces of a query: of a joined word, no parts of one letter or digit."""
+    return [
+        piece
+        for word in _joined_words(chunk)
+        for number, piece in enumerate(_pieces(word))
+        if number == 0 or len(piece) > 1 or not _ALONE.match(piece)
+    ]
 
 
 def terms_at(text: str, languages: Sequence[str]) -> Iterator[tuple[int, int, set[str]]]:
@@ -141,95 +185,34 @@ def terms_at(text: str, languages: Sequence[str]) -> Iterator[tuple[int, int, se
         yield *match.span(), {each.term for language in languages for each in terms_of(match[0], language)}
 
 
-@functools.lru_cache(1 << 17)
-def _terms_of_chunk(chunk: str, language: str) -> tuple[Term, ...]:
-    return tuple(
-        Term(term, piece)
-        for piece in _once(_pieces_of_chunk, chunk)
-        for term in _document_terms(piece, language)
-        if term
-    )
+def _joined_words(chunk: str) -> Sequence[str]:
+    """Return the words of a chunk, joined ones whole.
 
-
-@functools.lru_cache(1 << 16)
-def _words_of_chunk(chunk: str) -> tuple[str, ...]:
-    if plain := _plain_word(chunk):
-        return (plain.lower(),)
-    return tuple(
-        plain
-        for word in WORD.findall(_composed(chunk))
-        for piece in (_UNIT.findall(part) if kind == "unspaced" else [part] for kind, part in _parts(word))
-        for each in piece
-        if (plain := normal(each).strip("_"))
-    )
-
-
-@functools.lru_cache(1 << 16)
-def _features_of_chunk(chunk: str) -> tuple[str, ...]:
-    found: list[str] = []
-    before = ""
-    for word in _once(_words_of_chunk, chunk):
-        unspaced = not word.isascii() and _UNIT.fullmatch(word) is not None
-        if unspaced or len(word) > 1 or not word.isalnum():
-            found += [word, before + word] if unspaced and before else [word]
-        before = word if unspaced else ""
-    return tuple(found)
-
-
-@functools.lru_cache(1 << 16)
-def _plain_words_of_chunk(chunk: str) -> tuple[str, ...]:
-    found: list[str] = []
-    for word in WORD.findall(_composed(chunk)):
-        if word[0] == "." or word[-1] in "+#":
-            found.append(word)
-            continue
-        for part in _PART.finditer(word):
-            plain, left, right = part[0].strip("_"), word[: part.start()], word[part.end() :]
-            if part.lastgroup == "unspaced":
-                found += _UNIT.findall(plain)
-            elif len(plain) > 1 and plain[0].isalpha() and right not in ("'t", "\u2019t"):
-                found += [] if left.endswith(("'", "\u2019")) and plain in _ENDINGS else [plain]
-    return tuple(found)
-
-
-def _composed(chunk: str) -> str:
-    return chunk if chunk.isascii() else unicodedata.normalize("NFKC", chunk)
-
-
-def _parts(word: str) -> list[tuple[str | None, str]]:
-    """Return the parts of a word, each with its kind; a word with signs, or an emoji, is one."""
-    if word.isascii() and word.isalnum():
-        return [(None, word)]
-    parts = [(match.lastgroup, match[0]) for match in _PART.finditer(word)]
-    return [(None, word)] if not parts or word[0] == "." or word[-1] in "+#" else parts
-
-
-@functools.lru_cache(1 << 16)
-def _pieces_of_chunk(chunk: str) -> tuple[str, ...]:
-    if plain := _plain_word(chunk):
-        return (plain,)
-    return tuple(piece for word in WORD.findall(_composed(chunk)) for piece in _pieces(word))
-
-
-@functools.lru_cache(1 << 16)
-def _query_pieces_of_chunk(chunk: str) -> tuple[str, ...]:
-    if plain := _plain_word(chunk):
-        return (plain,)
-    return tuple(
-        piece
-        for word in WORD.findall(_composed(chunk))
-        for number, piece in enumerate(_pieces(word))
-        if number == 0 or len(piece) > 1 or not _ALONE.match(piece)
-    )
-
-
-def _plain_word(chunk: str) -> str:
-    """Return the word of ASCII letters and digits that a chunk is but for signs around it; empty if it is more.
-
-    Most chunks are such a word, which this finds in a tenth of the time of the patterns.
+    Most chunks are one word of ASCII letters and digits but for signs around it, which is found in a tenth of the time
+    of the pattern.
     """
-    word = chunk.rstrip(_BEHIND).lstrip(_BEFORE)
-    return word if word.isascii() and word.isalnum() else ""
+    plain = chunk.rstrip(_BEHIND).lstrip(_BEFORE)
+    if plain.isascii() and plain.isalnum():
+        return (plain,)
+    found: list[str] = WORD.findall(chunk if chunk.isascii() else unicodedata.normalize("NFKC", chunk))
+    return found
+
+
+def _is_signed(word: str) -> bool:
+    return word.startswith(".") or word.endswith(("+", "#"))
+
+
+def _units(word: str) -> Iterator[tuple[str, str, str]]:
+    """Return the parts of a joined word, or its characters in scripts without spaces, with what stands on both sides.
+
+    A word with signs, or an emoji, is one part.
+    """
+    parts = [] if _is_signed(word) or (word.isascii() and word.isalnum()) else list(_PART.finditer(word))
+    if not parts:
+        yield word, "", ""
+    for part in parts:
+        for unit in _UNIT.findall(part[0]) if part.lastgroup == "unspaced" else part.captures(0):
+            yield unit, word[: part.start()], word[part.end() :]
 
 
 def _pieces(word: str) -> Iterator[str]:
@@ -264,8 +247,7 @@ def content_terms(text: str, languages: Sequence[str]) -> list[Term]:
     WHO. Of a joined word, parts of one letter or digit are left out: BM25 takes the "t" of "https://t.co/UTys" to be
     rare, and "T-shirts" would be found by it.
     """
-    chunks = (_once(_query_pieces_of_chunk, chunk) for chunk in text.split())
-    pieces = [piece for own in chunks for piece in own if term_of(piece, languages[0])]
+    pieces = [piece for piece in _query_pieces(text) if term_of(piece, languages[0])]
     own = languages if len(languages) == 1 else most_stop_words([normal(piece) for piece in pieces], languages)
     shouted = text.isupper()
     content = [

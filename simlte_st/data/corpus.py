@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from simlte_st.data.document import Document, SegmentedDocument, text_key
 from simlte_st.data.documents import read_documents
-from simlte_st.data.drawing import View
 from simlte_st.data.report import counted
-from simlte_st.data.segmenters import PunktSegmenter, Segmenter
-from simlte_st.data.sentences import TokenCounter, estimate_tokens, segment_stream
+from simlte_st.data.sentences import PunktSegmenter, Segmenter, TokenCounter, estimate_tokens, segment_stream
 from simlte_st.data.tokens import in_batches
+from simlte_st.data.views import View
 from simlte_st.errors import EmptyCorpusError
 from simlte_st.files import atomic_path, read_json, write_json
 from simlte_st.progress import with_progress_bar

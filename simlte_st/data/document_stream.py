@@ -16,10 +16,9 @@ from datasets import Dataset
 
 from simlte_st.data.corpus import EXACT_COPY, TOO_SHORT
 from simlte_st.data.document import Document, SegmentedDocument, text_key
-from simlte_st.data.drawing import View, draw_views, view_rng
-from simlte_st.data.segmenters import Segmenter
-from simlte_st.data.sentences import TokenCounter, segment_document
+from simlte_st.data.sentences import Segmenter, TokenCounter, segment_document
 from simlte_st.data.shards import ShardReader, Shards
+from simlte_st.data.views import View, draw_views, view_rng
 from simlte_st.distributed import is_main
 from simlte_st.errors import DataError, EmptyCorpusError
 from simlte_st.files import read_json, write_json

@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import ceil
 from operator import length_hint
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Interval
 from numpy.typing import NDArray
 
-from simlte_st.config import check_number, configured
+from simlte_st.arguments import checked
 from simlte_st.data.analyzer import normal, words_of
-from simlte_st.data.config import DedupeConfig
 from simlte_st.data.document import Document
-from simlte_st.data.documents import DocumentReader, read_documents
-from simlte_st.data.near_duplicates import hash_runs, similar_earlier
+from simlte_st.data.documents import read_documents
 from simlte_st.data.report import ReadReport
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.files import atomic_path, check_apart, check_new, check_place
 from simlte_st.progress import with_progress_bar
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from simlte_st.overrides import DedupeOverrides
-
 SUFFIXES = (".jsonl", ".ndjson")
 """Suffixes of the files that :func:`dedupe` writes."""
+
+RUN = 5
+"""Words that are compared together; a shorter document is one run."""
+
+Similarity = Annotated[float, Interval(gt=0, le=1)]
+"""The Jaccard similarity of two documents, between their sets of runs of words."""
+
+_COUNTERS = 1 << 22  # runs are counted by the last bits of their hash
+_PARITIES = 1 << 11  # of a set: how many of its elements are in each part of the range of hashes, odd or even
+_TOGETHER = 1 << 14  # sets whose parities are compared at once
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,46 +78,66 @@ class Duplicates:
     report: DuplicateReport
 
 
-def find_duplicates(
-    documents: Any, *, near: bool = True, threshold: float = 0.75, progress: bool = False
-) -> Duplicates:
-    """Find documents that are duplicates of earlier ones.
+@dataclass(frozen=True, slots=True)
+class DedupeReport:
+    """What :func:`dedupe` kept."""
 
-    Exact duplicates have the same words: case, punctuation, invisible characters, vowel signs
-    that are mostly not written and white space make no difference. A
-    near-duplicate has a Jaccard similarity of ``threshold`` or more with the first document of its group, between their
-    sets of five-word runs. That is computed, not estimated. Of a chain of drafts, each like the next one, the first is
-    kept, and so is the first that is not similar to it.
+    output: str  # the file of the documents that were kept
+    removed: str  # the file that lists the others
+    kept: int
+    copies: DuplicateReport
+    read: ReadReport  # what was read, and what could not be
+
+    def summary(self) -> str:
+        """Return the report in two sentences."""
+        return (
+            f"{self.copies.summary()}. {self.kept:,} documents are in {self.output}; the others are listed in "
+            f"{self.removed}, each with the document that it duplicates."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        return {**asdict(self), "read": self.read.to_dict()}
+
+
+@checked
+def find_duplicates(
+    texts: Iterable[str],
+    *,
+    near: bool = True,
+    similarity: Similarity = 0.75,
+    total: int | None = None,
+    progress: bool = False,
+) -> Duplicates:
+    """Find texts that are duplicates of earlier ones.
+
+    Exact duplicates have the same words: case, punctuation, invisible characters, vowel signs that are mostly not
+    written and white space make no difference. A near-duplicate has a Jaccard similarity of ``similarity`` or more with
+    the first text of its group, between their sets of five-word runs. That is computed, not estimated. Of a chain of
+    drafts, each like the next one, the first is kept, and so is the first that is not similar to it.
 
     Args:
-        documents: Read once, in order: a list of texts, or anything :func:`~simlte_st.data.read_documents` takes, of
-            which skipped documents do not count.
+        texts: The texts of documents; read once, in order.
         near: Find near-duplicates too. That keeps 8 bytes a word in memory.
-        threshold: Similarity from which on two documents are duplicates, above 0 and at most 1.
-        progress: Show a progress bar.
+        similarity: Similarity from which on two texts are near-duplicates, above 0 and at most 1.
+        total: Number of texts, for the progress bar of texts without a length.
+        progress: Show progress bars.
 
     Returns:
-        The group of each document, and counts.
+        The group of each text, and counts.
 
     Raises:
-        ConfigurationError: A setting out of its range.
-        DataError: The documents cannot be read.
+        ConfigurationError: An argument is out of its range.
 
     References:
         Broder, "On the resemblance and containment of documents", 1997. Five words and 0.75 are the settings of
         FineWeb (Penedo et al., 2024).
     """
-    check_number("threshold", threshold, above=0, most=1)
-    texts: Iterable[str]
-    if isinstance(documents, (list, tuple)) and all(isinstance(text, str) for text in documents):
-        texts, total = documents, len(documents)
-    else:
-        reader = read_documents(documents)
-        texts, total = (document.text for document in reader), length_hint(reader, 0)
     seen: dict[bytes, int] = {}
     groups = array("q")
-    numbers, runs = array("q"), []  # of the first document with each sequence of words
-    for number, text in enumerate(with_progress_bar(texts, "Reading documents", total or None, shown=progress)):
+    numbers, runs = array("q"), []  # of the first text with each sequence of words
+    shown = with_progress_bar(texts, "Reading documents", total or length_hint(texts, 0) or None, shown=progress)
+    for number, text in enumerate(shown):
         words = words_of(text) or normal(text).split()  # a text of nothing but symbols is compared as it is
         digest = hashlib.blake2b("\x00".join(words).encode("utf-8", "surrogatepass"), digest_size=16).digest()
         groups.append(seen.setdefault(digest, number))
@@ -120,7 +147,7 @@ def find_duplicates(
     members = np.array(groups, dtype=np.int64)
     exact = int((members != np.arange(len(members))).sum())
     if near:
-        found = with_progress_bar(similar_earlier(runs, threshold), "Finding duplicates", len(runs), shown=progress)
+        found = with_progress_bar(similar_earlier(runs, similarity), "Finding duplicates", len(runs), shown=progress)
         first = np.arange(len(members))
         for number, other in zip(numbers, found, strict=True):
             if other is not None:
@@ -137,49 +164,33 @@ def find_duplicates(
     return Duplicates(members, report)
 
 
-@dataclass(frozen=True, slots=True)
-class DedupeReport:
-    """What :func:`dedupe` kept."""
-
-    output: str  # the file of the documents that were kept
-    removed: str  # the file that lists the others
-    kept: int
-    copies: DuplicateReport
-
-    def summary(self) -> str:
-        """Return the report in two sentences."""
-        return (
-            f"{self.copies.summary()}. {self.kept:,} documents are in {self.output}; the others are listed in "
-            f"{self.removed}, each with the document that it duplicates."
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON values."""
-        return asdict(self)
-
-
-@configured(DedupeConfig)
+@checked
 def dedupe(
-    documents: Any,
+    source: Any,
     output: str | os.PathLike[str],
-    config: DedupeConfig | None = None,
-    **overrides: Unpack[DedupeOverrides],
+    *,
+    near: bool = True,
+    similarity: Similarity = 0.75,
+    overwrite: bool = False,
+    progress: bool = True,
 ) -> DedupeReport:
     """Write documents without duplicates: the first document of each group is kept; see :func:`find_duplicates`.
 
     Args:
-        documents: Anything :func:`~simlte_st.data.read_documents` takes; read twice.
-        output: A file of JSON lines: ``id``, ``text``, and the other columns that were read. Beside ``kept.jsonl``,
-            ``kept.removed.jsonl`` lists the documents that were removed (``id``, ``copy_of``).
-        config: Which documents count as duplicates.
-        **overrides: Settings of :class:`~simlte_st.data.config.DedupeConfig`, in place of those of ``config``.
+        source: Anything :func:`~simlte_st.data.read_documents` takes, or the reader it returned; read twice.
+        output: The file of JSON lines to write: ``id``, ``text``, and the other columns of the source. Beside
+            ``kept.jsonl``, ``kept.removed.jsonl`` lists the removed documents (``id``, ``copy_of``).
+        near: Remove near-duplicates too, not only documents with exactly the same words.
+        similarity: Documents that share at least this much of their runs of five words are near-duplicates; above 0
+            and at most 1.
+        overwrite: Replace existing files.
+        progress: Show progress bars.
 
     Raises:
-        ConfigurationError: A file exists or cannot be written, is the source, or is not a file of JSON lines; or a
-            setting is out of its range.
+        ConfigurationError: A file exists or cannot be written, is the source, or is not a file of JSON lines; or an
+            argument is out of its range.
         DataError: The documents cannot be read, or only once.
     """
-    config = DedupeConfig.make(config, overrides)
     place = Path(output)
     if place.suffix not in SUFFIXES:
         raise ConfigurationError(
@@ -187,11 +198,12 @@ def dedupe(
         )
     removed = place.with_name(f"{place.stem}.removed{place.suffix}")
     for path in (place, removed):
-        check_apart(documents, path)
+        check_apart(source, path)
         check_place(path)
-        check_new(path, config.overwrite)
-    reader = documents if isinstance(documents, DocumentReader) else read_documents(documents, metadata=True)
-    duplicates = find_duplicates(reader, near=config.near, threshold=config.similarity, progress=config.progress)
+        check_new(path, overwrite)
+    reader = read_documents(source).with_options(metadata=True)
+    texts, total = (document.text for document in reader), length_hint(reader, 0)
+    found = find_duplicates(texts, near=near, similarity=similarity, total=total, progress=progress)
     checksum, firsts = reader.checksum, dict[int, str]()
     with (
         atomic_path(place, removed) as path,
@@ -199,7 +211,7 @@ def dedupe(
         path.with_name(removed.name).open("w", encoding="utf-8") as gone,
     ):
         for number, document in enumerate(reader):
-            group = int(duplicates.groups[number]) if number < len(duplicates.groups) else -1
+            group = int(found.groups[number]) if number < len(found.groups) else -1
             if number == group:
                 firsts[group] = document.id
                 kept.write(_line(_row(document, reader.report)))
@@ -207,7 +219,7 @@ def dedupe(
                 gone.write(_line({"id": document.id, "copy_of": firsts[group]}))
         if reader.checksum != checksum:
             raise DataError(f"{reader.report.source} changed while it was read: nothing was written. Run it again.")
-    return DedupeReport(str(place), str(removed), len(firsts), duplicates.report)
+    return DedupeReport(str(place), str(removed), len(firsts), found.report, reader.report)
 
 
 def _row(document: Document, report: ReadReport) -> dict[str, Any]:
@@ -218,3 +230,104 @@ def _row(document: Document, report: ReadReport) -> dict[str, Any]:
 
 def _line(row: Mapping[str, Any]) -> str:
     return json.dumps(row, ensure_ascii=False, default=str) + "\n"
+
+
+def hash_runs(words: Sequence[str]) -> NDArray[np.uint64]:
+    """Return the hashes of a document's different runs of words, ascending."""
+    hashes = np.array([_hash(word) for word in words] or [0], dtype=np.uint64)
+    run = min(RUN, len(hashes))
+    mixed = np.full(len(hashes) - run + 1, run, dtype=np.uint64)
+    for place in range(run):
+        mixed = (mixed ^ hashes[place : place + len(mixed)]) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    return np.unique(mixed)
+
+
+@functools.lru_cache(1 << 18)
+def _hash(word: str) -> int:
+    return int.from_bytes(hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def similar_earlier(sets: Sequence[NDArray[np.uint64]], threshold: float) -> Iterator[int | None]:
+    """Yield for each set the first kept one whose Jaccard similarity with it reaches the threshold; None if it is kept.
+
+    A set is kept if no kept one is similar, so that whatever is left out is similar to one that is there. Pairs are
+    found by prefix filtering (Chaudhuri et al., 2006) with positions (Xiao et al., PPJoin, 2008): with all elements in
+    one order, from the rarest on, two similar sets share one among their first few, and enough can follow it. Most of
+    those pairs are ruled out by parities (Sandes et al., Bitmap-Xor, 2019). Nothing is estimated. Documents of one
+    template share their frequent runs, which come last and so are hardly looked at.
+    """
+    counts, kept = _count(sets), _KeptSets(sets, threshold)
+    for number, elements in enumerate(sets):
+        rarity = counts[elements & np.uint64(_COUNTERS - 1)]
+        # Before the first element that two sets of this similarity share there are at most this many others.
+        most = len(elements) - ceil(threshold * len(elements) - _ROUNDING)
+        first = np.argsort(rarity, kind="stable")[: most + 1]
+        # Nothing else has an element that was counted once.
+        places = [(place, int(elements[row])) for place, row in enumerate(first.tolist()) if rarity[row] > 1]
+        found = next(kept.similar(elements, kept.candidates(len(elements), places)), None)
+        if found is None:
+            kept.add(number, places)
+        yield found
+
+
+def _count(sets: Iterable[NDArray[np.uint64]]) -> NDArray[np.uint32]:
+    counts = np.zeros(_COUNTERS, dtype=np.uint32)
+    for elements in sets:
+        np.add.at(counts, elements & np.uint64(_COUNTERS - 1), 1)
+    return counts
+
+
+class _KeptSets:
+    """The sets that are kept so far, by the elements that they begin with."""
+
+    def __init__(self, sets: Sequence[NDArray[np.uint64]], threshold: float) -> None:
+        self._sets, self._threshold = sets, threshold
+        self._sizes = np.array([len(elements) for elements in sets], dtype=np.int64)
+        self._parities = np.zeros((len(sets), _PARITIES // 64), dtype=np.uint64)  # of kept ones
+        self._numbers = array("I")
+        # By element and size: the numbers of the sets, and the element's places in them, in turns.
+        self._beginning: dict[int, dict[int, array[int]]] = {}
+
+    def add(self, number: int, places: Iterable[tuple[int, int]]) -> None:
+        """Keep a set, with its first elements and their places."""
+        size = len(self._sets[number])
+        self._numbers.append(number)
+        self._parities[number] = _parities(self._sets[number])
+        for place, element in places:
+            self._beginning.setdefault(element, {}).setdefault(size, array("I")).extend((number, place))
+
+    def candidates(self, size: int, places: Iterable[tuple[int, int]]) -> NDArray[np.uint32]:
+        """Return the numbers of those that may be similar to a set of a size and first elements, in order."""
+        found, total = [np.zeros(0, dtype=np.uint32)], 0
+        for place, element in places:
+            for other_size, pairs in self._beginning.get(element, {}).items():
+                needed = self._threshold * (size + other_size) / (1 + self._threshold) - _ROUNDING  # in common
+                # If this is the first of them, the others come after it.
+                if needed <= min(size - place, other_size):
+                    numbers, theirs = np.frombuffer(pairs, dtype=np.uint32).reshape(-1, 2).T
+                    found.append(numbers[theirs <= other_size - needed])
+                    total += len(found[-1])
+            if total > len(self._numbers):  # frequent elements alone: to look at all of them costs less
+                return np.array(self._numbers, dtype=np.uint32)
+        return np.unique(np.concatenate(found))
+
+    def similar(self, elements: NDArray[np.uint64], candidates: NDArray[np.uint32]) -> Iterator[int]:
+        """Yield the numbers of those candidates that are similar, in order."""
+        own = _parities(elements)
+        for begin in range(0, len(candidates), _TOGETHER):
+            numbers = candidates[begin : begin + _TOGETHER]
+            both = len(elements) + self._sizes[numbers]
+            # What only one of two sets has makes a parity differ, or makes it the same again.
+            apart = np.bitwise_count(self._parities[numbers] ^ own).sum(axis=1, dtype=np.int64)
+            needed = 2 * self._threshold * both / (1 + self._threshold) - _ROUNDING
+            for other in numbers[both - apart >= needed].tolist():
+                common = len(np.intersect1d(elements, self._sets[other], assume_unique=True))
+                if common >= self._threshold * (len(elements) + len(self._sets[other]) - common) - _ROUNDING:
+                    yield other
+
+
+def _parities(elements: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    parts = (elements >> np.uint64(65 - _PARITIES.bit_length())).astype(np.int64)
+    odd = np.bincount(parts, minlength=_PARITIES).astype(np.uint8) & 1
+    return np.packbits(odd).view(np.uint64)

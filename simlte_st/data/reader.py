@@ -16,7 +16,7 @@ from simlte_st.data.formats.html import has_tags
 from simlte_st.data.formats.mail import looks_like_mail
 from simlte_st.data.report import LOOKED_AT, ReadReport
 from simlte_st.data.rows import EMPTY, NOT_A_STRING, TOO_LONG, BrokenSourceError, Columns, Reading, Row, Skip
-from simlte_st.data.segmenters import peek
+from simlte_st.data.sentences import peek
 from simlte_st.data.sources import Source, open_source
 from simlte_st.errors import DataError, EmptyCorpusError
 from simlte_st.files import valid_unicode

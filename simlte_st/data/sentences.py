@@ -1,33 +1,60 @@
-"""Documents to sentences: paragraphs first, then a segmenter, then a bound on the length of sentences.
+"""Documents to sentences and passages: paragraphs first, then a segmenter, then a bound on the length of sentences.
 
-Segmenters know the full stops of Latin, Greek and Cyrillic. The full stops of other scripts always end a sentence, and
-so do spaces in Thai and Lao, which have no other sign. Text without sentence ends (tables, code) must still give usable
-units, so what is longer than ``max_words`` is cut at line ends, then into pieces of at most ``max_words`` words. No
-character except white space is ever lost, which is checked.
+A segmenter is NLTK's Punkt or any callable. It may drop or normalise white space between segments, but must keep every
+other character in order, which is checked. Segmenters know the full stops of Latin, Greek and Cyrillic. The full stops
+of other scripts always end a sentence, and so do spaces in Thai and Lao, which have no other sign. Text without
+sentence ends (tables, code) must still give usable units, so what is longer than ``max_words`` is cut at line ends,
+then into pieces of at most ``max_words`` words.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
+import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from simlte_st.config import check_count
+from simlte_st.arguments import Count, checked
 from simlte_st.data.document import Document, SegmentedDocument, count_words, word_spans
-from simlte_st.data.documents import read_documents
-from simlte_st.data.segmenters import PunktSegmenter, Segmenter, make_segmenter, peek
-from simlte_st.data.tokens import TOKENIZED_CHARACTERS, count_tokens, in_batches
-from simlte_st.errors import DataError
+from simlte_st.data.tokens import count_tokens
+from simlte_st.errors import ConfigurationError, DataError
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # NLTK takes a second to import
+    from nltk.tokenize.punkt import PunktParameters
+
     from simlte_st.data.tokens import AnyTokenizer
+
+logger = logging.getLogger(__name__)
 
 MAX_WORDS = 64
 """Words of the longest sentence that stays whole: about 85 tokens, so that views of 128 tokens hold several."""
 
 TOKENS_PER_WORD = 1.3
 """Estimate without a tokenizer; BERT's vocabulary gives 1.2 to 1.5 on English prose."""
+
+SAMPLE_CHARACTERS = 1_000_000
+"""Characters of a corpus that Punkt learns its parameters from, in a few seconds; more text changes little."""
+
+STATIC_PASSAGE = 256
+"""Tokens of a passage where the model reads any number of them."""
+
+LANGUAGES = {
+    "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish", "et": "estonian",
+    "fi": "finnish", "fr": "french", "it": "italian", "ml": "malayalam", "nl": "dutch", "no": "norwegian",
+    "pl": "polish", "pt": "portuguese", "ru": "russian", "sl": "slovene", "sv": "swedish", "tr": "turkish",
+}  # fmt: skip
+"""NLTK's names of the languages that ``punkt_tab`` has parameters of, by their ISO 639-1 codes."""
+
+Segmenter = Callable[[str], Sequence[str]]
+"""Cuts one paragraph into sentences: returns its segments in order, with exactly its non-space characters."""
+
+TokenCounter = Callable[[Sequence[str]], Sequence[int]]
+"""Counts the tokens of each of several texts, without special tokens."""
+
+T = TypeVar("T")
 
 _BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*")
 _LINE = re.compile(r"\n+")
@@ -40,8 +67,154 @@ _STOP = re.compile(
 _SEMICOLON = re.compile("(?<=；)")
 _HARD_WRAP = 120  # lines all shorter than this, in a text without blank lines, are wrapped lines, not paragraphs
 _PIECE = 20_000  # characters that a segmenter gets at once, which bounds the cost of a pathological text
-TokenCounter = Callable[[Sequence[str]], Sequence[int]]
-"""Counts the tokens of each of several texts, without special tokens."""
+_LONGEST = 100_000  # characters of one text that Punkt learns from, so that no single document decides
+_TOLD = 1_000  # texts that tell the languages of a corpus
+
+
+class PunktSegmenter:
+    """NLTK's Punkt (Kiss & Strunk, 2006), with installed or learned parameters.
+
+    Args:
+        parameters: Abbreviations, collocations, frequent sentence starters and the orthographic context of words.
+            Without them, Punkt cuts after every full stop.
+    """
+
+    def __init__(self, parameters: PunktParameters | None = None) -> None:
+        from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
+
+        self.parameters = parameters if parameters is not None else PunktParameters()
+        self._tokenizer = PunktSentenceTokenizer(self.parameters)
+
+    def __call__(self, text: str, /) -> list[str]:
+        """Cut a text where Punkt's sentences begin, so that nothing between them is lost."""
+        try:
+            starts = [start for start, _ in self._tokenizer.span_tokenize(text)]
+        except TimeoutError:
+            # NLTK gives each of its regular expressions a few seconds, which only adversarial text needs.
+            logger.warning("Punkt timed out on a text that begins with %r; it is cut by lines and length.", text[:40])
+            return [text]
+        return [text[start:stop].strip() for start, stop in itertools.pairwise([0, *starts[1:], len(text)])]
+
+    def of(self, text: str) -> PunktSegmenter:
+        """Return what cuts a document into sentences, by its whole text."""
+        return self
+
+    @classmethod
+    def installed(cls, language: str = "english") -> PunktSegmenter | None:
+        """Load NLTK's ``punkt_tab`` parameters for ``language``; None if they are not installed."""
+        from nltk.data import find
+        from nltk.tokenize.punkt import load_punkt_params
+
+        try:
+            return cls(load_punkt_params(find(f"tokenizers/punkt_tab/{language}/")))
+        except (LookupError, FileNotFoundError):  # the latter before NLTK 3.9.2, for an incomplete folder
+            return None
+
+    @classmethod
+    def learn(cls, texts: Iterable[str], max_characters: int = SAMPLE_CHARACTERS) -> PunktSegmenter:
+        """Learn the parameters, without labels, from the first ``max_characters`` characters of ``texts``."""
+        from nltk.tokenize.punkt import PunktTrainer
+
+        trainer = PunktTrainer()
+        left = max_characters
+        for text in texts:
+            if left <= 0:
+                break
+            try:
+                trainer.train(text[: min(left, _LONGEST)], finalize=False)
+            except TimeoutError:
+                logger.warning("Punkt timed out while it learned from a text that begins with %r.", text[:40])
+            left -= len(text)
+        if left == max_characters:
+            return cls()
+        trainer.finalize_training()
+        return cls(trainer.get_params())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters as JSON values, sorted, so that the same corpus gives the same bytes."""
+        return {
+            "abbreviations": sorted(self.parameters.abbrev_types),
+            "collocations": sorted(list(pair) for pair in self.parameters.collocations),
+            "sentence_starters": sorted(self.parameters.sent_starters),
+            "orthographic_context": dict(sorted(self.parameters.ortho_context.items())),
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> PunktSegmenter:
+        """Return the segmenter of :meth:`to_dict`'s values."""
+        if "languages" in values:
+            return PunktOfLanguages({code: cls.from_dict(own) for code, own in values["languages"].items()})
+        from nltk.tokenize.punkt import PunktParameters
+
+        parameters = PunktParameters()
+        parameters.abbrev_types = set(values["abbreviations"])
+        parameters.collocations = {(first, second) for first, second in values["collocations"]}
+        parameters.sent_starters = set(values["sentence_starters"])
+        parameters.ortho_context.update(Counter(values["orthographic_context"]))
+        return cls(parameters)
+
+
+class PunktOfLanguages(PunktSegmenter):
+    """Punkt with the parameters of several languages, of which a document is cut by those of its own.
+
+    Args:
+        segmenters: By the ISO 639-1 code, that of most documents first.
+    """
+
+    def __init__(self, segmenters: Mapping[str, PunktSegmenter]) -> None:
+        from simlte_st.data.languages import LanguageFinder
+
+        super().__init__(next(iter(segmenters.values())).parameters)
+        self._segmenters = dict(segmenters)
+        self._find = LanguageFinder((), known=list(segmenters))
+
+    def of(self, text: str) -> PunktSegmenter:
+        """Return the segmenter of a document's language; that of most documents where it is none of them."""
+        return self._segmenters.get(self._find(text), next(iter(self._segmenters.values())))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters of each language as JSON values, in their order."""
+        return {"languages": {code: own.to_dict() for code, own in self._segmenters.items()}}
+
+
+def make_segmenter(
+    segmenter: str | Segmenter, sample: Callable[[], Iterable[str]], language: str | None = None
+) -> Segmenter:
+    """Return the segmenter of a name; Punkt learns from the sample if its parameters are not installed.
+
+    Installed parameters are those of ``language``, by its ISO 639-1 code, or of the languages that the sample has; the
+    English ones cut the languages that NLTK lacks.
+    """
+    if callable(segmenter):
+        return segmenter
+    if segmenter != "punkt":
+        raise ConfigurationError(f"Unknown segmenter {segmenter!r}: use 'punkt' or a callable.")
+    english = PunktSegmenter.installed()
+    if english is None:
+        return PunktSegmenter.learn(sample())
+    from simlte_st.data.languages import LanguageFinder
+
+    codes = [language] if language else LanguageFinder([*itertools.islice(sample(), _TOLD)]).languages
+    others = [code for code in codes if code in LANGUAGES and code != "en"]
+    installed = {code: PunktSegmenter.installed(LANGUAGES[code]) for code in others}
+    found = {code: installed.get(code) or english for code in codes}
+    return next(iter(found.values())) if len({*found.values()}) == 1 else PunktOfLanguages(found)
+
+
+def peek(items: Iterable[T], size: Callable[[T], int], enough: int = SAMPLE_CHARACTERS) -> tuple[list[T], Iterator[T]]:
+    """Return the first items of a stream, up to ``enough`` in total size, and the whole stream.
+
+    Punkt learns from the beginning of a corpus that can be read only once.
+    """
+    iterator = iter(items)
+    first: list[T] = []
+    taken = 0
+    for item in iterator:
+        first.append(item)
+        taken += size(item)
+        if taken >= enough:
+            break
+    return first, itertools.chain(first, iterator)
 
 
 def paragraphs_of(text: str) -> list[str]:
@@ -65,7 +238,7 @@ def cut_sentences(paragraph: str, segmenter: Segmenter, max_words: int = MAX_WOR
         segments = segmenter(piece)
         if "".join("".join(segments).split()) != "".join(piece.split()):
             raise DataError(
-                f"The segmenter {segmenter!r} changed the text {_shorten(piece)!r} into {_shorten(str(segments))!r}. "
+                f"The segmenter {segmenter!r} changed the text {piece[:80]!r} into {str(segments)[:80]!r}. "
                 "A segmenter may drop white space only."
             )
         for segment in segments:
@@ -113,18 +286,9 @@ def _bounded(text: str, max_words: int) -> Iterator[str]:
         yield text[spans[first][0] : spans[last - 1][1]]
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
 def tokenizer_counter(tokenizer: AnyTokenizer) -> TokenCounter:
     """Return a counter of the tokens of a tokenizer, transformers' or the one of a static embedding."""
-
-    def count(texts: Sequence[str]) -> list[int]:
-        batches = in_batches(texts, len, TOKENIZED_CHARACTERS)
-        return [number for batch in batches for number in count_tokens(tokenizer, batch)]
-
-    return count
+    return functools.partial(count_tokens, tokenizer)
 
 
 def estimate_tokens(texts: Sequence[str]) -> list[int]:
@@ -132,11 +296,12 @@ def estimate_tokens(texts: Sequence[str]) -> list[int]:
     return [max(1, round(TOKENS_PER_WORD * count_words(text))) for text in texts]
 
 
+@checked
 def segment_document(
     document: Document,
     segmenter: Segmenter,
     count_tokens: TokenCounter = estimate_tokens,
-    max_words: int = MAX_WORDS,
+    max_words: Count = MAX_WORDS,
 ) -> SegmentedDocument:
     """Cut one document into sentences.
 
@@ -153,7 +318,6 @@ def segment_document(
         DataError: The segmenter changed the text.
         ConfigurationError: ``max_words`` is less than 1.
     """
-    check_count("max_words", max_words)
     cut = segmenter.of(document.text) if isinstance(segmenter, PunktSegmenter) else segmenter
     sentences: list[str] = []
     starts: list[int] = []
@@ -174,15 +338,43 @@ def segment_stream(
     """Return a segmenter by name, which learns from the first documents if it must, and the segmented documents."""
     first, stream = peek(documents, lambda document: len(document.text))
     cut = make_segmenter(segmenter, lambda: (document.text for document in first))
-    return cut, (segment_document(document, cut, count_tokens) for document in stream)
+    return cut, segment_documents(stream, cut, count_tokens)
 
 
 def segment_documents(
-    documents: Any,
-    segmenter: Segmenter,
-    count_tokens: TokenCounter = estimate_tokens,
-    max_words: int = MAX_WORDS,
+    documents: Iterable[Document], segmenter: Segmenter, count_tokens: TokenCounter = estimate_tokens
 ) -> Iterator[SegmentedDocument]:
-    """Cut the documents of a source, lazily."""
-    for document in read_documents(documents):
-        yield segment_document(document, segmenter, count_tokens, max_words)
+    """Cut documents into sentences, lazily."""
+    return (segment_document(document, segmenter, count_tokens) for document in documents)
+
+
+def passages_of(document: Document, segmenter: Segmenter | None, count: TokenCounter, budget: int | None) -> list[str]:
+    """Return runs of whole sentences, as many as a model reads at once; none where that is the whole document.
+
+    Of a model without a bound they have :data:`STATIC_PASSAGE` tokens: the vector of a long document says little of
+    each of its pages.
+
+    Args:
+        document: The document.
+        segmenter: That of the index; None of an index without passages, which gets none.
+        count: Counts tokens.
+        budget: Tokens that the model reads; None for no bound.
+    """
+    budget = STATIC_PASSAGE if budget is None else budget
+    if segmenter is None or count([document.text])[0] <= budget:
+        return []
+    return list(sentence_runs(segment_document(document, segmenter, count), budget))
+
+
+def sentence_runs(document: SegmentedDocument, budget: int) -> Iterator[str]:
+    """Return runs of whole sentences of up to so many tokens; a longer sentence is a run of its own."""
+    beginnings = set(document.paragraphs)
+    text, taken = "", 0
+    for number, (sentence, tokens) in enumerate(zip(document.sentences, document.tokens, strict=True)):
+        if text and taken + tokens > budget:
+            yield text
+            text, taken = "", 0
+        separator = "\n\n" if number in beginnings else " "
+        text, taken = f"{text}{separator}{sentence}" if text else sentence, taken + tokens
+    if text:
+        yield text

@@ -1,7 +1,8 @@
 """Tokens of texts, by either kind of tokenizer: transformers' own, or the bare one of a static embedding.
 
 A ``StaticEmbedding`` of sentence-transformers holds a ``tokenizers.Tokenizer``, which cannot be called, and has no
-special tokens to put around a text.
+special tokens to put around a text. Where it cuts at white space before anything else, as BERT's do, the tokens of
+words are kept: most words of a text stood in others before, and looking up takes a seventh of cutting.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
-
-from simlte_st.data.word_tokens import word_tokens
+from tokenizers import Tokenizer, normalizers, pre_tokenizers
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -24,6 +25,18 @@ if TYPE_CHECKING:
 
 TOKENIZED_CHARACTERS = 1_000_000
 """Characters that a tokenizer gets at once: it holds over a hundred bytes per token."""
+
+MOST = 1 << 18
+"""Words kept, in about 40 MB; as many that came before them are kept too."""
+
+LONGEST = 32  # characters of a word that is kept: longer ones are hardly ever seen again
+
+_CUTTING = (pre_tokenizers.BertPreTokenizer, pre_tokenizers.Whitespace, pre_tokenizers.WhitespaceSplit)
+_BY_WORD = (
+    type(None), normalizers.BertNormalizer, normalizers.Lowercase,
+    normalizers.NFC, normalizers.NFD, normalizers.NFKC, normalizers.NFKD,
+)  # fmt: skip
+_TOKENIZERS: WeakKeyDictionary[Tokenizer, WordTokens] = WeakKeyDictionary()
 
 T = TypeVar("T")
 
@@ -61,7 +74,8 @@ def count_tokens(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[int]:
     """Count the tokens of each text, special ones not counted."""
     if isinstance(tokenizer, Tokenizer):
         return cast("list[int]", flat_ids(tokenizer, texts)[1].tolist())
-    return [len(ids) for ids in token_ids(tokenizer, texts)]
+    batches = in_batches(texts, len, TOKENIZED_CHARACTERS)
+    return [len(ids) for batch in batches for ids in token_ids(tokenizer, batch)]
 
 
 def flat_ids(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -125,3 +139,49 @@ def unknown_id(tokenizer: AnyTokenizer) -> int | None:
         return tokenizer.token_to_id(token)
     number: int | None = json.loads(tokenizer.to_str())["model"].get("unk_id")  # a unigram model does not tell
     return number
+
+
+def word_tokens(tokenizer: Tokenizer) -> WordTokens | None:
+    """Return what is kept of a tokenizer; None where the tokens of a text are not those of its words."""
+    if not isinstance(tokenizer.pre_tokenizer, _CUTTING) or not isinstance(tokenizer.normalizer, _BY_WORD):
+        return None
+    added = tokenizer.get_added_tokens_decoder()
+    if any(len(token.content.split()) != 1 for token in added.values()):
+        return None
+    state = tokenizer.get_vocab_size(), len(added), tokenizer.encode_special_tokens
+    try:
+        kept = _TOKENIZERS.get(tokenizer)
+    except TypeError:  # tokenizers before 0.23 allow no weak references: nothing is kept
+        return None
+    if kept is None or kept.state != state:  # tokens were added
+        kept = _TOKENIZERS[tokenizer] = WordTokens(state)
+    return kept
+
+
+class WordTokens:
+    """Token ids by word, as bytes of int32, which are joined at once."""
+
+    def __init__(self, state: tuple[int, int, bool]) -> None:
+        self.state = state
+        self._ids: dict[str, bytes] = {}
+        self._before: dict[str, bytes] = {}  # words from which those that come again are taken over
+        self._lock = Lock()
+
+    def cut(self, tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return the token ids of all texts, one after the other, and the number of each text's."""
+        words = [text.replace("\n", " ").split(" ") for text in texts]  # other white space is left to the tokenizer
+        with self._lock:
+            found = {*itertools.chain.from_iterable(words)}
+            if len(self._ids) + len(found.difference(self._ids)) > MOST:
+                self._before, self._ids = self._ids, {}
+            found.difference_update(self._ids)
+            self._ids.update((word, self._before[word]) for word in found.intersection(self._before))
+            new = [*found.difference(self._ids)]
+            for word, encoding in zip(new, tokenizer.encode_batch_fast(new, add_special_tokens=False), strict=True):
+                self._ids[word] = np.array(encoding.ids, dtype=np.int32).tobytes()
+            joined = [b"".join(map(self._ids.__getitem__, each)) for each in words]
+            for word in new:
+                if len(word) > LONGEST:
+                    del self._ids[word]
+        lengths = np.fromiter(map(len, joined), dtype=np.int64, count=len(joined)) // 4
+        return np.frombuffer(b"".join(joined), dtype=np.int32), lengths

@@ -1,27 +1,37 @@
-"""DocSplit as a transform of a data set of documents, for the unmodified SentenceTransformerTrainer."""
+"""DocSplit for training: a transform of a data set for the unmodified Trainer, and ``InputExample`` s for ``fit``.
+
+``SentenceTransformer.fit`` reads its data loaders once and keeps the texts, so a loader cannot give other views in
+another epoch. But it takes several (loader, loss) pairs and draws a batch from each in turn. One loader per epoch, each
+with its own views, gives several epochs in one ``fit``, with one optimizer and one learning-rate schedule; and no batch
+holds two pairs of one document, which would be false negatives.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.readers import InputExample
+from torch import nn
+from torch.utils.data import DataLoader
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from simlte_st.arguments import Count, CountOrZero, Seed, checked
 from simlte_st.compat import view_budget
-from simlte_st.data.corpus import CorpusReport, Coverage, from_rows, write_corpus
-from simlte_st.data.document import Document
+from simlte_st.data.corpus import CorpusReport, Coverage, from_rows, too_few_documents, write_corpus
+from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.documents import read_documents
-from simlte_st.data.drawing import View, ViewPair, draw_views
 from simlte_st.data.report import counted
-from simlte_st.data.segmenters import Segmenter
-from simlte_st.data.sentences import estimate_tokens, tokenizer_counter
-from simlte_st.data.views import DocSplit
+from simlte_st.data.sentences import Segmenter, estimate_tokens, segment_stream, tokenizer_counter
+from simlte_st.data.views import DocSplit, View, ViewPair, draw_views
+from simlte_st.errors import EmptyCorpusError
+from simlte_st.prompts import document_prompt
 
 logger = logging.getLogger(__name__)
 
@@ -95,12 +105,13 @@ class DocSplitTransform:
             )
     """
 
+    @checked
     def __init__(
         self,
         view: View | None = None,
         *,
         model: SentenceTransformer | None = None,
-        seed: int = 0,
+        seed: Seed = 0,
         segmenter: str | Segmenter = "punkt",
     ) -> None:
         self.view: View = DocSplit() if view is None else view
@@ -123,8 +134,6 @@ class DocSplitTransform:
     def attach(
         self,
         documents: Any,
-        text_column: str | None = None,
-        id_column: str | None = None,
         *,
         directory: str | os.PathLike[str] | None = None,
         hold_out: Callable[[Iterable[Document]], Iterable[Document]] | None = None,
@@ -134,9 +143,7 @@ class DocSplitTransform:
 
         Args:
             documents: Anything :func:`~simlte_st.data.read_documents` takes: a ``datasets.Dataset``, a folder, a list
-                of strings, ...
-            text_column: Column of the text, as :func:`~simlte_st.data.read_documents` finds it by default.
-            id_column: Column of the ids, likewise.
+                of strings, ...; or the reader it returned, for other columns.
             directory: Folder for the segmented documents, see :func:`~simlte_st.data.write_corpus`; if it has them
                 already, ``documents`` is not read. None for a temporary folder, which lives as long as the transform.
             hold_out: Keeps some of the documents out, see :func:`~simlte_st.data.write_corpus`.
@@ -154,9 +161,8 @@ class DocSplitTransform:
             files = tempfile.TemporaryDirectory(prefix="simlte-views-")
             self._files.append(files)  # the returned data sets refer to this transform, and so to their files
             directory = files.name
-        reader = read_documents(documents, text_column=text_column, id_column=id_column)
         corpus, self.report = write_corpus(
-            reader,
+            documents,
             directory,
             view=self.view,
             segmenter=self.segmenter,
@@ -190,12 +196,17 @@ class DocSplitTransform:
             batch: The columns of :func:`~simlte_st.data.write_corpus`. Rows that the view does not accept give none.
             epoch: The epoch; None for the current one.
         """
-        epoch = self.callback.epoch if epoch is None else epoch
-        drawn = (
-            draw_views(document, self.view, seed=self.seed, epoch=epoch, budget=self.budget)
-            for document in from_rows(batch)
-        )
+        drawn = (self.draw_pair(document, epoch) for document in from_rows(batch))
         return [pair for pair in drawn if pair is not None]
+
+    def draw_pair(self, document: SegmentedDocument, epoch: int | None = None) -> ViewPair | None:
+        """Draw the views of one document in an epoch, the current one for None; None if the view does not accept it."""
+        epoch = self.callback.epoch if epoch is None else epoch
+        return draw_views(document, self.view, seed=self.seed, epoch=epoch, budget=self.budget)
+
+    def segment(self, documents: Any) -> Iterator[SegmentedDocument]:
+        """Read and segment documents, as a stream."""
+        return segment_stream(read_documents(documents), self.segmenter, self._count)[1]
 
     def coverage(self, corpus: Dataset, most: int = 2_000) -> Coverage:
         """Count what one pass sees, from the first epoch's views of documents spread evenly over the corpus.
@@ -214,3 +225,98 @@ class DocSplitTransform:
             seen=sum(pair.seen for pair in pairs),
             total=len(rows),
         )
+
+
+@checked
+def docsplit_examples(
+    documents: Any,
+    view: View | None = None,
+    seed: Seed = 0,
+    epoch: CountOrZero = 0,
+    *,
+    model: SentenceTransformer | None = None,
+    segmenter: str | Segmenter = "punkt",
+) -> Iterator[InputExample]:
+    """Yield one ``InputExample(texts=[view A, view B])`` per document.
+
+    Args:
+        documents: Anything :func:`~simlte_st.data.read_documents` takes; read once, as a stream.
+        view: How to draw; ``DocSplit()`` by default.
+        seed: The run's seed.
+        epoch: Another epoch gives other views of the same documents.
+        model: The model to train, which decides how many tokens fit a view, and whose prompt for documents stands
+            before each: ``fit`` knows no prompts, so that an MLM loss masks its tokens too, and any pooling includes
+            them. Without a model no window of long documents is chosen, and the tokenizer truncates the views.
+        segmenter: ``"punkt"`` or a callable.
+
+    Yields:
+        The examples, in the order of the documents; their ``guid`` is the document's id. Documents without two views
+        are left out, and their number is logged.
+
+    Raises:
+        DataError: The documents cannot be read.
+        EmptyCorpusError: There are no usable documents.
+    """
+    views = DocSplitTransform(view, model=model, seed=seed, segmenter=segmenter)
+    left_out = made = 0
+    for document in views.segment(documents):
+        pair = views.draw_pair(document, epoch)
+        if pair is None:
+            left_out += 1
+        else:
+            made += 1
+            yield _example(pair, model)
+    if left_out:
+        logger.warning("%d documents are too short for %r and were left out.", left_out, views.view)
+    if not made:
+        raise EmptyCorpusError(f"None of the {left_out} documents can make two views of {views.view!r}.")
+
+
+@checked
+def docsplit_objectives(
+    documents: Any,
+    loss: nn.Module,
+    *,
+    epochs: Count = 1,
+    batch_size: Count = 36,
+    view: View | None = None,
+    seed: Seed = 0,
+    model: SentenceTransformer | None = None,
+    segmenter: str | Segmenter = "punkt",
+) -> list[tuple[DataLoader[InputExample], nn.Module]]:
+    """Return the ``train_objectives`` of ``SentenceTransformer.fit`` for several epochs of fresh views.
+
+    Call ``model.fit(docsplit_objectives(documents, loss, epochs=3, model=model), epochs=1)``: the three passes are
+    inside the objectives.
+
+    Args:
+        documents: As for :func:`docsplit_examples`; kept in memory, as ``fit`` does anyway.
+        loss: The loss, shared by all epochs.
+        epochs: Passes over the documents, each with its own views.
+        batch_size: Documents in a batch.
+        view: How to draw.
+        seed: The run's seed.
+        model: The model to train, as there.
+        segmenter: ``"punkt"`` or a callable.
+
+    Returns:
+        One (data loader, loss) pair per epoch.
+
+    Raises:
+        ConfigurationError: Fewer than one epoch.
+        EmptyCorpusError: Fewer than two documents can be used.
+    """
+    views = DocSplitTransform(view, model=model, seed=seed, segmenter=segmenter)
+    usable = [document for document in views.segment(documents) if views.view.accepts(document)]
+    if len(usable) < 2:
+        raise EmptyCorpusError(too_few_documents(len(usable)))
+    objectives: list[tuple[DataLoader[InputExample], nn.Module]] = []
+    for epoch in range(epochs):
+        examples = [_example(pair, model) for document in usable if (pair := views.draw_pair(document, epoch))]
+        objectives.append((DataLoader(examples, batch_size=batch_size), loss))  # type: ignore[arg-type]
+    return objectives
+
+
+def _example(pair: ViewPair, model: SentenceTransformer | None) -> InputExample:
+    prompt = "" if model is None else document_prompt(model)
+    return InputExample(guid=pair.id, texts=[prompt + pair.anchor, prompt + pair.positive])

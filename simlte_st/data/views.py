@@ -1,39 +1,216 @@
-"""The views, by name: DocSplit, and the baselines that the papers compare it with.
+"""Two views of one document: how they are drawn, and the views by name.
 
-A new view is a frozen dataclass that follows :class:`~simlte_st.data.drawing.View`, and one line in :data:`VIEWS`. Its
-settings become options of ``simlte train``.
+A view works on numbers only (sentences, words and tokens) and returns :class:`Span` s, so that the lengths of views can
+be counted without making their texts. A new view is a frozen dataclass that follows :class:`View`, and one line in
+:data:`VIEWS`; its fields become options of ``simlte train``.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from random import Random
-from typing import Literal
+from typing import Annotated, Literal, NamedTuple, Protocol, runtime_checkable
 
-from simlte_st.config import Config, setting
-from simlte_st.data.document import SegmentedDocument
-from simlte_st.data.drawing import (
-    Span,
-    View,
-    ViewSpans,
-    choose_window,
-    has_two_words,
-    spans_of_words,
-    whole_sentences,
-    words_of,
-)
+from annotated_types import Interval
+
+from simlte_st.arguments import Share, check_fields
+from simlte_st.data.document import SegmentedDocument, word_spans
 from simlte_st.errors import ConfigurationError, did_you_mean
 
 
+class Span(NamedTuple):
+    """Words ``start`` to ``stop`` (exclusive) of a sentence; ``stop`` None means the whole sentence."""
+
+    sentence: int
+    start: int = 0
+    stop: int | None = None
+
+
+ViewSpans = tuple[list[Span], list[Span]]
+"""The two views of a document, in the document's order."""
+
+
+@runtime_checkable
+class View(Protocol):
+    """Draws two views of one document. Implementations are frozen dataclasses; their ``repr`` shows their settings."""
+
+    def accepts(self, document: SegmentedDocument) -> bool:
+        """Return whether two views can be drawn from a document, whatever the random draw."""
+        ...
+
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
+        """Draw the two views.
+
+        Args:
+            document: A document that :meth:`accepts` accepts.
+            budget: Tokens that *one* view may hold, special tokens not counted; None for no bound.
+            rng: The only source of randomness.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ViewPair:
+    """Two views of one document, as text.
+
+    Attributes:
+        id: The document's id.
+        anchor: The first view.
+        positive: The second view.
+        tokens: Tokens of the document.
+        seen: Those of them that are in at least one of the views.
+    """
+
+    id: str
+    anchor: str
+    positive: str
+    tokens: int
+    seen: int
+
+
+def view_rng(seed: int, epoch: int, document_id: str) -> Random:
+    """Return the random generator of the views of one document in one epoch.
+
+    It depends on nothing else: not the order of the documents, not the batch, not the number of workers.
+    """
+    key = f"{seed}\x00{epoch}\x00{document_id}".encode("utf-8", "surrogatepass")
+    return Random(int.from_bytes(hashlib.blake2b(key, digest_size=16).digest(), "big"))
+
+
+def draw_views(
+    document: SegmentedDocument, view: View, *, seed: int = 0, epoch: int = 0, budget: int | None = None
+) -> ViewPair | None:
+    """Draw the two views of a document in an epoch.
+
+    Args:
+        document: The segmented document.
+        view: How to draw.
+        seed: The run's seed.
+        epoch: The epoch, from 0; another epoch gives another draw.
+        budget: Tokens that one view may hold, special tokens not counted; None for no bound.
+
+    Returns:
+        The pair, or None if the view does not accept the document.
+    """
+    spans = draw_spans(document, view, seed=seed, epoch=epoch, budget=budget)
+    if spans is None:
+        return None
+    anchor, positive = (render(document, side) for side in spans)
+    return ViewPair(document.id, anchor, positive, sum(document.tokens), count_seen(document, spans, budget))
+
+
+def draw_spans(
+    document: SegmentedDocument, view: View, *, seed: int = 0, epoch: int = 0, budget: int | None = None
+) -> ViewSpans | None:
+    """Draw the two views of a document as spans; the arguments are those of :func:`draw_views`."""
+    return view.draw(document, budget, view_rng(seed, epoch, document.id)) if view.accepts(document) else None
+
+
+def render(document: SegmentedDocument, spans: Sequence[Span]) -> str:
+    """Join spans into a text, with a space between them; whole sentences are unchanged."""
+    parts = []
+    for sentence, start, stop in spans:
+        text = document.sentences[sentence]
+        if stop is not None:
+            words = word_spans(text)
+            text = text[words[start][0] : words[stop - 1][1]]
+        parts.append(text)
+    return " ".join(parts)
+
+
+def count_seen(document: SegmentedDocument, views: ViewSpans, budget: int | None) -> int:
+    """Return the number of the document's tokens in a view that the tokenizer does not truncate at ``budget``."""
+    if budget is None and all(span.stop is None for spans in views for span in spans):  # nothing of them is partly seen
+        return sum(document.tokens[sentence] for sentence in {span.sentence for spans in views for span in spans})
+    parts: dict[int, list[tuple[float, float]]] = {}  # of each sentence, as shares of it: 0 to 1 is all of it
+    for spans in views:
+        left = float("inf") if budget is None else float(budget)
+        for sentence, start, stop in spans:
+            words = 1 if stop is None else max(1, document.words(sentence))
+            first, last = start / words, (words if stop is None else stop) / words
+            size = (last - first) * document.tokens[sentence]
+            kept = min(size, left)
+            left -= kept
+            if kept > 0:
+                parts.setdefault(sentence, []).append(
+                    (first, last if kept == size else first + kept / size * (last - first))
+                )
+    return round(sum(document.tokens[sentence] * _covered(shares) for sentence, shares in parts.items()))
+
+
+def _covered(intervals: list[tuple[float, float]]) -> float:
+    """Return the length of a union of intervals: the parts that two views take of a sentence may overlap."""
+    covered, reached = 0.0, 0.0
+    for first, last in sorted(intervals):
+        covered += max(0.0, last - max(first, reached))
+        reached = max(reached, last)
+    return covered
+
+
+def choose_window(sizes: Sequence[int], budget: int | None, rng: Random, at_least: int = 2) -> list[int]:
+    """Choose the sentences of a document that its views hold: a run of them from a random place.
+
+    The window is chosen before the sentences are split into views, so that both views are full. Truncating them
+    afterwards would keep the beginning of each, and the model would never see the rest of the document.
+    """
+    if budget is None or sum(sizes) <= budget:
+        return list(range(len(sizes)))
+    rest = 0
+    last_start = len(sizes)
+    # The last start is the one from which the rest fits as a whole, so that the last sentence is reached.
+    while last_start > 0 and (rest + sizes[last_start - 1] <= budget or len(sizes) - last_start < at_least):
+        last_start -= 1
+        rest += sizes[last_start]
+    chosen: list[int] = []
+    taken = 0
+    for index in range(rng.randint(0, last_start), len(sizes)):
+        # Stop at the first sentence that does not fit: going on to smaller ones would favour fragments.
+        if taken + sizes[index] > budget and len(chosen) >= at_least:
+            break
+        chosen.append(index)
+        taken += sizes[index]
+    return chosen
+
+
+def whole_sentences(sentences: Sequence[int]) -> list[Span]:
+    """Return the spans of whole sentences."""
+    return [Span(sentence) for sentence in sentences]
+
+
+def words_of(document: SegmentedDocument, sentences: Sequence[int]) -> list[tuple[int, int]]:
+    """Return all words of some sentences in order, each as ``(sentence, word)``."""
+    return [(sentence, word) for sentence in sentences for word in range(document.words(sentence))]
+
+
+def spans_of_words(words: Sequence[tuple[int, int]]) -> list[Span]:
+    """Return the spans of single words; neighbours in one sentence are joined."""
+    spans: list[Span] = []
+    for sentence, word in words:
+        if spans and spans[-1].sentence == sentence and spans[-1].stop == word:
+            spans[-1] = Span(sentence, spans[-1].start, word + 1)
+        else:
+            spans.append(Span(sentence, word, word + 1))
+    return spans
+
+
+def has_two_words(document: SegmentedDocument) -> bool:
+    """Return whether a document has at least two words, without which its two views would be the same."""
+    return len(document.tokens) > 1 or (len(document.tokens) == 1 and document.words(0) > 1)
+
+
 @dataclass(frozen=True)
-class DocSplit(Config):
+class DocSplit:
     """DocSplit / SimLTE: random sentence split of a document into two views.
 
     Each sentence goes to the first view with probability ``p``, independently of the others, and to the second
     otherwise; the order is kept. The views are disjoint, and together they are the document, or a window of it if it is
     longer than the model reads. Neither is empty: a draw that leaves one empty is repeated. A single sentence is cut at
     its middle word.
+
+    Attributes:
+        p: Probability that a sentence goes to the first view; the papers use 0.5.
 
     Raises:
         ConfigurationError: ``p`` is out of its range.
@@ -42,9 +219,10 @@ class DocSplit(Config):
         DocSplit, section 2.2; SimLTE, section 2.2. Cropping is the special case of one contiguous block per view.
     """
 
-    p: float = setting(
-        0.5, "probability that a sentence goes to the first view; the papers' is 0.5", least=0.01, most=0.99
-    )
+    p: Annotated[float, Interval(ge=0.01, le=0.99)] = 0.5
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def accepts(self, document: SegmentedDocument) -> bool:
         """Accept any document of two words or more."""
@@ -69,25 +247,28 @@ class DocSplit(Config):
 
 
 @dataclass(frozen=True)
-class Identity(Config):
+class Identity:
     """SimCSE (Gao et al., 2021): the same text twice; only the encoder's dropout makes the two differ.
 
+    Attributes:
+        unit: Text that is both views: the ``document`` (SimCSE-long of the SimLTE paper), or one ``sentence`` of it,
+            drawn anew each epoch (SimCSE).
+
     Raises:
-        ConfigurationError: An unknown unit.
+        ConfigurationError: The unit is unknown.
     """
 
-    unit: Literal["document", "sentence"] = setting(
-        "document",
-        "text that is both views: the document (SimCSE-long of the SimLTE paper), or one of its sentences, drawn anew "
-        "each epoch (SimCSE)",
-    )
+    unit: Literal["document", "sentence"] = "document"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def accepts(self, document: SegmentedDocument) -> bool:
         """Accept any document that has a word."""
         return len(document.tokens) > 0
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
-        """Take the window, or a sentence, twice. See :meth:`simlte_st.data.drawing.View.draw`."""
+        """Take the window, or a sentence, twice. See :meth:`View.draw`."""
         if self.unit == "sentence":
             sentence = [Span(rng.randrange(len(document.tokens)))]
             return sentence, sentence
@@ -96,20 +277,22 @@ class Identity(Config):
 
 
 @dataclass(frozen=True)
-class Crop(Config):
+class Crop:
     """Contriever's independent cropping (Izacard et al., 2021): two random spans of words, which may overlap.
+
+    Attributes:
+        least: Smallest length of a crop, as a share of the document's words; Contriever uses 0.05.
+        most: Largest length of a crop, as a share of the document's words; Contriever uses 0.5.
 
     Raises:
         ConfigurationError: Not ``0 < least <= most <= 1``.
     """
 
-    least: float = setting(
-        0.05, "smallest length of a crop, as a share of the document's words; Contriever's is 0.05", least=1e-6, most=1
-    )
-    most: float = setting(0.5, "largest length of a crop, likewise; Contriever's is 0.5", above=0, most=1)
+    least: Annotated[float, Interval(gt=0, le=1)] = 0.05
+    most: Annotated[float, Interval(gt=0, le=1)] = 0.5
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        check_fields(self)
         if self.least > self.most:
             raise ConfigurationError(f"least={self.least}: must be at most most={self.most}.")
 
@@ -118,7 +301,7 @@ class Crop(Config):
         return has_two_words(document)
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
-        """Crop twice, independently. See :meth:`simlte_st.data.drawing.View.draw`."""
+        """Crop twice, independently. See :meth:`View.draw`."""
         words = words_of(document, range(len(document.tokens)))
         return self._crop(document, words, budget, rng), self._crop(document, words, budget, rng)
 
@@ -134,31 +317,40 @@ class Crop(Config):
 
 
 @dataclass(frozen=True)
-class InverseCloze(Config):
-    """The inverse cloze task (Lee et al., 2019): one sentence, and the text around it."""
+class InverseCloze:
+    """The inverse cloze task (Lee et al., 2019): one sentence, and the text around it.
 
-    keep_sentence: float = setting(
-        0.1, "probability that the sentence stays in the text around it; Lee et al. use 0.1", least=0, most=1
-    )
+    Attributes:
+        keep_sentence: Probability that the sentence stays in the text around it; Lee et al. use 0.1.
+
+    Raises:
+        ConfigurationError: ``keep_sentence`` is no probability.
+    """
+
+    keep_sentence: Share = 0.1
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def accepts(self, document: SegmentedDocument) -> bool:
         """Accept two sentences or more: a single sentence has no context."""
         return len(document.tokens) > 1
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
-        """Take one sentence of a window, and the window. See :meth:`simlte_st.data.drawing.View.draw`."""
+        """Take one sentence of a window, and the window. See :meth:`View.draw`."""
         window = choose_window(document.tokens, budget, rng)
         sentence = rng.choice(window)
         kept = rng.random() < self.keep_sentence
         return whole_sentences([sentence]), whole_sentences([index for index in window if kept or index != sentence])
 
 
-VIEWS: dict[str, type[Config]] = {
+VIEWS: dict[str, type[View]] = {
     "docsplit": DocSplit,
     "identity": Identity,
     "crop": Crop,
     "inverse-cloze": InverseCloze,
 }
+"""The views by name, as ``simlte train --view`` has them."""
 
 
 def make_view(name: str, **settings: object) -> View:
@@ -166,18 +358,15 @@ def make_view(name: str, **settings: object) -> View:
 
     Args:
         name: One of :data:`VIEWS`.
-        **settings: Settings of that view; the others have their defaults.
+        **settings: Fields of that view; the others have their defaults.
 
     Raises:
         ConfigurationError: An unknown name, a setting that this view does not have, or one out of its range.
     """
     if name not in VIEWS:
         raise ConfigurationError(f"Unknown view {name!r}: use one of {', '.join(VIEWS)}.{did_you_mean(name, VIEWS)}")
-    known = [field.name for field in fields(VIEWS[name])]
-    for given in settings:
-        if given not in known:
-            raise ConfigurationError(
-                f"The view {name!r} has no setting {given}=: it has {', '.join(f'{each}=' for each in known)}."
-            )
-    view: View = VIEWS[name](**settings)  # type: ignore[assignment]  # each follows the protocol
-    return view
+    known = [field.name for field in fields(VIEWS[name])]  # type: ignore[arg-type]  # each is a dataclass
+    if unknown := [given for given in settings if given not in known]:
+        has = ", ".join(f"{each}=" for each in known)
+        raise ConfigurationError(f"The view {name!r} has no setting {unknown[0]}=: it has {has}.")
+    return VIEWS[name](**settings)

@@ -12,7 +12,7 @@ import numpy as np
 from simlte_st.compat import readable_length, view_budget
 from simlte_st.config import configured
 from simlte_st.data.documents import list_documents
-from simlte_st.data.segmenters import Segmenter
+from simlte_st.data.sentences import Segmenter
 from simlte_st.evaluation.config import EvaluateConfig
 from simlte_st.evaluation.evaluator import encode_texts
 from simlte_st.evaluation.few_shot import FewShotResult, few_shot_probe, tfidf_few_shot, tfidf_probe

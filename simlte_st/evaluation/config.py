@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from simlte_st.config import DeviceConfig, ProgressConfig, SeedConfig, setting
 from simlte_st.data.config import ReadConfig
-from simlte_st.data.segmenters import Segmenter
+from simlte_st.data.sentences import Segmenter
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,10 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.documents import list_documents
-from simlte_st.data.drawing import draw_views
-from simlte_st.data.segmenters import Segmenter, make_segmenter
-from simlte_st.data.sentences import segment_documents
-from simlte_st.data.views import DocSplit
+from simlte_st.data.sentences import Segmenter, make_segmenter, segment_documents
+from simlte_st.data.views import DocSplit, draw_views
 from simlte_st.errors import DataError
 from simlte_st.evaluation.scores import CosineScores, PairScores
 from simlte_st.evaluation.statistics import alignment, bootstrap_interval, uniformity

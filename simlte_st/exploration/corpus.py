@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from simlte_st.data.columns import Column, columns_of, titles_of
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
-from simlte_st.data.drawing import draw_views
 from simlte_st.data.report import ReadReport
-from simlte_st.data.segmenters import make_segmenter
-from simlte_st.data.sentences import segment_documents
-from simlte_st.data.views import DocSplit
+from simlte_st.data.sentences import make_segmenter, segment_documents
+from simlte_st.data.views import DocSplit, draw_views
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.split_half import EVALUATION_EPOCH
 from simlte_st.evaluation.splits import sample_rows

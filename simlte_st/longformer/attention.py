@@ -1,4 +1,4 @@
-"""Longformer's attention over packed documents, with two backends.
+"""Longformer's attention over packed documents.
 
 A token sees the tokens of its document at most half a window away, and those with global attention, in one softmax in
 which each counts once. A token with global attention sees all of its document, through projections of its own.
@@ -23,8 +23,6 @@ from simlte_st.longformer.blocked import ProductAttention, fused_attention, grou
 from simlte_st.longformer.cpu_kernel import cpu_attention, has_cpu_kernel
 from simlte_st.longformer.packing import Packing, Span
 
-BACKENDS = ("eager", "sdpa")
-
 
 class LongformerSelfAttention(nn.Module):
     """Attention of a layer, with six projections; weight names are the stock Longformer's.
@@ -47,26 +45,19 @@ class LongformerSelfAttention(nn.Module):
         self.key_global = nn.Linear(hidden_size, hidden_size)
         self.value_global = nn.Linear(hidden_size, hidden_size)
 
-    def forward(self, hidden: Tensor, packing: Packing, backend: str) -> Tensor:
-        """Attend within windows, to global tokens, and from global tokens; ``"eager"`` is the reference."""
+    def forward(self, hidden: Tensor, packing: Packing) -> Tensor:
+        """Attend within windows, to global tokens, and from global tokens."""
         dropout = self.dropout if self.training else 0.0
-        query, key, value = self._projected(hidden, self.query, self.key, self.value)
+        shape = (len(hidden), self.heads, hidden.shape[1] // self.heads)
+        query, key, value = (projection(hidden).view(shape) for projection in (self.query, self.key, self.value))
         if packing.slots == 0:
-            return query.flatten(1)
-        if backend == "eager":
-            globally = self._projected(hidden, self.query_global, self.key_global, self.value_global)
-            return _dense_attention([query, key, value], globally, packing, self.window, dropout)
+            return hidden
         local = windowed_attention(query, key, value, packing, self.window, dropout)
         slots = packing.once("global slots", lambda: packing.is_global.nonzero().squeeze(1))
         if len(slots) == 0:
             return local
         # What a global token sees through the local projections does not count.
         return local.index_copy(0, *self._global_rows(hidden, packing, slots, dropout, local.dtype))
-
-    def _projected(self, hidden: Tensor, *projections: nn.Module) -> list[Tensor]:
-        """Return projections of states, ``(slots, heads, size)`` each."""
-        shape = (len(hidden), self.heads, hidden.shape[1] // self.heads)
-        return [projection(hidden).view(shape) for projection in projections]
 
     def _global_rows(
         self, hidden: Tensor, packing: Packing, slots: Tensor, dropout: float, dtype: torch.dtype
@@ -87,31 +78,6 @@ class LongformerSelfAttention(nn.Module):
             outputs.append(attended.flatten(0, 1) if bucket.complete else attended[bucket.real])
             places.append(bucket.queries.flatten() if bucket.complete else bucket.queries[bucket.real])
         return slots.index_select(0, torch.cat(places)), torch.cat(outputs).to(dtype)
-
-
-def _dense_attention(
-    local: list[Tensor], globally: list[Tensor], packing: Packing, window: int, dropout: float
-) -> Tensor:
-    """Attend with one dense matrix of scores a document: slow, and short enough to be seen to be right."""
-    documents = []
-    for span in packing.spans:
-        own = slice(span.start, span.start + span.size)
-        valid, is_global = packing.valid[own], packing.is_global[own]
-        place = torch.arange(span.size, device=valid.device)
-        near = (place[:, None] - place).abs() <= window // 2
-        # A masked token sees itself, or its softmax would be over nothing.
-        sees = (valid & (near | is_global)) | torch.eye(span.size, dtype=torch.bool, device=valid.device)
-        of_window = _dense([x[own] for x in local], sees, dropout)
-        of_document = _dense([x[own] for x in globally], valid.expand(span.size, -1), dropout)
-        documents.append(torch.where(is_global[:, None, None], of_document, of_window))
-    return torch.cat(documents).flatten(1)
-
-
-def _dense(inputs: list[Tensor], sees: Tensor, dropout: float) -> Tensor:
-    query, key, value = (x.transpose(0, 1) for x in inputs)
-    scores = query @ key.transpose(1, 2) / math.sqrt(query.shape[-1])
-    weights = _softmax(scores.masked_fill(~sees, float("-inf")), dropout, value.dtype)
-    return (weights @ value).transpose(0, 1)
 
 
 def windowed_attention(

@@ -24,8 +24,11 @@ from simlte_st.compat import (
 from simlte_st.config import check_choice, check_count
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer.backbone import MAX_LENGTH, GlobalTokens, Longformer, Positions
-from simlte_st.longformer.configuration import SimlteLongformerConfig
-from simlte_st.longformer.modeling import SimlteLongformerForMaskedLM, SimlteLongformerModel
+from simlte_st.longformer.modeling import (
+    SimlteLongformerConfig,
+    SimlteLongformerForMaskedLM,
+    SimlteLongformerModel,
+)
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from simlte_st.longformer.chunks import Chunk, chunk_bias, far_columns, grouped_chunks
+from simlte_st.longformer.blocked import Chunk, chunk_bias, far_columns, grouped_chunks
 from simlte_st.longformer.packing import Packing
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -33,11 +33,10 @@ from transformers.models.longformer.modeling_longformer import (
 )
 from transformers.utils.generic import can_return_tuple
 
-from simlte_st.config import check_choice
-from simlte_st.errors import ModelError
-from simlte_st.longformer.attention import BACKENDS, LongformerSelfAttention
-from simlte_st.longformer.backbone import GlobalTokens
-from simlte_st.longformer.configuration import SimlteLongformerConfig
+from simlte_st.arguments import check_value
+from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.longformer.attention import LongformerSelfAttention
+from simlte_st.longformer.backbone import GlobalTokens, Longformer
 from simlte_st.longformer.packing import Packing, pack_batch
 
 Model = TypeVar("Model", bound="SimlteLongformerPreTrainedModel")
@@ -45,6 +44,59 @@ AnyModel = TypeVar("AnyModel", bound=PreTrainedModel)
 
 SLOTS = 2048
 """Slots in a pass through the feed-forward on the CPU without gradients: their activations fit the cache."""
+
+
+class SimlteLongformerConfig(LongformerConfig):
+    """Configuration of a :class:`~simlte_st.longformer.SimlteLongformerModel`.
+
+    Positions are numbered as in RoBERTa and the stock Longformer: the first token has position ``pad_token_id + 1``, so
+    that the usable length is :attr:`usable_length`, not ``max_position_embeddings``. A model converted from BERT, whose
+    positions begin at 0, has its table shifted: one rule holds for every model, and every model can be saved as a stock
+    checkpoint.
+
+    Args:
+        attention_window: Tokens that a token sees on both sides together; even, one number or one a layer.
+        global_tokens: Tokens with global attention where the features have no ``global_attention_mask``: ``"cls"``, the
+            first token of each document, or ``"none"``.
+        **kwargs: The fields of ``transformers.LongformerConfig``.
+
+    Raises:
+        ConfigurationError: An unknown ``global_tokens``, no ``pad_token_id``, or windows that are not positive even
+            numbers, one or one a layer.
+
+    References:
+        Longformer, section 3.1 ("Attention pattern"); transformers' ``LongformerConfig``.
+    """
+
+    model_type = Longformer.model_type
+
+    def __init__(self, global_tokens: GlobalTokens = "cls", **kwargs: Any) -> None:
+        # A constructor of its own, not a field: transformers 5.0 has no dataclass configurations yet.
+        self.global_tokens: GlobalTokens = global_tokens
+        super().__init__(**kwargs)
+        check_value("global_tokens", global_tokens, GlobalTokens)
+        if self.pad_token_id is None:
+            raise ConfigurationError("pad_token_id=None: it is needed, positions are numbered from pad_token_id + 1.")
+        for window in self.layer_windows():
+            if not isinstance(window, int) or window <= 0 or window % 2:
+                raise ConfigurationError(f"attention_window={window!r}: must be a positive even number.")
+
+    def layer_windows(self) -> list[int]:
+        """Return the window of every layer."""
+        if isinstance(self.attention_window, int):
+            return [self.attention_window] * self.num_hidden_layers
+        windows = list(self.attention_window)
+        if len(windows) != self.num_hidden_layers:
+            raise ConfigurationError(
+                f"attention_window has {len(windows)} numbers for {self.num_hidden_layers} layers: give one a layer."
+            )
+        return windows
+
+    @property
+    def usable_length(self) -> int:
+        """Largest number of tokens of a document, special tokens included, that the model has positions for."""
+        assert self.pad_token_id is not None  # the constructor has checked it
+        return int(self.max_position_embeddings - self.pad_token_id - 1)
 
 
 # The modules are named as the stock ones, and work on packed hidden states, (slots, hidden).
@@ -67,10 +119,9 @@ class LongformerEmbeddings(nn.Module):
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, words: Tensor, positions: Tensor, segments: Tensor | None) -> Tensor:
-        """Embed packed tokens, ``(slots,)``; ``words`` may be embedded already, ``(slots, hidden)``."""
-        embedded = self.word_embeddings(words) if words.dim() == 1 else words
+        """Embed packed tokens, ``(slots,)``."""
         of_segment = self.token_type_embeddings.weight[0] if segments is None else self.token_type_embeddings(segments)
-        embedded = embedded + self.position_embeddings(positions) + of_segment
+        embedded = self.word_embeddings(words) + self.position_embeddings(positions) + of_segment
         normed: Tensor = self.dropout(self.LayerNorm(embedded))
         return normed
 
@@ -85,9 +136,9 @@ class LongformerAttention(nn.Module):
         )
         self.output = LongformerSelfOutput(config)
 
-    def forward(self, hidden: Tensor, packing: Packing, backend: str) -> Tensor:
+    def forward(self, hidden: Tensor, packing: Packing) -> Tensor:
         """Return the new states."""
-        attended: Tensor = self.output(self.self(hidden, packing, backend), hidden)
+        attended: Tensor = self.output(self.self(hidden, packing), hidden)
         return attended
 
 
@@ -101,9 +152,9 @@ class LongformerLayer(GradientCheckpointingLayer):
         self.output = LongformerOutput(config)
         self.chunk_size: int = config.chunk_size_feed_forward
 
-    def forward(self, hidden: Tensor, packing: Packing, backend: str) -> Tensor:
+    def forward(self, hidden: Tensor, packing: Packing) -> Tensor:
         """Return the new states."""
-        attended = self.attention(hidden, packing, backend)
+        attended = self.attention(hidden, packing)
         on_cpu = attended.device.type == "cpu" and not torch.is_grad_enabled()
         size = self.chunk_size or (SLOTS if on_cpu else len(attended))
         outputs = [self.output(self.intermediate(part), part) for part in attended.split(size)]
@@ -117,11 +168,11 @@ class LongformerEncoder(nn.Module):
         super().__init__()
         self.layer = nn.ModuleList(LongformerLayer(config, window) for window in config.layer_windows())
 
-    def forward(self, hidden: Tensor, packing: Packing, backend: str, keep_all: bool) -> tuple[Tensor, list[Tensor]]:
+    def forward(self, hidden: Tensor, packing: Packing, keep_all: bool) -> tuple[Tensor, list[Tensor]]:
         """Run the layers."""
         states = [hidden]
         for layer in self.layer:
-            hidden = layer(hidden, packing, backend)
+            hidden = layer(hidden, packing)
             if keep_all:
                 states.append(hidden)
         return hidden, states if keep_all else []
@@ -141,10 +192,9 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
     _stock: type[PreTrainedModel] = LongformerModel
 
     def get_correct_attn_implementation(self, requested_attention: str | None, is_init_check: bool = False) -> str:
-        """Return the name of one of this Longformer's own backends; the default is ``"sdpa"``."""
-        name = "sdpa" if requested_attention is None else requested_attention
-        check_choice("attn_implementation", name, BACKENDS)
-        return name
+        """Return ``"sdpa"``: this Longformer's attention is its own, with PyTorch's kernels."""
+        check_value("attn_implementation", requested_attention, Literal["sdpa"] | None)
+        return "sdpa"
 
     @classmethod
     def _can_set_attn_implementation(cls) -> bool:
@@ -204,12 +254,11 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
     @can_return_tuple  # type: ignore[untyped-decorator]
     def forward(
         self,
-        input_ids: Tensor | None = None,
+        input_ids: Tensor,
         attention_mask: Tensor | None = None,
         global_attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
         position_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         **kwargs: Any,
@@ -224,7 +273,6 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
                 in the attention mask, the configuration's ``global_tokens`` decides.
             token_type_ids: Segments, ``(batch, width)``, int64; None: all 0.
             position_ids: Positions, ``(batch, width)``, int64; None: counted from ``pad_token_id + 1``.
-            inputs_embeds: Embedded tokens instead of ``input_ids``, ``(batch, width, hidden)``.
             output_attentions: Not available: the weights are never held.
             output_hidden_states: Whether to return all layers' states.
             **kwargs: ``return_dict=False`` for a tuple; others are not used.
@@ -233,15 +281,11 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
             ``last_hidden_state``, ``(batch, width, hidden)``, zeros at padding; ``pooler_output``; ``hidden_states``.
 
         Raises:
-            ModelError: More tokens than positions, no input or two of them, or ``output_attentions``.
+            ModelError: More tokens than positions, or ``output_attentions``.
         """
-        if (input_ids is None) == (inputs_embeds is None):
-            raise ModelError("Give either input_ids or inputs_embeds.")
         if self.config.output_attentions if output_attentions is None else output_attentions:
             raise ModelError("output_attentions=True: weights are never held. The model of to_longformer() has them.")
-        inputs = inputs_embeds if input_ids is None else input_ids
-        assert inputs is not None
-        shape, device = inputs.shape[:2], inputs.device
+        shape, device = input_ids.shape, input_ids.device
         # On the CPU, where the plan is made: one wait for the device here instead of one at each decision.
         mask = torch.ones(shape, dtype=torch.int64) if attention_mask is None else attention_mask.cpu()
         global_mask = None if global_attention_mask is None else global_attention_mask.cpu() > 0
@@ -252,21 +296,17 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
         pad = self.embeddings.padding_idx
         if position_ids is not None:
             positions = packing.pack(position_ids.expand(shape), fill=pad)
-        elif input_ids is not None:
+        else:
             # Counted over the whole row as the stock model does: a padding token inside does not count.
             real = input_ids != pad
             positions = packing.pack(real.cumsum(1) * real + pad, fill=pad)
-        else:
-            positions = (packing.places() + pad + 1).masked_fill(~packing.inside, pad)
         if position_ids is not None or shape[1] > self.config.usable_length:
             self._check_positions(positions)
         segments = None if token_type_ids is None else packing.pack(token_type_ids.expand(shape), fill=0)
-        words = packing.pack(inputs, fill=pad if inputs_embeds is None else None)
 
         keep_all = self.config.output_hidden_states if output_hidden_states is None else output_hidden_states
-        hidden, states = self.encoder(
-            self.embeddings(words, positions, segments), packing, self.config._attn_implementation, bool(keep_all)
-        )
+        embedded = self.embeddings(packing.pack(input_ids, fill=pad), positions, segments)
+        hidden, states = self.encoder(embedded, packing, bool(keep_all))
         last = packing.unpack(hidden)
         return LongformerBaseModelOutputWithPooling(
             last_hidden_state=last,
@@ -315,12 +355,11 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
     @can_return_tuple  # type: ignore[untyped-decorator]
     def forward(
         self,
-        input_ids: Tensor | None = None,
+        input_ids: Tensor,
         attention_mask: Tensor | None = None,
         global_attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
         position_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
         **kwargs: Any,
     ) -> LongformerMaskedLMOutput:
@@ -332,7 +371,6 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
             global_attention_mask: 1 for tokens with global attention.
             token_type_ids: Segments.
             position_ids: Positions.
-            inputs_embeds: Embedded tokens instead of ``input_ids``.
             labels: Token ids to predict, -100 for none, ``(batch, width)``, int64.
             **kwargs: Others, such as ``output_hidden_states`` or ``return_dict``.
 
@@ -345,7 +383,6 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
             global_attention_mask=global_attention_mask,
             token_type_ids=token_type_ids,
             position_ids=position_ids,
-            inputs_embeds=inputs_embeds,
             return_dict=True,
             **kwargs,
         )

@@ -1,18 +1,24 @@
-"""The papers' training loss for batches of any size: GradCache."""
+"""The papers' training loss for batches of any size: GradCache, with accumulated gradients for the MLM term."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
+from sentence_transformers.base.losses import CachedLossMixin, RandContext
 from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
-from torch import Tensor
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn.parallel import DistributedDataParallel
 
-from simlte_st.config import check_count
-from simlte_st.losses.columns import Features
-from simlte_st.losses.gradient_cache import ContrastivePass, MLMPass, joined_terms
+from simlte_st.arguments import Count, checked
+from simlte_st.compat import mini_batch_ranges, slice_rows
+from simlte_st.losses.columns import Features, encode, merge_columns, take_rows
 from simlte_st.losses.loss_state import average_gradient
-from simlte_st.losses.mlm_mixin import MLMLossMixin
+from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
 
 
 class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns terms
@@ -67,16 +73,14 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
             SentenceTransformerTrainer(model, arguments, train_dataset=views.attach(dataset), loss=loss)
     """
 
+    @checked
     def __init__(
         self,
         *arguments: Any,
-        mini_batch_size: int = 32,
-        mini_batch_num_tokens: int | None = None,
+        mini_batch_size: Count = 32,
+        mini_batch_num_tokens: Count | None = None,
         **options: Any,
     ) -> None:
-        check_count("mini_batch_size", mini_batch_size)
-        if mini_batch_num_tokens is not None:
-            check_count("mini_batch_num_tokens", mini_batch_num_tokens)
         super().__init__(
             *arguments, mini_batch_size=mini_batch_size, mini_batch_num_tokens=mini_batch_num_tokens, **options
         )
@@ -85,13 +89,13 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
         """Return the contrastive and the weighted MLM term, scalars."""
         shared = self.mlm_input == "shared"
         embedded = ContrastivePass(self, masked if shared else columns)
-        contrastive = embedded.run(labels)
+        contrastive = embedded.forward_cached(embedded.batches, labels)
         predicted = embedded if shared else MLMPass(self, masked)
         slope = self.mlm_weight / self.mean_count(predicted.mlm_count)
         mlm = slope * predicted.mlm_sum
         if torch.is_grad_enabled():
             contrastive.register_hook(self._average_head_gradient)  # after the engine's own hook
-            contrastive, mlm = joined_terms(contrastive, mlm, lambda grad: predicted.back_propagate(slope * grad))
+            contrastive, mlm = _Joined.apply(contrastive, mlm, slope, predicted.back_propagate)  # type: ignore[no-untyped-call]
         return contrastive, mlm
 
     def _average_head_gradient(self, _: Tensor) -> None:
@@ -100,3 +104,184 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
         for parameter in self.mlm_head.parameters():
             if parameter.requires_grad:
                 average_gradient(parameter)
+
+
+class ContrastivePass(CachedLossMixin):
+    """The contrastive term of one batch, on sentence-transformers' GradCache engine.
+
+    One object for each batch: the second embedding step happens in the backward pass, when the loss may have seen
+    another batch already. Where the columns have labels (``mlm_input="shared"``), each mini-batch has its MLM term too:
+    its value in the first embedding step, its gradient in the second.
+    """
+
+    def __init__(self, loss: Any, columns: list[Features]) -> None:
+        self.loss = loss
+        self.model = loss.model
+        self.mini_batch_size = loss.mini_batch_size
+        self.mini_batch_num_tokens = loss.mini_batch_num_tokens
+        self.batches, self._order = _arranged(loss, columns)
+        # Cross-entropy, summed over the masked tokens of all columns, and their number; complete after the first step.
+        self.mlm_sum = torch.zeros((), device=self.batches[0]["input_ids"].device)
+        self.mlm_count = 0
+        self._mlm_slope: Tensor | None = None
+        self._columns = len(columns)
+        # The backward pass, with the second embedding step, runs outside of the present autocast.
+        device = self.mlm_sum.device.type
+        enabled, dtype = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
+        self._autocast = functools.partial(torch.autocast, device, dtype=dtype, enabled=enabled)
+
+    def back_propagate(self, slope: Tensor) -> None:
+        """Set the factor of the gradient of :attr:`mlm_sum` in the second embedding step."""
+        self._mlm_slope = slope
+
+    def embed_minibatch(
+        self,
+        sentence_feature: Features,
+        begin: int,
+        end: int,
+        with_grad: bool,
+        copy_random_state: bool,
+        random_state: RandContext | None = None,
+    ) -> tuple[Tensor, RandContext | None]:
+        """Embed some rows, as the engine's own method does, and compute their MLM term."""
+        features = slice_rows(sentence_feature, begin, end)
+        with random_state or nullcontext(), torch.set_grad_enabled(with_grad), self._autocast():
+            state = RandContext(*features.values()) if copy_random_state else None
+            torch.clear_autocast_cache()  # some versions of PyTorch share it between passes with and without a graph
+            outputs, labels = encode(self.model, features)
+            embeddings: Tensor = outputs["sentence_embedding"]
+            if labels is not None:
+                mlm_sum, count = self.loss.summed_mlm_loss([(outputs, labels)])
+                if with_grad:
+                    embeddings = _Attached.apply(embeddings, mlm_sum, self._mlm_slope)  # type: ignore[no-untyped-call]
+                else:
+                    self.mlm_sum += mlm_sum
+                    self.mlm_count += count
+        return embeddings, state
+
+    def calculate_loss(self, reps: list[list[Tensor]], labels: Any = None, *, with_backward: bool = False) -> Tensor:
+        """Return the loss of the embeddings of all mini-batches; with ``with_backward`` compute their gradients too."""
+        if len(self.batches) > 1:
+            columns = [torch.cat(batches) for batches in reps]
+        else:
+            together = torch.cat(reps[0])
+            if self._order is not None:
+                together = together[self._order.argsort()]
+            columns = list(together.chunk(self._columns))
+        if with_backward:
+            self.loss.metrics.update(columns)
+        # The stock method walks the graph once for each chunk of the scores: it must begin at leaves.
+        leaves = [column.detach().requires_grad_(with_backward) for column in columns]
+        value: Tensor = self.loss.calculate_loss([[leaf] for leaf in leaves], labels, with_backward=with_backward)
+        if with_backward:
+            torch.autograd.backward(columns, [leaf.grad for leaf in leaves])
+        return value
+
+
+class MLMPass:
+    """The MLM term of one batch with ``mlm_input="separate"``: value and gradient, both in the forward pass.
+
+    The term is a sum over tokens, whose gradient is the sum of the mini-batches' gradients: one forward pass, where
+    GradCache takes two, and memory for one gradient of every parameter until the backward pass. The sum is
+    differentiated, not its share of the loss: gradients of half-precision activations are then about as large as a
+    gradient scaler would make them.
+    """
+
+    def __init__(self, loss: Any, columns: list[Features]) -> None:
+        self.mlm_count = 0  # number of masked tokens of all columns
+        self._parameters = [value for value in loss.parameters() if value.requires_grad]
+        self._gradients: list[Tensor | None] | None = [None] * len(self._parameters)
+        # Not through DDP, which ignores a gradient that the backward pass does not accumulate.
+        wrapper = getattr(loss.model, "_orig_mod", loss.model)
+        model = wrapper.module if isinstance(wrapper, DistributedDataParallel) else loss.model
+        sums = [
+            self._run(loss, model, slice_rows(features, begin, end))
+            for features in _arranged(loss, columns)[0]
+            for begin, end in mini_batch_ranges(features, loss.mini_batch_size, loss.mini_batch_num_tokens)
+        ]
+        self.mlm_sum = torch.stack(sums).sum()
+
+    def _run(self, loss: Any, model: nn.Module, features: Features) -> Tensor:
+        torch.clear_autocast_cache()  # as above
+        total, count = loss.summed_mlm_loss([encode(model, features)])
+        self.mlm_count += count
+        if total.requires_grad and self._gradients is not None:
+            with torch.autocast(total.device.type, enabled=False):
+                gradients = torch.autograd.grad(total, self._parameters, allow_unused=True)
+            for index, gradient in enumerate(gradients):
+                former = self._gradients[index]
+                if former is None:
+                    self._gradients[index] = gradient
+                elif gradient is not None:
+                    former += gradient
+        summed: Tensor = total.detach()
+        return summed
+
+    def back_propagate(self, slope: Tensor) -> None:
+        """Add the gradient, times ``slope``, to that of the parameters."""
+        if self._gradients is None:
+            raise RuntimeError("The MLM term of a cached loss can be back-propagated only once per forward pass.")
+        gradients, self._gradients = self._gradients, None
+        for index, parameter in enumerate(self._parameters):
+            gradient, gradients[index] = gradients[index], None
+            if gradient is None:
+                continue
+            gradient *= slope.to(gradient.dtype)
+            if parameter.grad is None:
+                parameter.grad = gradient
+            else:
+                parameter.grad += gradient
+
+
+class _Joined(torch.autograd.Function):
+    """Returns two terms as tensors that may be added and scaled like any others."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, contrastive: Tensor, mlm: Tensor, slope: float, back_propagate: Callable[[Tensor], None]
+    ) -> tuple[Tensor, Tensor]:
+        ctx.slope, ctx.back_propagate = slope, back_propagate
+        return contrastive.clone(), mlm.clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, contrastive: Tensor, mlm: Tensor) -> tuple[Tensor, None, None, None]:
+        ctx.back_propagate(ctx.slope * mlm)
+        return contrastive, None, None, None
+
+
+class _Attached(torch.autograd.Function):
+    """Passes embeddings through, and back-propagates a sum too, times a factor that is known only later."""
+
+    @staticmethod
+    def forward(ctx: Any, embeddings: Tensor, total: Tensor, slope: Tensor) -> Tensor:
+        ctx.slope = slope
+        return embeddings.clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        return gradient, ctx.slope, None
+
+
+def _arranged(loss: Any, columns: list[Features]) -> tuple[list[Features], Tensor | None]:
+    """Return columns as one batch, the longest rows first, and the former place of each row.
+
+    Rows of similar lengths then share a mini-batch, and the engine removes the padding that they share. Columns that
+    cannot be merged stay as they are, and so does the order of a single mini-batch.
+    """
+    # A number for all rows stays one when the rows are taken apart.
+    columns = [
+        {
+            name: int(value.reshape(-1)[0]) if name == "prompt_length" and isinstance(value, Tensor) else value
+            for name, value in features.items()
+        }
+        for features in columns
+    ]
+    merged = merge_columns(columns)
+    if merged is None:
+        return columns, None
+    if len(mini_batch_ranges(merged, loss.mini_batch_size, loss.mini_batch_num_tokens)) == 1:
+        return [merged], None
+    order = merged["attention_mask"].sum(dim=1).argsort(descending=True, stable=True)
+    return [take_rows(merged, order)], order

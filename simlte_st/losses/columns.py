@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from simlte_st.compat import merge_feature_batches, slice_rows
-from simlte_st.losses.masking import IGNORE
+from simlte_st.losses.masked_language_model import IGNORE
 
 Features = dict[str, Any]
 """Model inputs of a column: padded, ``(rows, length)`` with an ``attention_mask``; or flattened, ``(1, tokens)`` with

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 
+from annotated_types import Interval
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
-from simlte_st.config import check_number
+from simlte_st.arguments import checked
 from simlte_st.errors import DataError
 from simlte_st.extras import require
+
+NotNegative = Annotated[float, Interval(ge=0)]
 
 
 class MultiSimilarityTripletLoss(nn.Module):
@@ -37,10 +40,9 @@ class MultiSimilarityTripletLoss(nn.Module):
         DataError: A batch has no labels, or not two columns.
     """
 
-    def __init__(self, model: SentenceTransformer, margin: float = 0.2, epsilon: float = 0.1) -> None:
+    @checked
+    def __init__(self, model: SentenceTransformer, margin: NotNegative = 0.2, epsilon: NotNegative = 0.1) -> None:
         super().__init__()
-        check_number("margin", margin, least=0)
-        check_number("epsilon", epsilon, least=0)
         self.model = model
         self.margin = margin
         self.epsilon = epsilon

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import torch
+from annotated_types import Interval
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.losses import uses_gradient_cache
 from sentence_transformers.util.tensor import repad_flattened_features
 from torch import Tensor, nn
 
+from simlte_st.arguments import Count, Seed, checked
 from simlte_st.compat import encoder_of
-from simlte_st.config import check_count, check_number
 from simlte_st.errors import ConfigurationError
-from simlte_st.losses.chunked_cross_entropy import HeadPrecision, chunked_cross_entropy
 from simlte_st.losses.columns import row_count
 from simlte_st.losses.loss_state import LossStateMixin, average_gradient
+from simlte_st.losses.masked_language_model import HeadPrecision, chunked_cross_entropy
 
 
 class ReconstructionLoss(HeadPrecision, LossStateMixin):
@@ -54,14 +55,22 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
         ModelError: The model has no encoder with word embeddings.
     """
 
-    def __init__(self, loss: nn.Module, weight: float = 0.017, chunk_size: int = 1024, seed: int = 0) -> None:
+    @checked
+    def __init__(
+        self,
+        loss: nn.Module,
+        weight: Annotated[float, Interval(ge=0)] = 0.017,
+        chunk_size: Count = 1024,
+        seed: Seed = 0,
+    ) -> None:
         super().__init__()
-        check_number("weight", weight, least=0)
-        check_count("chunk_size", chunk_size)
         inner = list(loss.modules())
         cached = [part for part in inner if uses_gradient_cache(part)]
-        if cached:
-            raise _without_graph(cached[-1])  # the innermost
+        if cached:  # the innermost is the last
+            raise ConfigurationError(
+                f"{type(cached[-1]).__name__} first computes embeddings without a graph: use the loss without gradient "
+                "caching, and a smaller batch."
+            )
         if any(getattr(part, "mlm_input", None) == "shared" and getattr(part, "mlm_weight", 0) > 0 for part in inner):
             raise ConfigurationError(
                 "mlm_input='shared': the model reads masked texts only, whose tokens cannot be reconstructed. Use "
@@ -91,12 +100,9 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
         columns = list(sentence_features)
         wanted = sum(row_count(features) for features in columns)
         seen: list[dict[str, Any]] = []
-        with_graph = torch.is_grad_enabled()
 
         def see(module: nn.Module, inputs: Any, output: dict[str, Any]) -> None:
             if sum(row_count(features) for features in seen) < wanted:
-                if with_graph and not torch.is_grad_enabled():
-                    raise _without_graph(self.loss)
                 seen.append(dict(output))
 
         hook = _model_of(self.loss).register_forward_hook(see)
@@ -104,8 +110,6 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
             result = self.loss(columns, labels)
         finally:
             hook.remove()
-        if not seen:
-            raise ConfigurationError(f"{type(self.loss).__name__} did not run the model, so there are no embeddings.")
         terms = dict(result) if isinstance(result, dict) else {"sentence": result}
         terms["reconstruction"] = self.weight * len(columns) * self._mean(seen)
         return terms
@@ -140,10 +144,3 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
 def _model_of(loss: nn.Module) -> Any:
     """Return the model that a loss runs now: the Trainer may have wrapped it."""
     return getattr(loss, "model", getattr(loss, "sentence_embedder", None))  # the latter is the batch triplet losses'
-
-
-def _without_graph(loss: nn.Module) -> ConfigurationError:
-    return ConfigurationError(
-        f"{type(loss).__name__} first computes embeddings without a graph: use the loss without gradient caching, and "
-        "a smaller batch."
-    )

@@ -18,9 +18,7 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from simlte_st.data.document import Document
-from simlte_st.data.passages import passages_of
-from simlte_st.data.segmenters import Segmenter
-from simlte_st.data.sentences import tokenizer_counter
+from simlte_st.data.sentences import Segmenter, passages_of, tokenizer_counter
 from simlte_st.data.tokens import flat_ids
 from simlte_st.files import MODEL_FILE, digest_of, read_json
 from simlte_st.models.names import settings_of
@@ -95,7 +93,7 @@ class TokenVectors:
         }
 
     def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
-        """Return the passages of a document; see :func:`~simlte_st.data.passages.passages_of`."""
+        """Return the passages of a document; see :func:`~simlte_st.data.sentences.passages_of`."""
         return passages_of(document, segmenter, tokenizer_counter(self.tokenizer), None)
 
     def query(self, text: str) -> Floats:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from simlte_st.data.document import Document, content_id
 from simlte_st.data.documents import DocumentReader
 from simlte_st.data.report import ReadReport
-from simlte_st.data.segmenters import Segmenter, peek
+from simlte_st.data.sentences import Segmenter, peek
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.engine import Engine
 from simlte_st.models.vectors import unit_rows

@@ -14,9 +14,7 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader
-from simlte_st.data.passages import passages_of
-from simlte_st.data.segmenters import Segmenter
-from simlte_st.data.sentences import TokenCounter
+from simlte_st.data.sentences import Segmenter, TokenCounter, passages_of
 from simlte_st.data.tokens import in_batches
 from simlte_st.files import digest_of
 from simlte_st.models.base import load_model
@@ -95,7 +93,7 @@ class Encoder:
         return in_batches(documents, lambda document: len(document.text), times * _BATCH_CHARACTERS, times * BATCH)
 
     def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
-        """Return the passages of a document; see :func:`~simlte_st.data.passages.passages_of`."""
+        """Return the passages of a document; see :func:`~simlte_st.data.sentences.passages_of`."""
         return passages_of(document, segmenter, self.count, self.budget)
 
     def documents(self, texts: Sequence[str], batch_size: int = 32) -> NDArray[np.float32]:

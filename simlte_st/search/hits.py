@@ -23,8 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from simlte_st.data.document import Document
-from simlte_st.data.segmenters import Segmenter
-from simlte_st.data.sentences import segment_document
+from simlte_st.data.sentences import Segmenter, segment_document
 from simlte_st.errors import StoreError
 from simlte_st.search.query import Query
 from simlte_st.search.store import OLD, VALUES, Store, connect, is_one_of, store_errors, text_hash

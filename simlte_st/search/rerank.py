@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simlte_st.data.document import Document
-from simlte_st.data.passages import sentence_runs
-from simlte_st.data.sentences import segment_document
+from simlte_st.data.sentences import segment_document, sentence_runs
 from simlte_st.errors import ModelError
 from simlte_st.models.vectors import unit_rows
 from simlte_st.search.hits import KeptVectors

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from simlte_st.data.document import Document
 from simlte_st.data.documents import list_documents
-from simlte_st.data.segmenters import Segmenter
+from simlte_st.data.sentences import Segmenter
 from simlte_st.errors import DataError
 from simlte_st.search.hits import Explainer, Hit, Hits, KeptVectors, shortened
 from simlte_st.search.query import TOP_K, Criteria, Match, Mode, Query, find_matches

@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from simlte_st.data.document import Document, composed
-from simlte_st.data.segmenters import PunktSegmenter, make_segmenter
+from simlte_st.data.sentences import PunktSegmenter, make_segmenter
 from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.extras import require
 from simlte_st.files import read_json, write_json

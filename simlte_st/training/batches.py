@@ -20,7 +20,6 @@ from torch import Tensor
 from torch.utils.data import Sampler
 
 from simlte_st.data.document import SegmentedDocument
-from simlte_st.data.drawing import draw_spans
 from simlte_st.data.tokens import flat_ids, space_before, special_ids
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.distributed import world

@@ -23,7 +23,7 @@ from simlte_st.distributed import barrier, is_main, largest, world
 from simlte_st.errors import ResumeError, TrainingDiverged
 from simlte_st.files import atomic_path
 from simlte_st.losses.loss_state import LossStateMixin
-from simlte_st.losses.mlm_mixin import MLMLossMixin
+from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
 from simlte_st.progress import progress_bar
 
 logger = logging.getLogger(__name__)

@@ -19,14 +19,14 @@ from simlte_st.compat import encoder_of, readable_tokens
 from simlte_st.data.document import LONG, median_words
 from simlte_st.data.document_stream import shard_order
 from simlte_st.data.documents import DocumentReader
-from simlte_st.data.segmenters import Segmenter
+from simlte_st.data.sentences import Segmenter
 from simlte_st.data.shards import Shards
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.distributed import from_main, main_first, world
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import atomic_path
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
-from simlte_st.losses.mlm_head import MLMHead, make_mlm_head
+from simlte_st.losses.masked_language_model import MLMHead, make_mlm_head
 from simlte_st.models import base as models
 from simlte_st.models.config import StaticConfig
 from simlte_st.models.conversion import convert_base

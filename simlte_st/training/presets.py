@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Interval
 
 from simlte_st.arguments import Count, Positive, check_fields
-from simlte_st.data.drawing import View
-from simlte_st.data.views import DocSplit
+from simlte_st.data.views import DocSplit, View
 from simlte_st.errors import ConfigurationError, did_you_mean
 
 BatchSize = Annotated[int, Interval(ge=2, le=2**31 - 1)]

@@ -18,7 +18,7 @@ from benchmarks.grid.systems import DOCSPLIT, SCALES, SIMCSE, SYSTEMS, System, c
 from benchmarks.grid.views import FrozenView, WordSplit
 from simlte_st.data import DocSplit
 from simlte_st.data.document import SegmentedDocument
-from simlte_st.data.drawing import draw_views
+from simlte_st.data.views import draw_views
 from simlte_st.training import Preset
 
 TEXT = SegmentedDocument("one", ("A b c d.", "E f g h.", "I j.", "K l m n o."), (0, 2), (5, 5, 3, 6))

@@ -11,8 +11,7 @@ from datasets.table import MemoryMappedTable
 
 from simlte_st.data.corpus import from_rows, write_corpus
 from simlte_st.data.document import Document
-from simlte_st.data.segmenters import PunktSegmenter
-from simlte_st.data.sentences import segment_document
+from simlte_st.data.sentences import PunktSegmenter, segment_document
 from simlte_st.data.views import DocSplit
 from simlte_st.errors import EmptyCorpusError
 

@@ -13,7 +13,7 @@ from support import make_document, make_static_model, make_tokenizer
 from tokenizers import AddedToken, Tokenizer
 from tokenizers_support import TOKENIZERS
 
-from simlte_st.data import sentences, tokens, word_tokens
+from simlte_st.data import sentences, tokens
 
 BY_WORD = {"word_piece", "word_level"}
 PIECES = [
@@ -36,7 +36,7 @@ def cut(tokenizer: Tokenizer, texts: list[str]) -> list[list[int]]:
 
 
 TOKENIZER = bare("word_piece")
-KEEPS = word_tokens.word_tokens(TOKENIZER) is not None or tokenizers.__version__ >= "0.23"
+KEEPS = tokens.word_tokens(TOKENIZER) is not None or tokenizers.__version__ >= "0.23"
 """Before tokenizers 0.23 nothing can be kept for as long as a tokenizer lives."""
 
 
@@ -45,14 +45,14 @@ def test_words_have_the_tokens_that_they_have_in_a_text(drawn: list[tuple[str, s
     text = "".join(piece + space for piece, space in drawn).encode("utf-8", "ignore").decode()
     for special in (False, True):
         TOKENIZER.encode_special_tokens = special
-        assert (word_tokens.word_tokens(TOKENIZER) is not None) == KEEPS
+        assert (tokens.word_tokens(TOKENIZER) is not None) == KEEPS
         assert cut(TOKENIZER, [text, text, ""]) == cut_whole(TOKENIZER, [text, text, ""])
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_texts_are_cut_as_the_tokenizer_cuts_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = bare(name)
-    assert (word_tokens.word_tokens(tokenizer) is not None) == (name in BY_WORD and KEEPS)
+    assert (tokens.word_tokens(tokenizer) is not None) == (name in BY_WORD and KEEPS)
     texts = [*map(make_document, range(8)), "", "It's  na\u00efve:\t1,234.5%", " ".join(map(make_document, range(30)))]
     expected = cut_whole(tokenizer, texts)
     tokenizer.enable_truncation(8)  # as model2vec leaves one
@@ -67,10 +67,10 @@ def test_texts_are_cut_as_the_tokenizer_cuts_them(name: str, monkeypatch: pytest
 @pytest.mark.skipif(not KEEPS, reason="needs tokenizers 0.23")
 def test_what_is_kept_is_bounded_and_follows_the_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer, texts = bare("word_piece"), [make_document(number) for number in range(12)]
-    monkeypatch.setattr(word_tokens, "MOST", 50)
+    monkeypatch.setattr(tokens, "MOST", 50)
     for text in [*texts, *texts]:
         assert cut(tokenizer, [text]) == cut_whole(tokenizer, [text])
-    kept = word_tokens.word_tokens(tokenizer)
+    kept = tokens.word_tokens(tokenizer)
     assert kept is not None
     assert 0 < len(kept._ids) <= 100
     assert kept._before
@@ -80,16 +80,16 @@ def test_what_is_kept_is_bounded_and_follows_the_vocabulary(monkeypatch: pytest.
     tokenizer.add_tokens(["zebra"])
     assert cut(tokenizer, ["zebra"]) == cut_whole(tokenizer, ["zebra"]) != before
     tokenizer.add_tokens([AddedToken("ba bo")])
-    assert word_tokens.word_tokens(tokenizer) is None
+    assert tokens.word_tokens(tokenizer) is None
     assert cut(tokenizer, ["ba bo ba"]) == cut_whole(tokenizer, ["ba bo ba"])
-    kept = weakref.ref(word_tokens._TOKENIZERS[tokenizer])
+    kept = weakref.ref(tokens._TOKENIZERS[tokenizer])
     del tokenizer
     gc.collect()
     assert kept() is None, "what is kept goes with the tokenizer"
 
 
 def test_threads_share_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_tokens, "MOST", 60)
+    monkeypatch.setattr(tokens, "MOST", 60)
     tokenizer, texts = bare("word_piece"), [make_document(number) for number in range(40)]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda text: cut(tokenizer, [text])[0], texts)) == cut_whole(tokenizer, texts)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from training_support import Ids, Recording, stock_trainer
@@ -19,11 +20,9 @@ from transformers import TrainerControl, TrainerState, TrainingArguments
 from simlte_st.compat import view_budget
 from simlte_st.data.corpus import Coverage, to_row
 from simlte_st.data.document import Document, SegmentedDocument
-from simlte_st.data.drawing import View, ViewPair, draw_views
-from simlte_st.data.segmenters import PunktSegmenter
-from simlte_st.data.sentences import segment_document, tokenizer_counter
-from simlte_st.data.transform import DocSplitTransform, EpochClock
-from simlte_st.data.views import DocSplit, InverseCloze
+from simlte_st.data.sentences import PunktSegmenter, segment_document, tokenizer_counter
+from simlte_st.data.transform import DocSplitTransform, EpochClock, docsplit_examples, docsplit_objectives
+from simlte_st.data.views import DocSplit, InverseCloze, View, ViewPair, draw_views
 
 BATCH = 8
 
@@ -123,18 +122,6 @@ def test_rows_are_the_views_of_the_clocks_epoch(model: SentenceTransformer, docu
         assert list(dataset) == rows
 
 
-def test_with_a_model_long_documents_are_windowed(model: SentenceTransformer, documents: list[str]) -> None:
-    text = " ".join(documents)
-    views = DocSplitTransform(model=model, segmenter=PunktSegmenter())
-    dataset = views.attach(Dataset.from_dict({"text": [text, text + " Ba."]}))
-    budget = view_budget(model)
-    assert budget is not None
-    for epoch in range(10):
-        views.callback.epoch = epoch
-        row = dataset[0]
-        assert budget < len(model.tokenizer.tokenize(row["anchor"] + " " + row["positive"])) <= 2 * budget
-
-
 # Rows drawn by hand.
 
 
@@ -162,14 +149,6 @@ def test_what_a_pass_cannot_see_is_counted() -> None:
     assert coverage == Coverage(documents=2, cut=1, tokens=90, seen=30, total=2)
     assert coverage.share == pytest.approx(1 / 3)
     assert re.search("33.3% .*1 of 2 documents", coverage.summary())
-
-
-def test_at_most_so_many_documents_spread_evenly() -> None:
-    corpus = corpus_of([[number, number] for number in range(1, 40)])
-    coverage = views().coverage(corpus, most=20)
-    assert coverage == Coverage(20, 0, 2 * 400, 2 * 400, 39)  # every other
-    assert re.search(r"0 of 20 documents \(.* 39\)", coverage.summary())
-    assert views().coverage(corpus_of([[2, 2]] * 600)).documents == 600  # several batches
 
 
 # Copies, and processes that share no memory.
@@ -202,3 +181,80 @@ def begin_epoch(clock: EpochClock, epoch: float | None) -> int:
 )
 def test_the_epoch_is_the_whole_part_of_the_trainers(told: float | None, epoch: int) -> None:
     assert begin_epoch(EpochClock(), told) == epoch
+
+
+PUNKT = PunktSegmenter()
+
+
+def texts_by_id(examples: Any) -> dict[str, list[str]]:
+    return {example.guid: example.texts for example in examples}
+
+
+def examples_of(documents: Any, **settings: Any) -> dict[str, list[str]]:
+    return texts_by_id(docsplit_examples(documents, segmenter=PUNKT, **settings))
+
+
+def test_the_texts_are_the_views_of_the_document(model: SentenceTransformer, documents: list[str]) -> None:
+    rows = [{"id": f"d{number}", "text": text * 3} for number, text in enumerate(documents[:6])]
+    view = DocSplit(p=0.4)
+    count = tokenizer_counter(model.tokenizer)
+    expected = {}
+    for row in rows:
+        segmented = segment_document(Document(row["id"], row["text"]), PUNKT, count)
+        pair = draw_views(segmented, view, seed=3, epoch=2, budget=view_budget(model))
+        assert pair is not None
+        assert pair.seen < pair.tokens  # windowed
+        expected[row["id"]] = [pair.anchor, pair.positive]
+    assert examples_of(rows, view=view, seed=3, epoch=2, model=model) == expected
+
+
+def test_the_prompt_for_documents_stands_before_the_views_and_takes_its_room(
+    model: SentenceTransformer, documents: list[str]
+) -> None:
+    texts = [text * 3 for text in documents[:6]]
+    plain = examples_of(texts, model=model, seed=3)
+    model.prompts = {"query": "cis: ", "document": "", "passage": "ba bei bo: "}
+    made = examples_of(texts, model=model, seed=3)
+    [(loader, _)] = docsplit_objectives(texts, torch.nn.Identity(), model=model, seed=3, segmenter=PUNKT)
+    assert texts_by_id(loader.dataset) == made
+    assert all(view.startswith("ba bei bo: ") for own in made.values() for view in own)
+    words = [sum(len(view.split()) for own in each.values() for view in own) for each in (plain, made)]
+    assert words[1] - 3 * 2 * len(texts) < words[0], "views are drawn for what is left"
+
+
+def test_documents_that_are_too_short_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert len(examples_of(["Ba bei. Bo.", "Word", "One sentence"])) == 2
+        assert len(examples_of(["Ba bei. Bo.", "Word", "One sentence"], view=InverseCloze())) == 1
+    told = [record.getMessage() for record in caplog.records if "too short" in record.getMessage()]
+    assert [message.split()[0] for message in told] == ["1", "2"]
+
+
+def test_fit_trains_on_the_views_of_every_epoch(
+    model: SentenceTransformer, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # fit writes its checkpoints to the working directory
+    epochs, batch_size = 3, 8
+    loss = Recording(model)
+    objectives = docsplit_objectives(
+        documents, loss, epochs=epochs, batch_size=batch_size, model=model, segmenter=PUNKT
+    )
+    before = {name: weights.clone() for name, weights in model.state_dict().items()}
+    model.fit(objectives, epochs=1, warmup_steps=1, show_progress_bar=False)
+
+    def ids(text: str) -> Ids:
+        return tuple(model.tokenizer(text, truncation=True, max_length=model.max_seq_length)["input_ids"])
+
+    origin = {}  # of each pair of views: its epoch and document
+    for epoch in range(epochs):
+        for name, (anchor, positive) in examples_of(documents, epoch=epoch, model=model).items():
+            origin[ids(anchor), ids(positive)] = (epoch, name)
+    assert len(origin) == epochs * len(documents)
+    seen = [[origin[pair] for pair in batch] for batch in loss.batches]  # a KeyError: trained on something else
+    assert sorted(item for batch in seen for item in batch) == sorted(origin.values())
+    assert len(seen) == epochs * len(documents) // batch_size
+    for batch in seen:
+        assert len({name for _, name in batch}) == len(batch) == batch_size
+        assert len({epoch for epoch, _ in batch}) == 1
+    changed = [name for name, weights in model.state_dict().items() if not torch.equal(weights.cpu(), before[name])]
+    assert changed

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 from longformer_support import assert_same_gradients, gradients, make_batch, randomise, stock_config
-from transformers import AutoModel, AutoModelForMaskedLM, LongformerForMaskedLM, LongformerModel
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, LongformerForMaskedLM, LongformerModel
 
-from simlte_st.errors import ModelError
-from simlte_st.longformer import SimlteLongformerForMaskedLM, SimlteLongformerModel
+from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerForMaskedLM, SimlteLongformerModel
 
 
 def make_pair(window: int | list[int] = 16, **fields: object) -> tuple[LongformerModel, SimlteLongformerModel]:
@@ -45,12 +45,6 @@ def test_hidden_states_and_gradients_are_the_stock_models(
     assert_same(*make_pair(window), make_batch(lengths, globals_each))
 
 
-def test_the_eager_backend_too() -> None:
-    stock, ours = make_pair(16)
-    ours.set_attn_implementation("eager")
-    assert_same(stock, ours, make_batch([70, 20, 1], 2))
-
-
 def test_the_longest_documents() -> None:
     stock, ours = make_pair(512, max_position_embeddings=4098)
     batch = make_batch([4096], 1)
@@ -66,13 +60,11 @@ def test_other_ways_to_give_the_input() -> None:
     shape, mask = batch["input_ids"].shape, batch["attention_mask"][..., None]
     segments = torch.randint(0, 2, shape)
     positions = torch.randint(2, 1000, shape)
-    embedded = {name: batch[name] for name in ("attention_mask", "global_attention_mask")}
-    embedded["inputs_embeds"] = torch.randn(*shape, 32)
     merged = {
         "input_ids": batch["input_ids"],
         "attention_mask": batch["attention_mask"] + batch["global_attention_mask"],
     }
-    for features in ({**batch, "token_type_ids": segments}, {**batch, "position_ids": positions}, embedded, merged):
+    for features in ({**batch, "token_type_ids": segments}, {**batch, "position_ids": positions}, merged):
         with torch.no_grad():
             expected, found = stock(**features), ours(**features, output_hidden_states=True)
         assert ((found.last_hidden_state - expected.last_hidden_state) * mask).abs().max() < 1e-4
@@ -178,3 +170,33 @@ def test_the_head_goes_both_ways(tmp_path: Path, tied: bool) -> None:
         assert (model.get_output_embeddings().weight is model.get_input_embeddings().weight) == tied
     headless = SimlteLongformerModel.from_longformer(stock)
     assert torch.equal(headless.embeddings.word_embeddings.weight, stock.get_input_embeddings().weight)
+
+
+@pytest.mark.parametrize("window", [512, [64, 32, 512]])
+def test_saved_and_loaded(tmp_path: Path, window: int | list[int]) -> None:
+    config = SimlteLongformerConfig(attention_window=window, num_hidden_layers=3, global_tokens="none")
+    config.save_pretrained(tmp_path)
+    loaded = AutoConfig.from_pretrained(tmp_path)
+    assert isinstance(loaded, SimlteLongformerConfig)
+    assert {**loaded.to_dict(), "_name_or_path": ""} == config.to_dict()
+    assert loaded.global_tokens == "none"
+    assert loaded.layer_windows() == ([512] * 3 if window == 512 else window)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"global_tokens": "all"}, "global_tokens='all'"),
+        ({"attention_window": 7}, "attention_window=7"),
+        ({"attention_window": 0}, "attention_window=0"),
+        ({"attention_window": [8, 8]}, "2 numbers for 12 layers"),
+        ({"pad_token_id": None}, "pad_token_id=None"),
+    ],
+)
+def test_what_is_refused(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        SimlteLongformerConfig(**fields)
+
+
+def test_usable_length() -> None:
+    assert SimlteLongformerConfig(max_position_embeddings=4098, pad_token_id=1).usable_length == 4096

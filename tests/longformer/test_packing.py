@@ -48,25 +48,6 @@ def test_each_document_takes_whole_blocks_only() -> None:
     assert packing.valid.sum() == 361
 
 
-def test_padding_on_the_left_and_masked_tokens_inside() -> None:
-    mask = torch.tensor([[0, 0, 1, 1, 0, 1], [1, 1, 0, 0, 0, 0]], dtype=torch.bool)
-    packing = pack_batch(mask, cls=True)
-    first = packing.spans[0]
-    assert (first.length, first.holes) == (4, True), "a masked token keeps its place"
-    assert not packing.spans[1].holes
-    assert packing.source[:4].tolist() == [2, 3, 4, 5]
-    assert packing.valid[:5].tolist() == [True, True, False, True, False]
-    assert packing.spans[0].globals == (0,)
-    assert packing.spans[1].globals == (BLOCK,)
-
-
-def test_a_masked_token_inside_a_document_has_no_global_attention() -> None:
-    mask = torch.tensor([[1, 0, 1, 1, 0, 0]], dtype=torch.bool)
-    packing = pack_batch(mask, torch.ones_like(mask))
-    assert packing.is_global.nonzero().flatten().tolist() == [0, 2, 3]
-    assert packing.spans[0].globals == (0, 2, 3)
-
-
 def test_spans_of_a_padded_batch() -> None:
     mask = torch.tensor([[0, 0, 1, 1], [1, 0, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]])
     starts, lengths = document_spans(mask)

@@ -6,9 +6,23 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
-from losses_support import OPTIONS, both, columns_of, compare, cut, flatten, flattening, gradients, step
+from losses_support import (
+    OPTIONS,
+    Scaling,
+    both,
+    columns_of,
+    compare,
+    cut,
+    flatten,
+    flattening,
+    gradients,
+    step,
+    total,
+)
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
+from support import rounding
+from torch import Tensor
 from training_support import stock_trainer
 
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
@@ -132,3 +146,145 @@ def test_the_trainer_does_the_same_steps(
         for name in ("loss", "contrastive", "mlm", "grad_norm", "mean_cosine", "alignment", "uniformity"):
             assert second[name] == pytest.approx(first[name], abs=2e-4), name
     assert cached_evaluation == pytest.approx(plain_evaluation, abs=1e-4)
+
+
+# Dropout.
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+def test_dropout_draws_what_it_does_in_the_plain_loss(
+    with_head: SentenceTransformer, documents: list[str], mlm_input: Any
+) -> None:
+    set_dropout(with_head, 0.3)
+    columns = columns_of(with_head, documents)
+    plain, cached = both(with_head, columns, mlm_input=mlm_input, mini_batch_size=64)
+    state = torch.get_rng_state()
+    compare(plain, cached, rtol=1e-5, atol=1e-5)
+    step(MultipleNegativesRankingMLMLoss(with_head, mlm_input=mlm_input), columns)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+def test_the_second_embedding_step_replays_dropout(
+    with_head: SentenceTransformer, documents: list[str], mlm_input: Any
+) -> None:
+    columns, first = columns_of(with_head, documents), []
+    found: list[Tensor] = []
+    with_head.register_forward_hook(lambda module, args, out: found.append(out["sentence_embedding"].detach().clone()))
+    for dropout in (0.3, 0.0):
+        found.clear()
+        set_dropout(with_head, dropout)
+        step(CachedMultipleNegativesRankingMLMLoss(with_head, mini_batch_size=5, mlm_input=mlm_input), columns)
+        assert len(found) == (6 if mlm_input == "shared" else 9)
+        for one, other in zip(found[:3], found[-3:], strict=True):
+            torch.testing.assert_close(one, other)
+        first.append(found[0])
+    assert not torch.allclose(first[0], first[1], atol=1e-3), "dropout changes the embeddings"
+
+
+# How it is back-propagated.
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+@pytest.mark.parametrize(
+    "scaling",
+    [
+        lambda values: 65536.0 * total(values) / 4,
+        lambda values: 2.0 * values["contrastive"] + 0.3 * values["mlm"],
+        lambda values: values["mlm"] * 1.0,
+        lambda values: values["contrastive"] * 1.0,
+    ],
+    ids=["scaler", "unlike", "mlm", "contrastive"],
+)
+def test_scaled_terms(with_head: SentenceTransformer, documents: list[str], mlm_input: Any, scaling: Scaling) -> None:
+    columns = columns_of(with_head, documents)
+    plain, cached = both(with_head, columns, mlm_input=mlm_input, scaling=scaling)
+    # The gradient of the token types' embeddings is a sum over all tokens, which nearly cancel each other.
+    tokens = sum(int(column["attention_mask"].sum()) for column in columns)
+    found = torch.cat([value.flatten() for value in plain.values() if value is not None])
+    compare(plain, cached, rtol=0, atol=rounding(tokens, found))
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+def test_autocast(with_head: SentenceTransformer, documents: list[str], mlm_input: Any) -> None:
+    columns = columns_of(with_head, documents)
+    dense = with_head[0].auto_model.encoder.layer[0].output.dense
+    types: list[torch.dtype] = []
+    dense.register_forward_hook(lambda module, args, output: types.append(output.dtype))
+    results = []
+    for kind in (MultipleNegativesRankingMLMLoss, CachedMultipleNegativesRankingMLMLoss):
+        loss = kind(with_head, mlm_input=mlm_input)
+        with_head.zero_grad()
+        torch.manual_seed(7)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            values = loss(columns, None)
+        total(values).backward()
+        found = {name: value.detach() for name, value in values.items()}
+        results.append({**found, **gradients(with_head), **gradients(loss.mlm_head)})  # type: ignore[arg-type]
+    plain, cached = results
+    # The second embedding step is in the backward pass, outside of the context.
+    assert types == [torch.bfloat16] * (len(types))
+    assert len(types) == (1 + 2 if mlm_input == "shared" else 2 + 3)
+    for name, value in plain.items():
+        other = cached[name]
+        assert (value is None) == (other is None), name
+        if value is not None and other is not None and value.norm() > 1e-3:
+            value, other = value.flatten().float(), other.flatten().float()
+            assert torch.cosine_similarity(value, other, dim=0) > 0.99, name
+            assert float(other.norm()) == pytest.approx(float(value.norm()), rel=0.05), name
+
+
+# Mini-batches.
+
+
+# Memory.
+
+
+class Graphs:
+    """Counts the numbers that autograd keeps for backward passes, while they are kept."""
+
+    def __init__(self) -> None:
+        self.held = 0
+        self.peak = 0
+
+    def __enter__(self) -> Graphs:
+        graphs = self
+
+        class Kept:
+            def __init__(self, tensor: Tensor) -> None:
+                self.tensor = tensor
+                graphs.held += tensor.numel()
+                graphs.peak = max(graphs.peak, graphs.held)
+
+            def __del__(self) -> None:
+                graphs.held -= self.tensor.numel()
+
+        self._hooks = torch.autograd.graph.saved_tensors_hooks(Kept, lambda kept: kept.tensor)
+        self._hooks.__enter__()
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._hooks.__exit__(*args)
+
+
+@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+def test_1024_documents_take_the_memory_of_a_mini_batch(
+    with_head: SentenceTransformer, documents: list[str], mlm_input: Any
+) -> None:
+    def peak(kind: Any, rows: int, **settings: Any) -> int:
+        texts = [document.split(". ") for document in documents]
+        columns = [
+            with_head.preprocess([". ".join(texts[row % len(texts)][side : side + 5]) for row in range(rows)])
+            for side in (0, 6)
+        ]
+        loss = kind(with_head, mlm_input=mlm_input, **settings)
+        with Graphs() as graphs:
+            step(loss, columns)
+        return graphs.peak
+
+    cached = CachedMultipleNegativesRankingMLMLoss
+    small, large = (peak(cached, rows, mini_batch_size=64) for rows in (64, 1024))
+    assert large < 1.3 * small
+    # Were all graphs kept, it would be as many times as much as there are documents.
+    plain, more = (peak(MultipleNegativesRankingMLMLoss, rows) for rows in (64, 128))
+    assert more > 1.8 * plain > 1.8 * small

@@ -9,7 +9,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.losses import column_merging_disabled
 
 from simlte_st.losses.columns import LABELS, encode_columns, merge_columns, row_count, split_embeddings, take_rows
-from simlte_st.losses.masking import IGNORE, TokenMasker
+from simlte_st.losses.masked_language_model import IGNORE, TokenMasker
 
 
 def test_merged_columns_keep_their_labels(model: SentenceTransformer, documents: list[str]) -> None:

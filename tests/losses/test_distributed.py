@@ -16,7 +16,7 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_
 from torch.nn.parallel import DistributedDataParallel
 
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss, ReconstructionLoss
-from simlte_st.losses.mlm_mixin import MLMLossMixin
+from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
 from simlte_st.training.load_model import set_dropout
 
 WORLD = 2

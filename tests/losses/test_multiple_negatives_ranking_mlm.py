@@ -1,23 +1,23 @@
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 import torch
 from datasets import Dataset
-from losses_support import OPTIONS, Columns, columns_of, compare, cut, gradients, total
+from losses_support import OPTIONS, Columns, columns_of, cut, first_batch, gradients, total
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.losses import column_merging_disabled
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch import Tensor
 from torch.nn import functional
 from training_support import stock_trainer
 from transformers import BertForMaskedLM
 
-from simlte_st.losses import MultipleNegativesRankingMLMLoss
-from simlte_st.losses.masking import IGNORE, TokenMasker
+from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
+from simlte_st.losses.masked_language_model import IGNORE, TokenMasker
+from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
 from simlte_st.training import LossMetricsCallback
 
 # At mlm_weight=0: the stock loss.
@@ -154,22 +154,6 @@ def test_the_number_of_passes(
     assert len(passes) == (1 if mlm_input == "shared" else 2) * (1 if alike else 2)
 
 
-@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
-def test_one_pass_for_both_views_is_two_passes(
-    with_head: SentenceTransformer, documents: list[str], mlm_input: Any
-) -> None:
-    results = []
-    for context in (nullcontext, column_merging_disabled):
-        with_head.zero_grad()
-        loss = MultipleNegativesRankingMLMLoss(with_head, mlm_input=mlm_input)
-        torch.manual_seed(0)
-        with context():
-            value = loss(columns_of(with_head, documents), None)
-        total(value).backward()
-        results.append({**value, **gradients(with_head), **gradients(loss.mlm_head)})
-    compare(results[0], results[1], rtol=1e-5, atol=1e-6)
-
-
 def test_no_token_masked_gives_zero_and_finite_gradients(with_head: SentenceTransformer, documents: list[str]) -> None:
     loss = MultipleNegativesRankingMLMLoss(with_head, mlm_probability=1e-12)
     value = loss(columns_of(with_head, documents), None)
@@ -212,3 +196,90 @@ def test_the_trainer_logs_the_terms_and_the_metrics(
     assert lines[0]["alignment"] != lines[1]["alignment"]  # of these steps, not of the run
     for name, value in loss.mlm_head.named_parameters():
         assert not torch.equal(value, before[name]), name
+
+
+Kind: TypeAlias = Any
+
+
+@pytest.fixture(params=[MultipleNegativesRankingMLMLoss, CachedMultipleNegativesRankingMLMLoss])
+def kind(request: pytest.FixtureRequest) -> Any:
+    """Both losses: the term is the same."""
+    return request.param
+
+
+# Settings.
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"mlm_weight": -0.1}, "mlm_weight=-0.1"),
+        ({"mlm_probability": 0.0}, "mlm_probability=0.0"),
+        ({"mlm_probability": 1.5}, "mlm_probability=1.5"),
+        ({"mlm_input": "both"}, "mlm_input='both'"),
+        ({"mlm_head": "new"}, "mlm_head='new'"),
+        ({"mlm_chunk_size": 0}, "mlm_chunk_size=0"),
+    ],
+)
+def test_bad_settings(kind: Kind, model: SentenceTransformer, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        kind(model, **settings)
+
+
+def test_a_tokenizer_without_a_mask_token(kind: Kind, model: SentenceTransformer, documents: list[str]) -> None:
+    model.tokenizer.mask_token = None
+    with pytest.raises(ModelError, match=r"mask token.*mlm_weight=0"):
+        kind(model)
+    value = kind(model, mlm_weight=0)(columns_of(model, documents), None)
+    assert isinstance(value, Tensor)
+    assert value.isfinite()
+
+
+# State.
+
+
+def test_the_extra_state_goes_round(kind: Kind, model: SentenceTransformer, documents: list[str]) -> None:
+    first = kind(model.eval(), seed=1)
+    second = kind(model, seed=2)
+    state = {name: value.clone() for name, value in first.extra_state().items()}
+    names = ("dense.weight", "dense.bias", "norm.weight", "norm.bias", "bias")
+    assert set(state) == {"batches", *(f"mlm_head.{name}" for name in names)}
+
+    def mlm(loss: MLMLossMixin) -> Tensor:
+        first_batch(loss)
+        return loss(columns_of(model, documents), None)["mlm"]
+
+    second.masker.seed = 1  # type: ignore[union-attr]
+    assert not torch.equal(mlm(first), mlm(second))
+    assert second.mlm_head is not None
+    parameters = list(second.mlm_head.parameters())
+    weights = {name: value.clone() for name, value in model.state_dict().items()}
+    second.load_extra_state({**state, "batches": torch.tensor(7)})
+    assert second.batches == 7
+    assert torch.equal(mlm(first), mlm(second))
+    # In place, because an optimizer may hold them; and the model is left alone.
+    assert all(a is b for a, b in zip(parameters, second.mlm_head.parameters(), strict=True))
+    assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
+
+
+# Precision.
+
+
+def test_the_head_in_bfloat16(kind: Kind, with_head: SentenceTransformer, documents: list[str]) -> None:
+    loss = kind(with_head)
+    columns = [with_head.preprocess(documents[at : at + 4]) for at in (0, 4)]
+
+    def mlm(bf16: bool) -> tuple[Tensor, Tensor]:
+        first_batch(loss)  # the same masks
+        loss.set_head_precision(bf16)
+        loss.zero_grad()
+        terms = loss([dict(column) for column in columns], None)
+        terms["mlm"].backward() if kind is MultipleNegativesRankingMLMLoss else sum(terms.values()).backward()
+        assert loss.mlm_head is not None
+        return terms["mlm"].detach(), loss.mlm_head.dense.weight.grad.clone()
+
+    (wide, wide_gradient), (narrow, narrow_gradient) = mlm(False), mlm(True)
+    assert narrow.dtype == wide.dtype == narrow_gradient.dtype == torch.float32
+    assert not torch.equal(narrow, wide)
+    assert torch.allclose(narrow, wide, rtol=0.01)
+    assert (narrow_gradient - wide_gradient).norm() < 0.05 * wide_gradient.norm()

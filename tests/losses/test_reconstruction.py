@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss, ReconstructionLoss
-from simlte_st.losses.masking import IGNORE
+from simlte_st.losses.masked_language_model import IGNORE
 
 
 def make(kind: str, model: SentenceTransformer) -> nn.Module:
@@ -127,29 +127,8 @@ def test_what_it_cannot_wrap(model: SentenceTransformer, wrap: Callable[[nn.Modu
         ReconstructionLoss(nn.MSELoss())
 
 
-class Cached(MultipleNegativesRankingLoss):
-    """Embeds without a graph first, and does not say so."""
-
-    def forward(self, sentence_features: Any, labels: Any) -> torch.Tensor:
-        with torch.no_grad():
-            for features in sentence_features:
-                self.model(dict(features))
-        value: torch.Tensor = super().forward(sentence_features, labels)
-        return value
-
-
-def test_embeddings_without_a_graph_are_told_by_the_first_batch(
-    model: SentenceTransformer, documents: list[str]
-) -> None:
-    columns = columns_of(model.eval(), documents)
-    loss = ReconstructionLoss(Cached(model), weight=1.0)
-    with pytest.raises(ConfigurationError, match=r"^Cached.*without"):
-        loss(columns)
-    assert not model._forward_hooks
-    with torch.no_grad():
-        expected = full_logits(loss, model, columns)
-        torch.testing.assert_close(loss([dict(features) for features in columns])["reconstruction"], expected)
-    model.requires_grad_(False)  # where there is nothing to train but the head, embeddings have no graph anyway
+def test_the_head_trains_where_nothing_else_does(model: SentenceTransformer, documents: list[str]) -> None:
+    model.requires_grad_(False)
     loss = ReconstructionLoss(MultipleNegativesRankingLoss(model))
-    loss([dict(features) for features in columns])["reconstruction"].backward()
+    loss(columns_of(model, documents))["reconstruction"].backward()
     assert loss.head.weight.grad.any()

@@ -13,7 +13,7 @@ from transformers import LongformerForMaskedLM, LongformerModel
 
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.errors import ConfigurationError
-from simlte_st.losses.mlm_head import make_mlm_head
+from simlte_st.losses.masked_language_model import make_mlm_head
 from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
 

@@ -14,7 +14,7 @@ from sentence_transformers import SentenceTransformer
 from support import write_jsonl
 
 from simlte_st.data import Document
-from simlte_st.data.segmenters import peek
+from simlte_st.data.sentences import peek
 from simlte_st.errors import ConfigurationError, Interrupted
 from simlte_st.files import hold
 from simlte_st.search import Index, add, encoder, searcher, store, words

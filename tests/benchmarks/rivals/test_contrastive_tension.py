@@ -12,9 +12,8 @@ from benchmarks.rivals import train_rival
 from benchmarks.rivals.contrastive_tension import draw_pairs
 from benchmarks.rivals.stock import TEXT
 from simlte_st.data.document import Document
-from simlte_st.data.drawing import draw_views
-from simlte_st.data.segmenters import PunktSegmenter
-from simlte_st.data.sentences import segment_document, tokenizer_counter
+from simlte_st.data.sentences import PunktSegmenter, segment_document, tokenizer_counter
+from simlte_st.data.views import draw_views
 from simlte_st.models.base import load_model
 from simlte_st.training.presets import get_preset
 

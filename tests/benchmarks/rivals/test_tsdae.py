@@ -8,7 +8,7 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.rivals.stock import TEXT
 from benchmarks.rivals.tsdae import DELETED, DenoisingTransform, delete_words
-from simlte_st.data.segmenters import PunktSegmenter
+from simlte_st.data.sentences import PunktSegmenter
 from simlte_st.data.transform import DocSplitTransform
 
 

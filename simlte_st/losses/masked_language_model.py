@@ -1,0 +1,310 @@
+"""The masked language model of a loss: which tokens it has to predict, and the head that predicts them.
+
+sentence-transformers drops the head of a checkpoint, so it is read again here; without one a new head is tied to the
+word embeddings. All BERT-like heads are one computation under several names: dense, activation, layer norm, then a
+product with the word embeddings plus a bias.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from contextlib import AbstractContextManager, nullcontext
+from typing import Annotated, Any, Literal, cast
+
+import numpy as np
+import torch
+from annotated_types import Interval
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.activations import ACT2FN
+
+from simlte_st.backbones.registry import backbone_of
+from simlte_st.compat import MLM_HEADS, checkpoint_name, encoder_of, load_masked_lm
+from simlte_st.errors import ModelError
+
+logger = logging.getLogger(__name__)
+
+HeadSource = Literal["auto", "pretrained", "fresh"]
+
+Probability = Annotated[float, Interval(gt=0, le=1)]
+"""The probability of masking a token."""
+
+IGNORE = -100
+"""Label of a token that is not predicted; ``cross_entropy`` ignores it."""
+
+
+class TokenMasker:
+    """Masks tokens as BERT does (Devlin et al., 2019, section 3.1).
+
+    Each ordinary token is chosen with probability ``probability``; 80% of the chosen become the mask token, 10% a token
+    drawn from the whole vocabulary, 10% stay. Special tokens, padding and prompts are never chosen.
+
+    The draw for a row depends only on the seed, the number of the draw and the row's tokens, not on the other rows or
+    the padding, so that any number of processes that share a batch mask it alike.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, probability: float = 0.15, seed: int = 0) -> None:
+        if getattr(tokenizer, "mask_token_id", None) is None:
+            raise ModelError(
+                f"{type(tokenizer).__name__} has no mask token, which a masked language model needs. Use mlm_weight=0."
+            )
+        self.probability = probability
+        self.seed = seed
+        self.mask_id = int(tokenizer.mask_token_id)
+        self.special_ids = sorted(set(tokenizer.all_special_ids))
+        self.vocabulary = len(tokenizer)
+
+    def __call__(self, features: dict[str, Any], draw: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        """Return the masked ids and the labels of a batch, of the shape of ``input_ids``."""
+        ids = features["input_ids"]
+        real = self._real(features)
+        drawn = [self._draw_row(row, draw) for row in self._rows(features)]
+        chance = torch.ones(ids.shape, device=ids.device)
+        chance[real] = torch.cat([each for each, _ in drawn]).to(ids.device)
+        random_ids = torch.zeros_like(ids)
+        random_ids[real] = torch.cat([each for _, each in drawn]).to(ids.device)
+        chosen = (chance < self.probability) & self.maskable(features)
+        labels = torch.where(chosen, ids, IGNORE)
+        # The same uniform number decides what becomes of a chosen token: its position within [0, probability).
+        share = chance / self.probability
+        masked = torch.where(chosen & (share < 0.8), self.mask_id, ids)
+        masked = torch.where(chosen & (share >= 0.9), random_ids, masked)
+        return masked, labels
+
+    def _draw_row(self, row: NDArray[np.int64], draw: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        """Draw a number from 0 to 1 and a token for each token of a row, ``(tokens,)``."""
+        key = hashlib.blake2b(repr((self.seed, *draw)).encode() + b"\x00" + row.tobytes(), digest_size=16).digest()
+        generator = torch.Generator().manual_seed(int.from_bytes(key[8:], "little"))
+        return (
+            torch.rand(len(row), generator=generator),
+            torch.randint(self.vocabulary, (len(row),), generator=generator),
+        )
+
+    def _rows(self, features: dict[str, Any]) -> list[NDArray[np.int64]]:
+        """Return the tokens of each row, without padding."""
+        ids, mask = features["input_ids"], features.get("attention_mask")
+        lengths = features["cu_seq_lens_q"].diff() if mask is None else mask.sum(dim=1)
+        flat = ids[self._real(features)].to("cpu", torch.int64).numpy()
+        return np.split(flat, np.cumsum(lengths.cpu().numpy())[:-1])
+
+    @staticmethod
+    def _real(features: dict[str, Any]) -> Tensor:
+        """Return which are tokens, not padding: bool, of the shape of ``input_ids``."""
+        mask = features.get("attention_mask")
+        return torch.ones_like(features["input_ids"], dtype=torch.bool) if mask is None else mask.bool()
+
+    def maskable(self, features: dict[str, Any]) -> Tensor:
+        """Return which tokens may be chosen: bool, of the shape of ``input_ids``."""
+        ids, mask = features["input_ids"], features.get("attention_mask")
+        special = torch.tensor(self.special_ids, device=ids.device, dtype=ids.dtype)
+        allowed: Tensor = ~torch.isin(ids, special) & self._real(features)
+        prompt = features.get("prompt_length")
+        if isinstance(prompt, Tensor):  # an iterable dataset's columns: the same number for each row
+            prompt = int(prompt.reshape(-1)[0])
+        if not prompt:
+            return allowed
+        if mask is not None:
+            # Counted from the first real token, which is not column 0 where the padding is on the left.
+            position = mask.long().cumsum(dim=1) - 1
+        else:
+            starts = features["cu_seq_lens_q"].long()
+            flat = torch.arange(ids.shape[1], device=ids.device)
+            position = (flat - starts[torch.searchsorted(starts, flat, right=True) - 1]).unsqueeze(0)
+        allowed &= position >= prompt
+        return allowed
+
+
+class HeadPrecision:
+    """A module with logits over the vocabulary, which computes them in the Trainer's precision."""
+
+    # Whether it computes in bfloat16 without autocast: the Trainer's ends with the model. Softmax and sums are in 32
+    # bits all the same.
+    bf16 = False
+
+    def precision(self, device: torch.device) -> AbstractContextManager[Any]:
+        """Return the context in which to compute."""
+        return torch.autocast(device.type, torch.bfloat16) if self.bf16 else nullcontext()
+
+
+def chunked_cross_entropy(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, chunk_size: int
+) -> Tensor:
+    """Return the sum of ``cross_entropy(hidden @ weight.T + bias, targets)``, computed a chunk of tokens at a time.
+
+    The gradients are computed in the forward pass, together with a chunk's logits, so that nothing is computed twice
+    and only ``chunk_size * vocab`` numbers are held at once, as in the fused linear cross-entropy of Liger Kernel
+    (https://arxiv.org/abs/2410.10989, section 3.2). What is kept for the backward pass is as large as the inputs.
+
+    Under autocast the products run in its precision, the softmax and all sums over chunks in 32 bits at least.
+    """
+    grad_enabled = torch.is_grad_enabled()  # cannot be seen inside
+    total: Tensor = _ChunkedCrossEntropy.apply(hidden, weight, bias, targets, chunk_size, grad_enabled)  # type: ignore[no-untyped-call]
+    return total
+
+
+class _ChunkedCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        chunk_size: int,
+        grad_enabled: bool,
+    ) -> Tensor:
+        device = hidden.device.type
+        common = torch.promote_types(hidden.dtype, weight.dtype)
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else common
+        wide = torch.promote_types(common, torch.float32)
+        needs = [grad_enabled and needed for needed in ctx.needs_input_grad[:3]]
+        total = hidden.new_zeros((), dtype=wide)
+        hidden_grad = torch.zeros_like(hidden) if needs[0] else None
+        weight_grad = torch.zeros_like(weight, dtype=wide) if needs[1] else None
+        bias_grad = torch.zeros_like(bias, dtype=wide) if needs[2] and bias is not None else None
+        with torch.autocast(device, enabled=False):
+            low_weight = weight.to(dtype)
+            low_bias = None if bias is None else bias.to(dtype)
+            for begin in range(0, len(targets), chunk_size):
+                rows = slice(begin, begin + chunk_size)
+                chunk, target = hidden[rows].to(dtype), targets[rows].unsqueeze(1)
+                logits = torch.nn.functional.linear(chunk, low_weight, low_bias).to(wide)
+                log_z = logits.logsumexp(dim=1, keepdim=True)
+                total += (log_z - logits.gather(1, target)).sum()
+                if not any(needs):
+                    continue
+                # In place: softmax minus the one-hot targets, the gradient of the sum with respect to the logits.
+                slope = logits.sub_(log_z).exp_()
+                slope.scatter_add_(1, target, torch.full_like(log_z, -1.0))
+                if bias_grad is not None:
+                    bias_grad += slope.sum(dim=0)
+                slope = slope.to(dtype)
+                if hidden_grad is not None:
+                    hidden_grad[rows] = slope @ low_weight
+                if weight_grad is not None:
+                    if dtype == wide:
+                        weight_grad.addmm_(slope.T, chunk)  # without a second matrix of this size
+                    else:
+                        weight_grad += slope.T @ chunk
+        ctx.save_for_backward(hidden_grad, weight_grad, bias_grad)
+        ctx.dtypes = (hidden.dtype, weight.dtype, None if bias is None else bias.dtype)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        grads = [
+            None if grad is None else (grad * grad_output).to(dtype)
+            for grad, dtype in zip(ctx.saved_tensors, ctx.dtypes, strict=True)
+        ]
+        return (*grads, None, None, None)
+
+
+class MLMHead(HeadPrecision, nn.Module):
+    """From hidden states to logits over the vocabulary."""
+
+    def __init__(
+        self,
+        dense: nn.Module,
+        activation: nn.Module,
+        norm: nn.Module,
+        bias: Tensor | None,
+        decoder: Tensor | None = None,
+        pretrained: bool = False,
+    ) -> None:
+        super().__init__()
+        self.dense = dense
+        self.activation = activation
+        self.norm = norm
+        self.bias = None if bias is None else nn.Parameter(bias.detach().clone())
+        self.decoder = None if decoder is None else nn.Parameter(decoder.detach().clone())
+        self.pretrained = pretrained
+
+    def forward(self, hidden: Tensor, word_embeddings: Tensor) -> Tensor:
+        """Return logits, ``(tokens, vocabulary)``."""
+        return functional.linear(self._transform(hidden), self._output_weight(word_embeddings), self.bias)
+
+    def summed_loss(self, hidden: Tensor, word_embeddings: Tensor, targets: Tensor, chunk_size: int) -> Tensor:
+        """Return the cross-entropy, summed over tokens, with the logits of one chunk of them held at a time."""
+        weight = self._output_weight(word_embeddings)
+        with self.precision(hidden.device):
+            return chunked_cross_entropy(self._transform(hidden), weight, self.bias, targets, chunk_size)
+
+    def _transform(self, hidden: Tensor) -> Tensor:
+        # The encoder may be in half precision, as its checkpoint; the head never is.
+        transformed: Tensor = self.norm(self.activation(self.dense(hidden.to(self._dtype))))
+        return transformed
+
+    def _output_weight(self, word_embeddings: Tensor) -> Tensor:
+        return (word_embeddings if self.decoder is None else self.decoder).to(self._dtype)
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        return next(self.dense.parameters()).dtype
+
+
+def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed: int = 0) -> MLMHead:
+    """Return the head for a model: ``"pretrained"``, ``"fresh"``, or ``"auto"`` for the former if there is one."""
+    encoder = encoder_of(model)
+    if backbone_of(encoder).pooled_inside:
+        encoder = cast(PreTrainedModel, encoder.encoder)  # whose checkpoint may have the head
+    head: MLMHead | None = None
+    reason = "mlm_head='fresh'"
+    if source != "fresh":
+        head, reason = _pretrained_head(encoder)
+        if head is None and source == "pretrained":
+            raise ModelError(f"No pretrained MLM head: {reason}. Use mlm_head='auto' or 'fresh' to train a new one.")
+    if head is None:
+        logger.info("MLM head: new, tied to the word embeddings (%s).", reason)
+        head = _fresh_head(encoder, seed)
+    else:
+        logger.info("MLM head: the checkpoint's (%s).", reason)
+    return head.to(device=model.device, dtype=torch.float32)
+
+
+def _pretrained_head(encoder: PreTrainedModel) -> tuple[MLMHead | None, str]:
+    """Return the head of the checkpoint that the encoder was loaded from, or None, and the reason."""
+    name, paths = checkpoint_name(encoder), MLM_HEADS.get(encoder.config.model_type)
+    if paths is None:
+        return None, f"no head is known for model type {encoder.config.model_type!r}"
+    if not name:
+        return None, "the model was not loaded from a checkpoint"
+    try:
+        masked_lm, missing_keys = load_masked_lm(name)
+    except (OSError, ValueError) as error:
+        return None, f"{name!r} could not be read again: {error}"
+    needed = (*(f"{path}." for path in paths[:3]), f"{paths[3]}.weight")  # a tied weight is not missing
+    missing = sorted(key for key in missing_keys if key.startswith(needed))
+    if missing:
+        return None, f"{name!r} has no {missing[0]!r}"
+    dense, activation, norm, decoder = (
+        masked_lm.get_submodule(path) if "." in path or hasattr(masked_lm, path) else ACT2FN[path] for path in paths
+    )
+    # Output weights of their own: a checkpoint that does not tie them.
+    words = masked_lm.get_input_embeddings().weight
+    if words.shape != encoder.get_input_embeddings().weight.shape:
+        return None, f"{name!r} has {len(words)} word embeddings, the model another number"
+    tied = decoder.weight is words or torch.equal(decoder.weight, words)
+    head = MLMHead(dense, activation, norm, decoder.bias, None if tied else decoder.weight, pretrained=True)
+    return head, repr(name)
+
+
+def _fresh_head(encoder: PreTrainedModel, seed: int) -> MLMHead:
+    config = encoder.config
+    embeddings = encoder.get_input_embeddings()
+    assert isinstance(embeddings, nn.Embedding)  # encoder_of has checked it
+    vocabulary, size = embeddings.weight.shape
+    generator = torch.Generator().manual_seed(seed)
+    # Without its own initialisation, which would change the run's random numbers.
+    dense = nn.utils.skip_init(nn.Linear, config.hidden_size, size)
+    with torch.no_grad():
+        dense.weight.normal_(0.0, getattr(config, "initializer_range", 0.02), generator=generator)
+        dense.bias.zero_()
+    activation = getattr(config, "hidden_act", None)
+    norm = nn.LayerNorm(size, eps=getattr(config, "layer_norm_eps", 1e-12))
+    return MLMHead(dense, ACT2FN[activation if isinstance(activation, str) else "gelu"], norm, torch.zeros(vocabulary))
