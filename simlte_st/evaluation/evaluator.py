@@ -1,4 +1,4 @@
-"""The base of every evaluator here: it encodes texts, and logs, writes and returns its numbers."""
+"""Evaluators for the Trainer: their base, the agreement of halves of documents, and classification probes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,19 @@ import sentence_transformers
 from numpy.typing import NDArray
 from sentence_transformers.sentence_transformer.evaluation import BaseEvaluator
 
-from simlte_st.compat import readable_tokens
-from simlte_st.config import check_count
+from simlte_st.arguments import Count, check_value
+from simlte_st.compat import readable_tokens, view_budget
+from simlte_st.data.document import Document
+from simlte_st.evaluation.halves import NEIGHBOURS, StructureResult, draw_halves, splittable, structure_agreement
+from simlte_st.evaluation.probe import ProbeResult, probe_draws
+from simlte_st.evaluation.splits import (
+    Label,
+    check_lengths,
+    few_shot_rows,
+    number_labels,
+    plain_labels,
+    warn_of_copies,
+)
 from simlte_st.models.loading import check_room
 from simlte_st.models.pace import reading
 from simlte_st.models.passes import TextReader
@@ -26,6 +37,7 @@ from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +46,7 @@ logger = logging.getLogger(__name__)
 def reading_at_most(model: SentenceTransformer, max_seq_length: int | None) -> Iterator[None]:
     """Set ``model.max_seq_length`` for the length of a block and restore it, also when the block raises."""
     if max_seq_length is not None:
-        check_count("max_seq_length", max_seq_length)
+        check_value("max_seq_length", max_seq_length, Count)
         check_room(model, max_seq_length, f"max_seq_length={max_seq_length} tokens")
     before = model.max_seq_length
     # Without a limit, as a static embedding's, there is no tokenizer whose limit could be set.
@@ -199,3 +211,132 @@ class EmbeddingEvaluator(BaseEvaluator, ABC):
         names = ("max_seq_length", "prompt_name", "prompt", "truncate_dim")
         encoding = {name: value for name in names if (value := getattr(self, name)) is not None}
         return {**encoding, "seed": self.seed}
+
+
+class StructureEvaluator(EmbeddingEvaluator):
+    """Agreement of the two halves of held-out documents on their neighbours, without labels.
+
+    It measures :func:`~simlte_st.evaluation.structure_agreement` and returns ``agreement`` (primary), ``low`` and
+    ``high``, the ends of its 95 % interval, and ``documents``. In the Trainer it selects checkpoints
+    (``metric_for_best_model="eval_NAME_agreement"``) and stops early. ``last_result`` has the full result of the latest
+    call.
+
+    The halves fit what the model reads (``max_seq_length``); to compare models that read different numbers of tokens,
+    use :func:`~simlte_st.evaluation.compare_halves`.
+
+    Args:
+        documents: Held-out documents that the model was not trained on.
+        neighbours: Nearest documents that are compared.
+        **settings: Those of every evaluator, see :class:`~simlte_st.evaluation.EvaluatorSettings`. ``seed`` decides the
+            split, too.
+
+    Raises:
+        DataError: Fewer than two documents can be split.
+
+    Example:
+        ::
+
+            held_out = list(read_documents("held_out.jsonl"))
+            StructureEvaluator(held_out, name="held_out")(model)
+    """
+
+    def __init__(
+        self, documents: Sequence[Document], *, neighbours: int = NEIGHBOURS, **settings: Unpack[EvaluatorSettings]
+    ) -> None:
+        super().__init__(csv_prefix="structure", primary_metric="agreement", **settings)
+        self.documents = splittable(documents, "punkt")
+        self.neighbours = neighbours
+        self.last_result: StructureResult | None = None
+
+    def measure(self, model: SentenceTransformer) -> dict[str, float]:
+        """Compare the neighbours of the halves of the documents."""
+        prompt = model.prompts.get(self.prompt_name or "") if self.prompt is None else self.prompt
+        with reading_at_most(model, self.max_seq_length):
+            budget = view_budget(model, prompt)
+        anchors, positives = draw_halves(self.documents, budget, self.seed)
+        halves = np.split(self.embed_inputs(model, anchors + positives), 2)
+        self.last_result = structure_agreement(*halves, neighbours=self.neighbours, seed=self.seed)
+        return self.last_result.metrics()
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """The settings for the model card."""
+        return {"documents": len(self.documents), "neighbours": self.neighbours, **super().get_config_dict()}
+
+
+class ClassificationProbeEvaluator(EmbeddingEvaluator):
+    """Accuracy and macro-F1 of classifiers trained on the model's frozen embeddings (DocSplit, 2023, appendix A.1).
+
+    Returns ``accuracy`` (primary) and ``macro_f1``; with ``shots`` their means and sample deviations over the draws:
+    ``accuracy_mean`` (primary), ``accuracy_deviation``, ``macro_f1_mean`` and ``macro_f1_deviation``. The single draws
+    of the latest call are in ``last_draws``. Test texts that duplicate training texts are counted in a warning.
+
+    Args:
+        train_texts: Texts that probes are trained on; only those that some draw takes are encoded.
+        train_labels: Their classes, strings or integers.
+        test_texts: Texts that probes are scored on.
+        test_labels: Their classes. A class without training example counts as missed, with a warning.
+        shots: Examples per class of each draw; of a class that has fewer, all, with a warning. None trains one probe
+            on all training texts.
+        draws: Repetitions with ``shots``.
+        **settings: Those of every evaluator, see :class:`~simlte_st.evaluation.EvaluatorSettings`. The paper's
+            ``max_seq_length`` is 512.
+
+    Raises:
+        DataError: Texts and labels differ in number, labels cannot be used, or there are fewer than two classes.
+        ConfigurationError: A number of shots or draws below 1.
+    """
+
+    def __init__(
+        self,
+        train_texts: Sequence[str],
+        train_labels: Sequence[Label],
+        test_texts: Sequence[str],
+        test_labels: Sequence[Label],
+        *,
+        shots: int | None = None,
+        draws: int = 10,
+        **settings: Unpack[EvaluatorSettings],
+    ) -> None:
+        super().__init__(
+            csv_prefix="classification_probe" if shots is None else "few_shot_probe",
+            primary_metric="accuracy" if shots is None else "accuracy_mean",
+            **settings,
+        )
+        check_lengths(train_texts, train_labels, "training")
+        check_lengths(test_texts, test_labels, "test")
+        number_labels(train_labels, test_labels)  # labels that cannot be used are an error now, not after an epoch
+        drawn = [range(len(train_texts))] if shots is None else few_shot_rows(train_labels, shots, draws, self.seed)
+        used = sorted({row for rows in drawn for row in rows})
+        position = {row: number for number, row in enumerate(used)}
+        warn_of_copies(train_texts, test_texts)
+        texts = list(train_texts)  # a column of a data frame has keys of its own
+        self.train_texts = [texts[row] for row in used]
+        labels = plain_labels(train_labels)
+        self.train_labels = [labels[row] for row in used]
+        self.test_texts = list(test_texts)
+        self.test_labels = plain_labels(test_labels)
+        self.draws = [[position[row] for row in rows] for rows in drawn]
+        self.shots = shots
+        self.last_draws: list[ProbeResult] = []
+
+    def measure(self, model: SentenceTransformer) -> dict[str, float]:
+        """Encode, train a probe per draw, and score the probes."""
+        embeddings = self.embed_inputs(model, self.train_texts + self.test_texts)
+        count = len(self.train_texts)
+        result = probe_draws(
+            embeddings[:count],
+            self.train_labels,
+            embeddings[count:],
+            self.test_labels,
+            self.draws,
+            seed=self.seed,
+        )
+        self.last_draws = list(result.draws)
+        if self.shots is not None:
+            return result.metrics()
+        return {"accuracy": result.draws[0].accuracy, "macro_f1": result.draws[0].macro_f1}
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """The settings for the model card."""
+        config = super().get_config_dict()
+        return config if self.shots is None else config | {"shots": self.shots, "draws": len(self.draws)}

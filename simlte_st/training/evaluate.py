@@ -14,7 +14,7 @@ from simlte_st.data.corpus import document_lengths
 from simlte_st.distributed import on_main
 from simlte_st.errors import DataError
 from simlte_st.evaluation.comparison import HALF_LENGTH, compare_halves, compare_probes
-from simlte_st.evaluation.few_shot import FewShotResult
+from simlte_st.evaluation.probe import FewShotResult
 from simlte_st.evaluation.splits import split_by_label
 from simlte_st.evaluation.verdict import give_verdict, is_longer
 from simlte_st.models.base import load_model

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from simlte_st.evaluation.candidates import Candidate, Comparison, recommend
 from support import make_document
 
 import simlte_st
@@ -15,8 +16,7 @@ from simlte_st.cli.main import main
 from simlte_st.errors import DataError, ModelError
 from simlte_st.evaluation import bench
 from simlte_st.evaluation import compare as comparing
-from simlte_st.evaluation.candidates import Candidate, Comparison, recommend
-from simlte_st.evaluation.few_shot import FewShotResult, few_shot_probe
+from simlte_st.evaluation.probe import FewShotResult, few_shot_probe
 
 WORDS = {"a": "Ba ba ba.", "b": "Sor sor sor."}
 """What tells the two classes apart, in the last sentence: a model that reads 64 tokens does not see it."""

@@ -18,9 +18,14 @@ from simlte_st.evaluation import (
     tfidf_few_shot,
 )
 from simlte_st.evaluation.comparison import TFIDF, compare_halves, compare_probes
+from simlte_st.evaluation.halves import (
+    SplitHalfResult,
+    neighbours_by_words,
+    ranks_of_halves,
+    result_from_ranks,
+    words_agreement,
+)
 from simlte_st.evaluation.scores import TfidfScores
-from simlte_st.evaluation.split_half import SplitHalfResult, ranks_of_halves, result_from_ranks
-from simlte_st.evaluation.structure import neighbours_by_words, words_agreement
 
 
 def tfidf(anchors: list[str], positives: list[str], seed: int = 0) -> SplitHalfResult:

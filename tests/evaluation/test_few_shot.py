@@ -8,8 +8,7 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from simlte_st.errors import DataError
 from simlte_st.evaluation import draw_shots, fit_probe, tfidf_few_shot, tfidf_probe
-from simlte_st.evaluation.few_shot import RESAMPLES, FewShotResult, macro_f1
-from simlte_st.evaluation.probe import ProbeResult
+from simlte_st.evaluation.probe import RESAMPLES, FewShotResult, ProbeResult, macro_f1
 
 TEST = np.arange(60) % 3
 

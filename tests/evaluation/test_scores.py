@@ -12,7 +12,7 @@ from simlte_st.evaluation import (
     SplitHalfResult,
     TfidfScores,
 )
-from simlte_st.evaluation.split_half import ranks_of_halves, result_from_ranks
+from simlte_st.evaluation.halves import ranks_of_halves, result_from_ranks
 
 TEXTS = [make_document(number) for number in range(9)] + ["?"]
 

@@ -6,7 +6,7 @@ import torch
 from scipy.stats import bootstrap
 
 from simlte_st.errors import DataError
-from simlte_st.evaluation.statistics import RESAMPLES, alignment, bootstrap_interval, uniformity
+from simlte_st.evaluation.scores import RESAMPLES, alignment, bootstrap_interval, uniformity
 
 
 @pytest.mark.parametrize("seed", [0, 5])

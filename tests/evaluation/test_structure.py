@@ -9,13 +9,13 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.errors import DataError
 from simlte_st.evaluation import StructureEvaluator, structure_agreement
 from simlte_st.evaluation.comparison import compare_halves
-from simlte_st.evaluation.scores import TfidfScores
-from simlte_st.evaluation.structure import (
+from simlte_st.evaluation.halves import (
     agreement_of_scores,
     neighbours_by_words,
     similarity_agreement,
     words_agreement,
 )
+from simlte_st.evaluation.scores import TfidfScores
 
 
 def halves(noise: float, size: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -10,8 +10,7 @@ import pytest
 
 from simlte_st.errors import DataError
 from simlte_st.evaluation import FewShotResult, HalvesComparison, ProbeResult, give_verdict
-from simlte_st.evaluation.split_half import result_from_ranks
-from simlte_st.evaluation.structure import summarise
+from simlte_st.evaluation.halves import result_from_ranks, summarise
 from simlte_st.evaluation.verdict import (
     FEWEST,
     LIKELY,

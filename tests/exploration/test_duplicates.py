@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from support import make_document
 
-from simlte_st.exploration.duplicates import MEMBERS, differences, duplicate_groups
-from simlte_st.exploration.sections import duplicates_section
+from simlte_st.exploration.sections import MEMBERS, differences, duplicate_groups, duplicates_section
 
 
 def test_groups_come_with_what_differs() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from simlte_st.exploration.config import ExploreConfig
 from support import make_document
 
 import simlte_st
@@ -18,7 +19,6 @@ from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
 from simlte_st.exploration import ExploreReport, explore
 from simlte_st.exploration import topics as topics_room
-from simlte_st.exploration.config import ExploreConfig
 from simlte_st.exploration.corpus import encode_halves, open_corpus
 from simlte_st.search import Index
 from simlte_st.search.encoder import Encoder
