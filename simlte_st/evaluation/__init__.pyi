@@ -6,10 +6,10 @@ from .comparison import (
     comparison_table,
 )
 from .evaluate import Evaluation, evaluate_models
-from .evaluator import ClassificationProbeEvaluator, EmbeddingEvaluator, EvaluatorSettings, StructureEvaluator
+from .evaluator import ClassificationProbeEvaluator, EmbeddingEvaluator, StructureEvaluator
 from .halves import SplitHalfResult, StructureResult, split_half_retrieval, split_half_views, structure_agreement
-from .probe import FewShotResult, ProbeResult, few_shot_probe, fit_probe, tfidf_few_shot, tfidf_probe
-from .scores import CosineScores, PairScores, TfidfScores, bootstrap_interval
+from .probe import FewShotResult, ProbeResult, few_shot_probe, fit_probe
+from .scores import CosineScores, PairScores, TfidfScores, bootstrap_interval, tfidf_parts
 from .splits import draw_shots, sample_documents, split_by_label
 from .verdict import Difference, Verdict, give_verdict
 
@@ -19,7 +19,6 @@ __all__ = [
     "Difference",
     "EmbeddingEvaluator",
     "Evaluation",
-    "EvaluatorSettings",
     "FewShotResult",
     "HalvesComparison",
     "PairScores",
@@ -44,6 +43,5 @@ __all__ = [
     "split_half_retrieval",
     "split_half_views",
     "structure_agreement",
-    "tfidf_few_shot",
-    "tfidf_probe",
+    "tfidf_parts",
 ]

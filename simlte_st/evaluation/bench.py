@@ -260,11 +260,9 @@ class Bench:
 
     def _training(self, base: str | None, lsa: int | None = None, static: bool = False) -> str:
         """Return the command that trains a base on the documents."""
-        values = {"static": static or None, "base": base, "probe": self.probe, "lsa": lsa}
-        given = {
-            name: "" if value is True else f" {shlex.quote(str(value))}" for name, value in values.items() if value
-        }
-        options = [f"--{name}{value}" for name, value in given.items()]
+        values = {"base": base, "probe": self.probe, "lsa": lsa}
+        options = ["--static"] * static
+        options += [f"--{name} {shlex.quote(str(value))}" for name, value in values.items() if value]
         return f"simlte train {' '.join([self.source, *options])} --output my-model"
 
     def _encode(self, name: str, model: SentenceTransformer, command: str, verdict: Verdict | None = None) -> Candidate:

@@ -27,15 +27,8 @@ from simlte_st.evaluation.halves import (
     structure_agreement,
     words_agreement,
 )
-from simlte_st.evaluation.probe import (
-    FewShotResult,
-    ProbeResult,
-    few_shot_probe,
-    fit_probe,
-    tfidf_few_shot,
-    tfidf_probe,
-)
-from simlte_st.evaluation.scores import TfidfScores
+from simlte_st.evaluation.probe import FewShotResult, ProbeResult, few_shot_probe, fit_probe
+from simlte_st.evaluation.scores import TfidfScores, tfidf_parts
 from simlte_st.evaluation.splits import document_labels, warn_of_copies, warned_once
 from simlte_st.evaluation.table import named_table
 from simlte_st.models.static import is_static
@@ -177,20 +170,23 @@ def compare_probes(
     texts = [[document.text for document in part] for part in (train, test)]
     labels = [document_labels(part) for part in (train, test)]
     warn_of_copies(*texts)
-    few: dict[str, Any] = {"shots": shots, "draws": draws, "seed": seed}
-    given = (texts[0], labels[0], texts[1], labels[1])
-    results = {TFIDF: ProbeComparison(tfidf_few_shot(*given, **few), tfidf_probe(*given))}
-    for name, model in models.items():
-        rows = encode_texts(
-            model,
-            texts[0] + texts[1],
-            max_seq_length=max_seq_length,
-            batch_size=batch_size,
-            show_progress_bar=progress,
-            bar_name=f"Encoding labelled documents ({os.path.basename(name) or name})",
-        )
-        vectors = (rows[: len(texts[0])], labels[0], rows[len(texts[0]) :], labels[1])
-        results[name] = ProbeComparison(few_shot_probe(*vectors, **few), fit_probe(*vectors, seed=seed))
+    results = {}
+    for name in (TFIDF, *models):
+        if name == TFIDF:
+            train_x, test_x = tfidf_parts(*texts)
+        else:
+            rows = encode_texts(
+                models[name],
+                texts[0] + texts[1],
+                max_seq_length=max_seq_length,
+                batch_size=batch_size,
+                show_progress_bar=progress,
+                bar_name=f"Encoding labelled documents ({os.path.basename(name) or name})",
+            )
+            train_x, test_x = rows[: len(train)], rows[len(train) :]
+        given = (train_x, labels[0], test_x, labels[1])
+        few_shot = few_shot_probe(*given, shots=shots, draws=draws, seed=seed)
+        results[name] = ProbeComparison(few_shot, fit_probe(*given, seed=seed))
     return results
 
 

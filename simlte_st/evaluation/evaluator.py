@@ -8,7 +8,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sentence_transformers
@@ -19,15 +19,8 @@ from simlte_st.arguments import Count, check_value
 from simlte_st.compat import readable_tokens, view_budget
 from simlte_st.data.document import Document
 from simlte_st.evaluation.halves import NEIGHBOURS, StructureResult, draw_halves, splittable, structure_agreement
-from simlte_st.evaluation.probe import ProbeResult, probe_draws
-from simlte_st.evaluation.splits import (
-    Label,
-    check_lengths,
-    few_shot_rows,
-    number_labels,
-    plain_labels,
-    warn_of_copies,
-)
+from simlte_st.evaluation.probe import fit_probe
+from simlte_st.evaluation.splits import Label, check_lengths, number_labels, warn_of_copies
 from simlte_st.models.loading import check_room
 from simlte_st.models.pace import reading
 from simlte_st.models.passes import TextReader
@@ -37,7 +30,6 @@ from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-    from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
 
@@ -90,33 +82,6 @@ def encode_texts(
     return np.asarray(embeddings, dtype=np.float32)
 
 
-class EvaluatorSettings(TypedDict, total=False):
-    """The settings that every evaluator of this package takes by name, with the names of sentence-transformers.
-
-    Attributes:
-        name: Prefix of the metrics, and part of the CSV file's name; none by default.
-        batch_size: Texts encoded at once; 32 by default.
-        max_seq_length: Tokens read of each text, special tokens included, or as many as the model can read where that
-            is less; the model's own setting is put back afterwards. None, the default, keeps the model's own setting.
-        prompt_name: Name of the model's prompt that is put before each text; by default the one for documents.
-        prompt: The prompt itself, instead of a name.
-        truncate_dim: Leading dimensions of the embedding to use; None, the default, for the model's own setting.
-        seed: Seed of all that the evaluator draws (bootstrap, few-shot examples, first weights); 0 by default.
-        show_progress_bar: Whether encoding shows a progress bar; False by default.
-        write_csv: Whether each evaluation is appended to a CSV file where an output path is given; True by default.
-    """
-
-    name: str
-    batch_size: int
-    max_seq_length: int | None
-    prompt_name: str | None
-    prompt: str | None
-    truncate_dim: int | None
-    seed: int
-    show_progress_bar: bool
-    write_csv: bool
-
-
 class EmbeddingEvaluator(BaseEvaluator, ABC):
     """Base of the evaluators of this package; follows the conventions of the evaluators of sentence-transformers.
 
@@ -127,7 +92,16 @@ class EmbeddingEvaluator(BaseEvaluator, ABC):
     Args:
         csv_prefix: First part of the CSV file's name.
         primary_metric: Name of the metric that selects checkpoints, without the evaluator's name.
-        name: For this and what follows, see :class:`EvaluatorSettings`.
+        name: Prefix of the metrics, and part of the CSV file's name.
+        batch_size: Texts encoded at once.
+        max_seq_length: Maximum tokens of each text, special tokens included, or as many as the model can read where
+            that is less; the model's own setting is restored afterwards. None keeps the model's own setting.
+        prompt_name: Name of the model's prompt that precedes each text; by default the one for documents.
+        prompt: The prompt itself, instead of a name.
+        truncate_dim: Leading dimensions of the embedding to use; None for the model's own setting.
+        seed: Seed of all that the evaluator draws.
+        show_progress_bar: Whether encoding shows a progress bar.
+        write_csv: Whether each evaluation is appended to a CSV file where an output path is given.
     """
 
     def __init__(
@@ -227,8 +201,8 @@ class StructureEvaluator(EmbeddingEvaluator):
     Args:
         documents: Held-out documents that the model was not trained on.
         neighbours: Nearest documents that are compared.
-        **settings: Those of every evaluator, see :class:`~simlte_st.evaluation.EvaluatorSettings`. ``seed`` decides the
-            split, too.
+        **settings: Arguments of every evaluator, from ``name`` on; see
+            :class:`~simlte_st.evaluation.EmbeddingEvaluator`. ``seed`` decides the split, too.
 
     Raises:
         DataError: Fewer than two documents can be split.
@@ -240,9 +214,7 @@ class StructureEvaluator(EmbeddingEvaluator):
             StructureEvaluator(held_out, name="held_out")(model)
     """
 
-    def __init__(
-        self, documents: Sequence[Document], *, neighbours: int = NEIGHBOURS, **settings: Unpack[EvaluatorSettings]
-    ) -> None:
+    def __init__(self, documents: Sequence[Document], *, neighbours: int = NEIGHBOURS, **settings: Any) -> None:
         super().__init__(csv_prefix="structure", primary_metric="agreement", **settings)
         self.documents = splittable(documents, "punkt")
         self.neighbours = neighbours
@@ -264,26 +236,21 @@ class StructureEvaluator(EmbeddingEvaluator):
 
 
 class ClassificationProbeEvaluator(EmbeddingEvaluator):
-    """Accuracy and macro-F1 of classifiers trained on the model's frozen embeddings (DocSplit, 2023, appendix A.1).
+    """Accuracy and macro-F1 of a classifier trained on the model's frozen embeddings (DocSplit, 2023, appendix A.1).
 
-    Returns ``accuracy`` (primary) and ``macro_f1``; with ``shots`` their means and sample deviations over the draws:
-    ``accuracy_mean`` (primary), ``accuracy_deviation``, ``macro_f1_mean`` and ``macro_f1_deviation``. The single draws
-    of the latest call are in ``last_draws``. Test texts that duplicate training texts are counted in a warning.
+    It returns ``accuracy`` (primary) and ``macro_f1``. Test texts that duplicate training texts are counted in a
+    warning. For probes with a few labels a class, see :func:`~simlte_st.evaluation.few_shot_probe`.
 
     Args:
-        train_texts: Texts that probes are trained on; only those that some draw takes are encoded.
+        train_texts: Texts to train the probe on.
         train_labels: Their classes, strings or integers.
-        test_texts: Texts that probes are scored on.
+        test_texts: Texts to score the probe on.
         test_labels: Their classes. A class without training example counts as missed, with a warning.
-        shots: Examples per class of each draw; of a class that has fewer, all, with a warning. None trains one probe
-            on all training texts.
-        draws: Repetitions with ``shots``.
-        **settings: Those of every evaluator, see :class:`~simlte_st.evaluation.EvaluatorSettings`. The paper's
-            ``max_seq_length`` is 512.
+        **settings: Arguments of every evaluator, from ``name`` on; see
+            :class:`~simlte_st.evaluation.EmbeddingEvaluator`. The paper's ``max_seq_length`` is 512.
 
     Raises:
         DataError: Texts and labels differ in number, labels cannot be used, or there are fewer than two classes.
-        ConfigurationError: A number of shots or draws below 1.
     """
 
     def __init__(
@@ -292,51 +259,18 @@ class ClassificationProbeEvaluator(EmbeddingEvaluator):
         train_labels: Sequence[Label],
         test_texts: Sequence[str],
         test_labels: Sequence[Label],
-        *,
-        shots: int | None = None,
-        draws: int = 10,
-        **settings: Unpack[EvaluatorSettings],
+        **settings: Any,
     ) -> None:
-        super().__init__(
-            csv_prefix="classification_probe" if shots is None else "few_shot_probe",
-            primary_metric="accuracy" if shots is None else "accuracy_mean",
-            **settings,
-        )
+        super().__init__(csv_prefix="classification_probe", primary_metric="accuracy", **settings)
         check_lengths(train_texts, train_labels, "training")
         check_lengths(test_texts, test_labels, "test")
         number_labels(train_labels, test_labels)  # labels that cannot be used are an error now, not after an epoch
-        drawn = [range(len(train_texts))] if shots is None else few_shot_rows(train_labels, shots, draws, self.seed)
-        used = sorted({row for rows in drawn for row in rows})
-        position = {row: number for number, row in enumerate(used)}
         warn_of_copies(train_texts, test_texts)
-        texts = list(train_texts)  # a column of a data frame has keys of its own
-        self.train_texts = [texts[row] for row in used]
-        labels = plain_labels(train_labels)
-        self.train_labels = [labels[row] for row in used]
-        self.test_texts = list(test_texts)
-        self.test_labels = plain_labels(test_labels)
-        self.draws = [[position[row] for row in rows] for rows in drawn]
-        self.shots = shots
-        self.last_draws: list[ProbeResult] = []
+        self.texts = [*train_texts, *test_texts]
+        self.train_labels, self.test_labels = list(train_labels), list(test_labels)
 
     def measure(self, model: SentenceTransformer) -> dict[str, float]:
-        """Encode, train a probe per draw, and score the probes."""
-        embeddings = self.embed_inputs(model, self.train_texts + self.test_texts)
-        count = len(self.train_texts)
-        result = probe_draws(
-            embeddings[:count],
-            self.train_labels,
-            embeddings[count:],
-            self.test_labels,
-            self.draws,
-            seed=self.seed,
-        )
-        self.last_draws = list(result.draws)
-        if self.shots is not None:
-            return result.metrics()
-        return {"accuracy": result.draws[0].accuracy, "macro_f1": result.draws[0].macro_f1}
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """The settings for the model card."""
-        config = super().get_config_dict()
-        return config if self.shots is None else config | {"shots": self.shots, "draws": len(self.draws)}
+        """Encode, train the probe, and score it."""
+        train, test = np.split(self.embed_inputs(model, self.texts), [len(self.train_labels)])
+        result = fit_probe(train, self.train_labels, test, self.test_labels, seed=self.seed)
+        return {"accuracy": result.accuracy, "macro_f1": result.macro_f1}

@@ -1,4 +1,4 @@
-"""Classification probes on frozen embeddings and on TF-IDF: with all labels, or with a few a class over many draws."""
+"""Classification probes on frozen embeddings: with all labels, or with a few a class over many draws."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
 
 from simlte_st.errors import DataError
-from simlte_st.evaluation.scores import fit_tfidf, warn_of_wordless
 from simlte_st.evaluation.splits import Label, check_lengths, few_shot_rows, number_labels, warned_once
 from simlte_st.models.vectors import check_embeddings
 
@@ -82,7 +81,7 @@ def fit_probe(
     train, test = check_embeddings(train_x), check_embeddings(test_x)
     check_lengths(range(train.shape[0]), train_y, "training")
     check_lengths(range(test.shape[0]), test_y, "test")
-    _, train_index, test_index = number_labels(train_y, test_y)
+    train_index, test_index = number_labels(train_y, test_y)
     if fit is None:
         chosen = choose_inverse_l2(train, train_index, seed) if inverse_l2 is None else inverse_l2
         classifier = _logistic(chosen, train, train_index)
@@ -220,85 +219,10 @@ def few_shot_probe(
         **settings: Further settings of :func:`~simlte_st.evaluation.fit_probe`, whose errors are raised here too.
     """
     check_lengths(range(np.shape(train_x)[0]), train_y, "training")
-    drawn = few_shot_rows(train_y, shots, draws, seed)
-    return probe_draws(train_x, train_y, test_x, test_y, drawn, seed=seed, **settings)
-
-
-def probe_draws(
-    train_x: Rows,
-    train_y: Sequence[Label],
-    test_x: Rows,
-    test_y: Sequence[Label],
-    draws: Sequence[Sequence[int]],
-    *,
-    seed: int,
-    **settings: Any,
-) -> FewShotResult:
-    """Return the result of :func:`few_shot_probe` for draws that are given as rows of ``train_x``."""
     x = train_x if hasattr(train_x, "tocsr") else np.asarray(train_x)
     return FewShotResult(
         tuple(
-            fit_probe(x[list(rows)], [train_y[row] for row in rows], test_x, test_y, seed=seed + draw, **settings)
-            for draw, rows in enumerate(draws)
+            fit_probe(x[rows], [train_y[row] for row in rows], test_x, test_y, seed=seed + draw, **settings)
+            for draw, rows in enumerate(few_shot_rows(train_y, shots, draws, seed))
         )
     )
-
-
-def tfidf_probe(
-    train_texts: Sequence[str],
-    train_labels: Sequence[Label],
-    test_texts: Sequence[str],
-    test_labels: Sequence[Label],
-    inverse_l2: float | None = None,
-) -> ProbeResult:
-    """Fit a logistic regression on TF-IDF vectors, with vocabulary and idf of the training texts.
-
-    Args:
-        train_texts: Texts to learn from, read whole.
-        train_labels: Their classes.
-        test_texts: Texts to score on.
-        test_labels: Their classes.
-        inverse_l2: ``C`` of the logistic regression; None to choose it, as :func:`~simlte_st.evaluation.fit_probe`.
-
-    Raises:
-        DataError: Texts and labels differ in number, hold no words, or there are fewer than two classes.
-    """
-    vectors = _tfidf(train_texts, train_labels, test_texts, test_labels)
-    return fit_probe(vectors[0], train_labels, vectors[1], test_labels, inverse_l2=inverse_l2)
-
-
-def tfidf_few_shot(
-    train_texts: Sequence[str],
-    train_labels: Sequence[Label],
-    test_texts: Sequence[str],
-    test_labels: Sequence[Label],
-    **settings: Any,
-) -> FewShotResult:
-    """Fit :func:`tfidf_probe` on the draws of :func:`~simlte_st.evaluation.probe_probe`.
-
-    Vocabulary and idf come from all training texts, drawn or not, as an encoder's training uses unlabelled texts.
-
-    Args:
-        train_texts: Texts the examples are drawn from.
-        train_labels: Their classes.
-        test_texts: Texts to score on.
-        test_labels: Their classes.
-        **settings: ``shots``, ``draws``, ``seed`` and ``inverse_l2`` of
-            :func:`~simlte_st.evaluation.probe_probe`.
-
-    Raises:
-        DataError: As for :func:`tfidf_probe`.
-    """
-    vectors = _tfidf(train_texts, train_labels, test_texts, test_labels)
-    return few_shot_probe(vectors[0], train_labels, vectors[1], test_labels, **settings)
-
-
-def _tfidf(
-    train_texts: Sequence[str], train_labels: Sequence[Label], test_texts: Sequence[str], test_labels: Sequence[Label]
-) -> tuple[Rows, Rows]:
-    check_lengths(train_texts, train_labels, "training")
-    check_lengths(test_texts, test_labels, "test")
-    vectorizer = fit_tfidf(train_texts)
-    rows = vectorizer.transform([*train_texts, *test_texts])
-    warn_of_wordless(rows)
-    return rows[: len(train_texts)], rows[len(train_texts) :]

@@ -99,6 +99,17 @@ def tfidf_rows(texts: Sequence[str], *, stop_words: Sequence[str] = (), **settin
     return _fit(TfidfVectorizer.fit_transform, texts, stop_words, settings)
 
 
+def tfidf_parts(train: Sequence[str], test: Sequence[str]) -> tuple[Any, Any]:
+    """Return the TF-IDF rows of training and test texts, with vocabulary and idf of the training texts.
+
+    Few-shot probes take them from all training texts, drawn or not, as an encoder's training uses unlabelled texts.
+    """
+    vectorizer = fit_tfidf(train)
+    rows = vectorizer.transform([*train, *test])
+    warn_of_wordless(rows)
+    return rows[: len(train)], rows[len(train) :]
+
+
 def _fit(method: Callable[..., Any], texts: Sequence[str], stop_words: Sequence[str], settings: dict[str, Any]) -> Any:
     words = functools.partial(features_of, languages=tuple(map(check_language, stop_words)))
     try:

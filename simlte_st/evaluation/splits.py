@@ -34,24 +34,20 @@ Sample = Annotated[int, Interval(ge=2, le=2**31 - 1)]
 """Size of a sample; a single document cannot be compared."""
 
 
-def number_labels(
-    train: Sequence[Label], test: Sequence[Label]
-) -> tuple[list[Label], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the classes, and the numbers of the training and of the test labels.
+def number_labels(train: Sequence[Label], test: Sequence[Label]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the numbers of the classes of the training and of the test labels.
 
     A class that only the test labels have comes last: no probe can predict it, the scores count it as missed, and a
     warning names it.
     """
     if len(train) == 0 or len(test) == 0:
         raise DataError(f"A probe needs training and test labels, got {len(train)} and {len(test)}.")
-    train_plain, test_plain = plain_labels(train), plain_labels(test)
-    if isinstance(train_plain[0], str) != isinstance(test_plain[0], str):
-        raise DataError("Training and test labels must be of one kind: all strings or all integers.")
-    classes = sorted(set(train_plain))
+    parts = plain_labels(train), plain_labels(test)
+    classes = sorted(set(parts[0]))
+    unseen = sorted(set(parts[1]) - set(classes))
     if len(classes) < 2:
         raise DataError(f"A probe needs at least two classes in the training labels, got {classes}.")
-    unseen = sorted(set(test_plain) - set(classes))
-    if not set(test_plain) & set(classes):
+    if not set(parts[1]) & set(classes):
         raise DataError(
             f"Training and test labels have no class in common: {listed(classes)} against {listed(unseen)}. Name the "
             "columns that hold the same classes (label_column=), or spell them alike."
@@ -61,11 +57,8 @@ def number_labels(
             "%d of the test classes have no training example and count as missed: %s", len(unseen), listed(unseen)
         )
     index = {label: number for number, label in enumerate(classes + unseen)}
-    return (
-        classes + unseen,
-        np.array([index[label] for label in train_plain], dtype=np.int64),
-        np.array([index[label] for label in test_plain], dtype=np.int64),
-    )
+    first, second = (np.array([index[label] for label in part], dtype=np.int64) for part in parts)
+    return first, second
 
 
 def listed(labels: Sequence[Label], most: int = 10) -> str:
@@ -94,16 +87,12 @@ def warned_once() -> Iterator[None]:
 
 def plain_labels(labels: Sequence[Label]) -> list[Label]:
     """Return labels as plain ``str`` or plain ``int``."""
-    plain: list[Label] = []
-    for label in labels:
-        if isinstance(label, str):
-            plain.append(str(label))
-        elif isinstance(label, (int, np.integer, np.bool_)):
-            plain.append(int(label))
-        else:
-            raise DataError(f"A label must be a string or an integer, got {label!r} ({type(label).__name__}).")
-    if len({type(label) for label in plain}) > 1:
-        raise DataError("The labels mix strings and integers; bring them to one kind first.")
+    values = np.asarray(list(labels))
+    if values.dtype.kind not in "Uiub":
+        raise DataError(
+            "Labels must be strings or integers: bring them to one kind, and leave out those that are None."
+        )
+    plain: list[Label] = values.tolist()
     return plain
 
 

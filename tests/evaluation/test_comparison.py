@@ -20,8 +20,7 @@ from simlte_st.evaluation import (
     split_half_retrieval,
     split_half_views,
     structure_agreement,
-    tfidf_few_shot,
-    tfidf_probe,
+    tfidf_parts,
 )
 from simlte_st.evaluation.comparison import TFIDF, compare_halves, compare_probes
 from simlte_st.evaluation.halves import (
@@ -83,8 +82,9 @@ def test_probes_are_what_their_parts_say(
     labels = [[str(document.label) for document in part] for part in (train, test)]
     assert results["m"].full == fit_probe(x, labels[0], y, labels[1])
     assert results["m"].few_shot == few_shot_probe(x, labels[0], y, labels[1], draws=2)
-    parts = [[document.text for document in train], labels[0], [document.text for document in test], labels[1]]
-    assert results[TFIDF] == ProbeComparison(tfidf_few_shot(*parts, draws=2), tfidf_probe(*parts))
+    words = tfidf_parts(*([document.text for document in part] for part in (train, test)))
+    parts = (words[0], labels[0], words[1], labels[1])
+    assert results[TFIDF] == ProbeComparison(few_shot_probe(*parts, draws=2), fit_probe(*parts))
     rare = [Document(f"r{number}", f"ba bun {number}", f"rare {number:02d}") for number in range(12)]
     caplog.clear()
     compare_probes({"m": model}, [*train, *rare], [*test, Document("f", "ba bis", "foreign")], draws=3)
