@@ -169,11 +169,11 @@ def compare(
 
 def _in_command(reader: DocumentReader) -> str:
     """Return the documents, and how they are read, as words of a command."""
-    given = reader._given
+    given, reading = reader._given, getattr(reader, "_reading", None) or getattr(reader, "_settings", None)
     places = given if isinstance(given, (list, tuple)) else [given]
     named = places and len(places) < 10 and all(map(is_place, places))
     words = [shlex.quote(os.fspath(each)) for each in places] if named else ["my_documents"]
     for name in ("text_column", "id_column"):
-        if (value := getattr(reader._settings, name, None)) is not None:
+        if (value := getattr(reading, name)) is not None:
             words.append(f"--{name.replace('_', '-')} {shlex.quote(value)}")
     return " ".join(words)

@@ -170,7 +170,7 @@ def evaluate_models(
 
     if isinstance(models, Mapping):
         found = dict(models)
-        bases = {name: base for name in found if base not in (None, name)}
+        bases = {} if base is None else {name: base for name in found if name != base}
     else:
         found, bases = _load_with_bases([os.fspath(name) for name in models], base, device)
     found = {name: side_of(model, "document") for name, model in found.items()}

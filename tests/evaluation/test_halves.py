@@ -125,13 +125,6 @@ def halves(noise: float, size: int = 200, seed: int = 0) -> tuple[np.ndarray, np
     return first, second
 
 
-def test_what_both_halves_agree_on_is_counted() -> None:
-    first, _ = halves(0.0)
-    assert structure_agreement(first, 3 * first).agreement == 1.0
-    chance = structure_agreement(first, np.random.default_rng(2).normal(size=first.shape)).agreement
-    assert chance == pytest.approx(10 / 199, abs=0.02)
-
-
 def test_by_hand() -> None:
     # Nearest on the other side by angle: 1, 0, 3, 2 for the first halves; 1, 0, 1, 2 for the second ones.
     angles = ([0, 10, 90, 95], [1, 11, 50, 93])

@@ -90,12 +90,9 @@ def test_structure_is_not_enough() -> None:
         assert (verdict.probability >= LIKELY) == (word == "helped")
         assert verdict.to_dict()["probability"] == verdict.probability
     verdict = give_verdict(base, halves(0.1, words=-0.1, rank=1))
-    rows = [line.strip("| ").split(" | ") for line in verdict.table().splitlines()[2:]]
-    names = ["same neighbours of both halves", "neighbours that share most words", "halves that find each other"]
-    assert [row[0].strip() for row in rows] == names
-    for row, difference in zip(rows, (verdict.structure, verdict.words, verdict.split_half), strict=True):
-        assert [cell.strip() for cell in row[1:]] == difference.in_points()
-    assert rows[2][1].strip() == "46.7"
+    lines = verdict.table().splitlines()[2:]
+    for line, difference in zip(lines, (verdict.structure, verdict.words, verdict.split_half), strict=True):
+        assert [cell.strip() for cell in line.strip("| ").split(" | ")][1:] == difference.in_points()
 
 
 def test_each_measure_moves_the_probability_as_the_page_says() -> None:

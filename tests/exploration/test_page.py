@@ -84,35 +84,6 @@ def test_search_and_documents(page: Page, corpus: list[Document]) -> None:
     page.wait("document.querySelector('#count').textContent.startsWith('0 of 60')")
 
 
-def test_a_click_on_a_point_opens_its_document(page: Page, corpus: list[Document]) -> None:
-    page.show(1280, 900)
-    from selenium.webdriver import ActionChains
-
-    row = 7
-    place = page.run(
-        f"""(() => {{
-            const view = Object.values(Bokeh.index)[0], box = view.el.getBoundingClientRect();
-            const {{ x, y }} = view.model.renderers[0].data_source.data;
-            return [box.x + view.frame.x_scale.compute(x[{row}]), box.y + view.frame.y_scale.compute(y[{row}])];
-        }})()"""
-    )
-    ActionChains(page.driver).move_by_offset(*map(round, place)).click().perform()
-    page.wait("document.querySelector('#document-text')")
-    shown = int(page.run("location.hash").removeprefix("#document="))
-    assert page.one("#document-text").text == corpus[shown].text
-    assert shown == row
-
-
-def test_a_selection_is_listed(page: Page, corpus: list[Document]) -> None:
-    page.show(1280, 900)
-    page.run(
-        "(() => { const view = Object.values(Bokeh.index)[0];"
-        " view.model.renderers[0].data_source.selected.indices = [3, 4, 54]; })()"
-    )
-    page.wait("document.querySelectorAll('#list li').length === 3")
-    assert page.texts("#list li")[2].startswith(HOSTILE[:20])
-
-
 def test_colours_and_topics(page: Page) -> None:
     from selenium.webdriver.support.ui import Select
 
