@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.arguments import Count, Seed, checked
+from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.report import ReadReport
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.errors import ConfigurationError
-from simlte_st.evaluation.splits import Sample, sample_documents, sample_rows, split_by_label
+from simlte_st.evaluation.splits import Sample, sample_documents, split_by_label
 from simlte_st.models.names import check_model, local_folder, trained_from
 
 if TYPE_CHECKING:
@@ -149,19 +150,20 @@ def evaluate_models(
     """
     if test_data is not None and label is None:
         raise ConfigurationError("test_data= is for probes: name the column of the labels with label=.")
-    loaded = isinstance(models, Mapping)
-    for name in () if loaded else (*map(os.fspath, models), *([] if base is None else [base])):
-        check_model(name)
+    if not isinstance(models, Mapping):
+        for name in (*models, *filter(None, [base])):
+            check_model(name)
     reader = _reader(source, label)
-    train, test = list[Any](), list[Any]()
+    train, test = list[Document](), list[Document]()
     if label is None:
         halved = sample_documents(reader, halves, seed)
     else:
         documents = list(reader)
-        halved = [documents[row] for row in sample_rows(len(documents), halves, seed)]
-        train, test = documents, [] if test_data is None else list(_reader(test_data, label))
+        halved = sample_documents(documents, halves, seed)
         if test_data is None:
             train, test = split_by_label(documents, TEST_SHARE, seed)
+        else:
+            train, test = documents, list(_reader(test_data, label))
     from simlte_st.compat import readable_length
     from simlte_st.evaluation.comparison import compare_halves, compare_probes
     from simlte_st.evaluation.verdict import give_verdict, why_not_compared

@@ -117,14 +117,6 @@ def test_split_half_of_tfidf_finds_shared_words_and_loses_ties() -> None:
         of_words(["alpha beta"], ["beta alpha"])
 
 
-def halves(noise: float, size: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Documents of 20 topics; each half is its topic's place and noise of its own."""
-    generator = np.random.default_rng(seed)
-    topics = generator.normal(size=(20, 32))[np.arange(size) % 20] + 0.3 * generator.normal(size=(size, 32))
-    first, second = (topics + noise * generator.normal(size=(size, 32)) for _ in range(2))
-    return first, second
-
-
 def test_by_hand() -> None:
     # Nearest on the other side by angle: 1, 0, 3, 2 for the first halves; 1, 0, 1, 2 for the second ones.
     angles = ([0, 10, 90, 95], [1, 11, 50, 93])

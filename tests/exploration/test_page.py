@@ -60,7 +60,6 @@ def test_the_page_draws_and_asks_nobody_for_anything(page: Page, width: int, hei
     requests = [one["params"] for one in messages if one["method"] == "Network.requestWillBeSent"]
     asked = {one["request"]["url"] for one in requests if one["documentURL"] == page.url}  # not of the browser's own
     assert {url for url in asked if not url.startswith(("data:", "blob:", "about:"))} == {page.url}
-    assert page.run("performance.getEntriesByType('resource').length") == 0
 
 
 def test_search_and_documents(page: Page, corpus: list[Document]) -> None:
