@@ -45,10 +45,10 @@ LEAST = 100
 """Fewest documents of a sample, however long they are."""
 
 SHOTS, DRAWS = 5, 20
-"""Labelled documents a class of a probe, and how often they are drawn."""
+"""Labelled documents of each class that a probe learns from, and number of draws."""
 
 MUCH_FASTER = 10.0
-"""How many times as fast as the best probe a candidate is that is recommended for being as good within its interval."""
+"""Speed-up over the best candidate from which one that is as good, within its interval, is recommended instead."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ class Candidate:
 
     Attributes:
         name: Its name in the table.
-        reads: Most tokens of a document that it reads; None for all.
+        reads: Maximum tokens that it reads of a document; None for all.
         share: Share of the sample's tokens that it reads, 0 to 1.
-        documents_per_second: Documents of the sample that it turned into vectors in a second, here.
-        command: Command that makes its vectors of all documents, or the model that does; empty for words alone.
-        static: Whether it is of a static model.
+        documents_per_second: Documents that it encoded per second, measured here.
+        command: Command that encodes all documents, or trains the model for it; empty for words alone.
+        static: Whether its model is static.
         verdict: Whether it is better than its base, if that is known and reads the same number of tokens.
         few_shot: Probes with five labelled documents a class.
         full: The probe with half of the labelled documents.
