@@ -42,7 +42,7 @@ MUTANTS = [
     ("benchmarks/papers/weights.py", "papers/test_reading.py", "model.eval()", "pass"),
     (
         "simlte_st/evaluation/splits.py", "evaluation/test_splits.py",
-        "return [read[row] for row in train], [", "return read, [",
+        "return [documents[row] for row in train], [", "return documents, [",
     ),
     (
         "simlte_st/longformer/packing.py", "test_packing.py",

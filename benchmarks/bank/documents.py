@@ -24,7 +24,7 @@ from benchmarks.bank.outcomes import FEW, FULL, Probe, probes
 from benchmarks.bank.sets import SAMPLES, BankSet, load_sets
 from benchmarks.grid.work import Work
 from benchmarks.records import RESULTS, dtype_of, environment, make_parser
-from simlte_st.evaluation.few_shot import resampled_macro_f1
+from simlte_st.evaluation.probe import resampled_macro_f1
 from simlte_st.files import read_json, write_json
 
 FILE = "verdict_documents.json"

@@ -11,7 +11,7 @@ from benchmarks.bank.make import BASE, ORDER, Bank, Vectors, file_name
 from benchmarks.bank.outcomes import outcomes, outcomes_of_words
 from benchmarks.bank.sets import SAMPLES
 from simlte_st.evaluation import bootstrap_interval, split_half_retrieval, structure_agreement
-from simlte_st.evaluation.structure import Neighbours, neighbours_by_words, similarity_agreement, words_agreement
+from simlte_st.evaluation.halves import Neighbours, neighbours_by_words, similarity_agreement, words_agreement
 from simlte_st.files import read_json, write_json
 
 MEASURES = STRUCTURE, WORDS, RETRIEVAL = "same neighbours, crossed", "neighbours by words", "split-half retrieval"

@@ -19,13 +19,7 @@ from benchmarks.papers.parts_of_speech import measure_attention
 from benchmarks.papers.redundancy import measure_redundancy
 from benchmarks.papers.tagging import SpacyTagger
 from benchmarks.records import TFIDF_INVERSE_L2
-from simlte_st.evaluation import (
-    ProbeResult,
-    few_shot_probe,
-    fit_probe,
-    tfidf_few_shot,
-    tfidf_probe,
-)
+from simlte_st.evaluation import ProbeResult, few_shot_probe, fit_probe, tfidf_parts
 
 FEW, FULL = "few-shot", "classification"
 CLASSIFICATION = (FEW, FULL)
@@ -86,12 +80,12 @@ def classification(run: Run, names: Sequence[str]) -> Iterator[Cell]:
 
     def few_shot() -> Mapping[str, Any]:
         if run.system.name == "tfidf":
-            return scores(tfidf_few_shot(*parts(run.data), inverse_l2=TFIDF_INVERSE_L2, **few).draws)
+            return scores(few_shot_probe(*words(run.data), inverse_l2=TFIDF_INVERSE_L2, **few).draws)
         return scores(few_shot_probe(*parts(run.data, run.vectors), fit=HEADS[scale.head], **few).draws)
 
     def full() -> Mapping[str, Any]:
         if run.system.name == "tfidf":
-            return scores([tfidf_probe(*parts(run.data), inverse_l2=TFIDF_INVERSE_L2)])
+            return scores([fit_probe(*words(run.data), inverse_l2=TFIDF_INVERSE_L2)])
         return scores([fit_probe(*parts(run.data, run.vectors), fit=HEADS[scale.head])])
 
     if FEW in names:
@@ -104,6 +98,13 @@ def parts(data: TextSet, vectors: Any = None) -> tuple[Any, list[str], Any, list
     """Return texts, or vectors, and labels to learn from, then those to score on."""
     rows = data.texts() if vectors is None else vectors
     return rows[: data.learn], data.labels[: data.learn], rows[data.learn :], data.labels[data.learn :]
+
+
+def words(data: TextSet) -> tuple[Any, list[str], Any, list[str]]:
+    """Return :func:`parts` with rows of TF-IDF in place of texts."""
+    learned, labels, scored, answers = parts(data)
+    first, second = tfidf_parts(learned, scored)
+    return first, labels, second, answers
 
 
 def scores(draws: Sequence[ProbeResult]) -> dict[str, list[float]]:

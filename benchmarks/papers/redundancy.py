@@ -16,7 +16,7 @@ from benchmarks.papers.command import make_parser, open_documents, report
 from benchmarks.papers.tagging import SpacyTagger, TaggedWord
 from simlte_st.data.document import count_words
 from simlte_st.data.documents import read_documents
-from simlte_st.evaluation.statistics import bootstrap_interval
+from simlte_st.evaluation.scores import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
 
 COUNTED = frozenset({"NOUN", "PROPN", "VERB"})

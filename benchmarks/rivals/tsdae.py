@@ -17,6 +17,7 @@ from simlte_st.compat import quiet_transformers
 from simlte_st.data.corpus import from_rows
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.transform import DocSplitTransform
+from simlte_st.data.views import draw_spans, render, view_rng
 from simlte_st.training.batches import SeededBatchSampler
 from simlte_st.training.load_model import set_attention_dropout, set_dropout
 

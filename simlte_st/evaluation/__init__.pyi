@@ -1,4 +1,3 @@
-from .classification_probe import ClassificationProbeEvaluator
 from .comparison import (
     HalvesComparison,
     ProbeComparison,
@@ -6,28 +5,20 @@ from .comparison import (
     compare_probes,
     comparison_table,
 )
-from .config import CompareConfig, EvaluateConfig
-from .evaluate import Evaluation, EvaluationDocuments, evaluate_models
-from .evaluator import EmbeddingEvaluator, EvaluatorSettings
-from .few_shot import FewShotResult, few_shot_probe, tfidf_few_shot, tfidf_probe
-from .probe import ProbeResult, fit_probe
-from .scores import CosineScores, PairScores, TfidfScores
-from .split_half import SplitHalfResult, split_half_retrieval, split_half_views
+from .evaluate import Evaluation, evaluate_models
+from .evaluator import ClassificationProbeEvaluator, EmbeddingEvaluator, StructureEvaluator
+from .halves import SplitHalfResult, StructureResult, split_half_retrieval, split_half_views, structure_agreement
+from .probe import FewShotResult, ProbeResult, few_shot_probe, fit_probe
+from .scores import CosineScores, PairScores, TfidfScores, bootstrap_interval, tfidf_parts
 from .splits import draw_shots, sample_documents, split_by_label
-from .statistics import alignment, bootstrap_interval, uniformity
-from .structure import StructureEvaluator, StructureResult, structure_agreement
 from .verdict import Difference, Verdict, give_verdict
 
 __all__ = [
     "ClassificationProbeEvaluator",
-    "CompareConfig",
     "CosineScores",
     "Difference",
     "EmbeddingEvaluator",
-    "EvaluateConfig",
     "Evaluation",
-    "EvaluationDocuments",
-    "EvaluatorSettings",
     "FewShotResult",
     "HalvesComparison",
     "PairScores",
@@ -38,7 +29,6 @@ __all__ = [
     "StructureResult",
     "TfidfScores",
     "Verdict",
-    "alignment",
     "bootstrap_interval",
     "compare_halves",
     "compare_probes",
@@ -53,7 +43,5 @@ __all__ = [
     "split_half_retrieval",
     "split_half_views",
     "structure_agreement",
-    "tfidf_few_shot",
-    "tfidf_probe",
-    "uniformity",
+    "tfidf_parts",
 ]

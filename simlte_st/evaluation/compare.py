@@ -2,105 +2,178 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simlte_st.config import configured
-from simlte_st.data.config import ReadConfig
+from simlte_st.arguments import Seed, checked
 from simlte_st.data.document import LONG, median_words
-from simlte_st.data.documents import read_documents
+from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.sources import is_place
-from simlte_st.errors import ModelError
-from simlte_st.evaluation.bench import Bench
-from simlte_st.evaluation.candidates import Comparison, recommend
-from simlte_st.evaluation.config import CompareConfig
-from simlte_st.evaluation.splits import sample_documents, sample_rows
-from simlte_st.extras import install_command
-from simlte_st.models.base import load_model
-from simlte_st.models.language import warn_of_language
-from simlte_st.models.names import OWN_MODELS, OWN_STATIC, PACKAGED_BASE
-from simlte_st.models.static import is_static
-from simlte_st.models.truncation import text_lengths
+from simlte_st.evaluation.splits import Sample, sample_documents
+from simlte_st.evaluation.table import in_interval, named_table
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-    from typing_extensions import Unpack
-
-    from simlte_st.overrides import CompareOverrides
-
-logger = logging.getLogger(__name__)
-
-TOKENS = 200_000
-"""Tokens of a sample: a model that reads all of them takes about a minute on two CPU cores."""
-
-LEAST = 100
-"""Fewest documents of a sample, however long they are."""
+    from simlte_st.evaluation.bench import Candidate
 
 
-@configured(CompareConfig)
+@dataclass(frozen=True)
+class Comparison:
+    """Candidates on one sample of documents.
+
+    Attributes:
+        candidates: In the order of the table.
+        recommended: Name of the recommended one.
+        documents: Documents of the sample.
+        tokens: Their tokens.
+        labelled: Labelled documents of the sample that a probe could use.
+        seed: Seed of sample, draws and intervals.
+    """
+
+    candidates: tuple[Candidate, ...]
+    recommended: str
+    documents: int
+    tokens: int
+    labelled: int = 0
+    seed: int = 0
+
+    def summary(self, width: int | None = None) -> str:
+        """Return the table, what its numbers mean, and one command; ``width`` is the most columns of the table."""
+        from simlte_st.evaluation.bench import DRAWS, SHOTS
+
+        judged = any(each.verdict for each in self.candidates)
+        probed = any(each.few_shot for each in self.candidates)
+        header = ["setting", "reads", "of all", "docs/s", *["better"] * judged]
+        header += [f"{SHOTS}-shot F1 [95%]", "all F1"] if probed else []
+        notes = [
+            f"A sample of {self.documents:,} documents, {self.tokens:,} tokens. Reads: most tokens read of a document; "
+            "of all: their share of the sample; docs/s: measured here, while it was encoded."
+        ]
+        if judged:
+            notes.append(
+                "Better: how likely labels would call the model better than the base that it was trained from. It "
+                "compares models that read the same number of tokens, and not others."
+            )
+        if probed:
+            notes.append(
+                f"F1: macro-F1 of probes that learn from {SHOTS} labelled documents a class ({DRAWS} draws, interval "
+                f"over documents and draws), or from half of all {self.labelled:,}."
+            )
+        table = named_table(header, [each.row(judged, self.seed) for each in self.candidates], width)
+        return "\n".join([table, "", *notes, "", self.advice()])
+
+    def advice(self) -> str:
+        """Return the recommendation with its reason and its command."""
+        from simlte_st.evaluation.bench import recommend
+
+        chosen = next(each for each in self.candidates if each.name == self.recommended)
+        if chosen.few_shot is not None:
+            why = self._by_probes(chosen)
+        elif chosen.verdict is not None and chosen.helped:
+            why = chosen.verdict.summary()
+        elif chosen.static and (encoders := [each for each in self.candidates if each.command and not each.static]):
+            other = recommend(encoders, False, self.seed)
+            times = chosen.documents_per_second / other.documents_per_second
+            why = (
+                f"Without labels, the choice is by length: for documents of {LONG} words or more (median), a static "
+                f"model that is trained on them is as good as an encoder. Here it is {times:,.0f} times as fast as "
+                f"{other.name}. A column of classes, folders or tags (probe=) allows a better choice."
+            )
+        else:
+            why = (
+                f"Without labels, the choice is by what is read: {chosen.share:.0%} of the tokens. Where documents are "
+                "long, reading more of them helps more than anything else in benchmarks/results/models.md; a column "
+                "of classes, folders or tags (probe=) allows a better choice."
+            )
+        return f"Recommended: {chosen.name}. {why}\n\n    {chosen.command}"
+
+    def _by_probes(self, chosen: Candidate) -> str:
+        from simlte_st.evaluation.bench import best_probe
+
+        best, first = best_probe(self.candidates), self.candidates[0]
+        if chosen is best:
+            why = "It has the best probe of the settings that a command makes."
+            if best is not first:
+                difference = in_interval(*best.against(first, self.seed))
+                why += f" Against {first.name}: {difference} points."
+        else:
+            difference = in_interval(*chosen.against(best, self.seed))
+            times = chosen.documents_per_second / best.documents_per_second
+            why = (
+                f"It is as good as {best.name}, which has the best probe, within the interval of their difference "
+                f"({difference} points), and {times:,.0f} times as fast."
+            )
+        words = [each for each in self.candidates if not each.command and each.score > best.score]
+        return why + "".join(f" {each.name} is better still: words alone tell most here." for each in words)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        names = ("recommended", "documents", "tokens", "labelled", "seed")
+        candidates = [each.to_dict(self.seed) for each in self.candidates]
+        return {"candidates": candidates, **{name: getattr(self, name) for name in names}}
+
+
+@checked
 def compare(
-    documents: Any,
+    source: Any,
     models: Sequence[str | os.PathLike[str]] = (),
-    config: CompareConfig | None = None,
-    **overrides: Unpack[CompareOverrides],
+    *,
+    probe: str | None = None,
+    sample: Sample = 500,
+    device: str | None = None,
+    seed: Seed = 0,
+    progress: bool = True,
 ) -> Comparison:
-    """Compare settings on a sample of documents: static models, encoders as they are and reading all, LSA, and words.
+    """Compare models and settings on a sample of documents, and recommend one.
 
-    Static models, which take next to no time, come first: this package's is always among them.
+    The settings are static models, as they are and with a latent semantic analysis (LSA); each encoder as it is and,
+    where it truncates much, reading whole documents; the best of them with an LSA; LSA by itself; and TF-IDF. Static
+    models take next to no time and come first; this package's own is always among them.
 
     Args:
-        documents: Anything :func:`~simlte_st.data.read_documents` takes.
-        models: The models; see :func:`~simlte_st.models.names.find_model`. By default the packaged all-MiniLM-L6-v2 and
-            this package's own, those of them that are here or can be put together.
-        config: The settings; None for the defaults.
-        **overrides: Settings in place of the config's.
+        source: Anything :func:`~simlte_st.data.read_documents` takes or returns.
+        models: Folders or names of models to compare beside simlte-static. By default the packaged all-MiniLM-L6-v2 and
+            this package's own, as far as they are installed or can be put together.
+        probe: Column of classes, folders or tags. Probes with a few labels then decide which setting is best; by
+            default there are none.
+        sample: Maximum number of documents to compare on; fewer of long ones, but at least 100.
+        device: Where the models compute, such as cpu, cuda, cuda:1 or mps; by default on a GPU, if there is one.
+        seed: Seed of the sample, of the draws and of the intervals.
+        progress: Show progress bars.
 
     Raises:
-        DataError: The documents cannot be read, or too few have labels that a probe could use.
+        DataError: The documents cannot be read, or too few have labels for a probe.
         ModelError: A model cannot be loaded.
     """
-    made = CompareConfig.make(config, overrides)
-    reader = read_documents(documents, label_column=made.probe, **made.values(ReadConfig))
-    drawn = sample_documents(reader, made.sample, made.seed)
-    loaded = _load(models, made.device)
-    lengths = text_lengths(next(iter(loaded.values())), [document.text for document in drawn])
-    if sum(lengths) > TOKENS and len(drawn) > LEAST:
-        rows = sample_rows(len(drawn), max(LEAST, int(len(drawn) * TOKENS / sum(lengths))), made.seed)
-        drawn, lengths = [drawn[row] for row in rows], [lengths[row] for row in rows]
+    reader = read_documents(source)
+    if probe is not None:
+        reader = reader.with_options(label_column=probe)
+    from simlte_st.evaluation.bench import Bench, load_models, recommend, shorten
+    from simlte_st.models.language import warn_of_language
+    from simlte_st.models.static import is_static
+
+    drawn = sample_documents(reader, sample, seed)
+    loaded = load_models(models, device)
+    drawn, tokens = shorten(drawn, next(iter(loaded.values())), seed)
     warn_of_language(loaded, (document.text for document in drawn))
-    bench = Bench(drawn, _in_command(documents, made), made)
+    bench = Bench(drawn, _in_command(reader), probe=probe, device=device, seed=seed, progress=progress)
     for name, model in loaded.items():
         (bench.add_static if is_static(model) else bench.add_encoder)(name, model)
     bench.add_words()
     labelled = 0 if bench.labels is None else len(bench.labels.rows)
-    best = recommend(bench.candidates, median_words(bench.texts) >= LONG, made.seed).name
-    return Comparison(tuple(bench.candidates), best, len(drawn), sum(lengths), labelled, made.seed)
+    best = recommend(bench.candidates, median_words(bench.texts) >= LONG, seed).name
+    return Comparison(tuple(bench.candidates), best, len(drawn), tokens, labelled, seed)
 
 
-def _load(models: Sequence[str | os.PathLike[str]], device: str | None) -> dict[str, SentenceTransformer]:
-    loaded: dict[str, SentenceTransformer] = {}
-    named = [os.fspath(each) for each in models]
-    for name in dict.fromkeys([OWN_STATIC, *(named or [PACKAGED_BASE, *OWN_MODELS])]):
-        try:
-            loaded[name] = load_model(name, device=device, graphs=True).model
-        except ModelError as error:
-            if name in named:
-                raise
-            logger.warning("Left out: %s", error)
-    if not loaded:
-        raise ModelError(f"There is no model to compare: name one, or install one with: {install_command('demo')}")
-    return dict(sorted(loaded.items(), key=lambda item: not is_static(item[1])))  # stable: else as they were named
-
-
-def _in_command(documents: Any, config: CompareConfig) -> str:
+def _in_command(reader: DocumentReader) -> str:
     """Return the documents, and how they are read, as words of a command."""
-    places = documents if isinstance(documents, (list, tuple)) else [documents]
+    given, reading = reader._given, getattr(reader, "_reading", None) or getattr(reader, "_settings", None)
+    places = given if isinstance(given, (list, tuple)) else [given]
     named = places and len(places) < 10 and all(map(is_place, places))
     words = [shlex.quote(os.fspath(each)) for each in places] if named else ["my_documents"]
     for name in ("text_column", "id_column"):
-        if (value := getattr(config, name)) is not None:
+        if (value := getattr(reading, name)) is not None:
             words.append(f"--{name.replace('_', '-')} {shlex.quote(value)}")
     return " ".join(words)

@@ -1,47 +1,37 @@
-"""Several models on the same texts, beside TF-IDF: what ``simlte evaluate`` and the end of a training run show."""
+"""Several models on the same documents, beside TF-IDF: halves without labels, probes with labels, and their tables."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from simlte_st.arguments import Count, Seed, checked
 from simlte_st.compat import readable_length, view_budget
-from simlte_st.config import configured
-from simlte_st.data.documents import list_documents
+from simlte_st.data.document import Document
 from simlte_st.data.sentences import Segmenter
-from simlte_st.evaluation.config import EvaluateConfig
 from simlte_st.evaluation.evaluator import encode_texts
-from simlte_st.evaluation.few_shot import FewShotResult, few_shot_probe, tfidf_few_shot, tfidf_probe
-from simlte_st.evaluation.probe import ProbeResult, fit_probe
-from simlte_st.evaluation.scores import TfidfScores
-from simlte_st.evaluation.split_half import (
+from simlte_st.evaluation.halves import (
     SplitHalfResult,
-    ranks_of_halves,
-    result_from_ranks,
-    split_half_retrieval,
-    split_half_views,
-)
-from simlte_st.evaluation.splits import document_labels, warn_of_copies, warned_once
-from simlte_st.evaluation.structure import (
     StructureResult,
     agreement_of_scores,
     neighbours_by_words,
+    ranks_of_halves,
+    result_from_ranks,
     similarity_agreement,
+    split_half_retrieval,
+    split_half_views,
     structure_agreement,
     words_agreement,
 )
+from simlte_st.evaluation.probe import FewShotResult, ProbeResult, few_shot_probe, fit_probe
+from simlte_st.evaluation.scores import TfidfScores, tfidf_parts
+from simlte_st.evaluation.splits import document_labels, warn_of_copies, warned_once
 from simlte_st.evaluation.table import named_table
 from simlte_st.models.static import is_static
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-    from typing_extensions import Unpack
-
-    from simlte_st.overrides import EvaluateOverrides
 
 TFIDF = "TF-IDF"
 """Name of the baseline in results and tables."""
@@ -75,28 +65,29 @@ class HalvesComparison:
         return {f"{part}_{name}": value for part, values in numbers.items() for name, value in values.items()}
 
 
+@checked
 def compare_halves(
-    models: Mapping[str, SentenceTransformer],
-    documents: Any,
+    models: Mapping[str, Any],
+    documents: Sequence[Document],
     *,
-    half_length: int | None = HALF_LENGTH,
+    half_length: Count | None = HALF_LENGTH,
     segmenter: str | Segmenter = "punkt",
-    batch_size: int = 32,
-    seed: int = 0,
-    progress: bool = False,
+    batch_size: Count = 32,
+    seed: Seed = 0,
+    progress: bool = True,
 ) -> dict[str, HalvesComparison]:
     """Measure structure and split-half retrieval for TF-IDF and each model, on the same halves.
 
-    The numbers compare models that read the same number of tokens: on longer halves all of them grow.
+    The numbers compare models that read the same number of tokens: all of them grow with longer halves.
 
     Args:
         models: The models by name. The halves fit the one that reads least.
-        documents: Held-out documents: what :func:`~simlte_st.data.read_documents` takes.
-        half_length: Most tokens of a half, special tokens not counted; a verdict needs the default. None for what fits
-            the models.
+        documents: Held-out documents.
+        half_length: Maximum tokens of a half, special tokens not counted; a verdict needs the default. None for what
+            fits the models.
         segmenter: ``"punkt"`` or a callable.
         batch_size: Texts encoded at once.
-        seed: Decides the split and the intervals.
+        seed: Seed of the split and of the intervals.
         progress: Show progress bars.
 
     Returns:
@@ -105,11 +96,10 @@ def compare_halves(
     Raises:
         DataError: Fewer than three documents can be split.
     """
-    read = list_documents(documents)
     budgets = [budget for budget in (half_length, *map(view_budget, models.values())) if budget is not None]
-    anchors, positives = split_half_views(read, segmenter=segmenter, budget=min(budgets, default=None), seed=seed)
+    anchors, positives = split_half_views(documents, segmenter=segmenter, budget=min(budgets, default=None), seed=seed)
     words = TfidfScores([*anchors, *positives])
-    ranks = result_from_ranks(ranks_of_halves(words), seed=seed)
+    ranks = result_from_ranks(ranks_of_halves(words), seed)
     results = {TFIDF: HalvesComparison(agreement_of_scores(words, seed=seed), ranks)}
     near = neighbours_by_words(anchors, positives)
     for name, model in models.items():
@@ -144,23 +134,32 @@ class ProbeComparison:
         return {**few_shot, "full_accuracy": self.full.accuracy, "full_macro_f1": self.full.macro_f1}
 
 
-@configured(EvaluateConfig)
+@checked
 @warned_once()
 def compare_probes(
-    models: Mapping[str, SentenceTransformer],
-    train: Any,
-    test: Any,
-    config: EvaluateConfig | None = None,
-    **overrides: Unpack[EvaluateOverrides],
+    models: Mapping[str, Any],
+    train: Sequence[Document],
+    test: Sequence[Document],
+    *,
+    shots: Count = 5,
+    draws: Count = 10,
+    max_seq_length: Count | None = None,
+    batch_size: Count = 32,
+    seed: Seed = 0,
+    progress: bool = True,
 ) -> dict[str, ProbeComparison]:
     """Fit few-shot and full probes for TF-IDF and each model, on the same texts.
 
     Args:
         models: The models by name.
-        train: Labelled documents to learn from: what :func:`~simlte_st.data.read_documents` takes or returns.
+        train: Labelled documents to learn from.
         test: Labelled documents to score on.
-        config: The settings; None for the defaults.
-        **overrides: Settings in place of the config's.
+        shots: Labelled documents of each class that a few-shot probe learns from.
+        draws: Number of few-shot probes, each with other documents.
+        max_seq_length: Maximum tokens of a text that the models read; None for each model's own limit.
+        batch_size: Texts encoded at once.
+        seed: Seed of the draws and of the probes.
+        progress: Show progress bars.
 
     Returns:
         Results by name, TF-IDF first.
@@ -168,24 +167,26 @@ def compare_probes(
     Raises:
         DataError: A document has no label.
     """
-    made = EvaluateConfig.make(config, overrides)
-    parts = [list_documents(documents) for documents in (train, test)]
-    texts, labels = [[each.text for each in part] for part in parts], [document_labels(part) for part in parts]
+    texts = [[document.text for document in part] for part in (train, test)]
+    labels = [document_labels(part) for part in (train, test)]
     warn_of_copies(*texts)
-    few: dict[str, Any] = {"shots": made.shots, "draws": made.draws, "seed": made.seed}
-    given = (texts[0], labels[0], texts[1], labels[1])
-    results = {TFIDF: ProbeComparison(tfidf_few_shot(*given, **few), tfidf_probe(*given))}
-    for name, model in models.items():
-        rows = encode_texts(
-            model,
-            texts[0] + texts[1],
-            max_seq_length=made.max_seq_length,
-            batch_size=made.batch_size,
-            show_progress_bar=made.progress,
-            bar_name=f"Encoding labelled documents ({os.path.basename(name) or name})",
-        )
-        vectors = (rows[: len(texts[0])], labels[0], rows[len(texts[0]) :], labels[1])
-        results[name] = ProbeComparison(few_shot_probe(*vectors, **few), fit_probe(*vectors, seed=made.seed))
+    results = {}
+    for name in (TFIDF, *models):
+        if name == TFIDF:
+            train_x, test_x = tfidf_parts(*texts)
+        else:
+            rows = encode_texts(
+                models[name],
+                texts[0] + texts[1],
+                max_seq_length=max_seq_length,
+                batch_size=batch_size,
+                show_progress_bar=progress,
+                bar_name=f"Encoding labelled documents ({os.path.basename(name) or name})",
+            )
+            train_x, test_x = rows[: len(train)], rows[len(train) :]
+        given = (train_x, labels[0], test_x, labels[1])
+        few_shot = few_shot_probe(*given, shots=shots, draws=draws, seed=seed)
+        results[name] = ProbeComparison(few_shot, fit_probe(*given, seed=seed))
     return results
 
 
@@ -208,9 +209,12 @@ def comparison_table(
     """
     tables = []
     if halves:
-        rows = [
-            [name, each.structure.in_percent(), f"{100 * each.split_half.top1:.1f}"] for name, each in halves.items()
-        ]
+        rows = []
+        for name, each in halves.items():
+            same, low, high = (
+                100 * value for value in (each.structure.agreement, each.structure.low, each.structure.high)
+            )
+            rows.append([name, f"{same:.1f} [{low:.1f}, {high:.1f}]", f"{100 * each.split_half.top1:.1f}"])
         tables.append(named_table(["without labels", "same neighbours [95%]", "split-half top-1"], rows, width))
     if probes:
         rows = []

@@ -1,87 +1,33 @@
-"""Models measured on a user's documents, with labels or without: what ``simlte evaluate`` does."""
+"""Measures models on a user's documents, with labels or without: what ``simlte evaluate`` does."""
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simlte_st.chunk_mean.convert import can_read_in_chunks, chunk_length, read_in_chunks
-from simlte_st.compat import readable_length
-from simlte_st.config import configured
+from simlte_st.arguments import Count, Seed, checked
 from simlte_st.data.document import Document
-from simlte_st.data.documents import list_documents
+from simlte_st.data.documents import DocumentReader, read_documents
+from simlte_st.data.report import ReadReport
+from simlte_st.data.sentences import Segmenter
 from simlte_st.errors import ConfigurationError
-from simlte_st.evaluation.comparison import (
-    HalvesComparison,
-    ProbeComparison,
-    compare_halves,
-    compare_probes,
-    comparison_table,
-)
-from simlte_st.evaluation.config import EvaluateConfig
-from simlte_st.evaluation.splits import sample_documents, split_by_label
-from simlte_st.evaluation.structure import NEIGHBOURS
-from simlte_st.evaluation.verdict import Verdict, give_verdict, why_not_compared
-from simlte_st.models.base import load_model
-from simlte_st.models.names import local_folder, trained_from
-from simlte_st.models.routes import side_of
-from simlte_st.models.truncation import Truncation, text_lengths
+from simlte_st.evaluation.splits import Sample, sample_documents, split_by_label
+from simlte_st.models.names import check_model, local_folder, trained_from
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-    from typing_extensions import Unpack
 
-    from simlte_st.overrides import EvaluateOverrides
+    from simlte_st.evaluation.comparison import HalvesComparison, ProbeComparison
+    from simlte_st.evaluation.verdict import Verdict
+    from simlte_st.models.truncation import Truncation
 
 logger = logging.getLogger(__name__)
 
 TEST_SHARE = 0.3
 """Share of the labelled documents that probes are scored on, if no others are given for it."""
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluationDocuments:
-    """Documents to measure models on, divided.
-
-    Attributes:
-        halved: Documents to split into halves.
-        train: Labelled documents that probes learn from; empty where there are no labels.
-        test: Labelled documents that probes are scored on.
-    """
-
-    halved: list[Document]
-    train: list[Document] = field(default_factory=list)
-    test: list[Document] = field(default_factory=list)
-
-    @classmethod
-    def divide(
-        cls, documents: Any, test_data: Any = None, *, labelled: bool = False, halves: int = 1000, seed: int = 0
-    ) -> EvaluationDocuments:
-        """Divide documents. Without labels, memory holds only those to split into halves.
-
-        Args:
-            documents: What :func:`~simlte_st.data.read_documents` takes or returns.
-            test_data: Labelled documents to score probes on; None for a part of ``documents``.
-            labelled: Whether the documents have labels, for probes.
-            halves: Most documents to split into halves.
-            seed: Decides which.
-
-        Raises:
-            DataError: A document has no label, or a class only one document.
-            ConfigurationError: ``test_data`` without labels, or ``halves`` below 2.
-        """
-        if not labelled:
-            if test_data is not None:
-                raise ConfigurationError("test_data= is for probes: name the column of the labels with label_column=.")
-            return cls(sample_documents(documents, halves, seed))
-        read = list_documents(documents)
-        if test_data is None:
-            train, test = split_by_label(read, TEST_SHARE, seed)
-        else:
-            train, test = read, list_documents(test_data)
-        return cls(sample_documents(read, halves, seed), train, test)
 
 
 @dataclass(frozen=True)
@@ -94,11 +40,12 @@ class Evaluation:
         verdicts: Whether a model is better than its base, by model, where the base is known and reads the same number
             of tokens.
         bases: The bases that are known, by model.
-        lengths: Most tokens that a model reads of a text; None for all of them.
+        lengths: Maximum tokens that a model reads of a text; None for all of them.
         truncations: How much each model reads of the texts of the probes.
-        shots: Examples a class of the few-shot probe.
-        draws: Its repetitions.
+        shots: Labelled documents of each class that a few-shot probe learns from.
+        draws: Number of few-shot probes.
         train_documents: Documents that the full probe learns from.
+        reading: What came of reading the documents.
     """
 
     halves: Mapping[str, HalvesComparison]
@@ -110,9 +57,14 @@ class Evaluation:
     shots: int
     draws: int
     train_documents: int
+    reading: ReadReport
 
     def summary(self, width: int | None = None) -> str:
         """Return the verdicts, the tables, and what their numbers mean; ``width`` is the most columns of a table."""
+        from simlte_st.evaluation.comparison import comparison_table
+        from simlte_st.evaluation.halves import NEIGHBOURS
+        from simlte_st.evaluation.verdict import why_not_compared
+
         lines = []
         for name, base in self.bases.items():
             refusal = why_not_compared(self.halves[base], self.halves[name])
@@ -150,16 +102,113 @@ class Evaluation:
         return results
 
 
-def load_with_bases(
-    names: Sequence[str], base: str | None = None, device: str | None = None
-) -> tuple[dict[str, SentenceTransformer], dict[str, str]]:
-    """Load models and their bases, those of models that read in chunks doing so too; and name the base of each.
+@checked
+def evaluate_models(
+    models: Sequence[str | os.PathLike[str]] | Mapping[str, Any],
+    source: Any,
+    *,
+    label: str | None = None,
+    test_data: Any = None,
+    base: str | None = None,
+    halves: Sample = 1000,
+    shots: Count = 5,
+    draws: Count = 10,
+    max_seq_length: Count | None = None,
+    segmenter: str | Segmenter = "punkt",
+    batch_size: Count = 32,
+    device: str | None = None,
+    seed: Seed = 0,
+    progress: bool = True,
+) -> Evaluation:
+    """Measure models beside TF-IDF, with labels or without.
+
+    Without labels: do both halves of a document have the same nearest documents, and does one half find the other? With
+    ``label=`` also: how well does a classifier on the embeddings (a probe) do, with a few examples a class and with
+    all? Where the base of a model is known, a verdict says whether the model is better.
 
     Args:
-        names: Folders or names of the models.
-        base: Model to compare all with; None for the one that each was trained from, if it is here.
-        device: Where the models compute.
+        models: Folders or names of the models, or loaded models by name.
+        source: Documents that the models were not trained on: anything :func:`~simlte_st.data.read_documents` takes or
+            returns.
+        label: Column of the classes, for the probes; by default there are no probes.
+        test_data: Labelled documents to score the probes on; by default 30% of ``source=``.
+        base: Model to compare all others with; by default the one that each was trained from, if it is here.
+        halves: Maximum number of documents to split into halves.
+        shots: Labelled documents of each class that a few-shot probe learns from.
+        draws: Number of few-shot probes, each with other documents.
+        max_seq_length: Maximum tokens of a text that the models read for the probes; by default each model's own limit.
+        segmenter: What splits texts into sentences: punkt, or a callable.
+        batch_size: Number of texts that are encoded together.
+        device: Where the models compute, such as cpu, cuda, cuda:1 or mps; by default on a GPU, if there is one.
+        seed: Seed of the samples, of the draws and of the intervals.
+        progress: Show progress bars.
+
+    Raises:
+        DataError: The documents cannot be read, a document has no label, or fewer than three can be split.
+        ConfigurationError: ``test_data=`` without ``label=``.
+        ModelError: A model cannot be loaded.
     """
+    if test_data is not None and label is None:
+        raise ConfigurationError("test_data= is for probes: name the column of the labels with label=.")
+    if not isinstance(models, Mapping):
+        for name in (*models, *filter(None, [base])):
+            check_model(name)
+    reader = _reader(source, label)
+    train, test = list[Document](), list[Document]()
+    if label is None:
+        halved = sample_documents(reader, halves, seed)
+    else:
+        documents = list(reader)
+        halved = sample_documents(documents, halves, seed)
+        if test_data is None:
+            train, test = split_by_label(documents, TEST_SHARE, seed)
+        else:
+            train, test = documents, list(_reader(test_data, label))
+    from simlte_st.compat import readable_length
+    from simlte_st.evaluation.comparison import compare_halves, compare_probes
+    from simlte_st.evaluation.verdict import give_verdict, why_not_compared
+    from simlte_st.models.routes import side_of
+    from simlte_st.models.truncation import Truncation, text_lengths
+
+    if isinstance(models, Mapping):
+        found = dict(models)
+        bases = {} if base is None else {name: base for name in found if name != base}
+    else:
+        found, bases = _load_with_bases([os.fspath(name) for name in models], base, device)
+    found = {name: side_of(model, "document") for name, model in found.items()}
+    common: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "progress": progress}
+    compared = compare_halves(found, halved, segmenter=segmenter, **common)
+    probes: dict[str, ProbeComparison] = {}
+    truncations: dict[str, Truncation] = {}
+    if train:
+        few: dict[str, Any] = {"shots": shots, "draws": draws, "max_seq_length": max_seq_length}
+        probes = compare_probes(found, train, test, **few, **common)
+        texts = [document.text for document in (*train, *test)]
+        for name, model in found.items():
+            truncation = Truncation.of(model, max_seq_length=max_seq_length)
+            truncations[name] = truncation.add(text_lengths(model, texts))
+    verdicts = {}
+    for name, origin in bases.items():
+        if why_not_compared(compared[origin], compared[name]) is None:
+            few_shot = (probes[origin].few_shot, probes[name].few_shot) if probes else None
+            verdicts[name] = give_verdict(compared[origin], compared[name], few_shot, seed)
+    lengths = {name: readable_length(model) for name, model in found.items()}
+    return Evaluation(compared, probes, verdicts, bases, lengths, truncations, shots, draws, len(train), reader.report)
+
+
+def _reader(source: Any, label: str | None) -> DocumentReader:
+    reader = read_documents(source)
+    return reader if label is None else reader.with_options(label_column=label)
+
+
+def _load_with_bases(
+    names: Sequence[str], base: str | None, device: str | None
+) -> tuple[dict[str, SentenceTransformer], dict[str, str]]:
+    """Load models and their bases, and name the base of each; the base of a model that reads in chunks does so too."""
+    from simlte_st.chunk_mean.convert import can_read_in_chunks, chunk_length, read_in_chunks
+    from simlte_st.compat import readable_length
+    from simlte_st.models.base import load_model
+
     if base is not None:
         bases = {name: base for name in names if name != base}
     else:
@@ -177,56 +226,3 @@ def load_with_bases(
             bases[name] = f"{origin}, in chunks"
             alike[bases[name]] = read_in_chunks(loaded[origin], reads)
     return {**alike, **{name: loaded[name] for name in loaded if name in (*names, *bases.values())}}, bases
-
-
-@configured(EvaluateConfig)
-def evaluate_models(
-    models: Mapping[str, SentenceTransformer],
-    documents: EvaluationDocuments,
-    config: EvaluateConfig | None = None,
-    *,
-    bases: Mapping[str, str] | None = None,
-    **overrides: Unpack[EvaluateOverrides],
-) -> Evaluation:
-    """Measure models beside TF-IDF: do both halves of a document have the same neighbours; and probes, with labels.
-
-    Args:
-        models: The models by name, bases among them.
-        documents: What to measure them on; the models should not have been trained on it.
-        config: The settings; None for the defaults.
-        bases: Base of each model, by the names in ``models``. Models without one, or that read another number of
-            tokens than it, get no verdict.
-        **overrides: Settings in place of the config's.
-
-    Raises:
-        DataError: Fewer than three documents can be split.
-        ConfigurationError: A setting is out of its range.
-    """
-    made = EvaluateConfig.make(config, overrides)
-    models = {name: side_of(model, "document") for name, model in models.items()}
-    common: dict[str, Any] = {name: getattr(made, name) for name in ("segmenter", "batch_size", "seed", "progress")}
-    halves = compare_halves(models, documents.halved, **common)
-    probes: dict[str, ProbeComparison] = {}
-    truncations: dict[str, Truncation] = {}
-    if documents.train:
-        probes = compare_probes(models, documents.train, documents.test, made)
-        texts = [document.text for document in (*documents.train, *documents.test)]
-        for name, model in models.items():
-            truncation = Truncation.of(model, max_seq_length=made.max_seq_length)
-            truncations[name] = truncation.add(text_lengths(model, texts))
-    verdicts = {}
-    for name, base in (bases or {}).items():
-        if why_not_compared(halves[base], halves[name]) is None:
-            few_shot = (probes[base].few_shot, probes[name].few_shot) if probes else None
-            verdicts[name] = give_verdict(halves[base], halves[name], few_shot, made.seed)
-    return Evaluation(
-        halves=halves,
-        probes=probes,
-        verdicts=verdicts,
-        bases=dict(bases or {}),
-        lengths={name: readable_length(model) for name, model in models.items()},
-        truncations=truncations,
-        shots=made.shots,
-        draws=made.draws,
-        train_documents=len(documents.train),
-    )

@@ -1,4 +1,4 @@
-"""The base of every evaluator here: it encodes texts, and logs, writes and returns its numbers."""
+"""Evaluators for the Trainer: their base, the agreement of halves of documents, and classification probes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sentence_transformers
 from numpy.typing import NDArray
 from sentence_transformers.sentence_transformer.evaluation import BaseEvaluator
 
-from simlte_st.compat import readable_tokens
-from simlte_st.config import check_count
+from simlte_st.arguments import Count, check_value
+from simlte_st.compat import readable_tokens, view_budget
+from simlte_st.data.document import Document
+from simlte_st.evaluation.halves import NEIGHBOURS, StructureResult, draw_halves, splittable, structure_agreement
+from simlte_st.evaluation.probe import fit_probe
+from simlte_st.evaluation.splits import Label, check_lengths, number_labels, warn_of_copies
 from simlte_st.models.loading import check_room
 from simlte_st.models.pace import reading
 from simlte_st.models.passes import TextReader
@@ -34,7 +38,7 @@ logger = logging.getLogger(__name__)
 def reading_at_most(model: SentenceTransformer, max_seq_length: int | None) -> Iterator[None]:
     """Set ``model.max_seq_length`` for the length of a block and restore it, also when the block raises."""
     if max_seq_length is not None:
-        check_count("max_seq_length", max_seq_length)
+        check_value("max_seq_length", max_seq_length, Count)
         check_room(model, max_seq_length, f"max_seq_length={max_seq_length} tokens")
     before = model.max_seq_length
     # Without a limit, as a static embedding's, there is no tokenizer whose limit could be set.
@@ -78,33 +82,6 @@ def encode_texts(
     return np.asarray(embeddings, dtype=np.float32)
 
 
-class EvaluatorSettings(TypedDict, total=False):
-    """The settings that every evaluator of this package takes by name, with the names of sentence-transformers.
-
-    Attributes:
-        name: Prefix of the metrics, and part of the CSV file's name; none by default.
-        batch_size: Texts encoded at once; 32 by default.
-        max_seq_length: Tokens read of each text, special tokens included, or as many as the model can read where that
-            is less; the model's own setting is put back afterwards. None, the default, keeps the model's own setting.
-        prompt_name: Name of the model's prompt that is put before each text; by default the one for documents.
-        prompt: The prompt itself, instead of a name.
-        truncate_dim: Leading dimensions of the embedding to use; None, the default, for the model's own setting.
-        seed: Seed of all that the evaluator draws (bootstrap, few-shot examples, first weights); 0 by default.
-        show_progress_bar: Whether encoding shows a progress bar; False by default.
-        write_csv: Whether each evaluation is appended to a CSV file where an output path is given; True by default.
-    """
-
-    name: str
-    batch_size: int
-    max_seq_length: int | None
-    prompt_name: str | None
-    prompt: str | None
-    truncate_dim: int | None
-    seed: int
-    show_progress_bar: bool
-    write_csv: bool
-
-
 class EmbeddingEvaluator(BaseEvaluator, ABC):
     """Base of the evaluators of this package; follows the conventions of the evaluators of sentence-transformers.
 
@@ -115,7 +92,16 @@ class EmbeddingEvaluator(BaseEvaluator, ABC):
     Args:
         csv_prefix: First part of the CSV file's name.
         primary_metric: Name of the metric that selects checkpoints, without the evaluator's name.
-        name: For this and what follows, see :class:`EvaluatorSettings`.
+        name: Prefix of the metrics, and part of the CSV file's name.
+        batch_size: Texts encoded at once.
+        max_seq_length: Maximum tokens of each text, special tokens included, or as many as the model can read where
+            that is less; the model's own setting is restored afterwards. None keeps the model's own setting.
+        prompt_name: Name of the model's prompt that precedes each text; by default the one for documents.
+        prompt: The prompt itself, instead of a name.
+        truncate_dim: Leading dimensions of the embedding to use; None for the model's own setting.
+        seed: Seed of all that the evaluator draws.
+        show_progress_bar: Whether encoding shows a progress bar.
+        write_csv: Whether each evaluation is appended to a CSV file where an output path is given.
     """
 
     def __init__(
@@ -199,3 +185,92 @@ class EmbeddingEvaluator(BaseEvaluator, ABC):
         names = ("max_seq_length", "prompt_name", "prompt", "truncate_dim")
         encoding = {name: value for name in names if (value := getattr(self, name)) is not None}
         return {**encoding, "seed": self.seed}
+
+
+class StructureEvaluator(EmbeddingEvaluator):
+    """Agreement of the two halves of held-out documents on their neighbours, without labels.
+
+    It measures :func:`~simlte_st.evaluation.structure_agreement` and returns ``agreement`` (primary), ``low`` and
+    ``high``, the ends of its 95 % interval, and ``documents``. In the Trainer it selects checkpoints
+    (``metric_for_best_model="eval_NAME_agreement"``) and stops early. ``last_result`` has the full result of the latest
+    call.
+
+    The halves fit what the model reads (``max_seq_length``); to compare models that read different numbers of tokens,
+    use :func:`~simlte_st.evaluation.compare_halves`.
+
+    Args:
+        documents: Held-out documents that the model was not trained on.
+        neighbours: Nearest documents that are compared.
+        **settings: Arguments of every evaluator, from ``name`` on; see
+            :class:`~simlte_st.evaluation.EmbeddingEvaluator`. ``seed`` decides the split, too.
+
+    Raises:
+        DataError: Fewer than two documents can be split.
+
+    Example:
+        ::
+
+            held_out = list(read_documents("held_out.jsonl"))
+            StructureEvaluator(held_out, name="held_out")(model)
+    """
+
+    def __init__(self, documents: Sequence[Document], *, neighbours: int = NEIGHBOURS, **settings: Any) -> None:
+        super().__init__(csv_prefix="structure", primary_metric="agreement", **settings)
+        self.documents = splittable(documents, "punkt")
+        self.neighbours = neighbours
+        self.last_result: StructureResult | None = None
+
+    def measure(self, model: SentenceTransformer) -> dict[str, float]:
+        """Compare the neighbours of the halves of the documents."""
+        prompt = model.prompts.get(self.prompt_name or "") if self.prompt is None else self.prompt
+        with reading_at_most(model, self.max_seq_length):
+            budget = view_budget(model, prompt)
+        anchors, positives = draw_halves(self.documents, budget, self.seed)
+        halves = np.split(self.embed_inputs(model, anchors + positives), 2)
+        self.last_result = structure_agreement(*halves, neighbours=self.neighbours, seed=self.seed)
+        return self.last_result.metrics()
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """The settings for the model card."""
+        return {"documents": len(self.documents), "neighbours": self.neighbours, **super().get_config_dict()}
+
+
+class ClassificationProbeEvaluator(EmbeddingEvaluator):
+    """Accuracy and macro-F1 of a classifier trained on the model's frozen embeddings (DocSplit, 2023, appendix A.1).
+
+    It returns ``accuracy`` (primary) and ``macro_f1``. Test texts that duplicate training texts are counted in a
+    warning. For probes with a few labels a class, see :func:`~simlte_st.evaluation.few_shot_probe`.
+
+    Args:
+        train_texts: Texts to train the probe on.
+        train_labels: Their classes, strings or integers.
+        test_texts: Texts to score the probe on.
+        test_labels: Their classes. A class without training example counts as missed, with a warning.
+        **settings: Arguments of every evaluator, from ``name`` on; see
+            :class:`~simlte_st.evaluation.EmbeddingEvaluator`. The paper's ``max_seq_length`` is 512.
+
+    Raises:
+        DataError: Texts and labels differ in number, labels cannot be used, or there are fewer than two classes.
+    """
+
+    def __init__(
+        self,
+        train_texts: Sequence[str],
+        train_labels: Sequence[Label],
+        test_texts: Sequence[str],
+        test_labels: Sequence[Label],
+        **settings: Any,
+    ) -> None:
+        super().__init__(csv_prefix="classification_probe", primary_metric="accuracy", **settings)
+        check_lengths(train_texts, train_labels, "training")
+        check_lengths(test_texts, test_labels, "test")
+        number_labels(train_labels, test_labels)  # labels that cannot be used are an error now, not after an epoch
+        warn_of_copies(train_texts, test_texts)
+        self.texts = [*train_texts, *test_texts]
+        self.train_labels, self.test_labels = list(train_labels), list(test_labels)
+
+    def measure(self, model: SentenceTransformer) -> dict[str, float]:
+        """Encode, train the probe, and score it."""
+        train, test = np.split(self.embed_inputs(model, self.texts), [len(self.train_labels)])
+        result = fit_probe(train, self.train_labels, test, self.test_labels, seed=self.seed)
+        return {"accuracy": result.accuracy, "macro_f1": result.macro_f1}

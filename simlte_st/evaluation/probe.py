@@ -1,4 +1,4 @@
-"""The frozen-embedding classification probe: how much of a class can be read off an embedding."""
+"""Classification probes on frozen embeddings: with all labels, or with a few a class over many draws."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
 
-from simlte_st.evaluation.splits import Label, check_lengths, number_labels
+from simlte_st.errors import DataError
+from simlte_st.evaluation.splits import Label, check_lengths, few_shot_rows, number_labels, warned_once
 from simlte_st.models.vectors import check_embeddings
 
 # Anything NumPy makes a float array [n, dim] of, or a SciPy sparse matrix (which has no type stubs).
@@ -28,6 +29,9 @@ _CHOOSE_ROWS = 2000
 """Training rows at most on which it chooses: more take minutes, and choose the same."""
 
 _FOLDS = 3
+
+RESAMPLES = 1000
+"""Bootstrap resamples of few-shot scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ def fit_probe(
     train, test = check_embeddings(train_x), check_embeddings(test_x)
     check_lengths(range(train.shape[0]), train_y, "training")
     check_lengths(range(test.shape[0]), test_y, "test")
-    _, train_index, test_index = number_labels(train_y, test_y)
+    train_index, test_index = number_labels(train_y, test_y)
     if fit is None:
         chosen = choose_inverse_l2(train, train_index, seed) if inverse_l2 is None else inverse_l2
         classifier = _logistic(chosen, train, train_index)
@@ -113,3 +117,112 @@ def _logistic(inverse_l2: float, x: Rows, y: NDArray[np.int64]) -> Any:
         warnings.filterwarnings("ignore", "The number of unique classes is greater than")
         # 2,000 iterations because unscaled embeddings often need more than scikit-learn's 100.
         return LogisticRegression(C=inverse_l2, max_iter=2000).fit(x, y)
+
+
+@dataclass(frozen=True, slots=True)
+class FewShotResult:
+    """Scores over the draws.
+
+    Attributes:
+        draws: The result of each draw. With the same labels, shots and seed, draw i of two models used the same texts:
+            compare them in pairs.
+    """
+
+    draws: tuple[ProbeResult, ...]
+
+    @property
+    def macro_f1(self) -> float:
+        """Mean of the draws."""
+        return float(np.mean([draw.macro_f1 for draw in self.draws]))
+
+    def metrics(self) -> dict[str, float]:
+        """Return mean and sample deviation of both scores over the draws; the deviation of a single draw is NaN."""
+        metrics = {}
+        for name in ("accuracy", "macro_f1"):
+            values = np.array([getattr(result, name) for result in self.draws])
+            metrics[f"{name}_mean"] = float(values.mean())
+            metrics[f"{name}_deviation"] = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
+        return metrics
+
+    def resamples(self, seed: int = 0) -> NDArray[np.float64]:
+        """Return the macro-F1 of bootstrap resamples, which draw test texts and draws anew (Efron, 1979).
+
+        Intervals over draws alone are too narrow, as all draws are scored on the same texts.
+        """
+        return resampled_macro_f1([(slice(None), draw) for draw in self.draws], len(self.draws[0].test), seed)
+
+    def interval(self, seed: int = 0, base: FewShotResult | None = None) -> tuple[float, float]:
+        """Return a 95 % bootstrap interval of the mean macro-F1, or of its difference to ``base``.
+
+        Raises:
+            DataError: ``base`` was scored on other texts, or with another number of draws.
+        """
+        values = self.resamples(seed)
+        if base is not None:
+            test, drawn = self.draws[0].test, [*self.draws, *base.draws]
+            if len(base.draws) != len(self.draws) or any(not np.array_equal(each.test, test) for each in drawn):
+                raise DataError("Two probes can be compared only if they have the same test texts and number of draws.")
+            values = values - base.resamples(seed)
+        low, high = np.quantile(values, [0.025, 0.975])
+        return float(low), float(high)
+
+
+def resampled_macro_f1(
+    draws: Sequence[tuple[NDArray[np.int64] | slice, ProbeResult]], texts: int, seed: int = 0
+) -> NDArray[np.float64]:
+    """Return the macro-F1 of resamples of draws, each of which was scored on some rows of the same texts."""
+    generator, count = np.random.default_rng(seed), len(draws)
+    weights = generator.multinomial(texts, np.full(texts, 1 / texts), size=RESAMPLES).astype(np.float64)
+    shares = generator.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
+    scores = np.zeros(RESAMPLES)
+    for draw, (tested, result) in enumerate(draws):
+        scores += shares[:, draw] * macro_f1(weights[:, tested], result.test, result.predicted)
+    return scores
+
+
+def macro_f1(
+    weights: NDArray[np.float64], test: NDArray[np.int64], predicted: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the macro-F1 of texts with weights, as scikit-learn counts it."""
+    classes = np.arange(max(test.max(), predicted.max()) + 1)
+    is_test, is_predicted = test[:, None] == classes, predicted[:, None] == classes
+    hits = weights @ (is_test & is_predicted)
+    either = weights @ is_test + weights @ is_predicted
+    scores = np.divide(2 * hits, either, out=np.zeros_like(hits), where=either > 0)
+    return np.asarray(scores.sum(axis=1) / (either > 0).sum(axis=1))
+
+
+@warned_once()
+def few_shot_probe(
+    train_x: Rows,
+    train_y: Sequence[Label],
+    test_x: Rows,
+    test_y: Sequence[Label],
+    *,
+    shots: int = 5,
+    draws: int = 10,
+    seed: int = 0,
+    **settings: Any,
+) -> FewShotResult:
+    """Probe with ``shots`` examples per class, ``draws`` times, always scored on the whole test part.
+
+    DocSplit (2023, appendix A.1) takes 5 or 10 examples per class and the mean over 10 repetitions.
+
+    Args:
+        train_x: Embeddings to draw from, shape ``[n_train, dim]``, or a SciPy sparse matrix.
+        train_y: Their labels.
+        test_x: Test embeddings, shape ``[n_test, dim]``.
+        test_y: Their labels.
+        shots: Examples per class.
+        draws: Repetitions.
+        seed: Seed of the draws; the probe of draw i has ``seed + i``.
+        **settings: Further settings of :func:`~simlte_st.evaluation.fit_probe`, whose errors are raised here too.
+    """
+    check_lengths(range(np.shape(train_x)[0]), train_y, "training")
+    x = train_x if hasattr(train_x, "tocsr") else np.asarray(train_x)
+    return FewShotResult(
+        tuple(
+            fit_probe(x[rows], [train_y[row] for row in rows], test_x, test_y, seed=seed + draw, **settings)
+            for draw, rows in enumerate(few_shot_rows(train_y, shots, draws, seed))
+        )
+    )

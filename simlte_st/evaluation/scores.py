@@ -1,4 +1,4 @@
-"""How alike two texts are: by the cosine of embeddings, or by their words alone (TF-IDF)."""
+"""How alike two texts are, by the cosine of embeddings or by words alone (TF-IDF); intervals of mean scores."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
+from scipy.stats import bootstrap
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from simlte_st.data.analyzer import features_of
 from simlte_st.data.languages import check_language
 from simlte_st.errors import DataError
-from simlte_st.models.vectors import unit_rows
+from simlte_st.models.vectors import row_blocks, unit_rows
 
 logger = logging.getLogger(__name__)
+
+LEVEL, RESAMPLES = 0.95, 2000
+"""Coverage of an interval, and its resamples."""
 
 
 class PairScores(Protocol):
@@ -95,6 +99,17 @@ def tfidf_rows(texts: Sequence[str], *, stop_words: Sequence[str] = (), **settin
     return _fit(TfidfVectorizer.fit_transform, texts, stop_words, settings)
 
 
+def tfidf_parts(train: Sequence[str], test: Sequence[str]) -> tuple[Any, Any]:
+    """Return the TF-IDF rows of training and test texts, with vocabulary and idf of the training texts.
+
+    Few-shot probes take them from all training texts, drawn or not, as an encoder's training uses unlabelled texts.
+    """
+    vectorizer = fit_tfidf(train)
+    rows = vectorizer.transform([*train, *test])
+    warn_of_wordless(rows)
+    return rows[: len(train)], rows[len(train) :]
+
+
 def _fit(method: Callable[..., Any], texts: Sequence[str], stop_words: Sequence[str], settings: dict[str, Any]) -> Any:
     words = functools.partial(features_of, languages=tuple(map(check_language, stop_words)))
     try:
@@ -104,7 +119,7 @@ def _fit(method: Callable[..., Any], texts: Sequence[str], stop_words: Sequence[
 
 
 def warn_of_wordless(rows: Any) -> None:
-    """Warn of texts without a word, which are rows of zeros in TF-IDF."""
+    """Warn of texts without a word, whose TF-IDF rows are all zeros."""
     wordless = int((rows.getnnz(axis=1) == 0).sum())
     if wordless:
         logger.warning(
@@ -130,3 +145,32 @@ class TfidfScores(CosineScores):
     def __init__(self, texts: Sequence[str], **settings: Any) -> None:
         self._set_rows(tfidf_rows(texts, **settings))
         warn_of_wordless(self._rows)
+
+
+def bootstrap_interval(values: ArrayLike, seed: int = 0) -> tuple[float, float]:
+    """95% percentile bootstrap interval of the mean (Efron, 1979), of 2,000 resamples with replacement.
+
+    Args:
+        values: One value per query, shape ``[n]``, n >= 2, finite.
+        seed: Seed of the resampling; the same seed gives the same interval.
+
+    Returns:
+        Lower and upper end of the interval.
+
+    Raises:
+        DataError: Fewer than two values.
+    """
+    data = np.asarray(values, dtype=np.float64)
+    if data.ndim != 1 or len(data) < 2:
+        raise DataError(f"A one-dimensional array of at least 2 values is needed, got shape {data.shape}.")
+    drawn = bootstrap(
+        (data,),
+        np.mean,
+        n_resamples=RESAMPLES,
+        batch=row_blocks(RESAMPLES, len(data))[0].stop,
+        method="percentile",
+        random_state=np.random.default_rng(seed),
+    )
+    tail = (1.0 - LEVEL) / 2.0
+    low, high = np.quantile(drawn.bootstrap_distribution, [tail, 1.0 - tail])
+    return float(low), float(high)

@@ -8,15 +8,15 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Interval
 from numpy.typing import NDArray
 
-from simlte_st.config import check_count, check_number
+from simlte_st.arguments import Count, CountOrZero, Seed, checked
 from simlte_st.data.document import Document, text_key
-from simlte_st.data.documents import list_documents, read_documents
-from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.errors import DataError
 
 logger = logging.getLogger(__name__)
 
@@ -27,25 +27,27 @@ PROBE_LEAST = 4
 
 TRAIN, TEST, NEITHER = 0, 1, -1
 
+Part = Annotated[float, Interval(gt=0, lt=1)]
+"""A share that leaves something for the other part."""
 
-def number_labels(
-    train: Sequence[Label], test: Sequence[Label]
-) -> tuple[list[Label], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the classes, and the numbers of the training and of the test labels.
+Sample = Annotated[int, Interval(ge=2, le=2**31 - 1)]
+"""Size of a sample; a single document cannot be compared."""
+
+
+def number_labels(train: Sequence[Label], test: Sequence[Label]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the numbers of the classes of the training and of the test labels.
 
     A class that only the test labels have comes last: no probe can predict it, the scores count it as missed, and a
     warning names it.
     """
     if len(train) == 0 or len(test) == 0:
         raise DataError(f"A probe needs training and test labels, got {len(train)} and {len(test)}.")
-    train_plain, test_plain = plain_labels(train), plain_labels(test)
-    if isinstance(train_plain[0], str) != isinstance(test_plain[0], str):
-        raise DataError("Training and test labels must be of one kind: all strings or all integers.")
-    classes = sorted(set(train_plain))
+    parts = plain_labels(train), plain_labels(test)
+    classes = sorted(set(parts[0]))
+    unseen = sorted(set(parts[1]) - set(classes))
     if len(classes) < 2:
         raise DataError(f"A probe needs at least two classes in the training labels, got {classes}.")
-    unseen = sorted(set(test_plain) - set(classes))
-    if not set(test_plain) & set(classes):
+    if not set(parts[1]) & set(classes):
         raise DataError(
             f"Training and test labels have no class in common: {listed(classes)} against {listed(unseen)}. Name the "
             "columns that hold the same classes (label_column=), or spell them alike."
@@ -55,11 +57,8 @@ def number_labels(
             "%d of the test classes have no training example and count as missed: %s", len(unseen), listed(unseen)
         )
     index = {label: number for number, label in enumerate(classes + unseen)}
-    return (
-        classes + unseen,
-        np.array([index[label] for label in train_plain], dtype=np.int64),
-        np.array([index[label] for label in test_plain], dtype=np.int64),
-    )
+    first, second = (np.array([index[label] for label in part], dtype=np.int64) for part in parts)
+    return first, second
 
 
 def listed(labels: Sequence[Label], most: int = 10) -> str:
@@ -88,16 +87,12 @@ def warned_once() -> Iterator[None]:
 
 def plain_labels(labels: Sequence[Label]) -> list[Label]:
     """Return labels as plain ``str`` or plain ``int``."""
-    plain: list[Label] = []
-    for label in labels:
-        if isinstance(label, str):
-            plain.append(str(label))
-        elif isinstance(label, (int, np.integer, np.bool_)):
-            plain.append(int(label))
-        else:
-            raise DataError(f"A label must be a string or an integer, got {label!r} ({type(label).__name__}).")
-    if len({type(label) for label in plain}) > 1:
-        raise DataError("The labels mix strings and integers; bring them to one kind first.")
+    values = np.asarray(list(labels))
+    if values.dtype.kind not in "Uiub":
+        raise DataError(
+            "Labels must be strings or integers: bring them to one kind, and leave out those that are None."
+        )
+    plain: list[Label] = values.tolist()
     return plain
 
 
@@ -107,15 +102,15 @@ def check_lengths(texts: Sequence[object], labels: Sequence[Label], part: str) -
         raise DataError(f"The {part} part has {len(texts)} texts but {len(labels)} labels.")
 
 
+@checked
 def stratified_split(
-    classes: NDArray[np.int32], keys: NDArray[np.int64], test_share: float, seed: int
+    classes: NDArray[np.int32], keys: NDArray[np.int64], test_share: Part, seed: Seed
 ) -> NDArray[np.int8]:
     """Return the part of each document, :data:`TRAIN`, :data:`TEST` or :data:`NEITHER`, each class in proportion.
 
     Seed and text decide the order of a class, and its first documents are for the test: the split does not depend on
     how the documents are stored, and duplicates in a class stay together.
     """
-    check_number("test_share", test_share, above=0, below=1)
     sides = np.full(len(classes), NEITHER, dtype=np.int8)
     sides[classes >= 0] = TRAIN
     places = _mix(keys, seed)
@@ -145,47 +140,45 @@ def _mix(keys: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
     return np.asarray(mixed ^ (mixed >> np.uint64(31)), dtype=np.uint64)
 
 
-def sample_documents(documents: Any, most: int, seed: int) -> list[Document]:
+def sample_documents(documents: Iterable[Document], most: int, seed: int) -> list[Document]:
     """Draw a random sample of documents, in their order.
 
-    They are counted first and then read again: memory holds the sample alone. An iterator, which can be read only once,
-    is held whole.
+    A reader counts its documents first and then reads them again: memory holds the sample alone.
 
     Args:
-        documents: What :func:`~simlte_st.data.read_documents` takes.
+        documents: A list of documents, or a reader.
         most: Size of the sample; all documents where there are no more.
-        seed: Decides which.
+        seed: Seed of the sample.
     """
-    source = list(documents) if isinstance(documents, Iterator) else documents
-    reader = read_documents(source)
-    rows = set(sample_rows(sum(1 for _ in reader), most, seed))
-    return [document for row, document in enumerate(reader) if row in rows]
+    rows = set(sample_rows(sum(1 for _ in documents), most, seed))
+    return [document for row, document in enumerate(documents) if row in rows]
 
 
-def sample_rows(count: int, most: int, seed: int) -> list[int]:
+@checked
+def sample_rows(count: CountOrZero, most: Sample, seed: Seed) -> list[int]:
     """Return up to ``most`` random numbers below ``count``, ascending, none twice."""
-    if most < 2:
-        raise ConfigurationError(f"A sample of {most} documents: there is nothing to compare below 2.")
     if count <= most:
         return list(range(count))
     return sorted(np.random.default_rng(seed).choice(count, size=most, replace=False).tolist())
 
 
-def split_by_label(documents: Any, test_share: float, seed: int) -> tuple[list[Document], list[Document]]:
+def split_by_label(
+    documents: Sequence[Document], test_share: float, seed: int
+) -> tuple[list[Document], list[Document]]:
     """Divide labelled documents into training and test part, each class in proportion, duplicates in one part.
 
     Args:
-        documents: What :func:`~simlte_st.data.read_documents` takes or returns.
+        documents: The labelled documents.
         test_share: Share of the documents in the test part, in (0, 1).
-        seed: Decides which.
+        seed: Seed of the split.
 
     Raises:
         DataError: A document has no label, or a class has only one document.
         ConfigurationError: ``test_share`` is out of its range.
     """
-    read = list_documents(documents)
-    train, test = divide_rows([document.text for document in read], document_labels(read), test_share, seed)
-    return [read[row] for row in train], [read[row] for row in test]
+    texts = [document.text for document in documents]
+    train, test = divide_rows(texts, document_labels(documents), test_share, seed)
+    return [documents[row] for row in train], [documents[row] for row in test]
 
 
 def divide_rows(
@@ -235,7 +228,8 @@ def document_labels(documents: Sequence[Document]) -> list[str]:
     return labels
 
 
-def draw_shots(labels: Sequence[Label], shots: int, draw: int, seed: int) -> list[int]:
+@checked
+def draw_shots(labels: Sequence[Label], shots: Count, draw: CountOrZero, seed: Seed) -> list[int]:
     """Draw ``shots`` examples of each class without replacement.
 
     Args:
@@ -250,7 +244,6 @@ def draw_shots(labels: Sequence[Label], shots: int, draw: int, seed: int) -> lis
     Raises:
         DataError: The labels mix strings and integers.
     """
-    check_count("shots", shots)
     members: dict[Label, list[int]] = {}
     for index, label in enumerate(plain_labels(labels)):
         members.setdefault(label, []).append(index)
@@ -261,9 +254,9 @@ def draw_shots(labels: Sequence[Label], shots: int, draw: int, seed: int) -> lis
     return sorted(drawn)
 
 
-def few_shot_rows(labels: Sequence[Label], shots: int, draws: int, seed: int) -> list[list[int]]:
+@checked
+def few_shot_rows(labels: Sequence[Label], shots: Count, draws: Count, seed: Seed) -> list[list[int]]:
     """Return the indices of all draws; a warning names the classes that have fewer than ``shots`` examples."""
-    check_count("draws", draws)
     rows = [draw_shots(labels, shots, draw, seed) for draw in range(draws)]
     few = {label: count for label, count in sorted(Counter(plain_labels(labels)).items()) if count < shots}
     if few:

@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from simlte_st.errors import DataError
-from simlte_st.evaluation.comparison import HalvesComparison
-from simlte_st.evaluation.few_shot import FewShotResult
-from simlte_st.evaluation.statistics import bootstrap_interval
+from simlte_st.evaluation.scores import bootstrap_interval
 from simlte_st.evaluation.table import in_interval, markdown_table
 from simlte_st.files import read_json
+
+if TYPE_CHECKING:
+    from simlte_st.evaluation.comparison import HalvesComparison
+    from simlte_st.evaluation.probe import FewShotResult
 
 Word = Literal["helped", "hurt", "no clear difference", "too few documents"]
 
@@ -149,12 +151,12 @@ class Verdict:
         ]
         if self.probe is not None:
             if self.scored < FEWEST:
-                lines.append(f"Too few labelled documents to ask them: {self.scored}, and {FEWEST} are needed.")
+                lines.append(f"Too few labelled documents for a probe: {self.scored}, and {FEWEST} are needed.")
         elif self.word != "too few documents":
             lines += [
                 record_in_words(self.probability, static=self.similarities is not None),
                 *([longer_in_words()] if longer and self.similarities is None else []),
-                "What you will use the vectors for it cannot know: a few labels can tell.",
+                "It cannot know what you will use the vectors for; a few labels would settle it.",
             ]
         return " ".join(lines)
 

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from simlte_st.data.columns import Column, columns_of, titles_of
 from simlte_st.data.document import Document
-from simlte_st.data.documents import DocumentReader, read_documents
+from simlte_st.data.documents import DocumentReader
 from simlte_st.data.report import ReadReport
 from simlte_st.data.sentences import make_segmenter, segment_documents
 from simlte_st.data.views import DocSplit, draw_views
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation.split_half import EVALUATION_EPOCH
+from simlte_st.evaluation.halves import EVALUATION_EPOCH
 from simlte_st.evaluation.splits import sample_rows
-from simlte_st.exploration.config import ExploreConfig
 from simlte_st.models.language import warn_of_language
 from simlte_st.models.pace import reading
 from simlte_st.models.truncation import Truncation
@@ -55,10 +54,6 @@ class Corpus:
     reading: ReadReport | None = None
     index: Index | None = None
 
-    def __len__(self) -> int:
-        """Return the number of documents."""
-        return len(self.documents)
-
     @property
     def texts(self) -> list[str]:
         """The texts, in the documents' order."""
@@ -66,39 +61,42 @@ class Corpus:
 
 
 def open_corpus(
-    model: Model | Index, source: Any, config: ExploreConfig, index_model: Model | None = None
+    model: Model | Index,
+    reader: DocumentReader | None,
+    index_model: Model | None = None,
+    *,
+    label: str | None = None,
+    title: str | None = None,
+    batch_size: int = 32,
+    device: str | None = None,
+    progress: bool = True,
 ) -> tuple[Corpus, Encoder]:
-    """Return the corpus of a model with a source, or of an index without one."""
-    if source is None:
-        index = model if isinstance(model, Index) else Index.open(os.fspath(model), index_model, config.device)  # type: ignore[arg-type]
-        return _index_corpus(index, config), index.encoder
+    """Return the corpus of a model with documents, or of an index without."""
+    if reader is None:
+        index = model if isinstance(model, Index) else Index.open(os.fspath(model), index_model, device)  # type: ignore[arg-type]
+        return _index_corpus(index, label, title), index.encoder
     if isinstance(model, Index) or is_index(model):
         raise ConfigurationError(f"{model} is an index, which has its own documents: name no others, or name a model.")
-    encoder = Encoder(model, config.device)
-    return read_corpus(encoder, source, config), encoder
-
-
-def read_corpus(encoder: Encoder, source: Any, config: ExploreConfig) -> Corpus:
-    """Read and encode documents."""
-    reader = source if isinstance(source, DocumentReader) else read_documents(source, metadata=True)
-    documents = list(with_progress_bar(reader, "Reading", shown=config.progress))
+    encoder = Encoder(model, device)
+    documents = list(with_progress_bar(reader, "Reading", shown=progress))
     place = reader.report.source
     name = os.path.basename(os.path.abspath(place)) if os.path.exists(place) else place
-    columns = _columns(documents, name, config)
+    columns = _columns(documents, name, label, title)
     texts = [document.text for document in documents]
     warn_of_language({encoder.name or "The model": encoder.model}, texts)
-    vectors = _encode(encoder, texts, "Encoding", config)
+    vectors = _encode(encoder, texts, "Encoding", batch_size, progress)
     tokens = np.array(encoder.count(texts), dtype=np.int64)
-    return Corpus(name, documents, *columns, vectors, tokens, encoder.truncation().add(tokens), reader.report)
+    corpus = Corpus(name, documents, *columns, vectors, tokens, encoder.truncation().add(tokens), reader.report)
+    return corpus, encoder
 
 
-def _index_corpus(index: Index, config: ExploreConfig) -> Corpus:
+def _index_corpus(index: Index, label: str | None, title: str | None) -> Corpus:
     rows = index.table()
     values = rows.select(index.columns).to_pylist()
     triples = zip(rows["id"].to_pylist(), rows["text"].to_pylist(), values, strict=True)
     documents = [Document(name, text, metadata=own) for name, text, own in triples]
     name = os.path.basename(os.path.abspath(index.folder))
-    columns = _columns(documents, name, config)
+    columns = _columns(documents, name, label, title)
     tokens = rows["tokens"].to_numpy().astype(np.int64)
     truncation, vectors = index.encoder.truncation().add(tokens), vectors_of(rows)
     return Corpus(name, documents, *columns, vectors, tokens, truncation, index=index)
@@ -112,18 +110,18 @@ def vectors_of(rows: Any) -> NDArray[np.float32]:
 
 
 def _columns(
-    documents: Sequence[Document], name: str, config: ExploreConfig
+    documents: Sequence[Document], name: str, label: str | None, title: str | None
 ) -> tuple[list[Column], list[str], Column | None]:
     """Return the columns under names that the table has free, the titles, and the column to compare topics with."""
     if len(documents) < FEWEST:
         raise DataError(f"{name} has {len(documents)} documents; topics and a map need at least {FEWEST}.")
     columns = columns_of(documents)
-    titles = titles_of(documents, columns, config.title)
-    label = next((column for column in columns if column.name == config.label), None)
-    if label is None and config.label is not None:
+    titles = titles_of(documents, columns, title)
+    classes = next((column for column in columns if column.name == label), None)
+    if classes is None and label is not None:
         there = ", ".join(column.name for column in columns) or "none"
-        raise DataError(f"label={config.label!r}: {name} has no such column besides the text. There are: {there}.")
-    return rename_reserved(columns), titles, label
+        raise DataError(f"label={label!r}: {name} has no such column besides the text. There are: {there}.")
+    return rename_reserved(columns), titles, classes
 
 
 def rename_reserved(columns: Sequence[Column]) -> list[Column]:
@@ -138,9 +136,9 @@ def rename_reserved(columns: Sequence[Column]) -> list[Column]:
     return renamed
 
 
-def _encode(encoder: Encoder, texts: Sequence[str], bar: str, config: ExploreConfig) -> NDArray[np.float32]:
-    with reading(encoder.model, bar, texts, shown=config.progress):
-        return encoder.documents(texts, config.batch_size)
+def _encode(encoder: Encoder, texts: Sequence[str], bar: str, batch_size: int, progress: bool) -> NDArray[np.float32]:
+    with reading(encoder.model, bar, texts, shown=progress):
+        return encoder.documents(texts, batch_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,27 +150,36 @@ class Halves:
     second: NDArray[np.float32]
 
 
-def encode_halves(corpus: Corpus, encoder: Encoder, drawn: int, config: ExploreConfig) -> Halves:
+def encode_halves(
+    corpus: Corpus,
+    encoder: Encoder,
+    drawn: int,
+    *,
+    language: str | None = None,
+    batch_size: int = 32,
+    seed: int = 0,
+    progress: bool = True,
+) -> Halves:
     """Split up to ``drawn`` documents at random into two halves: passages with vectors, where there are enough of them.
 
-    Else these are sentences, split as DocSplit does, and both halves are encoded.
+    Otherwise their sentences are split as DocSplit does, and both halves are encoded.
     """
-    rows = sample_rows(len(corpus), drawn, config.seed)
+    rows = sample_rows(len(corpus.documents), drawn, seed)
     if corpus.index is not None and corpus.index.parts:
         passages = corpus.index.passages([corpus.documents[row].id for row in rows])
         own = {row: passages[name] for row in rows if (name := corpus.documents[row].id) in passages}
         several = {row: vectors for row, vectors in own.items() if len(vectors) > 1}
         if 2 * len(several) > len(rows):
-            return _halves_of_passages(several, config.seed)
+            return _halves_of_passages(several, seed)
     sample = [replace(corpus.documents[row], id=str(row)) for row in rows]
-    segmenter = make_segmenter("punkt", lambda: (document.text for document in sample), config.language)
+    segmenter = make_segmenter("punkt", lambda: (document.text for document in sample), language)
     pairs = [
         pair
         for document in segment_documents(sample, segmenter)
-        if (pair := draw_views(document, DocSplit(), seed=config.seed, epoch=EVALUATION_EPOCH, budget=encoder.budget))
+        if (pair := draw_views(document, DocSplit(), seed=seed, epoch=EVALUATION_EPOCH, budget=encoder.budget))
     ]
-    first = _encode(encoder, [pair.anchor for pair in pairs], "Encoding first halves", config)
-    second = _encode(encoder, [pair.positive for pair in pairs], "Encoding second halves", config)
+    first = _encode(encoder, [pair.anchor for pair in pairs], "Encoding first halves", batch_size, progress)
+    second = _encode(encoder, [pair.positive for pair in pairs], "Encoding second halves", batch_size, progress)
     return Halves(np.array([int(pair.id) for pair in pairs], dtype=np.int64), first, second)
 
 

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
+from annotated_types import Interval
 
-from simlte_st.config import configured
-from simlte_st.data.topic_terms import topic_terms
-from simlte_st.exploration.config import ExploreConfig, check_output
-from simlte_st.exploration.corpus import TABLE_COLUMNS, Corpus, Halves, encode_halves, open_corpus
-from simlte_st.exploration.duplicates import duplicate_groups
-from simlte_st.exploration.layout import lay_out, nearest_documents
-from simlte_st.exploration.page import Exploration, page_of
-from simlte_st.exploration.topics import Stability, compare_topics, find_topics
-from simlte_st.files import atomic_path
-from simlte_st.search import Index
-from simlte_st.search.encoder import Model
+from simlte_st.arguments import Count, Seed, checked
+from simlte_st.data.documents import read_documents
+from simlte_st.data.languages import check_language
+from simlte_st.data.report import ReadReport
+from simlte_st.errors import ConfigurationError
+from simlte_st.extras import check_installed
+from simlte_st.files import atomic_path, check_apart, check_new, check_place
+from simlte_st.models.names import check_model
+from simlte_st.search.settings import check_encoder, is_index, read_settings
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    import pyarrow as pa
 
-    from simlte_st.overrides import ExploreOverrides
+    from simlte_st.exploration.page import Exploration
+    from simlte_st.exploration.topics import Stability
 
 HALVED = 1_000
 """Documents that are split into halves, to choose the number of topics."""
@@ -45,6 +43,7 @@ class ExploreReport:
         trustworthiness: How well the map keeps the neighbours of documents, from 0 to 1.
         copies: Number of documents that duplicate or nearly duplicate an earlier one.
         label: The column that topics were compared with, and the agreement.
+        reading: What came of reading the documents; None for an index.
     """
 
     page: str
@@ -56,6 +55,7 @@ class ExploreReport:
     trustworthiness: float
     copies: int
     label: dict[str, Any] | None
+    reading: ReadReport | None = None
 
     def summary(self) -> str:
         """Return a summary of a few lines."""
@@ -70,33 +70,52 @@ class ExploreReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values."""
-        return asdict(self)
+        values = asdict(self)
+        del values["reading"]
+        return values
 
 
-@configured(ExploreConfig)
+@checked
 def explore(
-    model: Model | Index,
-    documents: Any = None,
-    config: ExploreConfig | None = None,
+    model: Any,
+    source: Any = None,
     *,
     output: str | os.PathLike[str],
-    index_model: Model | None = None,
-    **overrides: Unpack[ExploreOverrides],
+    index_model: Any = None,
+    label: str | None = None,
+    title: str | None = None,
+    topics: Annotated[int, Interval(ge=2, le=2**31 - 1)] | None = None,
+    language: str | None = None,
+    similarity: Annotated[float, Interval(gt=0, le=1)] = 0.75,
+    batch_size: Count = 32,
+    device: str | None = None,
+    seed: Seed = 0,
+    overwrite: bool = False,
+    progress: bool = True,
 ) -> ExploreReport:
     """Write a page that shows what is in a corpus, and a table beside it.
 
     Memory holds the documents and their vectors. Encoding takes most of the time: for a large corpus build an index
-    first, which can be interrupted and resumed, and explore that. Of an index with passages nothing is encoded; of
-    another one the halves of a thousand documents, which decide the number of topics.
+    first, which can be interrupted and resumed, and explore that. With passages in the index nothing is encoded anew;
+    otherwise the halves of a thousand documents are, which decide the number of topics.
 
     Args:
-        model: The model, together with ``documents``; or an index or its folder.
-        documents: What :func:`~simlte_st.data.read_documents` takes.
-        config: What the page shows.
+        model: A model with ``source=``: its folder, its name, or the model itself. Or an index, or its folder.
+        source: Anything :func:`~simlte_st.data.read_documents` takes or returns; None for the documents of an index.
         output: The page, a file whose name ends in .html. The table has the same name with .parquet: id, x, y, topic
             (-1 for none), topic_name, copy_group (the id of its first document), text, and all columns of the source.
         index_model: The model of the index, if it has been moved.
-        **overrides: Settings of :class:`~simlte_st.exploration.config.ExploreConfig`, in place of those of ``config``.
+        label: Column of classes to compare the topics with.
+        title: Column of titles; by default one with a usual name, else the first line of each document.
+        topics: Number of topics; by default the number on which halves of documents agree most.
+        language: ISO 639-1 code of the documents' language, whose endings and stop words shape the topics' names; by
+            default it is detected for each document.
+        similarity: Share of runs of five words in common from which on two documents count as near-duplicates.
+        batch_size: Number of texts that are encoded together.
+        device: Where the model computes, such as cpu, cuda, cuda:1 or mps; by default on a GPU, if there is one.
+        seed: Seed of the topics and of the map.
+        overwrite: Whether to replace an existing page and table.
+        progress: Show progress bars.
 
     Returns:
         What the page shows.
@@ -108,46 +127,78 @@ def explore(
         StoreError: There is no index, or it cannot be read.
         MissingExtraError: The extra ``explore`` is not installed.
     """
-    config = ExploreConfig.make(config, overrides)
-    page = check_output(output, documents, config.overwrite)
-    corpus, encoder = open_corpus(model, documents, config, index_model)
-    found = explore_corpus(corpus, encode_halves(corpus, encoder, HALVED, config), config)
+    if language is not None:
+        check_language(language)
+    reader = None if source is None else read_documents(source).with_options(metadata=True)
+    page = _check_output(output, reader, overwrite)
+    if isinstance(model, (str, os.PathLike)):
+        if reader is None:
+            check_encoder(Path(model), read_settings(Path(model)), index_model)
+        elif not is_index(model):
+            check_model(model)
+    import pyarrow.parquet as pq
+
+    from simlte_st.data.topic_terms import topic_terms
+    from simlte_st.exploration.corpus import encode_halves, open_corpus
+    from simlte_st.exploration.layout import lay_out, nearest_documents
+    from simlte_st.exploration.page import Exploration, page_of
+    from simlte_st.exploration.sections import duplicate_groups
+    from simlte_st.exploration.topics import compare_topics, find_topics
+
+    how: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
+    corpus, encoder = open_corpus(model, reader, index_model, label=label, title=title, device=device, **how)
+    halves = encode_halves(corpus, encoder, HALVED, language=language, seed=seed, **how)
+    clusters = find_topics(corpus.vectors, halves, topics, seed=seed, progress=progress)
+    number = len(clusters.centres)
+    near, cosines = nearest_documents(corpus.vectors, progress=progress)
+    found = Exploration(
+        corpus=corpus,
+        topics=clusters,
+        terms=topic_terms(corpus.texts, clusters.assigned, number, language),
+        comparison=None if corpus.label is None else compare_topics(corpus.label, clusters.assigned, number),
+        near=near,
+        cosines=cosines,
+        layout=lay_out(corpus.vectors, seed=seed, progress=progress),
+        duplicates=duplicate_groups(corpus.texts, similarity, progress=progress),
+    )
     written, table = page_of(found), page.with_suffix(".parquet")
     with atomic_path(page, table) as temporary:
         pq.write_table(_table(found), temporary.with_name(table.name))
         temporary.write_text(written, encoding="utf-8")
-    topics, duplicates, label = found.topics, found.duplicates.report, found.comparison
+    duplicates, compared = found.duplicates.report, found.comparison
     return ExploreReport(
         page=str(page),
         table=str(table),
-        documents=len(corpus),
-        topics=list(zip(found.topic_names, topics.sizes.tolist(), strict=True)),
-        none=topics.none,
-        stability=topics.stability,
+        documents=len(corpus.documents),
+        topics=list(zip(found.topic_names, clusters.sizes.tolist(), strict=True)),
+        none=clusters.none,
+        stability=clusters.stability,
         trustworthiness=found.layout.trustworthiness,
         copies=duplicates.exact + duplicates.near,
-        label=None if label is None else {"name": label.name, "nmi": label.nmi, "ari": label.ari},
+        label=None if compared is None else {"name": compared.name, "nmi": compared.nmi, "ari": compared.ari},
+        reading=corpus.reading,
     )
 
 
-def explore_corpus(corpus: Corpus, halves: Halves, config: ExploreConfig) -> Exploration:
-    """Find everything that the page and the table show."""
-    how: dict[str, Any] = {"seed": config.seed, "progress": config.progress}
-    topics = find_topics(corpus.vectors, halves, config.topics, **how)
-    near, cosines = nearest_documents(corpus.vectors, progress=config.progress)
-    return Exploration(
-        corpus=corpus,
-        topics=topics,
-        terms=topic_terms(corpus.texts, topics.assigned, len(topics.centres), config.language),
-        comparison=None if corpus.label is None else compare_topics(corpus.label, topics.assigned, len(topics.centres)),
-        near=near,
-        cosines=cosines,
-        layout=lay_out(corpus.vectors, **how),
-        duplicates=duplicate_groups(corpus.texts, config.similarity, progress=config.progress),
-    )
+def _check_output(output: str | os.PathLike[str], reader: Any, overwrite: bool) -> Path:
+    """Check, before work begins, that the page and its table can be written and what they need is installed."""
+    page = Path(output)
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise ConfigurationError(f"{page}: the page is a file whose name ends in .html.")
+    for path in (page, page.with_suffix(".parquet")):
+        check_apart(reader, path)
+        check_place(path)
+        check_new(path, overwrite and path.is_file())
+    check_installed("bokeh", "explore", "the page")
+    return page
 
 
 def _table(found: Exploration) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+
+    from simlte_st.exploration.corpus import TABLE_COLUMNS
+
     corpus, topics, groups = found.corpus, found.topics.assigned.tolist(), found.duplicates.groups.tolist()
     ids, names, sizes = [document.id for document in corpus.documents], found.topic_names, np.bincount(groups)
     arrays = [

@@ -16,10 +16,15 @@ from numpy.typing import NDArray
 
 from simlte_st.data.columns import CLASSES, Column
 from simlte_st.exploration.corpus import Corpus
-from simlte_st.exploration.duplicates import DuplicateGroups
 from simlte_st.exploration.html import as_script, bokeh, clear_figure, figure_json, frame_page, page_part
 from simlte_st.exploration.layout import Layout
-from simlte_st.exploration.sections import Link, corpus_section, duplicates_section, topics_section
+from simlte_st.exploration.sections import (
+    DuplicateGroups,
+    Link,
+    corpus_section,
+    duplicates_section,
+    topics_section,
+)
 from simlte_st.exploration.topics import LabelComparison, Topics
 
 SHOWN = 3_000
@@ -87,7 +92,7 @@ def page_of(found: Exploration) -> str:
         data=base64.b64encode(data).decode("ascii"),
         figure=as_script(map_figure(found.layout.places)),
     )
-    about = f"{len(corpus):,} documents · {len(found.terms)} topics"
+    about = f"{len(corpus.documents):,} documents · {len(found.terms)} topics"
     return frame_page(corpus.name, about, _LINKS, body, "page.js", ["bokeh", "bokeh-gl"])
 
 

@@ -1,14 +1,22 @@
-"""The sections of the page below the map, as HTML. Everything from outside goes through :func:`escape`."""
+"""The sections of the page below the map, as HTML: topics, near-duplicates with their differences, the corpus.
+
+Everything from outside goes through :func:`escape`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
 from html import escape
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from simlte_st.data.document import word_spans
+from simlte_st.data.duplicates import DuplicateReport, find_duplicates
 from simlte_st.data.report import ReadReport
-from simlte_st.exploration.duplicates import Change, DuplicateGroups
 from simlte_st.exploration.html import about, section, table
 from simlte_st.exploration.topics import LabelComparison, Topics
 from simlte_st.models.truncation import Truncation
@@ -16,8 +24,71 @@ from simlte_st.models.truncation import Truncation
 TYPICAL = 3
 """Documents that are shown of a topic."""
 
+GROUPS = 100
+"""Groups whose differences are shown, the largest first."""
+
+MEMBERS = 5
+"""Documents of a group that are compared with its first."""
+
+_WORDS = 2_000  # of a text that are compared
+_CONTEXT = 6  # words shown on each side of a difference
+_CHANGES = 8
+
+Change = tuple[Literal["same", "gone", "new", "gap"], str]
+"""A run of words: in both texts, only in the first, only in the other; or a stretch of both that is not shown."""
+
 Link = Callable[[int], str]
 """Returns a link to a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Near-duplicates: row numbers, and what up to :data:`MEMBERS` others have different from the first.
+
+    Differences are empty where only case, punctuation or white space differ.
+    """
+
+    members: Sequence[int]
+    differences: Sequence[Sequence[Change]]
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateGroups:
+    """The near-duplicates of a corpus: the number of the first document of each one's group, and the largest groups."""
+
+    groups: NDArray[np.int64]
+    shown: Sequence[Group]
+    similarity: float
+    report: DuplicateReport
+
+
+def duplicate_groups(texts: Sequence[str], similarity: float, *, progress: bool = False) -> DuplicateGroups:
+    """Return groups of near-duplicates with their differences."""
+    found = find_duplicates(list(texts), threshold=similarity, progress=progress)
+    numbers, sizes = np.unique(found.groups, return_counts=True)
+    order = np.argsort(-sizes, kind="stable")
+    shown = []
+    for number in numbers[order[sizes[order] > 1]][:GROUPS]:
+        first, *others = members = np.flatnonzero(found.groups == number).tolist()
+        shown.append(Group(members, [differences(texts[first], texts[other]) for other in others[:MEMBERS]]))
+    return DuplicateGroups(found.groups, shown, similarity, found.report)
+
+
+def differences(first: str, other: str) -> list[Change]:
+    """Return the differences of two texts by word: in their first 2,000 words, and up to eight of them."""
+    one, two = ([text[start:stop] for start, stop in word_spans(text)[:_WORDS]] for text in (first, other))
+    changes: list[Change] = []
+    places, end = 0, len(one)
+    for group in SequenceMatcher(None, one, two).get_grouped_opcodes(_CONTEXT):
+        if changes or group[0][1] > 0:
+            changes.append(("gap", ""))
+        for operation, a, end, c, d in group:
+            places += operation != "equal"
+            if places > _CHANGES:
+                return [*changes, ("gap", "")]
+            kinds: tuple[Change, ...] = (("gone", " ".join(one[a:end])), ("new", " ".join(two[c:d])))
+            changes += [("same", kinds[0][1])] if operation == "equal" else [each for each in kinds if each[1]]
+    return [*changes, ("gap", "")] if end < len(one) else changes
 
 
 def topics_section(

@@ -22,6 +22,7 @@ from torch.utils.data import Sampler
 from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.tokens import flat_ids, space_before, special_ids
 from simlte_st.data.transform import DocSplitTransform
+from simlte_st.data.views import draw_spans
 from simlte_st.distributed import world
 from simlte_st.files import atomic_path
 from simlte_st.models.static import flat_features

@@ -21,7 +21,6 @@ from benchmarks.builder.static_model import build_static
 from simlte_st import SentenceTransformer
 from simlte_st.data import read_documents
 from simlte_st.data.document import Document
-from simlte_st.errors import ModelError
 from simlte_st.files import read_json
 from simlte_st.models.base import load_model
 from simlte_st.models.names import OWN_ENCODERS, OWN_STATIC, PACKAGED_BASE, base_of_own_models
@@ -93,20 +92,6 @@ def test_only_what_changed_is_kept_in_half_precision(encoder_path: Path, tmp_pat
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     add_difference(start, tmp_path / "a")
     assert torch.allclose(start[0].auto_model.get_parameter(layer), model[0].auto_model.get_parameter(layer), atol=2e-3)
-
-
-@pytest.mark.parametrize(
-    ("parameter", "message"),
-    [("encoder.layer.0.output.dense.bias", "linear layers"), ("encoder.layer.0.output.dense.weight", "rank 4")],
-)
-def test_what_is_no_difference_of_a_rank(parameter: str, message: str, encoder_path: Path) -> None:
-    start, model = (StockModel(str(encoder_path), device="cpu") for _ in range(2))
-    torch.manual_seed(0)
-    with torch.no_grad():
-        weight = model[0].auto_model.get_parameter(parameter)
-        weight += torch.randn_like(weight) / 100
-    with pytest.raises(ModelError, match=message):
-        take_difference(start, model, 4)
 
 
 def test_the_command_makes_the_same_encoder_again(

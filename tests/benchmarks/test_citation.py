@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import argparse
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -11,7 +9,7 @@ from sentence_transformers import SentenceTransformer
 from toy_sets_support import write_toy_sets
 
 import benchmarks.citation
-from benchmarks.citation import LEXICAL, main, read, result
+from benchmarks.citation import LEXICAL, main, read
 from benchmarks.papers.citation_links import citation_link_probe
 from benchmarks.papers.citation_retrieval import citation_retrieval
 from simlte_st.evaluation import CosineScores
@@ -46,12 +44,3 @@ def test_a_run(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert read_json(tmp_path / "citation.json") == record
     with pytest.raises(SystemExit, match="other settings"):
         main([*options, "--seeds", "0", "1"])
-
-
-def test_what_finds_more_than_the_base_has_a_gain_above_zero() -> None:
-    def record(found: list[float]) -> dict[str, Any]:
-        return {"per_query": {"recall@10": found}}
-
-    found = {"base, truncated": record([0.1, 0.2, 0.3]), "better": record([0.5, 0.6, 0.8])}
-    options = argparse.Namespace(base="some/base", model=[], papers=Path("p"), citations=Path("c"))
-    assert result({}, options, found)["readers"]["better"] == {"against_base": "+43.3 [+40.0, +50.0]"}

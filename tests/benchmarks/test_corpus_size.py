@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import pytest
@@ -25,18 +24,3 @@ def test_commands_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     page = (output / "corpus_size.md").read_text()
     assert "`simlte dedupe documents.jsonl --output kept.jsonl`" in page
     assert str(tmp_path) not in page
-
-
-def test_a_command_that_fails_is_told(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"dedupe nowhere.* status 1"):
-        corpus_size.run(("dedupe", "nowhere", "--output", "kept.jsonl"), tmp_path)
-
-
-def test_passages_hold_all_words(tmp_path: Path) -> None:
-    words = [f"w{number}" for number in range(1_130)]
-    data = tmp_path / "one.jsonl"
-    write_jsonl(data, [{"id": "a", "text": " ".join(words)}, {"id": "b", "text": "few words"}])
-    found = list(corpus_size.passages(argparse.Namespace(data=str(data))))
-    assert [len(row["text"].split()) for row in found] == [250, 250, 250, 380, 2]
-    assert " ".join(row["text"] for row in found[:-1]).split() == words
-    assert [row["id"] for row in found] == ["a-0", "a-1", "a-2", "a-3", "b-0"]

@@ -76,13 +76,6 @@ def test_a_split_is_of_texts_alone(tmp_path: Path) -> None:
     assert set(given.values()) == {"train"}
 
 
-def test_a_file_that_changes_is_read_anew(tmp_path: Path) -> None:
-    path = write_jsonl(tmp_path / "a.jsonl", ROWS)
-    assert rows_of("bbc", path)[0][1] == "Text 0."
-    write_jsonl(path, [{**row, "text": row["text"].replace("Text", "Word")} for row in ROWS])
-    assert rows_of("bbc", path)[0][1] == "Word 0."
-
-
 def test_papers_and_links_between_them(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "aan_papers.jsonl", ({"id": name, "text": f"Paper {name}."} for name in "abc"))
     pairs = [("a", "b"), ("a", "b"), ("b", "b"), ("c", "a"), ("c", "unknown")]
@@ -97,13 +90,6 @@ def test_the_package_of_bbc_is_found_without_a_path() -> None:
     rows = load_benchmark("bbc").rows
     assert len(rows) == 2225
     assert rows.unique("label") == ["business", "entertainment", "politics", "sports", "tech"]
-
-
-def test_where_to_get_a_set(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"nowhere.*kaggle\.com.*CC0"):
-        load_benchmark("arxiv", tmp_path / "nowhere")
-    with pytest.raises(DataError, match=r"LDC2008T19.*LDC User Agreement"):
-        load_benchmark("nyt")
 
 
 def german(clone: Path) -> None:

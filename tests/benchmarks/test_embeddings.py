@@ -20,7 +20,7 @@ from benchmarks import languages, models, static
 from benchmarks.bank import outcomes as bank_outcomes
 from benchmarks.bank.outcomes import FEW, FULL, outcomes
 from benchmarks.bank.sets import load_set
-from benchmarks.models import ALL_SETS, AT_256, CHUNKED, LONG_SETS, LSA, TFIDF, WITH_LSA, WORDS, with_averages
+from benchmarks.models import AT_256, CHUNKED, LSA, TFIDF, WITH_LSA, WORDS
 from benchmarks.papers.citation_retrieval import citation_retrieval
 from simlte_st.data.document import Document
 from simlte_st.evaluation import CosineScores
@@ -86,18 +86,6 @@ def test_every_kind_of_set_and_model(
     again = capsys.readouterr().out
     assert f"cells/brown/{CHUNKED}\n" in again
     assert f"cells/brown/{AT_256}\n" not in again, "what is finished is not made again"
-
-
-def test_averages_are_over_the_sets_that_all_have() -> None:
-    results = {
-        "20news": {AT_256: {FEW: [0.2, 0.4]}, CHUNKED: {FEW: [0.5, 0.5]}},
-        "brown": {AT_256: {FEW: [0.6, 0.6]}, CHUNKED: {FEW: [0.7, 0.9]}, LSA: {FEW: [0.1]}},
-    }
-    found = with_averages(results, FEW, {"20news": 300, "brown": 2000})
-    assert found[ALL_SETS][AT_256].tolist() == pytest.approx([0.3, 0.6])
-    assert found[LONG_SETS][CHUNKED].tolist() == pytest.approx([0.8])
-    assert LSA not in found[ALL_SETS]
-    assert LSA in found[LONG_SETS]
 
 
 def test_static_models_beside_an_encoder(

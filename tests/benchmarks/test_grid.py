@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import numpy as np
 import pytest
-from datasets import Dataset
 
 from benchmarks.grid import printed
-from benchmarks.grid.experiments import parts
 from benchmarks.grid.page import gain_by_data_table, gain_table, gains
 from benchmarks.grid.results import Results, gain_interval
-from benchmarks.grid.sets import TextSet, draw
 from benchmarks.grid.systems import DOCSPLIT, SCALES, SIMCSE, SYSTEMS, System, chosen_systems, preset_of, steps_of
-from benchmarks.grid.views import FrozenView, WordSplit
-from simlte_st.data import DocSplit
 from simlte_st.data.document import SegmentedDocument
-from simlte_st.data.views import draw_views
 from simlte_st.training import Preset
 
 TEXT = SegmentedDocument("one", ("A b c d.", "E f g h.", "I j.", "K l m n o."), (0, 2), (5, 5, 3, 6))
@@ -49,47 +42,6 @@ def test_objectives_differ_in_what_they_shall() -> None:
         "tfidf", "bm25", "base-cls", "base-mean", "docsplit"
     ]  # fmt: skip
     assert "hub" not in {system.group for system in chosen_systems(None)}
-
-
-def test_probes_learn_from_one_part_and_are_scored_on_the_other() -> None:
-    data = TextSet("abc", Dataset.from_dict({"text": ["a", "b", "c"], "label": ["x", "y", "z"]}), learn=2)
-    assert parts(data) == (["a", "b"], ["x", "y"], ["c"], ["z"])
-    learned, labels, scored, answers = parts(data, np.arange(3))
-    assert (learned.tolist(), labels, scored.tolist(), answers) == ([0, 1], ["x", "y"], [2], ["z"])
-
-
-def test_frozen_splits_are_the_same_in_every_epoch() -> None:
-    fresh = {draw_views(TEXT, DocSplit(), seed=3, epoch=epoch).anchor for epoch in range(12)}
-    frozen = {draw_views(TEXT, FrozenView(DocSplit(), 3), seed=3, epoch=epoch) for epoch in range(12)}
-    assert len(fresh) > 1
-    assert frozen == {draw_views(TEXT, DocSplit(), seed=3, epoch=0)}
-    views = [preset_of(SYSTEMS["ablation-epochs-frozen"], CPU, seed).view for seed in (0, 1)]
-    assert views == [FrozenView(DocSplit(), 0), FrozenView(DocSplit(), 1)]
-
-
-def test_words_are_dealt_to_two_views() -> None:
-    everything = Counter(" ".join(TEXT.sentences).split())
-    seen = set()
-    for epoch in range(12):
-        pair = draw_views(TEXT, WordSplit(), epoch=epoch)
-        assert Counter(pair.anchor.split()) + Counter(pair.positive.split()) == everything
-        assert pair.anchor
-        assert pair.positive
-        seen.add(pair.anchor)
-    assert len(seen) > 6
-    assert not WordSplit().accepts(replace(TEXT, sentences=("A",), paragraphs=(0,), tokens=(1,)))
-
-
-def test_documents_are_drawn_by_class() -> None:
-    labels = ["a"] * 600 + ["b"] * 300 + ["c"] * 100 + ["d"] * 3
-    drawn = draw(labels, 100, 1)
-    assert drawn == sorted(set(drawn)) == draw(labels, 100, 1)
-    counts = Counter(labels[index] for index in drawn)
-    assert [counts[label] for label in "abcd"] == pytest.approx([60, 30, 10, 1], abs=1)
-    counts = Counter(labels[index] for index in draw(labels, 100, 20))
-    assert counts["c"] >= 20
-    assert counts["d"] == 3
-    assert draw(labels[:5], 100, 1) == draw(labels[:5], None, 1) == [0, 1, 2, 3, 4]
 
 
 def test_gains_and_differences_from_known_numbers() -> None:

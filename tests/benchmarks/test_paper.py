@@ -11,7 +11,6 @@ from paper_support import TINY, write_papers_sets
 from benchmarks import own_documents, paper
 from benchmarks.grid import models
 from benchmarks.grid.systems import SCALES
-from benchmarks.grid.work import Clash
 
 ONLY = ["base-cls", "tfidf", "bm25", "simcse", "docsplit", "docsplit-no-mlm", "contrastive-tension"]
 ONLY += ["ablation-unit-word", "ablation-epochs-fresh", "ablation-epochs-frozen"]
@@ -89,21 +88,6 @@ def test_what_is_finished_is_not_made_again_and_what_is_not_is(run: Main, monkey
     name = "classification/bbc/docsplit-0.json"
     assert set(after) == set(before)
     assert after[name]["result"] == before[name]["result"]
-
-
-def test_other_settings_need_another_work_folder(run: Main) -> None:
-    for more, message in ((["--steps", "4"], "steps 2, now 4"), (["--bf16"], "dtype 'float32', now 'bfloat16'")):
-        with pytest.raises(Clash, match=message):
-            run(*more)
-
-
-def test_without_a_corpus_nothing_is_trained(run: Main, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["--data", "bbc", "nyt", "--experiments", "few-shot", "--corpus", str(tmp_path / "nowhere")]
-    run(*command, "--work", str(tmp_path / "work"), "--results", str(tmp_path), only=["tfidf", "docsplit"])
-    out = capsys.readouterr().out
-    assert "skipped: There is no corpus" in out
-    assert "Skipped nyt" in out
-    assert set(json.loads((tmp_path / "paper.json").read_text())["results"]) == {"few-shot/bbc-5/tfidf"}
 
 
 def test_own_documents_come_together_on_one_page(run: Main, bert_path: Path, tmp_path: Path) -> None:

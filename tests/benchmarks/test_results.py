@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from sentence_transformers import SentenceTransformer
 
-from benchmarks.pages import RESULTS, document, records, render, table
-from benchmarks.readers import embed, readers, tfidf_rows
-from benchmarks.records import add_options, difference, dtype_of, environment, mean_deviation
+from benchmarks.pages import RESULTS, records, render, table
+from benchmarks.readers import embed, tfidf_rows
+from benchmarks.records import difference, mean_deviation
 from benchmarks.timing import ratio, side_by_side, spread
 from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.files import read_json
@@ -25,25 +23,10 @@ def test_pages_are_made_of_their_records(path: Path) -> None:
     assert render(path.stem, read_json(path)) == path.with_suffix(".md").read_text(encoding="utf-8")
 
 
-def test_a_document_has_an_empty_line_between_its_parts() -> None:
-    machines = [{"device": "a", "cores": 2}, {"device": "b"}]
-    page = document("# Title", "Text.", machines=machines, command="python -m it")
-    assert page == "# Title\n\nText.\n\n- device a, cores 2\n- device b\n\n    python -m it\n"
-    assert document("# Title") == "# Title\n"
-
-
 def test_a_table_has_neither_empty_rows_nor_empty_columns() -> None:
     rows = [{"": "one", "a": "1", "b": ""}, {"": "two", "b": "", "c": "3"}, {"": "none", "a": ""}]
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table(rows).splitlines()]
     assert [lines[0], *lines[2:]] == [["", "a", "c"], ["one", "1", ""], ["two", "", "3"]]
-
-
-def test_the_dtype_is_asked_for_and_written_down() -> None:
-    parser = argparse.ArgumentParser()
-    add_options(parser, "--bf16")
-    assert dtype_of(parser.parse_args([]).bf16) == torch.float32, "whatever the machine would do by itself"
-    assert dtype_of(parser.parse_args(["--bf16"]).bf16) == torch.bfloat16
-    assert (environment()["dtype"], environment(torch.bfloat16)["dtype"]) == ("float32", "bfloat16")
 
 
 def test_cells() -> None:
@@ -86,14 +69,6 @@ def test_an_interrupted_encoding_keeps_its_pieces(
     embeddings = embed(tmp_path, part, len(documents), piece=20)
     assert calls == [20, 20, 8, 8]
     assert embeddings == pytest.approx(model.encode(documents), abs=1e-5)
-
-
-def test_readers(encoder_path: Path) -> None:
-    made = readers(str(encoder_path), [], 200)
-    assert [model().max_seq_length for model in made.values()] == [64, 200]
-    again = readers("base", [str(encoder_path)], 40)
-    assert list(again) == ["base, truncated", "base, chunk-mean", "tiny-encoder"]
-    assert again["tiny-encoder"]().max_seq_length == 40
 
 
 def test_a_rotation_keeps_inner_products(documents: list[str]) -> None:

@@ -16,7 +16,7 @@ from benchmarks.grid.work import Clash
 from benchmarks.nli.page import claim_table, printed_of
 from benchmarks.nli.printed import AVERAGE
 from benchmarks.nli.tasks import SENTEVAL, STS, Labelled, load_labelled, tfidf_transfer, transfer
-from benchmarks.nli.training import BATCH, LABELS, OTHERS, ROWS, Inference, by_length, load_inference, make_model, train
+from benchmarks.nli.training import BATCH, LABELS, OTHERS, ROWS, load_inference, make_model, train
 from simlte_st.modules import BaseForm, TokenAttention
 
 
@@ -59,19 +59,6 @@ def test_the_paper_s_mean_accuracy_is_of_the_tasks_that_are_here() -> None:
     assert set(here) == {*SENTEVAL, AVERAGE}
     assert here[AVERAGE] == pytest.approx((82.46 + 89.26 + 89.69 + 93.13 + 85.48 + 75.68) / 6)
     assert printed_of("none", "pearson")[AVERAGE] == 72.64
-
-
-def test_batches_hold_pairs_of_like_length_and_the_seed_decides_them() -> None:
-    texts = [sentence(number) for number in range(640)]
-    data = Inference(texts, texts, [0] * 640)
-    batches = list(by_length(data, seed=1))
-    assert sorted(row for batch in batches for row in batch) == list(range(640))
-    assert {len(batch) for batch in batches} == {BATCH}
-    lengths = np.array([len(text) for text in texts])
-    assert np.mean([lengths[batch].std() for batch in batches]) < 0.5 * lengths.std()
-    means = [lengths[batch].mean() for batch in batches]
-    assert means != sorted(means, reverse=True)
-    assert list(by_length(data, seed=1)) == batches != list(by_length(data, seed=2))
 
 
 def test_a_row_is_what_its_name_says_and_everything_but_its_encoder_learns_faster(

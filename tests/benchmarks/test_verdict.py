@@ -16,29 +16,25 @@ from torch.nn import functional
 
 from benchmarks import verdict
 from benchmarks.bank import documents, make, page, recipes
-from benchmarks.bank.judge import MEASURES, RETRIEVAL, SIMILARITIES, STRUCTURE, judge, measures, with_earlier
+from benchmarks.bank.judge import MEASURES, RETRIEVAL, SIMILARITIES, STRUCTURE, judge, measures
 from benchmarks.bank.make import Vectors
-from benchmarks.bank.outcomes import CITES, FEW, FULL, Probe, outcomes
-from benchmarks.bank.page import KEPT, PRESET, gains, lengths_table, probabilities, record
-from benchmarks.bank.sets import FILES, SAMPLES, BankSet, Sample, load_set, shown_name
+from benchmarks.bank.outcomes import CITES, FEW, FULL, outcomes
+from benchmarks.bank.page import PRESET, gains, probabilities, record
+from benchmarks.bank.sets import BankSet, load_set, shown_name
 from benchmarks.bank.static import StaticRecipe
 from benchmarks.bank.teacher import TeacherLoss, nearest, smoothed
 from benchmarks.bank.trust import (
-    base_of,
     coefficients,
-    family,
     happened,
     left_out,
     of_kind,
     of_set,
     regression,
-    training_of,
 )
 from benchmarks.grid.work import Work
 from benchmarks.records import RESULTS
 from simlte_st.data.document import Document
-from simlte_st.evaluation import ProbeResult
-from simlte_st.evaluation.structure import neighbours_by_words
+from simlte_st.evaluation.halves import neighbours_by_words
 from simlte_st.evaluation.verdict import RECORD_FILE, in_errors
 from simlte_st.files import read_json
 from simlte_st.training import get_preset
@@ -100,25 +96,6 @@ def test_labels_that_disagree_are_unclear() -> None:
     assert happened(judged[1], {FEW: 1, FULL: 30}) == 1
 
 
-def test_intervals_over_documents_are_wider_where_draws_share_what_documents_say() -> None:
-    generator = np.random.default_rng(0)
-    test = np.arange(60) % 2
-    tested = [np.sort(generator.choice(60, 30, replace=False)) for _ in range(30)]
-
-    def scored(right: np.ndarray, noise: float) -> list[Probe]:
-        found = []
-        for rows in tested:
-            hit = np.where(generator.random(30) < noise, generator.random(30) < right.mean(), right[rows])
-            predicted = np.where(hit, test[rows], 1 - test[rows])
-            found.append((rows, ProbeResult(hit.mean(), float(hit.mean()), test[rows], predicted)))
-        return found
-
-    base, model = (generator.random(60) < share for share in (0.6, 0.8))
-    ratios = [documents.wider(scored(model, noise), scored(base, noise), 60) for noise in (0.0, 1.0)]
-    assert ratios[0] > 1.5
-    assert ratios[0] > ratios[1] + 0.3
-
-
 def judged_by_chance(misled: str = "") -> dict[str, list[dict[str, Any]]]:
     """Two sets; structure tells what labels say, the other way round on one that misleads."""
     every = {}
@@ -165,74 +142,11 @@ def test_a_regression_has_not_seen_what_it_judges() -> None:
     assert set(probabilities(judged)) == {id(item) for entries in judged.values() for item in entries[1:]}
 
 
-def test_parts_of_the_bank() -> None:
-    recipes_of_families = {"docsplit-cls": "docsplit", "tuned + contrast, 1.5e-4": "tuned", "contrastive tension": ""}
-    for recipe, name in recipes_of_families.items():
-        assert family("set", entry(recipe, 0, 0)) == (name or recipe)
-    long = entry("docsplit, temperature 0.5, 100 steps, 256 tokens", 0, 0)
-    assert (training_of("bbc", long), training_of("bbc", entry("crop", 0, 0))) == (
-        "100 steps, 256 tokens", "30 steps, 64 tokens"
-    )  # fmt: skip
-    assert [of_set(name, long) for name in ("20news, skewed", "20news", shown_name("20news", "a/mpnet"))] == [
-        "20news"
-    ] * 3
-    assert base_of("20news, skewed", long) == base_of("20news", long) != base_of(shown_name("20news", "a/mpnet"), long)
-    assert base_of(shown_name("20news, skewed", "a/mpnet"), long) == "mpnet"
-
-
-def test_other_trainings_and_corpora_have_a_table() -> None:
-    judged = judged_by_chance()
-    judged["20news"] += [entry(PRESET, 0.01, 0.02), entry(f"{PRESET}, 100 steps, 64 tokens", 0.01, 0.03)]
-    lines = lengths_table(judged, probabilities(judged)).splitlines()
-    [row] = [line for line in lines if "20news" in line and FEW in line]
-    cells = [cell.strip() for cell in row.split("|")]
-    assert cells[4].startswith("+2.0 (")
-    assert cells[5].startswith("+3.0 (")
-
-
 @pytest.fixture
 def shared(tmp_path: Path) -> Path:
     rows = [{"text": make_document(number), "label": "ab"[number % 2]} for number in range(80)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "brown_genres.parquet")
     return tmp_path
-
-
-def test_halves_share_no_document(shared: Path) -> None:
-    data = load_set("brown", shared / "brown_genres.parquet", train=30, held=24)
-    assert (len(data.train), len(data.held), set(data.labels)) == (30, 24, {"a", "b"})
-    assert not {document.text for document in data.train} & {document.text for document in data.held}
-
-
-def test_samples_are_short_or_skewed(tmp_path: Path) -> None:
-    rows = [{"text": make_document(number), "label": "aab"[number % 3]} for number in range(240)]
-    path = tmp_path / "labelled.parquet"
-    pq.write_table(pa.Table.from_pylist(rows), path)
-    skewed = load_set("made", path, 200, 200, Sample("made", "", skewed=True))
-    assert len(skewed.train) == len(skewed.held) == 120
-    assert skewed.labels.count("a") == 80, "two thirds of the largest class"
-    texts = {row["text"] for row in rows}
-    short = load_set("made", path, 200, 200, Sample("made", "", words=25))
-    for document in short.held:
-        assert len(document.text.split()) == 25
-        assert any(text.startswith(document.text) for text in texts)
-    assert list(SAMPLES)[: len(FILES)] == list(FILES)
-
-
-def test_a_recipe_has_steps_of_its_own(
-    shared: Path, encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    longer = replace(recipes.WARM, tokens=24, steps=2)
-    monkeypatch.setattr(make, "RECIPES", {**recipes.RECIPES, "docsplit": longer, "crop": replace(longer, steps=None)})
-    monkeypatch.setattr(make, "READ", 48)
-    data = load_set("brown", shared / "brown_genres.parquet", train=30, held=24)
-    bank = make.Bank(Work(tmp_path / "work"), {"brown": data}, 1, False, str(encoder_path))
-    bank.make("brown", ["docsplit", "crop"], [0])
-    for recipe, steps in (("docsplit", 2), ("crop", 1)):
-        cell = bank.find("brown", recipe, 0)
-        assert cell is not None
-        assert (cell["settings"]["steps"], cell["settings"]["base"]) == (steps, encoder_path.name)
-    with pytest.raises(SystemExit, match="base"):
-        replace(bank, base="another").find("brown", "crop", 0)
 
 
 def test_a_static_base_is_trained_by_static_recipes(
@@ -317,14 +231,6 @@ def test_a_bank_is_made_once_and_reported(
     assert " ± " in (tmp_path / "results" / "recipe.md").read_text()
 
 
-def test_without_help_the_base_is_kept() -> None:
-    judged = judged_by_chance()
-    judged["20news"] += [entry(PRESET, value, label) for value, label in ((0.2, 0.1), (-0.2, 0.3))]
-    found = gains(judged, probabilities(judged))
-    assert found[PRESET]["20news", FEW] == [0.1, 0.3]
-    assert found[KEPT]["20news", FEW] == [0.1, 0.0]
-
-
 def test_the_preset_is_the_recipe_of_its_name() -> None:
     recipe, preset = recipes.RECIPES[PRESET], get_preset("docsplit-tuned")
     assert isinstance(recipe, recipes.Recipe)
@@ -333,13 +239,6 @@ def test_the_preset_is_the_recipe_of_its_name() -> None:
     )  # fmt: skip
     assert (recipe.contrast, recipe.teacher, recipe.dropout) == (1.0, 0.0, preset.dropout)
     assert (recipes.BATCH, preset.mlm_weight) == (preset.batch_size, 0.0)
-
-
-def test_another_base_is_not_mixed_in() -> None:
-    base = entry("base", 0, 0)
-    assert with_earlier({"brown": [base]}, {"brown": [base, entry("crop", 0, 0)]})["brown"][1]["recipe"] == "crop"
-    with pytest.raises(SystemExit, match=r"brown: .*base"):
-        with_earlier({"brown": [base]}, {"brown": [entry("base", 0.1, 0)]})
 
 
 def test_the_package_says_what_the_page_says(tmp_path: Path) -> None:

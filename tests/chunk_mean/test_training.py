@@ -17,8 +17,7 @@ from transformers import BertForMaskedLM
 from simlte_st.chunk_mean import SimlteChunkMeanModel, to_chunk_mean
 from simlte_st.errors import ModelError
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
-from simlte_st.losses.masked_language_model import IGNORE
-from simlte_st.losses.masked_language_model import make_mlm_head
+from simlte_st.losses.masked_language_model import IGNORE, make_mlm_head
 from simlte_st.training.load_model import set_dropout
 
 

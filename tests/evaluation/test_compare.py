@@ -11,12 +11,12 @@ from support import make_document
 
 import simlte_st
 from simlte_st import train
-from simlte_st.cli.main import main
+from simlte_st.data import read_documents
 from simlte_st.errors import DataError, ModelError
 from simlte_st.evaluation import bench
-from simlte_st.evaluation import compare as comparing
-from simlte_st.evaluation.candidates import Candidate, Comparison, recommend
-from simlte_st.evaluation.few_shot import FewShotResult, few_shot_probe
+from simlte_st.evaluation.bench import Candidate, recommend
+from simlte_st.evaluation.compare import Comparison
+from simlte_st.evaluation.probe import FewShotResult, few_shot_probe
 
 WORDS = {"a": "Ba ba ba.", "b": "Sor sor sor."}
 """What tells the two classes apart, in the last sentence: a model that reads 64 tokens does not see it."""
@@ -38,8 +38,7 @@ def pile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def own_static(static_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The static model that is compared whatever models are named."""
-    for module in (comparing, bench):
-        monkeypatch.setattr(module, "OWN_STATIC", str(static_path))
+    monkeypatch.setattr(bench, "OWN_STATIC", str(static_path))
     return str(static_path)
 
 
@@ -70,8 +69,6 @@ def test_settings_side_by_side_and_the_best_by_its_labels(pile: Path, encoder_pa
     assert "| setting" in said
     assert f"Recommended: {best.name}." in said
     assert said.endswith(f"\n\n    {best.command}")
-    again = simlte_st.compare(pile, [encoder_path], probe="kind", progress=False)
-    assert [each.score for each in again.candidates] == [each.score for each in result.candidates]
     values = json.loads(json.dumps(result.to_dict()))
     assert values["candidates"][2]["probe"]["low"] <= cut.score <= values["candidates"][2]["probe"]["high"]
     assert cut.few_shot is not None
@@ -84,6 +81,9 @@ def test_without_labels_it_is_what_is_read_that_decides(pile: Path, encoder_path
     assert (long.documents, long.labelled) == (40, 0)
     assert long.recommended == f"{encoder_path}, whole"
     assert "100% of the tokens" in long.summary()
+    reader = read_documents(pile, text_column="text")
+    named = simlte_st.compare(reader, [encoder_path], sample=10, progress=False)
+    assert named.candidates[0].command.startswith(f"simlte encode {own_static} {pile} --text-column text --output")
     texts = [make_document(number)[:150] for number in range(20)]
     short = simlte_st.compare(texts, [encoder_path], progress=False)
     assert [each.name for each in short.candidates][2:4] == [str(encoder_path), f"{encoder_path} + LSA"], "all is read"
@@ -118,15 +118,15 @@ def test_a_model_whose_base_is_here_is_judged_at_the_bases_length(
 def test_models_that_are_not_here_are_left_out_unless_they_were_named(
     pile: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(comparing, "PACKAGED_BASE", str(encoder_path))
-    monkeypatch.setattr(comparing, "OWN_MODELS", {"nomodel": 64})
+    monkeypatch.setattr(bench, "PACKAGED_BASE", str(encoder_path))
+    monkeypatch.setattr(bench, "OWN_MODELS", {"nomodel": 64})
     result = simlte_st.compare(pile, sample=10, progress=False)
     assert result.candidates[2].name == str(encoder_path)
     assert "'nomodel'" in caplog.text
     with pytest.raises(ModelError, match="nomodel"):
         simlte_st.compare(pile, ["nomodel"], progress=False)
-    monkeypatch.setattr(comparing, "PACKAGED_BASE", "nomodel")
-    monkeypatch.setattr(comparing, "OWN_STATIC", "nomodel")
+    monkeypatch.setattr(bench, "PACKAGED_BASE", "nomodel")
+    monkeypatch.setattr(bench, "OWN_STATIC", "nomodel")
     with pytest.raises(ModelError, match=r"\[demo\]"):
         simlte_st.compare(pile, sample=10, progress=False)
 
@@ -171,13 +171,3 @@ def test_without_labels_long_documents_get_a_static_model_and_others_an_encoder(
     assert recommend(rows, True, 0).name == "static + LSA"
     assert recommend(rows, False, 0).name == "encoder"
     assert recommend(rows[:2], False, 0).static, "there is nothing else"
-
-
-def test_the_command(pile: Path, encoder_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", str(pile), str(encoder_path), "--sample", "20", "--quiet", "--json"]) == 0
-    values = json.loads(capsys.readouterr().out)
-    assert values["recommended"] == f"{encoder_path}, whole"
-    assert main(["compare", str(pile), str(encoder_path), "--sample", "20", "--quiet"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "(--probe)" in said
-    assert f"simlte train {pile} --base {encoder_path} --output my-model" in said

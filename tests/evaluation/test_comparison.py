@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-import re
 
 import numpy as np
 import pytest
@@ -10,17 +9,28 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.data import Document
 from simlte_st.errors import DataError
 from simlte_st.evaluation import (
+    FewShotResult,
+    HalvesComparison,
+    ProbeComparison,
+    ProbeResult,
+    StructureResult,
+    comparison_table,
     few_shot_probe,
     fit_probe,
     split_half_retrieval,
     split_half_views,
     structure_agreement,
-    tfidf_few_shot,
+    tfidf_parts,
 )
 from simlte_st.evaluation.comparison import TFIDF, compare_halves, compare_probes
+from simlte_st.evaluation.halves import (
+    SplitHalfResult,
+    neighbours_by_words,
+    ranks_of_halves,
+    result_from_ranks,
+    words_agreement,
+)
 from simlte_st.evaluation.scores import TfidfScores
-from simlte_st.evaluation.split_half import SplitHalfResult, ranks_of_halves, result_from_ranks
-from simlte_st.evaluation.structure import neighbours_by_words, words_agreement
 
 
 def tfidf(anchors: list[str], positives: list[str], seed: int = 0) -> SplitHalfResult:
@@ -52,12 +62,19 @@ def test_halves_are_as_long_as_the_verdict_knows_them(model: SentenceTransformer
         expected = split_half_retrieval(*(np.asarray(model.encode(side)) for side in (anchors, positives)))
         result = compare_halves({"m": model}, corpus, **asked)["m"]
         assert result.split_half.mrr == pytest.approx(expected.mrr, abs=1e-6)
+    short = copy.deepcopy(model)
+    short.max_seq_length = 20
+    both = compare_halves({"m": model, "short": short}, corpus)
+    assert both["short"] == compare_halves({"short": short}, corpus)["short"]
+    assert both["m"] != compare_halves({"m": model}, corpus)["m"], "the halves fit the model that reads least"
     whole = tfidf(*split_half_views(corpus, budget=None))
     assert compare_halves({}, corpus, half_length=None)[TFIDF].split_half == whole
     assert compare_halves({}, corpus)[TFIDF].split_half == tfidf(*split_half_views(corpus, budget=62))
 
 
-def test_probes_are_what_their_parts_say(model: SentenceTransformer, corpus: list[Document]) -> None:
+def test_probes_are_what_their_parts_say(
+    model: SentenceTransformer, corpus: list[Document], caplog: pytest.LogCaptureFixture
+) -> None:
     train, test = corpus[:30], corpus[30:]
     results = compare_probes({"m": model}, train, test, draws=2, max_seq_length=32)
     model.max_seq_length = 32
@@ -65,51 +82,47 @@ def test_probes_are_what_their_parts_say(model: SentenceTransformer, corpus: lis
     labels = [[str(document.label) for document in part] for part in (train, test)]
     assert results["m"].full == fit_probe(x, labels[0], y, labels[1])
     assert results["m"].few_shot == few_shot_probe(x, labels[0], y, labels[1], draws=2)
+    words = tfidf_parts(*([document.text for document in part] for part in (train, test)))
+    parts = (words[0], labels[0], words[1], labels[1])
+    assert results[TFIDF] == ProbeComparison(few_shot_probe(*parts, draws=2), fit_probe(*parts))
+    rare = [Document(f"r{number}", f"ba bun {number}", f"rare {number:02d}") for number in range(12)]
+    caplog.clear()
+    compare_probes({"m": model}, [*train, *rare], [*test, Document("f", "ba bis", "foreign")], draws=3)
+    few, unseen = (
+        [line for line in caplog.messages if part in line] for part in ("fewer than 5", "no training example")
+    )
+    assert len(few) == len(unseen) == 1, "once for all probes"
+    assert few[0].endswith(": " + ", ".join(f"rare {number:02d} (1)" for number in range(10)) + " and 2 more")
+    assert unseen[0].endswith(": foreign")
     with pytest.raises(DataError, match="1 of 31 documents"):
         compare_probes({"m": model}, [*train, Document("x", "ba bun")], test)
 
 
-def test_words_learn_from_the_training_part_and_from_few_of_it(model: SentenceTransformer) -> None:
-    words = {"a": ["ba bun", "ba bis", "ba cis", "ba dor"], "b": ["ka lun", "ka mis", "ka nor", "ka pis"]}
-    train = [Document(f"{label}{row}", text, label) for label in words for row, text in enumerate(words[label])]
-    swapped = [Document(f"t{document.id}", document.text, "ab"[document.label == "a"]) for document in train]
-    settings = {"shots": 2, "draws": 3, "seed": 5}
-    found = compare_probes({}, train, swapped, **settings)[TFIDF]  # type: ignore[arg-type]
-    assert (found.full.accuracy, found.few_shot.metrics()["accuracy_mean"]) == (0.0, 0.0)
-    noisy = [Document(f"n{row}", text, "ab"[row % 3 == 0]) for row, text in enumerate([*words["a"], *words["b"]] * 3)]
-    parts = [[one.text for one in noisy], [str(one.label) for one in noisy]]
-    for changed in ({}, {"shots": 1}, {"draws": 2}, {"seed": 6}):
-        wanted = {**settings, **changed}
-        found = compare_probes({}, noisy, noisy, **wanted)[TFIDF]  # type: ignore[arg-type]
-        assert found.few_shot == tfidf_few_shot(*parts, *parts, **wanted)  # type: ignore[arg-type]
-        assert len(found.few_shot.draws) == wanted["draws"]
-        assert changed == {} or found.few_shot != tfidf_few_shot(*parts, *parts, **settings)  # type: ignore[arg-type]
+SPLIT_HALF = SplitHalfResult(0.5, 0.4, 0.6, 0.625, 0.5, 0.75, 100)
 
 
-def test_halves_fit_the_model_that_reads_least(model: SentenceTransformer, corpus: list[Document]) -> None:
-    short = copy.deepcopy(model)
-    short.max_seq_length = 20
-    found = compare_halves({"m": model, "short": short}, corpus)
-    assert found["short"] == compare_halves({"short": short}, corpus)["short"]
-    assert (
-        found["m"]
-        == compare_halves({"short": short, "m": model}, corpus)["m"]
-        != compare_halves({"m": model}, corpus)["m"]
-    )
+def test_numbers_are_percentages_with_their_spread() -> None:
+    halves = {"m": HalvesComparison(StructureResult(0.3, 0.2, 0.4, 100), SPLIT_HALF)}
+    draws = FewShotResult((ProbeResult(0.5, 0.4), ProbeResult(0.6, 0.5)))
+    table = comparison_table(halves, {"m": ProbeComparison(draws, ProbeResult(0.9, 0.875))})
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    assert rows[0] == ["without labels", "same neighbours [95%]", "split-half top-1"]
+    assert rows[2] == ["m", "30.0 [20.0, 40.0]", "50.0"]
+    assert rows[4] == ["with labels", "5-shot acc.", "5-shot F1", "full acc.", "full F1"]
+    assert rows[6] == ["m", "55.0 ± 7.1", "45.0 ± 7.1", "90.0", "87.5"]
+    assert "shot acc" not in comparison_table(halves)
 
 
-def test_what_is_wrong_with_labels_is_said_once(
-    model: SentenceTransformer, corpus: list[Document], caplog: pytest.LogCaptureFixture
-) -> None:
-    rare = [Document(f"r{number}", f"ba bun {number}", f"rare {number:02d}") for number in range(12)]
-    foreign = [Document("f", "ba bis", "foreign")]
-    other = copy.deepcopy(model)
-    compare_probes({"m": model, "n": other}, [*corpus[:30], *rare], [*corpus[30:], *foreign], draws=3)
-    few, unseen = (
-        [line for line in caplog.messages if part in line] for part in ("fewer than 5", "no training example")
-    )
-    assert len(few) == len(unseen) == 1
-    assert few[0].endswith(": " + ", ".join(f"rare {number:02d} (1)" for number in range(10)) + " and 2 more")
-    assert re.match("1 of .*: foreign$", unseen[0])
-    compare_probes({"m": model}, [*corpus[:30], *rare], corpus[30:], draws=2)
-    assert sum("fewer than 5" in line for line in caplog.messages) == 2, "once each time"
+def test_tables_fit_where_names_are_long() -> None:
+    result = HalvesComparison(StructureResult(1.0, 0.999, 1.0, 100), SPLIT_HALF)
+    draws = FewShotResult((ProbeResult(1.0, 1.0), ProbeResult(0.1, 0.1)))
+    probe = ProbeComparison(draws, ProbeResult(1.0, 1.0))
+    names = ["TF-IDF", "/a/long/way/to/the/folder/of/the/models/base", "/a/long/way/to/the/folder/of/the/models/mine"]
+    table = comparison_table(dict.fromkeys(names, result), dict.fromkeys(names, probe), width=80)
+    lines = table.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split("|")[1].strip()[-11:] for line in lines if "models/" in line] == 2 * [
+        "models/base",
+        "models/mine",
+    ]
+    assert names[1] in comparison_table(dict.fromkeys(names, result))

@@ -5,47 +5,41 @@ from __future__ import annotations
 import copy
 import json
 import re
+from pathlib import Path
 
+import pytest
 from sentence_transformers import SentenceTransformer
 
+from simlte_st import read_documents
 from simlte_st.data import Document
+from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.evaluation import (
-    EvaluationDocuments,
     compare_halves,
     compare_probes,
     evaluate_models,
     give_verdict,
+    sample_documents,
     split_by_label,
 )
 from simlte_st.evaluation.comparison import TFIDF
-
-
-def test_documents_are_divided_for_halves_and_probes(corpus: list[Document]) -> None:
-    unlabelled = EvaluationDocuments.divide(iter(corpus), halves=20, seed=3)
-    assert (len(unlabelled.halved), unlabelled.train, unlabelled.test) == (20, [], [])
-    labelled = EvaluationDocuments.divide(corpus, labelled=True, halves=20, seed=3)
-    assert labelled.halved == unlabelled.halved
-    assert (labelled.train, labelled.test) == split_by_label(corpus, 0.3, 3)
-    apart = EvaluationDocuments.divide(corpus[:30], corpus[30:], labelled=True)
-    assert (apart.halved, apart.train, apart.test) == (corpus[:30], corpus[:30], corpus[30:])
 
 
 def test_models_are_measured_beside_their_base(model: SentenceTransformer, corpus: list[Document]) -> None:
     short = copy.deepcopy(model)
     short.max_seq_length = 20
     models = {"base": model, "twin": copy.deepcopy(model), "short": short}
-    documents = EvaluationDocuments.divide(corpus, labelled=True, seed=4)
-    bases = {"twin": "base", "short": "base"}
-    evaluation = evaluate_models(models, documents, bases=bases, shots=3, draws=2, seed=4)
-    assert evaluation.halves == compare_halves(models, documents.halved, seed=4)
-    assert evaluation.probes == compare_probes(models, documents.train, documents.test, shots=3, draws=2, seed=4)
+    few = {"shots": 3, "draws": 2, "seed": 4}
+    evaluation = evaluate_models(models, corpus, label="label", base="base", halves=40, **few)  # type: ignore[arg-type]
+    train, test = split_by_label(corpus, 0.3, 4)
+    assert evaluation.halves == compare_halves(models, sample_documents(corpus, 40, 4), seed=4)
+    assert evaluation.probes == compare_probes(models, train, test, **few)  # type: ignore[arg-type]
     pair = evaluation.probes["base"].few_shot, evaluation.probes["twin"].few_shot
     halves = evaluation.halves["base"], evaluation.halves["twin"]
     assert evaluation.verdicts == {"twin": give_verdict(*halves, pair, 4)}, "short reads less"
     text = evaluation.summary(80)
     assert text.startswith(f"twin, against base: {evaluation.verdicts['twin'].summary()}\n\nshort, against base: The ")
     assert re.search("64 tokens .* 20", text)
-    assert f"full: from all {len(documents.train):,}" in text
+    assert f"full: from all {len(train):,}" in text
     assert re.search("short reads .* 20 tokens .* 48 of 48", text)
     values = json.loads(json.dumps(evaluation.to_dict()))
     assert values.keys() == {TFIDF, "base", "twin", "short"}
@@ -53,3 +47,30 @@ def test_models_are_measured_beside_their_base(model: SentenceTransformer, corpu
     assert values["twin"].keys() == {"halves", "probes", "truncation", "verdict", "max_seq_length"}
     assert "verdict" not in values["short"]
     assert values["short"]["max_seq_length"] == 20
+
+
+def test_documents_are_read_as_the_reader_says_and_labels_by_their_column(
+    encoder_path: Path, corpus: list[Document], tmp_path: Path
+) -> None:
+    rows = [{"id": each.id, "body": each.text, "kind": each.label} for each in corpus]
+    for name, part in (("all", rows), ("train", rows[:30]), ("test", rows[30:])):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, part)), encoding="utf-8")
+    names = [str(encoder_path)]
+    reader = read_documents(tmp_path / "all.jsonl", text_column="body", limit=40)
+    plain = evaluate_models(names, reader, halves=20, seed=3, progress=False)
+    assert plain.probes == {}
+    assert plain.reading.documents == 40
+    assert plain.halves[names[0]].structure.documents == 20
+    parts = [read_documents(tmp_path / f"{name}.jsonl", text_column="body") for name in ("train", "test")]
+    apart = evaluate_models(names, parts[0], label="kind", test_data=parts[1], draws=2, progress=False)
+    assert apart.train_documents == 30
+    assert len(apart.probes[TFIDF].full.test) == len(corpus) - 30
+
+
+def test_what_is_wrong_is_said_before_models_are_loaded(corpus: list[Document]) -> None:
+    with pytest.raises(ConfigurationError, match="label="):
+        evaluate_models(["no model"], corpus, test_data=corpus)
+    with pytest.raises(ConfigurationError, match="halves=1"):
+        evaluate_models(["no model"], corpus, halves=1)
+    with pytest.raises(ModelError, match="no model"):
+        evaluate_models(["no model"], corpus)

@@ -7,13 +7,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from training_support import stock_trainer
 
-from simlte_st.errors import ConfigurationError
-from simlte_st.evaluation import ClassificationProbeEvaluator, EmbeddingEvaluator, StructureEvaluator
+from simlte_st.data import Document
+from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.evaluation import (
+    ClassificationProbeEvaluator,
+    EmbeddingEvaluator,
+    StructureEvaluator,
+    compare_halves,
+    fit_probe,
+)
 from simlte_st.evaluation.evaluator import encode_texts, reading_at_most
 
 Build = Callable[..., SentenceTransformer]
@@ -90,7 +98,7 @@ def test_evaluators_in_a_real_trainer(
     probe = ClassificationProbeEvaluator(
         texts[:40], labels[:40], texts[40:], labels[40:], name="toy", max_seq_length=32
     )
-    split = StructureEvaluator(texts, name="held_out")
+    split = StructureEvaluator([Document(str(row), text) for row, text in enumerate(texts)], name="held_out")
     dataset = Dataset.from_dict({"anchor": texts, "positive": texts[3:] + texts[:3]})
     settings = {"max_steps": 4, "per_device_train_batch_size": 4, "eval_strategy": "steps", "eval_steps": 2}
     settings |= {"save_steps": 2, "load_best_model_at_end": True, "metric_for_best_model": "eval_held_out_agreement"}
@@ -110,3 +118,73 @@ def test_evaluators_in_a_real_trainer(
     card = (tmp_path / "saved" / "README.md").read_text()
     assert "held_out" in card
     assert "macro_f1" in card
+
+
+def test_evaluator_refuses_at_once() -> None:
+    with pytest.raises(DataError, match="3 texts but 2 labels"):
+        ClassificationProbeEvaluator(["a", "b", "c"], [0, 1], ["a"], [0])
+    with pytest.raises(DataError, match="test part"):
+        ClassificationProbeEvaluator(["a", "b"], [0, 1], ["a"], [0, 1])
+    with pytest.raises(DataError, match="two classes"):
+        ClassificationProbeEvaluator(["a", "b"], [0, 0], ["a"], [0])
+
+
+def test_the_evaluator_measures_what_a_comparison_does(
+    model: SentenceTransformer, documents: list[str], tmp_path: Path
+) -> None:
+    held_out = [Document(str(row), text) for row, text in enumerate(documents)]
+    evaluator = StructureEvaluator(held_out, name="held", seed=4)
+    metrics = evaluator(model, str(tmp_path))
+    compared = compare_halves({"m": model}, held_out, seed=4)
+    assert metrics["held_agreement"] == compared["m"].structure.agreement
+    assert evaluator.primary_metric == "held_agreement"
+    assert evaluator.last_result is not None
+    assert evaluator.last_result.documents == len(documents)
+    assert (tmp_path / "structure_held_results.csv").exists()
+    assert evaluator.get_config_dict()["neighbours"] == 10
+
+
+def test_halves_fit_what_the_model_reads(tiny_model_for_evaluation: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny_model_for_evaluation()  # set to 16 tokens, 2 of them special, and able to read 64
+    model.prompts = {"long": "w1 w2 w3 w4 "}
+    texts = ["\n\n".join(f"w{(number * 7 + word) % 60} w2" for word in range(100)) for number in range(4)]
+    documents = [Document(str(row), text) for row, text in enumerate(texts)]
+    encoded: list[str] = []
+    encode = model.encode
+
+    def counting(inputs: list[str], **options: object) -> np.ndarray:
+        encoded[:] = inputs
+        return encode(inputs, **options)
+
+    monkeypatch.setattr(model, "encode", counting)
+    lengths = {}
+    for name, settings in {
+        "own": {},
+        "less": {"max_seq_length": 12},
+        "more": {"max_seq_length": 512},
+        "prompted": {"prompt_name": "long"},
+        "prompted too": {"prompt": "w1 w2 w3 w4 "},
+    }.items():
+        StructureEvaluator(documents, **settings)(model)  # type: ignore[arg-type]
+        assert len(encoded) == 8
+        lengths[name] = max(len(text.split()) for text in encoded)
+    assert lengths["less"] < lengths["own"] < lengths["more"] < 64
+    assert lengths["prompted"] == lengths["prompted too"] < lengths["own"]
+    model.default_prompt_name = "long"
+    StructureEvaluator(documents)(model)
+    assert max(len(text.split()) for text in encoded) == lengths["prompted"]
+    assert model.max_seq_length == 16
+
+
+def test_the_probe_is_that_of_the_embeddings(tiny_model_for_evaluation: Build, labelled_texts: Texts) -> None:
+    model = tiny_model_for_evaluation()
+    texts, labels = labelled_texts
+    evaluator = ClassificationProbeEvaluator(texts[:40], labels[:40], texts[40:], labels[40:], name="toy", seed=5)
+    state = torch.random.get_rng_state()
+    metrics = evaluator(model)
+    assert torch.equal(state, torch.random.get_rng_state())
+    assert model.max_seq_length == 16
+    every = encode_texts(model, texts)
+    expected = fit_probe(every[:40], labels[:40], every[40:], labels[40:], seed=5)
+    assert metrics == {"toy_accuracy": expected.accuracy, "toy_macro_f1": expected.macro_f1}
+    assert metrics[evaluator.primary_metric] > 0.6, "random weights still tell words apart"

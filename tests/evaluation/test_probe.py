@@ -3,12 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
 
 from simlte_st.errors import DataError
-from simlte_st.evaluation import fit_probe
-from simlte_st.evaluation.probe import INVERSE_L2, choose_inverse_l2
+from simlte_st.evaluation import FewShotResult, ProbeResult, draw_shots, few_shot_probe, fit_probe, tfidf_parts
+from simlte_st.evaluation.probe import INVERSE_L2, RESAMPLES, choose_inverse_l2, macro_f1
 
 
 def clouds(n: int, noise: float, seed: int = 0, classes: int = 3, dim: int = 16) -> tuple[np.ndarray, np.ndarray]:
@@ -81,3 +82,61 @@ X = np.eye(4, dtype=np.float32)
 def test_unusable_data_is_refused(x: np.ndarray, y: list, tx: np.ndarray, ty: list) -> None:
     with pytest.raises(DataError):
         fit_probe(x, y, tx, ty)
+
+
+TEST = np.arange(60) % 3
+
+
+def probe(right: float, draws: int = 6, test: np.ndarray = TEST, seed: int = 0) -> FewShotResult:
+    """Draws that are right with a probability, each about other texts."""
+    generator = np.random.default_rng(seed)
+    results = []
+    for _ in range(draws):
+        predicted = np.where(generator.random(len(test)) < right, test, generator.integers(0, 3, len(test)))
+        score = float(f1_score(test, predicted, average="macro"))
+        results.append(ProbeResult(float((predicted == test).mean()), score, test, predicted))
+    return FewShotResult(tuple(results))
+
+
+def test_macro_f1_is_scikit_learns() -> None:
+    predicted = np.array([0, 0, 1, 3, 3])
+    test = np.array([0, 1, 1, 2, 0])
+    weights = np.array([[1, 1, 1, 1, 1], [2, 0, 3, 0, 0], [0, 0, 0, 4, 1]], dtype=np.float64)
+    for row, score in zip(weights.astype(int), macro_f1(weights, test, predicted), strict=True):
+        repeated = np.repeat(test, row), np.repeat(predicted, row)
+        assert score == pytest.approx(f1_score(*repeated, average="macro", zero_division=0.0))
+
+
+def test_differences_surround_the_difference() -> None:
+    base, model = probe(0.5), probe(0.8, seed=1)
+    differences = model.resamples() - base.resamples()
+    assert differences.shape == (RESAMPLES,)
+    assert differences.mean() == pytest.approx(model.macro_f1 - base.macro_f1, abs=0.02)
+    assert model.interval(base=base) == tuple(np.quantile(differences, [0.025, 0.975]))
+    assert model.interval(base=base) != model.interval(1, base=base)
+    assert base.interval(base=base) == (0.0, 0.0)
+    low, high = model.interval()
+    assert low < model.macro_f1 < high
+
+
+def test_probes_of_other_texts_cannot_be_compared() -> None:
+    for other in (probe(0.5, draws=5), probe(0.5, test=TEST[::-1].copy()), probe(0.5, test=TEST[:30])):
+        with pytest.raises(DataError, match="same test texts"):
+            other.interval(base=probe(0.5))
+
+
+def test_few_shots_on_words_are_scikit_learns_pipeline_draw_by_draw() -> None:
+    generator = np.random.default_rng(0)
+    labels = ["xyz"[number % 3] for number in range(120)]
+    texts = [" ".join(f"w{'xyz'.index(kind) + generator.integers(15)}" for _ in range(20)) for kind in labels]
+    train, test = tfidf_parts(texts[:60], texts[60:])
+    result = few_shot_probe(train, labels[:60], test, labels[60:], shots=4, draws=3, seed=2, inverse_l2=100.0)
+    vectorizer = TfidfVectorizer(sublinear_tf=True).fit(texts[:60])
+    for draw, found in enumerate(result.draws):
+        rows = draw_shots(labels[:60], 4, draw, 2)
+        model = LogisticRegression(C=100, max_iter=2000)
+        model.fit(vectorizer.transform([texts[row] for row in rows]), [labels[row] for row in rows])
+        predicted = model.predict(vectorizer.transform(texts[60:]))
+        assert found.accuracy == accuracy_score(labels[60:], predicted)
+        assert found.macro_f1 == f1_score(labels[60:], predicted, average="macro")
+    assert 0.4 < result.draws[0].accuracy < 1.0

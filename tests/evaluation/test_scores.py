@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
+from scipy.stats import bootstrap
 from sklearn.feature_extraction.text import TfidfVectorizer
 from support import make_document
 
@@ -9,10 +11,9 @@ from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation import (
     CosineScores,
     PairScores,
-    SplitHalfResult,
     TfidfScores,
 )
-from simlte_st.evaluation.split_half import ranks_of_halves, result_from_ranks
+from simlte_st.evaluation.scores import RESAMPLES, bootstrap_interval
 
 TEXTS = [make_document(number) for number in range(9)] + ["?"]
 
@@ -44,8 +45,6 @@ def test_cosine_and_tfidf_are_cosines() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(DataError, match="not finite"):
-        CosineScores([[1.0, np.nan]])
     with pytest.raises(DataError, match="cannot be fitted"):
         TfidfScores(["?", "!"])
 
@@ -62,31 +61,28 @@ def test_every_script_has_words(caplog: pytest.LogCaptureFixture) -> None:
         TfidfScores(texts, stop_words=["english"])
 
 
-WORDS = [f"word{i}" for i in range(80)]
+@pytest.mark.parametrize("seed", [0, 5])
+def test_interval_is_scipys_of_the_same_seed(seed: int) -> None:
+    values = np.random.default_rng(2).random(200)
+    reference = bootstrap(
+        (values,), np.mean, n_resamples=RESAMPLES, method="percentile", random_state=np.random.default_rng(seed)
+    )
+    assert bootstrap_interval(values, seed) == pytest.approx(tuple(reference.confidence_interval), rel=1e-12)
 
 
-def pairs(n: int, own: int, seed: int = 0) -> tuple[list[str], list[str]]:
-    """Two views of each document, with ``own`` words in common beside common noise."""
-    generator = np.random.default_rng(seed)
-    anchors, positives = [], []
-    for _ in range(n):
-        topic = generator.choice(WORDS, own, replace=False).tolist()
-        anchors.append(" ".join(topic + generator.choice(WORDS, 6).tolist()))
-        positives.append(" ".join(topic + generator.choice(WORDS, 6).tolist()))
-    return anchors, positives
+def test_interval_is_seeded_and_chunking_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(4).random(100)
+    before = torch.random.get_rng_state()
+    numpy_before = np.random.get_state()[1].copy()
+    first = bootstrap_interval(values, seed=5)
+    assert first == bootstrap_interval(values, seed=5) != bootstrap_interval(values, seed=6)
+    monkeypatch.setattr("simlte_st.models.vectors._SCRATCH_VALUES", 700)
+    assert first == bootstrap_interval(values, seed=5)
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert np.array_equal(numpy_before, np.random.get_state()[1])
 
 
-def of_words(anchors: list[str], positives: list[str]) -> SplitHalfResult:
-    return result_from_ranks(ranks_of_halves(TfidfScores([*anchors, *positives])))
-
-
-def test_split_half_of_tfidf_finds_shared_words_and_loses_ties() -> None:
-    assert of_words(*pairs(30, 12)).top1 > 0.9
-    texts = ["alpha beta", "alpha beta", "gamma delta", "delta gamma epsilon"]
-    assert of_words(texts, texts).ranks.tolist()[:2] == [2, 2]
-    assert of_words(["same words"] * 5, ["same words"] * 5).mrr == pytest.approx(0.2)
-    # A document without words is like every other one to it.
-    ranks = of_words(["?", "alpha beta", "gamma"], ["alpha", "beta alpha", "gamma"]).ranks
-    assert ranks.tolist() == [3, 1, 1]
-    with pytest.raises(DataError, match="at least 2"):
-        of_words(["alpha beta"], ["beta alpha"])
+@pytest.mark.parametrize("values", [[], [1.0], [[1.0, 2.0]]])
+def test_interval_refuses(values: list[float]) -> None:
+    with pytest.raises(DataError):
+        bootstrap_interval(values)

@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from exploration_support import documents_with
 from support import make_document
 
 import simlte_st
 from simlte_st.data import Document
+from simlte_st.data.columns import columns_of
 from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
 from simlte_st.exploration import ExploreReport, explore
 from simlte_st.exploration import topics as topics_room
-from simlte_st.exploration.config import ExploreConfig
-from simlte_st.exploration.corpus import encode_halves, open_corpus
+from simlte_st.exploration.corpus import encode_halves, open_corpus, rename_reserved
 from simlte_st.search import Index
 from simlte_st.search.encoder import Encoder
 
@@ -138,12 +139,12 @@ def test_halves_of_passages_are_those_of_their_documents(
 ) -> None:
     index = Index.create(tmp_path / "my.index", encoder_path, parts=True, device="cpu")
     index.add([*corpus, Document("brief", "Ba bun.")])
-    found, encoder = open_corpus(index, None, ExploreConfig(seed=3))
-    halves = encode_halves(found, encoder, 1_000, ExploreConfig(seed=3))
+    found, encoder = open_corpus(index, None)
+    halves = encode_halves(found, encoder, 1_000, seed=3)
     passages = index.passages([one.id for one in found.documents])
     names = [found.documents[row].id for row in halves.rows]
     assert names == [one.id for one in found.documents if len(passages.get(one.id, ())) > 1]
-    assert 40 < len(names) < len(found)
+    assert 40 < len(names) < len(found.documents)
     for name, first, second in zip(names, halves.first, halves.second, strict=True):
         parts = passages[name]
         sums = {tuple(parts[list(chosen)].mean(axis=0).round(4)) for size in range(1, len(parts))
@@ -177,3 +178,10 @@ def test_what_is_wrong_is_said_before_anything_is_encoded(
     with pytest.raises(DataError, match=r"label='knd': .*kind, year, day, note, title"):
         explore(encoder_path, source, output=tmp_path / "p.html", label="knd", device="cpu")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_columns_with_reserved_names_are_renamed() -> None:
+    columns = columns_of(documents_with(x=[1, 2], x_=[3, 4], topic=["a", "b"], y_=[5, 6], y=[7, 8]))
+    named = rename_reserved(columns)
+    assert [column.name for column in named] == ["x_", "x__", "topic_", "y_", "y__"]
+    assert [list(column.values) for column in named] == [list(column.values) for column in columns]

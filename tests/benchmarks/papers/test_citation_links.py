@@ -83,18 +83,3 @@ def test_threshold_by_hand() -> None:
     test = made([(1, 2), (2, 3), (3, 4), (0, 5), (1, 3)], [1, 1, 1, 0, 0])
     # 3 and 4, 45 degrees apart, are linked all the same.
     assert citation_link_threshold(scores, train, test) == pytest.approx(4 / 5)
-
-
-def test_the_threshold_is_that_of_the_training_pairs() -> None:
-    class Given:
-        """Scores of pairs of papers: the second one's number."""
-
-        def pairs(self, pairs: np.ndarray) -> np.ndarray:
-            return np.asarray(pairs)[:, 1] / 40
-
-    def part(least: int) -> LinkPairs:
-        pairs = np.array([[0, other] for other in range(1, 40)])
-        return LinkPairs(pairs, (pairs[:, 1] >= least).astype(np.int64))
-
-    found = citation_link_threshold(Given(), part(20), part(30))  # type: ignore[arg-type]
-    assert found == pytest.approx(29 / 39), "ten pairs of the test lie between the thresholds"

@@ -75,14 +75,6 @@ def test_two_models_are_compared_document_by_document_at_one_length(bert_path: P
     assert "9 documents, their first 12 tokens" in table
 
 
-def test_a_class_that_no_document_has(model: SentenceTransformer) -> None:
-    found = measure_attention({"m": model, "n": model}, ["Ba."], EndingTagger())
-    assert found["models"]["m"]["verbs"] == {"words": 0, "weight": [None] * 3, "share": 0.0}
-    assert found["models"]["m"]["nouns"]["weight"][1:] == [None, None]
-    assert found["changes"]["n"]["verbs"] == [None] * 3
-    assert "| verbs " in attention_table(found)
-
-
 def test_the_tagger_gets_the_words_that_the_model_reads(model: SentenceTransformer, bert_path: Path) -> None:
     converting = SentenceTransformer(modules=[BaseForm(str(bert_path)), model[1]], device="cpu").eval()
     converting[0].load_state_dict(model[0].state_dict())

@@ -21,7 +21,6 @@ from benchmarks.papers.layers import successive_cosines
 from benchmarks.papers.reading import cls_attention, read_text
 from benchmarks.papers.weights import token_weights
 from simlte_st.compat import encoder_of
-from simlte_st.errors import ModelError
 from simlte_st.modules import BaseForm, TokenAttention
 
 MODERN = ModernBertConfig(
@@ -73,13 +72,6 @@ def test_a_text_s_own_tokens_are_found(bert_path: Path) -> None:
     assert prompted.places == [4, 5, 6]
 
 
-def test_a_model_without_cls_is_refused(bert_path: Path) -> None:
-    model = make_model(bert_path)
-    model.tokenizer.cls_token = "ba"
-    with pytest.raises(ModelError, match="CLS"):
-        cls_attention(model, read_text(model, "Ba bei."))
-
-
 def test_cosines_are_those_of_the_hidden_states(model: SentenceTransformer, documents: list[str]) -> None:
     read = read_text(model, documents[0][:90])
     states = encoder_of(model)(**read.features, output_hidden_states=True).hidden_states
@@ -110,8 +102,3 @@ def test_weights_are_those_of_the_embedding(bert_path: Path, include: bool) -> N
     assert prompted.tokens == read.tokens
     assert found == pytest.approx((100 * given[-1 - len(found) : -1]).tolist(), rel=1e-4)
     assert found != pytest.approx(weights, rel=1e-3)
-
-
-def test_other_poolings_weigh_nothing(model: SentenceTransformer) -> None:
-    with pytest.raises(ModelError, match=r"TokenAttention, .*Transformer, Pooling"):
-        token_weights(model, "Ca ba")

@@ -8,7 +8,6 @@ from tagger_support import FakeTagger
 from benchmarks.papers.redundancy import BUCKETS, measure_redundancy, nouns_and_verbs, redundancy, redundancy_table
 from benchmarks.papers.tagging import SpacyTagger
 from simlte_st.data import Document
-from simlte_st.evaluation import bootstrap_interval
 
 # Nouns: cat, cat, cats, dogs, Mary, mary; verbs: sees, saw. N = 8; distinct: cat, dog, mary, see, so D = 4.
 EXAMPLE = "The cat sees the cat. Cats saw dogs with Mary, mary is big."
@@ -40,13 +39,6 @@ def test_the_worked_example_with_spacy() -> None:
     assert result["all"]["mean"] == pytest.approx(8 / 3)
 
 
-def test_a_noun_and_a_verb_of_one_lemma_are_two() -> None:
-    words = FakeTagger({"report": ("NOUN", "report"), "reports": ("VERB", "report")}).tag("report reports Report")
-    assert redundancy(nouns_and_verbs(words)) == 3 / 2
-    assert redundancy(nouns_and_verbs(words, counted={"NOUN"})) == 2
-    assert redundancy(nouns_and_verbs(words, counted={"VERB"})) == 1
-
-
 @given(st.lists(st.sampled_from("abcdefgh")))
 def test_the_range_of_the_equation(lemmas: list[str]) -> None:
     value = redundancy(lemmas)
@@ -69,14 +61,6 @@ def test_documents_fall_into_the_papers_ranges() -> None:
     assert [bucket["mean"] for bucket in result["buckets"]] == [25.5, 75.5, 150.5, 250.5, 650.5]
     assert [bucket["documents"] for bucket in result["buckets"]] == [2] * 5
     assert list(BUCKETS) == ["0-50", "51-100", "101-200", "201-300", "more than 300"]
-
-
-def test_intervals_are_the_bootstraps() -> None:
-    result = measure_redundancy(documents_of(2, 3, 7), FakeTagger(KNOWN), seed=5)
-    low, high = bootstrap_interval([2.0, 3.0, 7.0], seed=5)
-    assert result["all"] == {"documents": 3, "mean": 4, "low": low, "high": high}
-    alone = measure_redundancy(documents_of(2), FakeTagger(KNOWN))
-    assert alone["all"] == {"documents": 1, "mean": 2, "low": None, "high": None}
 
 
 def test_documents_without_nouns_and_verbs_are_in_no_mean() -> None:

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
-from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
+from sentence_transformers.sentence_transformer.modules import Pooling
 
 from benchmarks.rivals import RIVALS, train_rival
-from benchmarks.rivals.train import CONTRASTIVE
 from simlte_st.data.views import Crop, Identity
 from simlte_st.training.presets import Preset, get_preset
 
@@ -86,25 +85,3 @@ def test_only_what_a_rival_needs_differs_from_the_common_settings(trained: dict[
     assert trained["simcse"][0].view == Identity(unit="sentence")
     assert trained["simcse-long"][0].view == Identity()
     assert trained["contriever"][0].view == Crop()
-
-
-@pytest.mark.parametrize("name", ["contrastive-tension", "tsdae"])
-def test_a_base_that_normalizes_is_trained_without_and_saved_with_it(
-    name: str, encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    base = SentenceTransformer(str(encoder_path), device="cpu")
-    base.append(Normalize())
-    base.save_pretrained(str(tmp_path / "base"))
-    seen = []
-    step = SentenceTransformerTrainer.training_step
-
-    def watch(self: SentenceTransformerTrainer, model: SentenceTransformer, *rest: Any, **more: Any) -> Any:
-        seen.append([type(module) for module in model])
-        return step(self, model, *rest, **more)
-
-    monkeypatch.setattr(SentenceTransformerTrainer, "training_step", watch)
-    train_rival(name, documents, tmp_path / "base", tmp_path / "out", **{**BUDGET, "preset": CONTRASTIVE})
-    assert seen == [[Transformer, Pooling]] * 3
-    made = SentenceTransformer(str(tmp_path / "out"), device="cpu")
-    assert [type(module) for module in made] == [Transformer, Pooling, Normalize]
-    assert changed(tmp_path / "base", tmp_path / "out")

@@ -21,17 +21,6 @@ def test_words_are_deleted_at_the_rate_and_keep_their_order() -> None:
     assert delete_words(sentences, DELETED, Random(0)) == kept[0] != kept[1]
 
 
-def test_words_are_nltk_tokens_put_together_again() -> None:
-    sentence = 'He didn\'t say "no" (twice), did he?'
-    assert delete_words([sentence], 0.0, Random(0)) == sentence
-    assert delete_words(["One end.", "Another end."], 0.0, Random(0)) == "One end. Another end."
-
-
-def test_one_word_is_always_left() -> None:
-    assert {delete_words(["ba bei bo"], 1.0, Random(seed)) for seed in range(20)} == {"ba", "bei", "bo"}
-    assert delete_words([" "], 1.0, Random(0)) == " "
-
-
 def test_the_damaged_text_is_of_the_same_window_as_the_original(
     documents: list[str], model: SentenceTransformer
 ) -> None:

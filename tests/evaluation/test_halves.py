@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from simlte_st.data import Document
+from simlte_st.errors import DataError
+from simlte_st.evaluation import (
+    bootstrap_interval,
+    split_half_retrieval,
+    split_half_views,
+    structure_agreement,
+)
+from simlte_st.evaluation.halves import (
+    SplitHalfResult,
+    agreement_of_scores,
+    neighbours_by_words,
+    ranks_of_halves,
+    result_from_ranks,
+    similarity_agreement,
+    words_agreement,
+)
+from simlte_st.evaluation.scores import TfidfScores
+
+
+def test_hand_made_case() -> None:
+    # Angles in degrees. Query 0 finds its own; query 1 is nearer to B 2 than to B 1; query 2 ranks its own third.
+    angles_a, angles_b = np.deg2rad([0.0, 40.0, 10.0]), np.deg2rad([1.0, 90.0, 55.0])
+    a = np.stack([np.cos(angles_a), np.sin(angles_a)], axis=1) * [[1.0], [5.0], [0.1]]  # lengths must not matter
+    b = np.stack([np.cos(angles_b), np.sin(angles_b)], axis=1)
+    result = split_half_retrieval(a, b)
+    assert result.ranks.tolist() == [1, 3, 2]
+    assert result.top1 == pytest.approx(1 / 3)
+    assert result.mrr == pytest.approx((1 + 1 / 3 + 1 / 2) / 3)
+    assert result.documents == 3
+    assert (result.mrr_low, result.mrr_high) == bootstrap_interval([1, 1 / 3, 1 / 2])
+    assert (result.top1_low, result.top1_high) == bootstrap_interval([1, 0, 0])
+
+
+def test_against_a_double_loop_and_any_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(0)
+    a = generator.normal(size=(37, 6)).astype(np.float32)
+    b = a + generator.normal(size=(37, 6)).astype(np.float32)
+    cosine = [[x @ y / np.linalg.norm(x) / np.linalg.norm(y) for y in b] for x in a]
+    ranks = [1 + sum(cosine[i][j] >= cosine[i][i] for j in range(37) if j != i) for i in range(37)]
+    for rows in (1, 10, 37):
+        monkeypatch.setattr("simlte_st.models.vectors._SCRATCH_VALUES", 37 * rows)
+        assert split_half_retrieval(a, b).ranks.tolist() == ranks
+    assert 1 / 37 < split_half_retrieval(a, b).top1 < 1.0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dim", [3, 384, 767])
+def test_collapsed_model_scores_at_chance_at_best(dtype: type, dim: int) -> None:
+    point = np.random.default_rng(2).normal(size=dim).astype(dtype)
+    result = split_half_retrieval(np.tile(point, (203, 1)), np.tile(point, (203, 1)))
+    assert result.top1 == 0.0
+    assert result.mrr == pytest.approx(1 / 203)
+
+
+def test_halves_are_disjoint_and_depend_on_the_seed_only(corpus: list[Document]) -> None:
+    anchors, positives = split_half_views(corpus, seed=1)
+    assert split_half_views(corpus[::-1], seed=1) == (anchors[::-1], positives[::-1])
+    assert split_half_views(corpus, seed=2) != (anchors, positives)
+    for document, anchor, positive in zip(corpus, anchors, positives, strict=True):
+        assert sorted((anchor + " " + positive).split()) == sorted(document.text.split())
+
+
+def test_what_cannot_be_split_is_left_out(corpus: list[Document], caplog: pytest.LogCaptureFixture) -> None:
+    anchors, _ = split_half_views([*corpus, Document("one", "word")])
+    assert len(anchors) == len(corpus)
+    assert "1 of 49 documents" in caplog.text
+    with pytest.raises(DataError, match="there are 1"):
+        split_half_views([corpus[0], Document("one", "word")])
+
+
+@pytest.mark.parametrize("measure", [split_half_retrieval, structure_agreement, similarity_agreement])
+def test_what_cannot_be_compared_is_refused(measure: Callable[..., object]) -> None:
+    rows = np.eye(6)
+    with pytest.raises(DataError, match=r"\(6, 6\) and \(5, 6\)"):
+        measure(rows, rows[:5])
+    with pytest.raises(DataError, match="at least 2 documents"):
+        measure(rows[:1], rows[:1])
+    with pytest.raises(DataError, match="not finite"):  # NaN compares false with everything, which would rank first
+        measure(rows * np.nan, rows)
+
+
+WORDS = [f"word{i}" for i in range(80)]
+
+
+def pairs(n: int, own: int, seed: int = 0) -> tuple[list[str], list[str]]:
+    """Two views of each document, with ``own`` words in common beside common noise."""
+    generator = np.random.default_rng(seed)
+    anchors, positives = [], []
+    for _ in range(n):
+        topic = generator.choice(WORDS, own, replace=False).tolist()
+        anchors.append(" ".join(topic + generator.choice(WORDS, 6).tolist()))
+        positives.append(" ".join(topic + generator.choice(WORDS, 6).tolist()))
+    return anchors, positives
+
+
+def of_words(anchors: list[str], positives: list[str]) -> SplitHalfResult:
+    return result_from_ranks(ranks_of_halves(TfidfScores([*anchors, *positives])))
+
+
+def test_split_half_of_tfidf_finds_shared_words_and_loses_ties() -> None:
+    assert of_words(*pairs(30, 12)).top1 > 0.9
+    texts = ["alpha beta", "alpha beta", "gamma delta", "delta gamma epsilon"]
+    assert of_words(texts, texts).ranks.tolist()[:2] == [2, 2]
+    assert of_words(["same words"] * 5, ["same words"] * 5).mrr == pytest.approx(0.2)
+    # A document without words is like every other one to it.
+    ranks = of_words(["?", "alpha beta", "gamma"], ["alpha", "beta alpha", "gamma"]).ranks
+    assert ranks.tolist() == [3, 1, 1]
+    with pytest.raises(DataError, match="at least 2"):
+        of_words(["alpha beta"], ["beta alpha"])
+
+
+def test_by_hand() -> None:
+    # Nearest on the other side by angle: 1, 0, 3, 2 for the first halves; 1, 0, 1, 2 for the second ones.
+    angles = ([0, 10, 90, 95], [1, 11, 50, 93])
+    sides = [np.stack([np.cos(np.radians(side)), np.sin(np.radians(side))], axis=1) for side in angles]
+    result = structure_agreement(*sides)
+    assert result.scores.tolist() == [1, 1, 0, 1], "of three others, the nearest is compared"
+    assert (result.agreement, result.documents) == (0.75, 4)
+
+
+def test_texts_without_a_common_word_are_no_neighbours() -> None:
+    nothing = ["?", "!", "...", "-", ";", "a b"] * 2
+    assert agreement_of_scores(TfidfScores(["alpha", *nothing[1:], "alpha", *nothing[1:]])).agreement == 0.0
+    near, _ = neighbours_by_words(["one two", "two one", *"?!;:."], ["one two", "two one", *"?!;:."])
+    assert near[0].tolist() == [1, -1]
+    assert (near[2:] == -1).all()
+
+
+def topical(noise: float) -> tuple[np.ndarray, np.ndarray, list[str], list[str]]:
+    """Halves of 60 documents of six topics; vectors tell the topic, more or less clearly, and words always."""
+    generator = np.random.default_rng(0)
+    topics = np.arange(60) % 6
+    places = np.random.default_rng(1).normal(size=(6, 16))[topics]
+    sides = [places + noise * generator.normal(size=places.shape) for _ in range(2)]
+    words = [[" ".join(f"w{topic}x{generator.integers(8)}" for _ in range(9)) for topic in topics] for _ in range(2)]
+    return sides[0], sides[1], words[0], words[1]
+
+
+def test_neighbours_share_words_where_both_tell_topics() -> None:
+    scores = []
+    for noise in (0.1, 1.0, 10.0):
+        first, second, *texts = topical(noise)
+        near = neighbours_by_words(texts[0], texts[1])
+        assert [side.shape for side in near] == [(60, 10)] * 2
+        assert all(row not in side[row] for side in near for row in range(60)), "no document is its own neighbour"
+        result = words_agreement(first, second, near)
+        assert (result.documents, len(result.scores)) == (60, 60)
+        scores.append(result.agreement)
+    clear, blurred, chance = scores
+    assert clear > blurred > chance
+    assert clear > 0.8
+    assert chance == pytest.approx(10 / 59, abs=0.05)
+
+
+def test_words_agreement_by_hand() -> None:
+    """Half one has its nearest in half one; that is compared with the nearest of half two by words."""
+    first = np.array([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 1.0]])
+    words = np.array([[1], [0], [3], [0]]), np.array([[1], [2], [3], [2]])
+    assert words_agreement(first, first, words).scores.tolist() == [1.0, 0.5, 1.0, 0.5]
+
+
+def test_similarities_agree_where_groups_stay_together_whatever_all_have_in_common() -> None:
+    generator = np.random.default_rng(0)
+    groups = np.eye(4)[np.arange(40) % 4]
+    first, second = (
+        np.hstack([groups + 0.15 * generator.normal(size=groups.shape), np.full((40, 1), 5.0)]) for _ in "ab"
+    )
+    noise = np.hstack([generator.normal(size=(40, 4)), np.full((40, 1), 5.0)])
+    found, chance = similarity_agreement(first, second), similarity_agreement(first, noise)
+    assert found.agreement > 0.6 > 0.2 > abs(chance.agreement)
+    assert found.scores.shape == (40,)
+    by_hand = [
+        (rows - rows.mean(0)) / np.linalg.norm(rows - rows.mean(0), axis=1, keepdims=True) for rows in (first, second)
+    ]
+    pair = [np.delete((rows @ rows.T)[7], 7) for rows in by_hand]
+    assert found.scores[7] == pytest.approx(np.corrcoef(*pair)[0, 1])
+    with pytest.raises(DataError, match="from 3 documents on"):
+        similarity_agreement(first[:2], second[:2])
