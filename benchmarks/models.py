@@ -36,7 +36,7 @@ from benchmarks.papers.citation_retrieval import citation_retrieval
 from benchmarks.readers import latent_rows, tfidf_rows
 from benchmarks.records import difference, dtype_of, environments, make_parser, rounded, with_interval
 from benchmarks.timing import ratio, side_by_side
-from simlte_st.chunk_mean import to_chunk_mean
+from simlte_st.modules.chunk_mean import to_chunk_mean
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import DataError, MissingExtraError
 from simlte_st.evaluation import CosineScores, PairScores, TfidfScores

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from sklearn.decomposition import TruncatedSVD
 
-from simlte_st.chunk_mean import to_chunk_mean
+from simlte_st.modules.chunk_mean import to_chunk_mean
 from simlte_st.compat import readable_tokens
 from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.files import atomic_path

@@ -19,7 +19,7 @@ from benchmarks.bank.teacher import LEAST_TOKENS, NEIGHBOURS, TeacherLoss, neare
 from benchmarks.builder.lora import add_lora
 from benchmarks.nli.training import WEIGHT
 from benchmarks.rivals.train import CONTRASTIVE, train_rival
-from simlte_st.chunk_mean import to_chunk_mean
+from simlte_st.modules.chunk_mean import to_chunk_mean
 from simlte_st.data import Crop, DocSplit, Identity, View
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.drawing import draw_views

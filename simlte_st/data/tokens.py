@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ TOKENIZED_CHARACTERS = 1_000_000
 """Characters that a tokenizer gets at once: it holds over a hundred bytes per token."""
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Any)
 
 
 def in_batches(
@@ -125,3 +126,22 @@ def unknown_id(tokenizer: AnyTokenizer) -> int | None:
         return tokenizer.token_to_id(token)
     number: int | None = json.loads(tokenizer.to_str())["model"].get("unk_id")  # a unigram model does not tell
     return number
+
+
+def split_by_length(order: S, sizes: Sequence[int], most: int, padding: int) -> list[S]:
+    """Split rows that are sorted by length, the longest first, where a batch would be too large or too padded.
+
+    Args:
+        order: Numbers of the rows, as a tensor or array.
+        sizes: Their lengths.
+        most: Largest number of slots in a batch, padding included.
+        padding: How many of them may be padding.
+    """
+    pieces, start, padded = [], 0, 0
+    for index, size in enumerate(sizes):
+        width = sizes[start]
+        padded += width - size
+        if index > start and (padded > padding or (index + 1 - start) * width > most):
+            pieces.append(order[start:index])
+            start, padded = index, 0
+    return [*pieces, order[start:]] if len(sizes) else []

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from simlte_st.chunk_mean.convert import can_read_in_chunks, chunk_length, read_in_chunks
 from simlte_st.compat import readable_length
 from simlte_st.config import configured
 from simlte_st.data.document import Document
@@ -25,6 +24,7 @@ from simlte_st.evaluation.splits import sample_documents, split_by_label
 from simlte_st.evaluation.structure import NEIGHBOURS
 from simlte_st.evaluation.verdict import Verdict, give_verdict, why_not_compared
 from simlte_st.models.base import load_model
+from simlte_st.modules.chunk_mean import can_read_in_chunks, chunk_length, to_chunk_mean
 from simlte_st.models.names import local_folder, trained_from
 from simlte_st.models.routes import side_of
 from simlte_st.models.truncation import Truncation, text_lengths
@@ -175,7 +175,7 @@ def load_with_bases(
         length, reads = chunk_length(loaded[name]), loaded[name].max_seq_length
         if length and reads and length == readable_length(loaded[origin]) and can_read_in_chunks(loaded[origin]):
             bases[name] = f"{origin}, in chunks"
-            alike[bases[name]] = read_in_chunks(loaded[origin], reads)
+            alike[bases[name]] = to_chunk_mean(loaded[origin], reads)
     return {**alike, **{name: loaded[name] for name in loaded if name in (*names, *bases.values())}}, bases
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from transformers import LongformerConfig
 
 from simlte_st.config import check_choice
 from simlte_st.errors import ConfigurationError
-from simlte_st.longformer.backbone import GlobalTokens, Longformer
+
+GlobalTokens = Literal["cls", "none"]
 
 
 class SimlteLongformerConfig(LongformerConfig):
@@ -33,7 +34,7 @@ class SimlteLongformerConfig(LongformerConfig):
         Longformer, section 3.1 ("Attention pattern"); transformers' ``LongformerConfig``.
     """
 
-    model_type = Longformer.model_type
+    model_type = "simlte_longformer"
 
     def __init__(self, global_tokens: GlobalTokens = "cls", **kwargs: Any) -> None:
         # A constructor of its own, not a field: transformers 5.0 has no dataclass configurations yet.

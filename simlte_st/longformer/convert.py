@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import AutoConfig, AutoModel, PreTrainedModel
 
+from simlte_st.arguments import Count, checked
 from simlte_st.compat import (
     MLM_HEADS,
     checkpoint_name,
@@ -21,13 +22,16 @@ from simlte_st.compat import (
     quiet_transformers,
     readable_tokens,
 )
-from simlte_st.config import check_choice, check_count
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.longformer.backbone import MAX_LENGTH, GlobalTokens, Longformer, Positions
-from simlte_st.longformer.configuration import SimlteLongformerConfig
+from simlte_st.longformer.configuration import GlobalTokens, SimlteLongformerConfig
 from simlte_st.longformer.modeling import SimlteLongformerForMaskedLM, SimlteLongformerModel
 
 logger = logging.getLogger(__name__)
+
+Positions = Literal["tile", "interpolate"]
+
+MAX_LENGTH = 4096
+"""Number of tokens that a converted model reads by default: the papers'."""
 
 # model_type -> prefix of the weights in its ForMaskedLM, and whether positions begin at pad_token_id + 1 instead of 0.
 _FAMILIES = {
@@ -57,21 +61,40 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def convert(settings: Longformer, model: SentenceTransformer, path: Path, max_length: int | None, tuned: bool) -> None:
-    """Write a model with a Longformer in the place of its encoder, with an MLM head where the encoder has one."""
+def save_as_longformer(
+    model: SentenceTransformer,
+    path: Path,
+    max_length: int | None = None,
+    *,
+    tuned: bool,
+    attention_window: int | list[int] | None = None,
+    positions: Positions | None = None,
+    global_tokens: GlobalTokens | None = None,
+) -> None:
+    """Save a model with a Longformer in place of its encoder, with the MLM head of the encoder's checkpoint, if any.
+
+    Args:
+        model: The model, which is not changed.
+        path: The folder to write.
+        max_length: Tokens to read; None for 4,096, or for the length of a stock Longformer, which cannot change.
+        tuned: Whether the model is a sentence encoder, as opposed to a bare language model.
+        attention_window: See :func:`convert_to_longformer`; not used for a stock Longformer.
+        positions: Likewise.
+        global_tokens: Likewise; None for ``"none"`` if the model is a stock Longformer and tuned, otherwise ``"cls"``.
+    """
     encoder, readable = encoder_of(model), readable_tokens(model)
     converted: SimlteLongformerModel | SimlteLongformerForMaskedLM
-    if encoder.config.model_type in settings.replaces:
+    if encoder.config.model_type == "longformer":
         if max_length not in (None, readable):
             raise ConfigurationError(
                 f"max_length={max_length}: the base is a Longformer of {readable} tokens, and stays one."
             )
-        converted = adopt_longformer(encoder, settings.global_tokens or ("none" if tuned else "cls"))
+        converted = adopt_longformer(encoder, global_tokens or ("none" if tuned else "cls"))
     else:
-        length, global_tokens = max_length or MAX_LENGTH, settings.global_tokens or "cls"
+        length = max_length or MAX_LENGTH
         try:
             converted = convert_to_longformer(
-                checkpoint_name(encoder), length, settings.attention_window, settings.positions, global_tokens
+                checkpoint_name(encoder), length, attention_window or 512, positions or "tile", global_tokens or "cls"
             )
         except ModelError as error:
             if readable is None or readable < length:
@@ -89,9 +112,10 @@ def convert(settings: Longformer, model: SentenceTransformer, path: Path, max_le
         model.max_seq_length = own_length
 
 
+@checked
 def convert_to_longformer(
     model_or_path: PreTrainedModel | str | os.PathLike[str],
-    max_length: int = MAX_LENGTH,
+    max_length: Count = MAX_LENGTH,
     attention_window: int | list[int] = 512,
     positions: Positions = "tile",
     global_tokens: GlobalTokens = "cls",
@@ -120,8 +144,6 @@ def convert_to_longformer(
     References:
         Longformer, section 5, "Attention pattern" and "Position Embeddings".
     """
-    check_count("max_length", max_length)
-    check_choice("positions", positions, ("tile", "interpolate"))
     source = model_or_path if isinstance(model_or_path, PreTrainedModel) else _load(model_or_path)
     _check(source)
     family = source.config.model_type

@@ -36,8 +36,7 @@ from transformers.utils.generic import can_return_tuple
 from simlte_st.config import check_choice
 from simlte_st.errors import ModelError
 from simlte_st.longformer.attention import BACKENDS, LongformerSelfAttention
-from simlte_st.longformer.backbone import GlobalTokens
-from simlte_st.longformer.configuration import SimlteLongformerConfig
+from simlte_st.longformer.configuration import GlobalTokens, SimlteLongformerConfig
 from simlte_st.longformer.packing import Packing, pack_batch
 
 Model = TypeVar("Model", bound="SimlteLongformerPreTrainedModel")

@@ -7,7 +7,7 @@ under several names: dense, activation, layer norm, then a product with the word
 from __future__ import annotations
 
 import logging
-from typing import Literal, cast
+from typing import Literal
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -16,7 +16,6 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 from transformers.activations import ACT2FN
 
-from simlte_st.backbones.registry import backbone_of
 from simlte_st.compat import MLM_HEADS, checkpoint_name, encoder_of, load_masked_lm
 from simlte_st.errors import ModelError
 from simlte_st.losses.chunked_cross_entropy import HeadPrecision, chunked_cross_entropy
@@ -72,8 +71,6 @@ class MLMHead(HeadPrecision, nn.Module):
 def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed: int = 0) -> MLMHead:
     """Return the head for a model: ``"pretrained"``, ``"fresh"``, or ``"auto"`` for the former if there is one."""
     encoder = encoder_of(model)
-    if backbone_of(encoder).pooled_inside:
-        encoder = cast(PreTrainedModel, encoder.encoder)  # whose checkpoint may have the head
     head: MLMHead | None = None
     reason = "mlm_head='fresh'"
     if source != "fresh":

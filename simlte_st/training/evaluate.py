@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.chunk_mean.convert import read_in_chunks
 from simlte_st.data.corpus import document_lengths
 from simlte_st.distributed import on_main
 from simlte_st.errors import DataError
@@ -21,6 +20,7 @@ from simlte_st.models.base import load_model
 from simlte_st.models.lsa import end_with_lsa
 from simlte_st.models.truncation import Truncation
 from simlte_st.modules import LatentSemanticAnalysis
+from simlte_st.modules.chunk_mean import to_chunk_mean
 from simlte_st.training.callbacks import check_weights
 from simlte_st.training.load_corpus import learned_segmenter, probe_documents
 from simlte_st.training.run import TrainingRun
@@ -44,7 +44,7 @@ def evaluate(run: TrainingRun) -> TrainingRun:
     check_weights(model, "at the end")
     run.finished = models
     if run.whole is not None:
-        run.finished = [read_in_chunks(each, run.whole.max_length) for each in models]
+        run.finished = [to_chunk_mean(each, run.whole.max_length) for each in models]
     if (dimension := lsa_dimension(run)) is not None:
         texts: Any = (" ".join(row["sentences"]) for row in rows)
         if run.token_views is not None:

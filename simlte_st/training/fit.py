@@ -20,8 +20,6 @@ from sentence_transformers import (
 from transformers import PrinterCallback, TrainerCallback, TrainerState, set_seed
 from transformers.trainer import TRAINER_STATE_NAME
 
-from simlte_st.backbones.base import Backbone
-from simlte_st.backbones.registry import backbone_of
 from simlte_st.compat import eager_attention, encoder_of, is_fused, load_stock, use_one_gpu
 from simlte_st.distributed import rank, world
 from simlte_st.errors import ConfigurationError, DataError, ModelError, TrainingInterrupted
@@ -271,5 +269,5 @@ def faster_attention(model: SentenceTransformer, dtype: torch.dtype) -> Abstract
         encoder = encoder_of(model)
     except ModelError:  # another kind of model, without attention
         return nullcontext()
-    slow = is_fused(encoder) and backbone_of(encoder) is Backbone
+    slow = is_fused(encoder) and encoder.config.model_type != "simlte_longformer"
     return eager_attention(encoder) if slow else nullcontext()

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 
 from datasets import Dataset
 
-from simlte_st.chunk_mean.backbone import WHOLE_DOCUMENTS
-from simlte_st.chunk_mean.convert import can_read_in_chunks, chunk_length
 from simlte_st.data.corpus import document_lengths
 from simlte_st.data.document import Document, content_id, text_key
 from simlte_st.data.document_stream import DocumentStream, StreamedViews, shard_order, usable_by
@@ -27,7 +25,9 @@ from simlte_st.errors import ConfigurationError, EmptyCorpusError, ResumeError
 from simlte_st.evaluation.splits import PROBE_LEAST, probe_rows
 from simlte_st.files import read_json, write_json
 from simlte_st.models.language import DOCUMENTS, warn_of_language
+from simlte_st.models.conversion import WHOLE_DOCUMENTS
 from simlte_st.models.truncation import CUT_SHARE, Truncation
+from simlte_st.modules.chunk_mean import can_read_in_chunks, chunk_length
 from simlte_st.training.result import WholeDocuments
 from simlte_st.training.run import TrainingRun
 from simlte_st.training.token_views import TokenViews, write_tokens

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from transformers import set_seed
 
-from simlte_st.backbones.registry import BACKBONES, backbone_of, make_backbone, replacement_of
 from simlte_st.compat import encoder_of, readable_tokens
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.distributed import main_first, world
@@ -66,7 +65,7 @@ def load_model(run: TrainingRun) -> TrainingRun:
     except ConfigurationError as error:
         raise ConfigurationError(f"max_view_length={length} does not suit the model: {error}") from None
     own = None if run.static else base.model.max_seq_length
-    run.model, run.reads = model, readable_tokens(model) if folder.exists() else own
+    run.model, run.reads = model, (readable_tokens(model) or cast(int, preset.max_length)) if folder.exists() else own
     if run.static:
         scale_table(model)
     # encode truncates embeddings at the end; the loss sees them truncated alike.
@@ -88,8 +87,7 @@ def preset_for(base: LoadedModel) -> Preset:
         return get_preset(STATIC_PRESET)
     if base.tuned:
         return get_preset("docsplit-tuned")
-    encoder = encoder_of(base.model)
-    is_longformer = BACKBONES["longformer"] in (backbone_of(encoder), BACKBONES.get(replacement_of(encoder) or ""))
+    is_longformer = encoder_of(base.model).config.model_type in ("longformer", "simlte_longformer")
     return get_preset("docsplit-longformer" if is_longformer else "docsplit-bert")
 
 
@@ -104,9 +102,9 @@ def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> tuple
     """
     if is_static(base.model):
         return preset.pooling, None
-    limit, replacement = readable_tokens(base.model), replacement_of(encoder_of(base.model))
+    limit, replacement = readable_tokens(base.model), encoder_of(base.model).config.model_type == "longformer"
     wanted = None if preset.max_length == "base" else preset.max_length
-    if replacement is None and (wanted is None or lengthen(base, wanted)):
+    if not replacement and (wanted is None or lengthen(base, wanted)):
         if wanted is not None and (reads := base.model.max_seq_length) is not None and reads > wanted:
             logger.warning(
                 "max_length=%d is less than the base reads: the model will read %d tokens too. To bound the views of "
@@ -115,19 +113,16 @@ def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> tuple
                 reads,
             )
         return preset.pooling, None
-    name = replacement or preset.backbone or "longformer"
-    backbone, length = make_backbone(name), limit if replacement else wanted
+    chunks, length = preset.backbone == "chunk-mean" and not replacement, limit if replacement else wanted
     assert length is not None
     if not folder.exists():
-        pooling = preset.pooling if backbone.pooled_inside else "keep"
-        convert_base(base, folder, backbone=name, max_length=length, pooling=pooling)
+        convert_base(base, folder, backbone="chunk-mean" if chunks else "longformer", max_length=length)
     change = "trained as" if replacement else f"which reads {limit:,} tokens, converted to"
-    logger.info("Base: %s, %s %s.", base.name, change, backbone.reading.format(length))
+    reading = "a model that reads up to {:,} tokens of a document, in chunks" if chunks else "a Longformer of {:,} tokens"
+    logger.info("Base: %s, %s %s.", base.name, change, reading.format(length))
     if wanted is not None and length < wanted:
         logger.warning("max_length=%d: a Longformer keeps its own length, %d tokens.", wanted, length)
-    if not backbone.pooled_inside:
-        return preset.pooling, None
-    return "keep", make_mlm_head(base.model, seed=seed) if preset.mlm_weight > 0 else None
+    return preset.pooling, make_mlm_head(base.model, seed=seed) if chunks and preset.mlm_weight > 0 else None
 
 
 def _truncate_embeddings(model: torch.nn.Module, inputs: Any, features: dict[str, Any]) -> None:

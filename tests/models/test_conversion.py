@@ -11,7 +11,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from support import make_tokenizer
 from transformers import LongformerForMaskedLM, LongformerModel
 
-from simlte_st.chunk_mean import to_chunk_mean
+from simlte_st.modules.chunk_mean import to_chunk_mean
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses.mlm_head import make_mlm_head
 from simlte_st.models.base import load_model

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.chunk_mean import to_chunk_mean
+from simlte_st.modules.chunk_mean import to_chunk_mean
 from simlte_st.errors import ModelError
 from simlte_st.models.base import load_model
 from simlte_st.models.encode import encode_documents
