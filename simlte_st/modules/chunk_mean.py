@@ -9,7 +9,6 @@ from typing import Annotated, Any, NamedTuple, cast
 
 import torch
 from annotated_types import Interval
-from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
@@ -86,6 +85,8 @@ class ChunkMean(Transformer):
         **options: Any,
     ) -> None:
         super().__init__(model_name_or_path, **options)
+        if is_old(model_name_or_path):
+            del self.model._weight_conversions  # else it would be saved with the old names of its weights
         self.chunk_length = chunk_length
         self.pooling_mode = pooling_mode
         self.include_prompt = include_prompt
@@ -151,8 +152,7 @@ class ChunkMean(Transformer):
             names = ("chunk_length", "pooling_mode", "include_prompt", "normalize_chunks")
             values |= {name: old[name] for name in names}
             values["max_seq_length"] = read_json(Path(model_name_or_path, "tokenizer_config.json"))["model_max_length"]
-            weights = load_file(Path(model_name_or_path, "model.safetensors"))
-            values["model_kwargs"]["state_dict"] = {name.removeprefix("encoder."): w for name, w in weights.items()}
+            values["model_kwargs"]["key_mapping"] = {r"^encoder\.": ""}
         return values
 
     def _load_config(self, model_name_or_path: str, backend: str, config_kwargs: dict[str, Any]) -> tuple[Any, bool]:
