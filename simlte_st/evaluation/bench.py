@@ -24,13 +24,13 @@ from simlte_st.evaluation.scores import tfidf_rows
 from simlte_st.evaluation.splits import PROBE_LEAST, divide_rows, probe_rows, warned_once
 from simlte_st.evaluation.verdict import FEWEST, Verdict, give_verdict
 from simlte_st.models.base import load_model
+from simlte_st.models.conversion import WHOLE_DOCUMENTS
 from simlte_st.models.lsa import lengthened
 from simlte_st.models.names import OWN_STATIC, local_folder, trained_from
 from simlte_st.models.onnx_encoder import OnnxGraph
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import CUT_SHARE, Truncation, text_lengths
 from simlte_st.models.vectors import unit_rows
-from simlte_st.models.conversion import WHOLE_DOCUMENTS
 from simlte_st.modules.chunk_mean import can_read_in_chunks, chunk_length, to_chunk_mean
 from simlte_st.modules.latent_semantic_analysis import DIMENSION, LatentSemanticAnalysis
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 from pathlib import Path
@@ -83,7 +84,6 @@ def save_as_longformer(
         global_tokens: Likewise; None for ``"none"`` if the model is a stock Longformer and tuned, otherwise ``"cls"``.
     """
     encoder, readable = encoder_of(model), readable_tokens(model)
-    converted: SimlteLongformerModel | SimlteLongformerForMaskedLM
     if encoder.config.model_type == "longformer":
         if max_length not in (None, readable):
             raise ConfigurationError(
@@ -91,25 +91,12 @@ def save_as_longformer(
             )
         converted = adopt_longformer(encoder, global_tokens or ("none" if tuned else "cls"))
     else:
-        length = max_length or MAX_LENGTH
-        try:
-            converted = convert_to_longformer(
-                checkpoint_name(encoder), length, attention_window or 512, positions or "tile", global_tokens or "cls"
-            )
-        except ModelError as error:
-            if readable is None or readable < length:
-                raise
-            message = f"{error} But it has positions for {readable:,} tokens: set its max_seq_length."
-            raise ModelError(message) from None
-    transformer: Any = model[0]
-    before, own_length = transformer.model, model.max_seq_length
-    transformer.model = converted
-    model.max_seq_length = converted.config.usable_length  # saved with the tokenizer: where every loader truncates
-    try:
-        model.save_pretrained(str(path), create_model_card=False)
-    finally:
-        transformer.model = before
-        model.max_seq_length = own_length
+        settings = attention_window or 512, positions or "tile", global_tokens or "cls"
+        converted = convert_to_longformer(checkpoint_name(encoder), max_length or MAX_LENGTH, *settings)
+    made: Any = copy.deepcopy(model)
+    made[0].model = converted
+    made.max_seq_length = converted.config.usable_length  # saved with the tokenizer: where every loader truncates
+    made.save_pretrained(str(path), create_model_card=False)
 
 
 @checked
@@ -209,15 +196,12 @@ def adopt_longformer(
 
 def _load(path: str | os.PathLike[str]) -> PreTrainedModel:
     """Load a checkpoint, with the MLM head if it has one."""
-    try:
-        _check_type(AutoConfig.from_pretrained(path).model_type)
-        with_head, missing_keys = load_masked_lm(path)
-        if not missing_keys:
-            return with_head  # type: ignore[no-any-return]
-        with quiet_transformers(), torch.random.fork_rng(devices=[]):
-            return AutoModel.from_pretrained(path)  # type: ignore[no-any-return]
-    except OSError as error:
-        raise ModelError(f"{os.fspath(path)!r} could not be loaded: {error}") from None
+    _check_type(AutoConfig.from_pretrained(path).model_type)
+    with_head, missing_keys = load_masked_lm(path)
+    if not missing_keys:
+        return with_head  # type: ignore[no-any-return]
+    with quiet_transformers(), torch.random.fork_rng(devices=[]):
+        return AutoModel.from_pretrained(path)  # type: ignore[no-any-return]
 
 
 def _check_type(kind: str) -> None:
@@ -235,12 +219,8 @@ def _check(model: PreTrainedModel) -> None:
     kind = getattr(config, "position_embedding_type", None) or "absolute"
     if kind != "absolute":
         raise ModelError(f"{name} its positions are {kind!r}, not absolute.")
-    if getattr(config, "is_decoder", False):
-        raise ModelError(f"{name} it is a decoder.")
     if getattr(config, "embedding_size", config.hidden_size) != config.hidden_size:
         raise ModelError(f"{name} its embeddings have {config.embedding_size} numbers, not {config.hidden_size}.")
-    if config.pad_token_id is None:
-        raise ModelError(f"{name} its configuration has no pad_token_id.")
 
 
 def _is_encoders(name: str, prefix: str) -> bool:

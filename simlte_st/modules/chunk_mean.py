@@ -126,7 +126,8 @@ class ChunkMean(Transformer):
             embeddings.append(functional.normalize(embedding, dim=1) if self.normalize_chunks else embedding)
             if "pooled_only" not in features:
                 states.append(outputs["token_embeddings"].flatten(0, 1)[chunks.own.flatten().to(ids.device)])
-        document, weight = (torch.cat(each).to(ids.device) for each in zip(*((c.document, c.weight) for c in plan)))
+        document = torch.cat([chunks.document for chunks in plan]).to(ids.device)
+        weight = torch.cat([chunks.weight for chunks in plan]).to(ids.device)
         found = torch.cat(embeddings)
         sums = torch.zeros(len(lengths), found.shape[1], device=ids.device)
         means = sums.index_add(0, document, found.float() * weight[:, None]).to(outputs["token_embeddings"].dtype)

@@ -24,8 +24,8 @@ from simlte_st.distributed import main_first
 from simlte_st.errors import ConfigurationError, EmptyCorpusError, ResumeError
 from simlte_st.evaluation.splits import PROBE_LEAST, probe_rows
 from simlte_st.files import read_json, write_json
-from simlte_st.models.language import DOCUMENTS, warn_of_language
 from simlte_st.models.conversion import WHOLE_DOCUMENTS
+from simlte_st.models.language import DOCUMENTS, warn_of_language
 from simlte_st.models.truncation import CUT_SHARE, Truncation
 from simlte_st.modules.chunk_mean import can_read_in_chunks, chunk_length
 from simlte_st.training.result import WholeDocuments

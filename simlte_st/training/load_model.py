@@ -118,7 +118,7 @@ def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> tuple
     if not folder.exists():
         convert_base(base, folder, backbone="chunk-mean" if chunks else "longformer", max_length=length)
     change = "trained as" if replacement else f"which reads {limit:,} tokens, converted to"
-    reading = "a model that reads up to {:,} tokens of a document, in chunks" if chunks else "a Longformer of {:,} tokens"
+    reading = "a model that reads up to {:,} tokens in chunks" if chunks else "a Longformer of {:,} tokens"
     logger.info("Base: %s, %s %s.", base.name, change, reading.format(length))
     if wanted is not None and length < wanted:
         logger.warning("max_length=%d: a Longformer keeps its own length, %d tokens.", wanted, length)
