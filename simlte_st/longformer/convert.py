@@ -84,6 +84,7 @@ def save_as_longformer(
         global_tokens: Likewise; None for ``"none"`` if the model is a stock Longformer and tuned, otherwise ``"cls"``.
     """
     encoder, readable = encoder_of(model), readable_tokens(model)
+    converted: SimlteLongformerModel | SimlteLongformerForMaskedLM
     if encoder.config.model_type == "longformer":
         if max_length not in (None, readable):
             raise ConfigurationError(

@@ -32,7 +32,6 @@ from simlte_st.models.padding import PADDING, attend_fully, feels_padding, right
 from simlte_st.models.routes import side_of
 from simlte_st.models.static import TEXTS, is_static, static_passes
 from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths
-from simlte_st.modules.chunk_mean import ChunkMean
 
 BATCHES = 4
 """How many times ``batch_size`` texts are tokenized together, to find texts of similar length."""
@@ -147,9 +146,6 @@ class TextReader:
 
     def _forward(self, features: dict[str, Any], **options: Any) -> dict[str, Any]:
         """Compute the embeddings of a batch in passes."""
-        if isinstance(self._model[0], ChunkMean):  # which makes passes of the chunks of all texts
-            with fast_products(self._model.device):
-                return self._model.forward({**features, "pooled_only": True}, **options)
         features = right_padded(features)
         mask = features.get("attention_mask")
         if isinstance(mask, Tensor) and mask.dim() == 2:

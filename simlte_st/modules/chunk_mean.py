@@ -61,8 +61,7 @@ class ChunkMean(Transformer):
     Features:
         ``input_ids`` and ``attention_mask`` ``[B, S]``, padded on either side, or flattened (``cu_seq_lens_q``), give
         ``sentence_embedding`` ``[B, d]`` and ``token_embeddings`` ``[B, S, d]``, the states of each token in its chunk,
-        so that a masked language model can be trained on them. With ``pooled_only`` in the features the states, which
-        take most of the memory, are left out.
+        so that a masked language model can be trained on them.
 
     Raises:
         ConfigurationError: The prompt leaves no room in a chunk.
@@ -124,20 +123,17 @@ class ChunkMean(Transformer):
             outputs = pooling(super().forward(inputs, **kwargs))
             embedding: Tensor = outputs["sentence_embedding"]
             embeddings.append(functional.normalize(embedding, dim=1) if self.normalize_chunks else embedding)
-            if "pooled_only" not in features:
-                states.append(outputs["token_embeddings"].flatten(0, 1)[chunks.own.flatten().to(ids.device)])
+            states.append(outputs["token_embeddings"].flatten(0, 1)[chunks.own.flatten().to(ids.device)])
         document = torch.cat([chunks.document for chunks in plan]).to(ids.device)
         weight = torch.cat([chunks.weight for chunks in plan]).to(ids.device)
         found = torch.cat(embeddings)
         sums = torch.zeros(len(lengths), found.shape[1], device=ids.device)
-        means = sums.index_add(0, document, found.float() * weight[:, None]).to(outputs["token_embeddings"].dtype)
-        # The others are for the Pooling("cls") that comes next in models of version 0.1.
-        features |= {"sentence_embedding": means, "cls_token_embeddings": means, "token_embeddings": means[:, None]}
-        if states:
-            targets = torch.cat([chunks.places[chunks.own] for chunks in plan]).to(ids.device)
-            values = torch.cat(states)
-            filled = values.new_zeros(ids.numel(), values.shape[1]).index_copy(0, targets, values)
-            features["token_embeddings"] = filled.view(*ids.shape, -1)
+        means = sums.index_add(0, document, found.float() * weight[:, None]).to(states[0].dtype)
+        targets = torch.cat([chunks.places[chunks.own] for chunks in plan]).to(ids.device)
+        values = states[0].new_zeros(ids.numel(), states[0].shape[1]).index_copy(0, targets, torch.cat(states))
+        features["token_embeddings"] = values.view(*ids.shape, -1)
+        features["sentence_embedding"] = means
+        features["cls_token_embeddings"] = means  # for the Pooling("cls") that comes next in models of version 0.1
         return features
 
     def __repr__(self) -> str:
