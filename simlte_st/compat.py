@@ -88,10 +88,10 @@ def readable_tokens(model: SentenceTransformer) -> int | None:
     RoBERTa-like models (RoBERTa, XLM-R, MPNet, Longformer) number positions from ``padding_idx + 1``.
     """
     transformer = model.transformers_model
-    if transformer is None:
+    if transformer is None or hasattr(model[0], "chunk_length"):  # a ChunkMean
         return None
     config = transformer.config
-    usable = getattr(config, "usable_length", None)  # of this package's architectures
+    usable = getattr(config, "usable_length", None)  # of this package's Longformer
     if isinstance(usable, int):
         return usable
     text_config = config.get_text_config() if hasattr(config, "get_text_config") else config
@@ -201,10 +201,21 @@ def load_stock(source: str, classes: Sequence[type[torch.nn.Module]], **options:
     from sentence_transformers import SentenceTransformer
 
     options.setdefault("local_files_only", os.path.isdir(source))  # else the Hub is asked for the name of the folder
-    model = SentenceTransformer._load_with_module_classes(source, _by_reference(classes), **options)
+    known = _by_reference(classes) | replaced_modules(source)
+    model = SentenceTransformer._load_with_module_classes(source, known, **options)
     own = {name: each for name, each in model._module_classes.items() if name not in _STATIC_NAMES}
     model._module_classes = own  # the class that loads a static embedding cannot be sent to another process
     return cast("SentenceTransformer", model)
+
+
+def replaced_modules(source: str) -> dict[str, type[torch.nn.Module]]:
+    """Return the classes that load a folder in place of those in its ``modules.json``.
+
+    Version 0.1 saved a chunk mean as a stock ``Transformer`` of an architecture of its own.
+    """
+    from simlte_st.modules.chunk_mean import ChunkMean, is_old
+
+    return {"sentence_transformers.base.modules.transformer.Transformer": ChunkMean} if is_old(source) else {}
 
 
 def name_models(find: Callable[[str], tuple[str, Sequence[type[torch.nn.Module]]] | None]) -> None:

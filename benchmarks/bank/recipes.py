@@ -19,7 +19,6 @@ from benchmarks.bank.teacher import LEAST_TOKENS, NEIGHBOURS, TeacherLoss, neare
 from benchmarks.builder.lora import add_lora
 from benchmarks.nli.training import WEIGHT
 from benchmarks.rivals.train import CONTRASTIVE, train_rival
-from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.data import Crop, DocSplit, Identity, View
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.sentences import make_segmenter, segment_documents, tokenizer_counter
@@ -29,6 +28,7 @@ from simlte_st.models.base import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.static import is_static
 from simlte_st.modules import TokenAttention
+from simlte_st.modules.chunk_mean import to_chunk_mean
 from simlte_st.training.load_model import set_dropout
 from simlte_st.training.presets import Pooling
 

@@ -11,7 +11,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -39,6 +39,7 @@ _BY_WORD = (
 _TOKENIZERS: WeakKeyDictionary[Tokenizer, WordTokens] = WeakKeyDictionary()
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Any)
 
 
 def in_batches(
@@ -185,3 +186,22 @@ class WordTokens:
                     del self._ids[word]
         lengths = np.fromiter(map(len, joined), dtype=np.int64, count=len(joined)) // 4
         return np.frombuffer(b"".join(joined), dtype=np.int32), lengths
+
+
+def split_by_length(order: S, sizes: Sequence[int], most: int, padding: int) -> list[S]:
+    """Split rows that are sorted by length, the longest first, where a batch would be too large or too padded.
+
+    Args:
+        order: Numbers of the rows, as a tensor or array.
+        sizes: Their lengths.
+        most: Largest number of slots in a batch, padding included.
+        padding: How many of them may be padding.
+    """
+    pieces, start, padded = [], 0, 0
+    for index, size in enumerate(sizes):
+        width = sizes[start]
+        padded += width - size
+        if index > start and (padded > padding or (index + 1 - start) * width > most):
+            pieces.append(order[start:index])
+            start, padded = index, 0
+    return [*pieces, order[start:]] if len(sizes) else []

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simlte_st.chunk_mean.backbone import WHOLE_DOCUMENTS
-from simlte_st.chunk_mean.convert import can_read_in_chunks, chunk_length, read_in_chunks
 from simlte_st.compat import readable_length
 from simlte_st.data.document import Document
 from simlte_st.errors import DataError, ModelError
@@ -25,12 +23,14 @@ from simlte_st.evaluation.splits import PROBE_LEAST, divide_rows, probe_rows, sa
 from simlte_st.evaluation.verdict import FEWEST, Verdict, give_verdict
 from simlte_st.extras import install_command
 from simlte_st.models.base import load_model
+from simlte_st.models.conversion import WHOLE_DOCUMENTS
 from simlte_st.models.lsa import lengthened
 from simlte_st.models.names import OWN_MODELS, OWN_STATIC, PACKAGED_BASE, local_folder, trained_from
 from simlte_st.models.onnx_encoder import OnnxGraph
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import CUT_SHARE, Truncation, text_lengths
 from simlte_st.models.vectors import unit_rows
+from simlte_st.modules.chunk_mean import can_read_in_chunks, chunk_length, to_chunk_mean
 from simlte_st.modules.latent_semantic_analysis import DIMENSION, LatentSemanticAnalysis
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ class Bench:
         verdict = self._verdict(name, model)
         share = self._encode(name, model, self._encoding(name), verdict).share
         if share < 1 - CUT_SHARE and reads_chunks(model):
-            self._encode(f"{name}, whole", read_in_chunks(model, WHOLE_DOCUMENTS), self._training(base=name))
+            self._encode(f"{name}, whole", to_chunk_mean(model, WHOLE_DOCUMENTS), self._training(base=name))
 
     def add_words(self) -> None:
         """Add the best encoder with a latent semantic analysis, such an analysis by itself, and TF-IDF."""

@@ -205,9 +205,9 @@ def _load_with_bases(
     names: Sequence[str], base: str | None, device: str | None
 ) -> tuple[dict[str, SentenceTransformer], dict[str, str]]:
     """Load models and their bases, and name the base of each; the base of a model that reads in chunks does so too."""
-    from simlte_st.chunk_mean.convert import can_read_in_chunks, chunk_length, read_in_chunks
     from simlte_st.compat import readable_length
     from simlte_st.models.base import load_model
+    from simlte_st.modules.chunk_mean import can_read_in_chunks, chunk_length, to_chunk_mean
 
     if base is not None:
         bases = {name: base for name in names if name != base}
@@ -224,5 +224,5 @@ def _load_with_bases(
         length, reads = chunk_length(loaded[name]), loaded[name].max_seq_length
         if length and reads and length == readable_length(loaded[origin]) and can_read_in_chunks(loaded[origin]):
             bases[name] = f"{origin}, in chunks"
-            alike[bases[name]] = read_in_chunks(loaded[origin], reads)
+            alike[bases[name]] = to_chunk_mean(loaded[origin], reads)
     return {**alike, **{name: loaded[name] for name in loaded if name in (*names, *bases.values())}}, bases

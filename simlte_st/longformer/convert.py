@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -13,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import AutoConfig, AutoModel, PreTrainedModel
 
+from simlte_st.arguments import Count, checked
 from simlte_st.compat import (
     MLM_HEADS,
     checkpoint_name,
@@ -21,16 +23,20 @@ from simlte_st.compat import (
     quiet_transformers,
     readable_tokens,
 )
-from simlte_st.config import check_choice, check_count
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.longformer.backbone import MAX_LENGTH, GlobalTokens, Longformer, Positions
 from simlte_st.longformer.modeling import (
+    GlobalTokens,
     SimlteLongformerConfig,
     SimlteLongformerForMaskedLM,
     SimlteLongformerModel,
 )
 
 logger = logging.getLogger(__name__)
+
+Positions = Literal["tile", "interpolate"]
+
+MAX_LENGTH = 4096
+"""Number of tokens that a converted model reads by default: the papers'."""
 
 # model_type -> prefix of the weights in its ForMaskedLM, and whether positions begin at pad_token_id + 1 instead of 0.
 _FAMILIES = {
@@ -60,41 +66,48 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def convert(settings: Longformer, model: SentenceTransformer, path: Path, max_length: int | None, tuned: bool) -> None:
-    """Write a model with a Longformer in the place of its encoder, with an MLM head where the encoder has one."""
+def save_as_longformer(
+    model: SentenceTransformer,
+    path: Path,
+    max_length: int | None = None,
+    *,
+    tuned: bool,
+    attention_window: int | list[int] | None = None,
+    positions: Positions | None = None,
+    global_tokens: GlobalTokens | None = None,
+) -> None:
+    """Save a model with a Longformer in place of its encoder, with the MLM head of the encoder's checkpoint, if any.
+
+    Args:
+        model: The model, which is not changed.
+        path: The folder to write.
+        max_length: Tokens to read; None for 4,096, or for the length of a stock Longformer, which cannot change.
+        tuned: Whether the model is a sentence encoder, as opposed to a bare language model.
+        attention_window: See :func:`convert_to_longformer`; not used for a stock Longformer.
+        positions: Likewise.
+        global_tokens: Likewise; None for ``"none"`` if the model is a stock Longformer and tuned, otherwise ``"cls"``.
+    """
     encoder, readable = encoder_of(model), readable_tokens(model)
     converted: SimlteLongformerModel | SimlteLongformerForMaskedLM
-    if encoder.config.model_type in settings.replaces:
+    if encoder.config.model_type == "longformer":
         if max_length not in (None, readable):
             raise ConfigurationError(
                 f"max_length={max_length}: the base is a Longformer of {readable} tokens, and stays one."
             )
-        converted = adopt_longformer(encoder, settings.global_tokens or ("none" if tuned else "cls"))
+        converted = adopt_longformer(encoder, global_tokens or ("none" if tuned else "cls"))
     else:
-        length, global_tokens = max_length or MAX_LENGTH, settings.global_tokens or "cls"
-        try:
-            converted = convert_to_longformer(
-                checkpoint_name(encoder), length, settings.attention_window, settings.positions, global_tokens
-            )
-        except ModelError as error:
-            if readable is None or readable < length:
-                raise
-            message = f"{error} But it has positions for {readable:,} tokens: set its max_seq_length."
-            raise ModelError(message) from None
-    transformer: Any = model[0]
-    before, own_length = transformer.model, model.max_seq_length
-    transformer.model = converted
-    model.max_seq_length = converted.config.usable_length  # saved with the tokenizer: where every loader truncates
-    try:
-        model.save_pretrained(str(path), create_model_card=False)
-    finally:
-        transformer.model = before
-        model.max_seq_length = own_length
+        settings = attention_window or 512, positions or "tile", global_tokens or "cls"
+        converted = convert_to_longformer(checkpoint_name(encoder), max_length or MAX_LENGTH, *settings)
+    made: Any = copy.deepcopy(model)
+    made[0].model = converted
+    made.max_seq_length = converted.config.usable_length  # saved with the tokenizer: where every loader truncates
+    made.save_pretrained(str(path), create_model_card=False)
 
 
+@checked
 def convert_to_longformer(
     model_or_path: PreTrainedModel | str | os.PathLike[str],
-    max_length: int = MAX_LENGTH,
+    max_length: Count = MAX_LENGTH,
     attention_window: int | list[int] = 512,
     positions: Positions = "tile",
     global_tokens: GlobalTokens = "cls",
@@ -123,8 +136,6 @@ def convert_to_longformer(
     References:
         Longformer, section 5, "Attention pattern" and "Position Embeddings".
     """
-    check_count("max_length", max_length)
-    check_choice("positions", positions, ("tile", "interpolate"))
     source = model_or_path if isinstance(model_or_path, PreTrainedModel) else _load(model_or_path)
     _check(source)
     family = source.config.model_type
@@ -190,15 +201,12 @@ def adopt_longformer(
 
 def _load(path: str | os.PathLike[str]) -> PreTrainedModel:
     """Load a checkpoint, with the MLM head if it has one."""
-    try:
-        _check_type(AutoConfig.from_pretrained(path).model_type)
-        with_head, missing_keys = load_masked_lm(path)
-        if not missing_keys:
-            return with_head  # type: ignore[no-any-return]
-        with quiet_transformers(), torch.random.fork_rng(devices=[]):
-            return AutoModel.from_pretrained(path)  # type: ignore[no-any-return]
-    except OSError as error:
-        raise ModelError(f"{os.fspath(path)!r} could not be loaded: {error}") from None
+    _check_type(AutoConfig.from_pretrained(path).model_type)
+    with_head, missing_keys = load_masked_lm(path)
+    if not missing_keys:
+        return with_head  # type: ignore[no-any-return]
+    with quiet_transformers(), torch.random.fork_rng(devices=[]):
+        return AutoModel.from_pretrained(path)  # type: ignore[no-any-return]
 
 
 def _check_type(kind: str) -> None:
@@ -216,12 +224,8 @@ def _check(model: PreTrainedModel) -> None:
     kind = getattr(config, "position_embedding_type", None) or "absolute"
     if kind != "absolute":
         raise ModelError(f"{name} its positions are {kind!r}, not absolute.")
-    if getattr(config, "is_decoder", False):
-        raise ModelError(f"{name} it is a decoder.")
     if getattr(config, "embedding_size", config.hidden_size) != config.hidden_size:
         raise ModelError(f"{name} its embeddings have {config.embedding_size} numbers, not {config.hidden_size}.")
-    if config.pad_token_id is None:
-        raise ModelError(f"{name} its configuration has no pad_token_id.")
 
 
 def _is_encoders(name: str, prefix: str) -> bool:

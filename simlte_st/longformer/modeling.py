@@ -36,8 +36,9 @@ from transformers.utils.generic import can_return_tuple
 from simlte_st.arguments import check_value
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer.attention import LongformerSelfAttention
-from simlte_st.longformer.backbone import GlobalTokens, Longformer
 from simlte_st.longformer.packing import Packing, pack_batch
+
+GlobalTokens = Literal["cls", "none"]
 
 Model = TypeVar("Model", bound="SimlteLongformerPreTrainedModel")
 AnyModel = TypeVar("AnyModel", bound=PreTrainedModel)
@@ -68,7 +69,7 @@ class SimlteLongformerConfig(LongformerConfig):
         Longformer, section 3.1 ("Attention pattern"); transformers' ``LongformerConfig``.
     """
 
-    model_type = Longformer.model_type
+    model_type = "simlte_longformer"
 
     def __init__(self, global_tokens: GlobalTokens = "cls", **kwargs: Any) -> None:
         # A constructor of its own, not a field: transformers 5.0 has no dataclass configurations yet.

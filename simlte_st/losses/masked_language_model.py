@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from contextlib import AbstractContextManager, nullcontext
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -23,7 +23,6 @@ from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.activations import ACT2FN
 
-from simlte_st.backbones.registry import backbone_of
 from simlte_st.compat import MLM_HEADS, checkpoint_name, encoder_of, load_masked_lm
 from simlte_st.errors import ModelError
 
@@ -251,8 +250,6 @@ class MLMHead(HeadPrecision, nn.Module):
 def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed: int = 0) -> MLMHead:
     """Return the head for a model: ``"pretrained"``, ``"fresh"``, or ``"auto"`` for the former if there is one."""
     encoder = encoder_of(model)
-    if backbone_of(encoder).pooled_inside:
-        encoder = cast(PreTrainedModel, encoder.encoder)  # whose checkpoint may have the head
     head: MLMHead | None = None
     reason = "mlm_head='fresh'"
     if source != "fresh":

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from simlte_st.backbones.registry import BACKBONES
 from simlte_st.config import (
     Config,
     DeviceConfig,
@@ -129,21 +128,3 @@ class StaticConfig(ReadConfig, OverwriteConfig, ProgressConfig, DeviceConfig):
         super().__post_init__()
         for package in ("skeletoken", "model2vec"):
             check_installed(package, "static", "distilling a static model")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConvertConfig(OverwriteConfig):
-    """How a model becomes one that reads long documents, besides the settings of the backbone."""
-
-    max_length: int | None = setting(
-        None,
-        "tokens that the new model reads",
-        default_help="32,768 in chunks, 4,096 as a Longformer; for a stock Longformer as many as before",
-    )
-    backbone: str | None = setting(
-        None,
-        f"what the encoder becomes: {' or '.join(BACKBONES)}",
-        metavar="NAME",
-        default_help="chunk-mean; longformer if ``max_length=`` or one of its settings is given",
-    )
-    pooling: Literal["keep", "cls", "mean"] = setting("keep", "pooling of the new model; keep for the base's")

@@ -17,7 +17,6 @@ from sentence_transformers.base.modules import Transformer
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from simlte_st.backbones.registry import BACKBONES, backbone_of, replacement_of
 from simlte_st.compat import masks_without_vmap
 from simlte_st.config import configured
 from simlte_st.errors import ModelError
@@ -156,17 +155,14 @@ def _graph(model: SentenceTransformer, name: str) -> _Graph:
             f"The model {name!r} is a table of token vectors, which needs no graph: model2vec.StaticModel and "
             "sentence-transformers load its folder as it is."
         )
-    if type(model[0]) is not Transformer:
+    first = cast(Any, model[0])
+    if type(first) is not Transformer or first.config.model_type in ("longformer", "simlte_longformer"):
+        kind = first.config.model_type if type(first) is Transformer else type(first).__name__
         raise ModelError(
-            f"The model {name!r} begins with {type(model[0]).__name__}, which works on texts: a graph takes tokens."
+            f"The model {name!r} begins with {kind}, which cannot be exported: only stock encoders such as BERT can. "
+            "Use it with sentence-transformers, or export simlte-bert."
         )
-    encoder = cast(Any, model[0]).auto_model
-    if backbone_of(encoder) in BACKBONES.values() or replacement_of(encoder) is not None:
-        raise ModelError(
-            f"The model {name!r} is {encoder.config.model_type}, which is not exported: only stock encoders such as "
-            "BERT are. Use it with sentence-transformers, or export simlte-bert."
-        )
-    return _Graph(encoder, list(model)[1:], model.truncate_dim)
+    return _Graph(first.auto_model, list(model)[1:], model.truncate_dim)
 
 
 def _write(graph: _Graph, name: str, path: Path) -> None:

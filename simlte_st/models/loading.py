@@ -16,7 +16,6 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util import is_sentence_transformer_model
 
-from simlte_st.backbones.registry import backbone_of
 from simlte_st.compat import NO_LIMIT, load_stock, onnx_by, readable_length, readable_tokens, taken_tokens
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
 from simlte_st.models.device import dtype_unasked
@@ -26,7 +25,7 @@ from simlte_st.models.onnx_encoder import OnnxGraph, graph_file
 from simlte_st.models.padding import attend_fully
 from simlte_st.models.routes import side_of
 from simlte_st.models.static import is_static, model2vec_modules
-from simlte_st.modules import OWN_MODULES
+from simlte_st.modules import OWN_MODULES, ChunkMean
 from simlte_st.prompts import document_prompt
 
 logger = logging.getLogger(__name__)
@@ -202,11 +201,9 @@ def _set_length(model: SentenceTransformer, name: str, length: int | None) -> No
 
 
 def _set_pooling(model: SentenceTransformer, name: str, mode: str) -> None:
-    if isinstance(model[0], Transformer) and backbone_of(model[0].auto_model).pooled_inside and mode != "cls":
-        raise ModelError(
-            f"The model {name!r} pools inside its encoder, which cannot be changed to {mode!r}: use pooling='keep', or "
-            "convert its base again with the wanted pooling."
-        )
+    if isinstance(model[0], ChunkMean):
+        model[0].pooling_mode = mode
+        return
     for index, module in enumerate(model):
         if isinstance(module, Pooling):
             pooling = Pooling(module.embedding_dimension, pooling_mode=mode, include_prompt=module.include_prompt)

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers.modeling_outputs import BaseModelOutput
 
-from simlte_st.chunk_mean.chunks import split_by_length
+from simlte_st.data.tokens import split_by_length
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.extras import require
 from simlte_st.files import EXPORT_FILE, digest_of, read_json, valid_unicode

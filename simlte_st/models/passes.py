@@ -24,10 +24,9 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from simlte_st.chunk_mean.chunks import split_by_length
 from simlte_st.compat import encodes_here, mini_batch_ranges, onednn_linear, slice_rows, taken_tokens, tokens_read
 from simlte_st.config import check_count
-from simlte_st.data.tokens import TOKENIZED_CHARACTERS, count_tokens
+from simlte_st.data.tokens import TOKENIZED_CHARACTERS, count_tokens, split_by_length
 from simlte_st.models.device import cpu_capabilities
 from simlte_st.models.padding import PADDING, attend_fully, feels_padding, right_padded, take
 from simlte_st.models.routes import side_of

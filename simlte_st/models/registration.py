@@ -1,12 +1,13 @@
-"""Tells the libraries of ours, without making ``import simlte_st`` import torch.
+"""Register our Longformer and our model names with the libraries, without making ``import simlte_st`` import torch.
 
-transformers' Auto classes get our architectures, and sentence-transformers' class the names of our models. If they have
+transformers' Auto classes get our Longformer, and sentence-transformers' class the names of our models. If they have
 not been imported yet, this happens right after their import, in whatever order the user imports the libraries. These
 read no entry points, so there is no other way.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import sys
@@ -17,7 +18,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from simlte_st.backbones.registry import BACKBONES
 from simlte_st.files import MODEL_FILE, read_json
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def register() -> None:
     """Register now with what is imported, and with the rest when it is."""
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
-    for module, before, tell in ((_AUTO, {_LAYERS}, _register_backbones), (_STOCK, set(), _name_models)):
+    for module, before, tell in ((_AUTO, {_LAYERS}, _register_longformer), (_STOCK, set(), _name_models)):
         if module in sys.modules:
             tell()
         else:
@@ -41,17 +41,15 @@ def register() -> None:
 
 
 def needs_package(folder: Path) -> bool:
-    """Return whether a model's folder has modules of this package or its architecture."""
+    """Return whether a model's folder has modules of this package or its Longformer."""
     modules, config = folder / MODEL_FILE, folder / "config.json"
     if modules.exists() and any(module["type"].startswith("simlte_st.") for module in read_json(modules)):
         return True
-    own = {backbone.model_type for backbone in BACKBONES.values()}
-    return config.exists() and read_json(config).get("model_type") in own
+    return config.exists() and read_json(config).get("model_type") == "simlte_longformer"
 
 
-def _register_backbones() -> None:
-    for backbone in BACKBONES.values():
-        backbone.register()
+def _register_longformer() -> None:
+    importlib.import_module("simlte_st.longformer.modeling")
 
 
 def _name_models() -> None:

@@ -11,7 +11,7 @@ import sentence_transformers
 from sentence_transformers.base.modules import Router
 from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
-from simlte_st.compat import NO_LIMIT, load_modules_of, readable_length, readable_tokens
+from simlte_st.compat import NO_LIMIT, load_modules_of, readable_length, readable_tokens, replaced_modules
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.device import dtype_unasked
 from simlte_st.models.names import OWN_MODELS, find_model, local_folder
@@ -21,6 +21,7 @@ from simlte_st.models.static import is_static, model2vec_modules
 from simlte_st.models.truncation import Truncation
 from simlte_st.modules import OWN_MODULES
 from simlte_st.modules.base import WeightedPooling
+from simlte_st.modules.chunk_mean import ChunkMean
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +73,8 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
             options["model_kwargs"] = _with_dtype(options)
         if name is not None and (modules := model2vec_modules(name)) is not None:
             options, name = {**options, "modules": modules}, None
+        if name is not None:
+            self._module_classes = {**type(self)._module_classes, **replaced_modules(name)}
         super().__init__(name, **options)
         attend_fully(self)
         if not isinstance(self[0], Router):  # each of whose encoders reads a length of its own
@@ -108,7 +111,7 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
         """Set it as the stock class does, for this package's poolings too."""
         super().set_pooling_include_prompt(include_prompt)
         for module in self:
-            if isinstance(module, WeightedPooling):
+            if isinstance(module, (WeightedPooling, ChunkMean)):
                 module.include_prompt = include_prompt
 
     def encode(self, *args: Any, **options: Any) -> Any:

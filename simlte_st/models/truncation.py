@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.chunk_mean.convert import can_read_in_chunks
 from simlte_st.compat import checkpoint_name, readable_length, taken_tokens
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.models.names import name_of
 from simlte_st.models.static import is_static
 from simlte_st.modules.base_form import texts_as_read
+from simlte_st.modules.chunk_mean import can_read_in_chunks
 from simlte_st.prompts import document_prompt
 
 logger = logging.getLogger(__name__)

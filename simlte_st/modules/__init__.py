@@ -1,20 +1,23 @@
 """Modules for a SentenceTransformer, each useful alone."""
 
 from simlte_st.modules.base_form import BaseForm, expand_contractions
+from simlte_st.modules.chunk_mean import ChunkMean, to_chunk_mean
 from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
 from simlte_st.modules.position_pooling import PositionPooling
 from simlte_st.modules.star_transformer import StarTransformer
 from simlte_st.modules.token_attention import TokenAttention
 
-OWN_MODULES = (BaseForm, LatentSemanticAnalysis, PositionPooling, StarTransformer, TokenAttention)
+OWN_MODULES = (BaseForm, ChunkMean, LatentSemanticAnalysis, PositionPooling, StarTransformer, TokenAttention)
 """All modules; :class:`simlte_st.SentenceTransformer` loads them without ``trust_remote_code``."""
 
 __all__ = [
     "OWN_MODULES",
     "BaseForm",
+    "ChunkMean",
     "LatentSemanticAnalysis",
     "PositionPooling",
     "StarTransformer",
     "TokenAttention",
     "expand_contractions",
+    "to_chunk_mean",
 ]

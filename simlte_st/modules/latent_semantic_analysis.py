@@ -20,8 +20,8 @@ from torch import Tensor
 from torch.nn import functional
 from typing_extensions import Self
 
+from simlte_st.arguments import Count, Seed, Share, checked
 from simlte_st.compat import mask_without_prompt, view_budget
-from simlte_st.config import check_count, check_number, check_seed
 from simlte_st.data.documents import read_documents
 from simlte_st.data.tokens import TOKENIZED_CHARACTERS, in_batches, special_ids, token_ids, vocabulary_size
 from simlte_st.errors import ConfigurationError, DataError
@@ -76,19 +76,16 @@ class LatentSemanticAnalysis(SavedModule):
     idf: Tensor
     components: Tensor
 
+    @checked
     def __init__(
         self,
-        embedding_dimension: int,
-        vocabulary_size: int,
-        dimension: int = DIMENSION,
-        weight: float = WEIGHT,
-        full: int = FULL,
+        embedding_dimension: Count,
+        vocabulary_size: Count,
+        dimension: Count = DIMENSION,
+        weight: Share = WEIGHT,
+        full: Count = FULL,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        sizes = {"embedding_dimension": embedding_dimension, "vocabulary_size": vocabulary_size, "dimension": dimension}
-        for name, size in {**sizes, "full": full}.items():
-            check_count(name, size)
-        check_number("weight", weight, least=0, most=1)
         self.embedding_dimension = embedding_dimension
         self.vocabulary_size = vocabulary_size
         self.dimension = dimension
@@ -98,16 +95,17 @@ class LatentSemanticAnalysis(SavedModule):
         self.register_buffer("components", torch.zeros(vocabulary_size, dimension))
 
     @classmethod
+    @checked
     def fit(
         cls,
         model: SentenceTransformer,
         documents: Any,
         *,
-        dimension: int = DIMENSION,
-        weight: float = WEIGHT,
-        full: int = FULL,
-        embedding_dimension: int | None = None,
-        seed: int = 0,
+        dimension: Count = DIMENSION,
+        weight: Share = WEIGHT,
+        full: Count = FULL,
+        embedding_dimension: Count | None = None,
+        seed: Seed = 0,
         progress: bool = False,
     ) -> Self:
         """Return an analysis of documents: which tokens distinguish them, and which occur together.
@@ -128,7 +126,6 @@ class LatentSemanticAnalysis(SavedModule):
                 ``truncate_dim``.
             DataError: Fewer than two documents that differ in their tokens, or no token that two of them share.
         """
-        check_seed(seed)
         if any(isinstance(module, LatentSemanticAnalysis) for module in model):
             raise ConfigurationError("The model has a latent semantic analysis already: remove it by del model[-1].")
         if model.truncate_dim is not None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
+from annotated_types import Interval
 from torch import Tensor
 
-from simlte_st.config import check_count, check_number
+from simlte_st.arguments import Count, checked
 from simlte_st.modules.base import WeightedPooling
 
 POWER = 0.25
@@ -36,13 +39,15 @@ class PositionPooling(WeightedPooling):
 
     config_keys: list[str] = ["embedding_dimension", "power", "flat", "include_prompt"]  # noqa: RUF012  # as in the base class
 
+    @checked
     def __init__(
-        self, embedding_dimension: int, power: float = POWER, flat: int = FLAT, include_prompt: bool = True
+        self,
+        embedding_dimension: Count,
+        power: Annotated[float, Interval(ge=0)] = POWER,
+        flat: Count = FLAT,
+        include_prompt: bool = True,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        check_count("embedding_dimension", embedding_dimension)
-        check_count("flat", flat)
-        check_number("power", power, least=0)
         self.embedding_dimension = embedding_dimension
         self.power = power
         self.flat = flat

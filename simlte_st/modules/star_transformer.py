@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from simlte_st.config import check_count
+from simlte_st.arguments import Count, Seed, checked
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import require
 from simlte_st.modules.base import WeightedPooling
@@ -95,19 +95,17 @@ class StarTransformer(WeightedPooling):
 
     config_keys: list[str] = ["embedding_dimension", "heads", "window", "rounds", "include_prompt"]  # noqa: RUF012
 
+    @checked
     def __init__(
         self,
-        embedding_dimension: int,
-        heads: int = 6,
-        window: int = 1,
-        rounds: int = 2,
+        embedding_dimension: Count,
+        heads: Count = 6,
+        window: Count = 1,
+        rounds: Count = 2,
         include_prompt: bool = True,
-        seed: int = 0,
+        seed: Seed = 0,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        sizes = {"embedding_dimension": embedding_dimension, "heads": heads, "window": window, "rounds": rounds}
-        for name, size in sizes.items():
-            check_count(name, size)
         if embedding_dimension % heads:
             raise ConfigurationError(f"heads={heads} do not divide embedding_dimension={embedding_dimension}.")
         self.embedding_dimension = embedding_dimension

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from simlte_st.config import check_count, check_number
+from simlte_st.arguments import Count, Positive, Seed, checked
 from simlte_st.modules.base import WeightedPooling
 
 BLOCK = 1 << 22
@@ -49,12 +49,11 @@ class TokenAttention(WeightedPooling):
 
     config_keys: list[str] = ["embedding_dimension", "s_max", "include_prompt"]  # noqa: RUF012  # as in the base class
 
+    @checked
     def __init__(
-        self, embedding_dimension: int, s_max: float = 128.0, include_prompt: bool = True, seed: int = 0
+        self, embedding_dimension: Count, s_max: Positive = 128.0, include_prompt: bool = True, seed: Seed = 0
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        check_count("embedding_dimension", embedding_dimension)
-        check_number("s_max", s_max, above=0)
         self.embedding_dimension = embedding_dimension
         self.s_max = s_max
         self.include_prompt = include_prompt

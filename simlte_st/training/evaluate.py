@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.chunk_mean.convert import read_in_chunks
 from simlte_st.distributed import on_main
 from simlte_st.errors import DataError
 from simlte_st.evaluation.comparison import HALF_LENGTH, compare_halves, compare_probes
@@ -18,6 +17,7 @@ from simlte_st.evaluation.verdict import give_verdict, is_longer
 from simlte_st.models.lsa import end_with_lsa
 from simlte_st.models.truncation import Truncation
 from simlte_st.modules import LatentSemanticAnalysis
+from simlte_st.modules.chunk_mean import to_chunk_mean
 from simlte_st.training.callbacks import check_weights
 from simlte_st.training.fit import Fitted
 from simlte_st.training.load_corpus import Corpus
@@ -87,7 +87,7 @@ def evaluate(
         models["base"] = loaded.base.model.eval()
     finished = dict(models)
     if corpus.whole is not None:
-        finished = {name: read_in_chunks(each, corpus.whole.max_length) for name, each in models.items()}
+        finished = {name: to_chunk_mean(each, corpus.whole.max_length) for name, each in models.items()}
     if lsa is None and loaded.static and corpus.stream is None:
         lsa = STATIC_LSA
     if lsa:

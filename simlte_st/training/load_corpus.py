@@ -15,8 +15,6 @@ from typing import Any
 
 from datasets import Dataset
 
-from simlte_st.chunk_mean.backbone import WHOLE_DOCUMENTS
-from simlte_st.chunk_mean.convert import can_read_in_chunks, chunk_length
 from simlte_st.data.corpus import CorpusReport, Coverage, document_lengths
 from simlte_st.data.document import Document, content_id, text_key
 from simlte_st.data.document_stream import DocumentStream, StreamedViews, shard_order, usable_by
@@ -27,8 +25,10 @@ from simlte_st.distributed import main_first
 from simlte_st.errors import ConfigurationError, ResumeError
 from simlte_st.evaluation.splits import PROBE_LEAST, probe_rows
 from simlte_st.files import read_json, write_json
+from simlte_st.models.conversion import WHOLE_DOCUMENTS
 from simlte_st.models.language import DOCUMENTS, warn_of_language
 from simlte_st.models.truncation import CUT_SHARE, Truncation
+from simlte_st.modules.chunk_mean import can_read_in_chunks, chunk_length
 from simlte_st.training.batches import TokenViews, write_tokens
 from simlte_st.training.load_model import Loaded
 from simlte_st.training.result import WholeDocuments

@@ -14,7 +14,6 @@ from sentence_transformers import SentenceTransformer
 from torch import nn
 from transformers import set_seed
 
-from simlte_st.backbones.registry import make_backbone, replacement_of
 from simlte_st.compat import encoder_of, readable_tokens
 from simlte_st.data.document import LONG, median_words
 from simlte_st.data.document_stream import shard_order
@@ -148,7 +147,8 @@ def load_model(
         reads = loaded.model.max_seq_length
         if folder.exists():
             converted = models.load_model(folder, dtype=torch.float32, device=run.device)
-            loaded, reads = replace(loaded, model=converted.model), readable_tokens(converted.model)
+            loaded = replace(loaded, model=converted.model)
+            reads = readable_tokens(converted.model) or cast(int, preset.max_length)
     model = loaded.copy(pooling, preset.max_view_length).model
     if static:
         _scale_table(model)
@@ -183,26 +183,23 @@ def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> tuple
     Returns:
         The pooling to load the model with, and the MLM head, if the folder lacks the one that the base has.
     """
-    limit, replacement = readable_tokens(base.model), replacement_of(encoder_of(base.model))
+    limit, replacement = readable_tokens(base.model), encoder_of(base.model).config.model_type == "longformer"
     wanted = None if preset.max_length == "base" else preset.max_length
-    if replacement is None and (wanted is None or lengthen(base, wanted)):
+    if not replacement and (wanted is None or lengthen(base, wanted)):
         if wanted is not None and (reads := base.model.max_seq_length) is not None and reads > wanted:
             message = (
                 "max_length=%d: the base reads %d tokens, and so does the model; max_view_length= bounds the views."
             )
             logger.warning(message, wanted, reads)
         return preset.pooling, None
-    name = replacement or preset.backbone or "longformer"
-    backbone, length = make_backbone(name), limit if replacement else wanted
+    chunks, length = preset.backbone == "chunk-mean" and not replacement, limit if replacement else wanted
     assert length is not None
     if not folder.exists():
-        pooling = preset.pooling if backbone.pooled_inside else "keep"
-        convert_base(base, folder, backbone=name, max_length=length, pooling=pooling)
+        convert_base(base, folder, backbone="chunk-mean" if chunks else "longformer", max_length=length)
     change = "trained as" if replacement else f"which reads {limit:,} tokens, converted to"
-    logger.info("Base: %s, %s %s.", base.name, change, backbone.reading.format(length))
-    if not backbone.pooled_inside:
-        return preset.pooling, None
-    return "keep", make_mlm_head(base.model, seed=seed) if preset.mlm_weight > 0 else None
+    reading = "a model that reads up to {:,} tokens in chunks" if chunks else "a Longformer of {:,} tokens"
+    logger.info("Base: %s, %s %s.", base.name, change, reading.format(length))
+    return preset.pooling, make_mlm_head(base.model, seed=seed) if chunks and preset.mlm_weight > 0 else None
 
 
 def set_dropout(model: nn.Module, probability: float) -> None:

@@ -129,7 +129,6 @@ def test_positions_are_tiled_or_stretched() -> None:
         (lambda: MPNetModel(MPNetConfig(**SIZES)), "'mpnet'.*relative position bias"),
         (lambda: ModernBertModel(ModernBertConfig(**SIZES, pad_token_id=0)), "'modernbert'.*rotary"),
         (lambda: ElectraModel(ElectraConfig(**SIZES, embedding_size=16)), "embeddings have 16 numbers, not 32"),
-        (lambda: BertModel(BertConfig(**SIZES, is_decoder=True)), "decoder"),
     ],
 )
 def test_what_cannot_be_converted_is_refused_by_name(model: object, message: str) -> None:

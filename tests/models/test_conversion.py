@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,11 +12,11 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from support import make_tokenizer
 from transformers import LongformerForMaskedLM, LongformerModel
 
-from simlte_st.chunk_mean import to_chunk_mean
-from simlte_st.errors import ConfigurationError
+from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.losses.masked_language_model import make_mlm_head
 from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
+from simlte_st.modules.chunk_mean import to_chunk_mean
 
 TEXTS = ["Ba bei bo un.", "Cis ka " * 10]
 
@@ -80,9 +81,16 @@ def test_what_reads_in_chunks_reads_more_of_them(encoder_path: Path, tmp_path: P
     expected = to_chunk_mean(load_model(encoder_path).model, 200, 32)
     assert model.max_seq_length == 200
     np.testing.assert_allclose(model.encode(["ba bei " * 60]), expected.encode(["ba bei " * 60]), atol=1e-6)
-    for settings, message in (({"chunk_length": 16}, "reads in chunks already"), ({"max_length": 20}, "max_length=20")):
-        with pytest.raises(ConfigurationError, match=message):
-            convert_base(tmp_path / "m", tmp_path / "n", backbone="chunk-mean", **settings)
+    refused: tuple[tuple[dict[str, Any], type[Exception], str], ...] = (
+        ({"chunk_length": 16}, ConfigurationError, "reads in chunks already"),
+        ({"backbone": "longformer"}, ModelError, "reads in chunks"),
+        ({"backbone": "longformer", "chunk_length": 16}, ConfigurationError, "chunk_length=16 .*'longformer'"),
+        ({"backbone": "chunk-mean", "positions": "tile"}, ConfigurationError, "positions='tile' .*'chunk-mean'"),
+        ({"backbone": "x"}, ConfigurationError, "backbone='x'"),
+    )
+    for settings, error, message in refused:
+        with pytest.raises(error, match=message):
+            convert_base(tmp_path / "m", tmp_path / "n", **settings)
     assert not (tmp_path / "n").exists()
 
 

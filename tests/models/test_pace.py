@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from sentence_transformers import SentenceTransformer
 
+from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.pace import TextBar, reading
 from simlte_st.models.passes import TextReader
@@ -19,7 +20,7 @@ def test_it_moves_with_every_pass(
         model = SentenceTransformer(str(encoder_path), device="cpu")
     elif kind == "chunk-mean":
         convert_base(str(encoder_path), tmp_path / "model", backbone=kind, max_length=512)
-        model = SentenceTransformer(str(tmp_path / "model"), device="cpu")
+        model = load_model(tmp_path / "model").model
     texts, seen = documents * 4, []
     with TextBar(model, "Encoding", len(texts), shown=True) as bar:
         move = bar._bar.update

@@ -23,8 +23,6 @@ import simlte_st
 assert "torch" not in sys.modules and "transformers" not in sys.modules
 from transformers import AutoConfig, AutoModel
 assert AutoModel and AutoConfig.for_model("simlte_longformer").model_type == "simlte_longformer"
-chunk_mean = AutoConfig.for_model("simlte_chunk_mean", encoder_config={"model_type": "bert"})
-assert chunk_mean.model_type == "simlte_chunk_mean"
 import transformers.models.auto.modeling_auto as auto
 assert "Registering" not in type(auto.__loader__).__name__ + type(auto.__spec__.loader).__name__
 waiting = [finder.module for finder in sys.meta_path if "simlte" in type(finder).__module__]
@@ -43,17 +41,14 @@ assert waiting == ["sentence_transformers.sentence_transformer.model"]
     "in the middle of sentence_transformers, whose class knows our models then": """
 import simlte_st
 import sentence_transformers, sys
-assert "simlte_st.chunk_mean.modeling" in sys.modules
-assert "simlte_st.chunk_mean.convert" not in sys.modules
-from simlte_st.chunk_mean import to_chunk_mean
-assert callable(to_chunk_mean)
+assert "simlte_st.longformer.modeling" in sys.modules
+assert "simlte_st.longformer.convert" not in sys.modules
 assert not any("simlte" in type(finder).__module__ for finder in sys.meta_path)
 model = sentence_transformers.SentenceTransformer("simlte-static", device="cpu")
 assert type(model) is sentence_transformers.SentenceTransformer and model.encode("A text.").shape == (256,)
-for name, architecture in (("simlte-longformer", "SimlteLongformerModel"), ("whole", "SimlteChunkMeanModel")):
-    model = sentence_transformers.SentenceTransformer(name, device="cpu")  # a folder here
-    assert type(model[0].auto_model).__name__ == architecture
-    assert model.encode(["Ba bun.", "ba " * 500]).shape == (2, 32)
+model = sentence_transformers.SentenceTransformer("simlte-longformer", device="cpu")  # a folder here
+assert type(model[0].auto_model).__name__ == "SimlteLongformerModel"
+assert model.encode(["Ba bun.", "ba " * 500]).shape == (2, 32)
 """,
 }
 
@@ -61,7 +56,6 @@ for name, architecture in (("simlte-longformer", "SimlteLongformerModel"), ("who
 @pytest.mark.parametrize("code", IMPORTS.values(), ids=IMPORTS)
 def test_in_a_process_of_its_own(code: str, encoder_path: Path, tmp_path: Path) -> None:
     convert_base(encoder_path, tmp_path / "simlte-longformer", max_length=100)
-    convert_base(encoder_path, tmp_path / "whole", backbone="chunk-mean")
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
 
 
@@ -74,11 +68,6 @@ def test_after_transformers() -> None:
     )
     assert type(AutoModel.from_config(config)).__name__ == "SimlteLongformerModel"
     assert type(AutoModelForMaskedLM.from_config(config)).__name__ == "SimlteLongformerForMaskedLM"
-    chunk_mean = AutoConfig.for_model(
-        "simlte_chunk_mean",
-        encoder_config={"model_type": "bert", "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1},
-    )
-    assert type(AutoModel.from_config(chunk_mean)).__name__ == "SimlteChunkMeanModel"
 
 
 @pytest.mark.usefixtures("weights")

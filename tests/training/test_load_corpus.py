@@ -11,10 +11,10 @@ from sentence_transformers import SentenceTransformer
 from support import make_document
 
 from simlte_st import train
-from simlte_st.chunk_mean import to_chunk_mean
-from simlte_st.chunk_mean.backbone import WHOLE_DOCUMENTS
 from simlte_st.data import DocSplit, DocSplitTransform, Document
+from simlte_st.models.conversion import WHOLE_DOCUMENTS
 from simlte_st.modules import LatentSemanticAnalysis, PositionPooling
+from simlte_st.modules.chunk_mean import to_chunk_mean
 from simlte_st.training.load_corpus import HeldOut
 
 CORPUS = [Document(f"d{number}", "text") for number in range(2000)]

@@ -1,1 +1,0 @@
-"""Architectures that read long documents, behind one protocol; each lives in a room of its own."""

@@ -1,0 +1,318 @@
+"""A chunk mean against its encoder: the same on what fits a chunk, the mean made by hand on longer texts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentence_transformers
+import torch
+from chunk_mean_support import FAMILIES, by_hand, make_model
+from longformer_support import assert_same_gradients
+from safetensors.torch import load_file, save_file
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, StaticEmbedding
+from support import make_document, make_tokenizer
+from tokenizers import processors
+from torch import Tensor
+from torch.nn import functional
+from transformers import BertForMaskedLM
+
+from simlte_st import SentenceTransformer
+from simlte_st.compat import readable_length, readable_tokens, view_budget
+from simlte_st.errors import ConfigurationError, ModelError
+from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
+from simlte_st.losses.masked_language_model import IGNORE, make_mlm_head
+from simlte_st.models.base import load_model
+from simlte_st.modules import ChunkMean, to_chunk_mean
+from simlte_st.modules.chunk_mean import OLD_TYPE, Chunks, can_read_in_chunks, plan_chunks
+from simlte_st.training.load_model import set_dropout
+
+SHORT = ["ba bei bo", "", "cun. dis, et", "ba " * 22]
+LONG = [make_document(number, sentences=sentences) for number, sentences in enumerate((3, 12, 30))]
+TEXTS = [make_document(number, sentences=sentences) for number, sentences in enumerate((5, 1, 14))] + ["ba bei"]
+
+
+def plan(lengths: list[int], chunk_length: int, **options: int) -> tuple[Tensor, list[Chunks]]:
+    sizes = torch.tensor(lengths)
+    starts = sizes.cumsum(0) - sizes
+    return starts, list(plan_chunks(starts, sizes, chunk_length, **options))
+
+
+@pytest.mark.parametrize("prefix", [1, 3])
+def test_chunks_against_slices(prefix: int) -> None:
+    lengths = [30, 1, 12, 0, 2, 13, 55, 14, 97]
+    starts, batches = plan(lengths, 12, prefix=prefix, padding=5)
+    found: dict[int, list[tuple[list[int], float]]] = {row: [] for row in range(len(lengths))}
+    for batch in batches:
+        for row, inside, places, weight in zip(batch.document, batch.inside, batch.places, batch.weight, strict=True):
+            found[int(row)].append(((places[inside] - starts[row]).tolist(), float(weight)))
+    for row, length in enumerate(lengths):
+        room = 12 - prefix - 1
+        if length <= 12:
+            expected = [list(range(length))] if length else []
+        else:
+            body = list(range(prefix, length - 1))
+            pieces = [body[start : start + room] for start in range(0, len(body), room)]
+            expected = [[*range(prefix), *piece, length - 1] for piece in pieces]
+        assert sorted(tokens for tokens, _ in found[row]) == sorted(expected)
+        shares = {tuple(tokens): float(max(1, len(tokens) - prefix - 1)) for tokens, _ in found[row]}
+        for tokens, weight in found[row]:
+            assert weight == pytest.approx(shares[tuple(tokens)] / sum(shares.values()))
+    owned = torch.cat([batch.places[batch.own] for batch in batches])
+    assert sorted(owned.tolist()) == list(range(sum(lengths))), "each token has one state"
+
+
+@pytest.mark.parametrize(("slots", "padding"), [(48, 10_000), (10_000, 5), (1, 0)])
+def test_passes_hold_neither_too_much_nor_too_much_padding(slots: int, padding: int) -> None:
+    _, batches = plan([12, 11, 11, 5, 5, 4, 100, 2, 2, 2], 12, slots=slots, padding=padding)
+    assert sum(len(batch.document) for batch in batches) == 9 + 10
+    for batch in batches:
+        sizes = batch.inside.sum(1)
+        assert sizes.tolist() == sorted(sizes.tolist(), reverse=True)
+        assert batch.inside.shape[1] == sizes[0]
+        assert batch.inside.numel() <= slots or len(sizes) == 1
+        assert int((~batch.inside).sum()) <= padding
+
+
+def assert_close(found: Tensor, expected: Tensor, tolerance: float) -> None:
+    assert (found - expected).abs().max() < tolerance
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max", "lasttoken"])
+def test_every_pooling(tmp_path: Path, pooling: str, normalize: bool) -> None:
+    model = make_model(tmp_path, pooling=pooling, normalize=normalize)
+    converted = to_chunk_mean(model)
+    short = model.encode(SHORT, convert_to_tensor=True)
+    assert_close(converted.encode(SHORT, convert_to_tensor=True), short, 1e-6 * float(short.abs().max().clamp(min=1)))
+    long = torch.stack([by_hand(model, text) for text in LONG]).detach()
+    assert_close(converted.encode(LONG, convert_to_tensor=True), long, 1e-5 * float(long.abs().max().clamp(min=1)))
+    assert (model.encode(LONG, convert_to_tensor=True) - long).abs().max() > 0.05, "they must be long"
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_every_family_and_its_way_to_disk(tmp_path: Path, family: str) -> None:
+    model = make_model(tmp_path / "base", family, length=62)
+    state = torch.get_rng_state()
+    converted = to_chunk_mean(model, max_length=300)
+    assert torch.equal(torch.get_rng_state(), state)
+    converted.save_pretrained(str(tmp_path / "made"))
+    stock = sentence_transformers.SentenceTransformer(str(tmp_path / "made"), device="cpu", trust_remote_code=True)
+    for made in (converted, stock, SentenceTransformer(tmp_path / "made", device="cpu")):
+        assert [type(module) for module in made] == [ChunkMean, Normalize]
+        assert (made.max_seq_length, readable_tokens(made), view_budget(made)) == (300, None, 298)
+        assert_close(made.encode(SHORT, convert_to_tensor=True), model.encode(SHORT, convert_to_tensor=True), 1e-6)
+        expected = torch.stack([by_hand(model, text, 62, max_length=300) for text in [*LONG, "bo " * 500]])
+        assert_close(made.encode([*LONG, "bo " * 500], convert_to_tensor=True), expected, 1e-5)
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        sentence_transformers.SentenceTransformer(str(tmp_path / "made"), device="cpu")
+
+
+def test_a_folder_of_version_0_1(tmp_path: Path) -> None:
+    """Its encoder was inside an architecture of transformers, and its Pooling took the embedding from [CLS]."""
+    model = make_model(tmp_path / "base")
+    to_chunk_mean(model, 300).save_pretrained(str(tmp_path / "new"))
+    modules: list[torch.nn.Module] = [model[0], Pooling(32, "cls"), Normalize()]
+    old = sentence_transformers.SentenceTransformer(modules=modules, device="cpu")
+    old.max_seq_length, old.prompts = 300, {"document": "ba bo "}
+    old.save_pretrained(str(tmp_path / "old"))
+    settings = {"chunk_length": 24, "pooling_mode": "mean", "include_prompt": True, "normalize_chunks": True}
+    encoder = json.loads((tmp_path / "old" / "config.json").read_text())
+    config = {"model_type": OLD_TYPE, **settings, "max_position_embeddings": 300, "encoder_config": encoder}
+    (tmp_path / "old" / "config.json").write_text(json.dumps(config))
+    weights = {f"encoder.{name}": weight for name, weight in load_file(tmp_path / "old" / "model.safetensors").items()}
+    save_file(weights, tmp_path / "old" / "model.safetensors", {"format": "pt"})
+    expected = SentenceTransformer(tmp_path / "new", device="cpu").encode([*SHORT, *LONG], convert_to_tensor=True)
+    loaded = SentenceTransformer(tmp_path / "old", device="cpu")
+    loaded.save_pretrained(str(tmp_path / "again"))
+    for made in (loaded, load_model(tmp_path / "old").model, load_model(tmp_path / "again").model):
+        assert (made.max_seq_length, made.prompts["document"]) == (300, "ba bo ")
+        assert_close(made.encode([*SHORT, *LONG], prompt="", convert_to_tensor=True), expected, 1e-6)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+@pytest.mark.parametrize("include_prompt", [True, False])
+def test_a_prompt_stands_before_every_chunk(tmp_path: Path, include_prompt: bool, pooling: str) -> None:
+    model = make_model(tmp_path / "base", pooling=pooling, include_prompt=include_prompt)
+    model.prompts = {"query": "bo bei ", "document": "et "}
+    to_chunk_mean(model).save_pretrained(str(tmp_path / "made"))
+    for converted in (to_chunk_mean(model), SentenceTransformer(tmp_path / "made", device="cpu")):
+        short = converted.encode(SHORT[:3], prompt_name="query", convert_to_tensor=True)
+        assert_close(short, model.encode(SHORT[:3], prompt_name="query", convert_to_tensor=True), 1e-6)
+        long = converted.encode(LONG, prompt_name="query", convert_to_tensor=True)
+        assert_close(long, torch.stack([by_hand(model, text, prompt="bo bei ") for text in LONG]), 1e-5)
+        with pytest.raises(ConfigurationError, match=r"22 tokens .* chunks of 24"):
+            converted.encode(LONG, prompt="ba " * 22)
+    converted.set_pooling_include_prompt(not include_prompt)
+    model.set_pooling_include_prompt(not include_prompt)
+    changed = converted.encode(LONG[1], prompt_name="query", convert_to_tensor=True)
+    assert_close(changed, by_hand(model, LONG[1], prompt="bo bei "), 1e-5)
+
+
+def test_settings_of_the_model_come_along_and_it_stays_as_it_was(tmp_path: Path) -> None:
+    model = make_model(tmp_path)
+    model.prompts, model.default_prompt_name = {"query": "bo "}, "query"
+    model.similarity_fn_name, model.truncate_dim = "dot", 8
+    model.to(torch.bfloat16).train()
+    converted = to_chunk_mean(model, max_length=100)
+    assert converted.prompts["query"] == "bo "
+    assert (converted.default_prompt_name, converted.similarity_fn_name, converted.truncate_dim) == ("query", "dot", 8)
+    assert all(module.training for module in converted.modules())
+    assert {weight.dtype for weight in converted.parameters()} == {torch.bfloat16}
+    assert (model.max_seq_length, type(model[0])) == (24, Transformer)
+    own = {weight.data_ptr() for weight in model.parameters()}
+    assert not own & {weight.data_ptr() for weight in converted.parameters()}
+
+
+def test_lengths(tmp_path: Path) -> None:
+    model = make_model(tmp_path)
+    assert to_chunk_mean(model)[0].chunk_length == 24
+    model.max_seq_length = 4096  # more than there are positions
+    assert to_chunk_mean(model)[0].chunk_length == 64
+    converted = to_chunk_mean(model, chunk_length=16)
+    converted.max_seq_length = 40
+    assert readable_length(converted) == 40
+    expected = by_hand(model, LONG[1], 16, max_length=40)
+    assert_close(converted.encode(LONG[1], convert_to_tensor=True), expected, 1e-5)
+    longer = to_chunk_mean(converted, 60).encode(LONG[1], convert_to_tensor=True)
+    assert_close(longer, by_hand(model, LONG[1], 16, max_length=60), 1e-5)
+    for base, wrong, message in ((model, 65, "64 tokens"), (model, 2, "at least 3"), (converted, 24, "already")):
+        with pytest.raises(ConfigurationError, match=message):
+            to_chunk_mean(base, chunk_length=wrong)
+
+
+def test_other_models_are_refused_by_name(tmp_path: Path) -> None:
+    model = make_model(tmp_path / "base")
+    transformer, pooling = model[0], model[1]
+
+    def refused(modules: list[torch.nn.Module], message: str) -> None:
+        made = sentence_transformers.SentenceTransformer(modules=modules, device="cpu")
+        assert not can_read_in_chunks(made)
+        with pytest.raises(ModelError, match=message):
+            to_chunk_mean(made)
+
+    refused([StaticEmbedding(make_tokenizer(), embedding_dim=4)], "StaticEmbedding")
+    refused([transformer, pooling, Dense(32, 8)], "Pooling, Dense")
+    refused([transformer, Pooling(32, ("cls", "mean"))], "cls and mean")
+    for single in ("$A", "[CLS] $A", "[CLS] [CLS] $A [SEP]"):
+        transformer.tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+            single=single, special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        )
+        refused([transformer, pooling], "does not put one special token before and one behind")
+
+
+def features_of(model: sentence_transformers.SentenceTransformer, left: bool = False) -> dict[str, Any]:
+    model.tokenizer.padding_side = "left" if left else "right"
+    return dict(model.tokenizer(TEXTS, return_tensors="pt", padding=True))
+
+
+def test_gradients_are_those_of_the_mean_made_by_hand(tmp_path: Path) -> None:
+    def weigh(vectors: Tensor) -> Tensor:
+        return (vectors * torch.randn(vectors.shape, generator=torch.Generator().manual_seed(0))).sum()
+
+    model = make_model(tmp_path)
+    converted = to_chunk_mean(model)
+    vectors = torch.stack([by_hand(model, text) for text in TEXTS])
+    weigh(vectors).backward()
+    weigh(converted(features_of(converted))["sentence_embedding"]).backward()
+    ours, theirs = (
+        {name: weight.grad for name, weight in each[0].named_parameters() if weight.grad is not None}
+        for each in (converted, model)
+    )
+    assert_same_gradients(ours, theirs)
+    assert any("word_embeddings" in name for name in ours)
+
+
+def test_token_states_are_those_of_their_chunks(tmp_path: Path) -> None:
+    model = make_model(tmp_path)
+    converted = to_chunk_mean(model)
+    features = features_of(converted)
+    ids, mask = features["input_ids"], features["attention_mask"]
+    states = converted(dict(features))["token_embeddings"]
+    assert states.shape[:2] == ids.shape
+    assert states[mask == 0].abs().max() == 0
+    for row, length in enumerate(mask.sum(1).tolist()):
+        body = ids[row, 1 : length - 1]
+        for start in range(0, max(1, len(body)), 22):
+            piece = torch.cat([ids[row, :1], body[start : start + 22], ids[row, length - 1 : length]])
+            alone = model({"input_ids": piece[None], "attention_mask": torch.ones_like(piece)[None]})
+            expected = alone["token_embeddings"][0, 1:-1]
+            assert torch.allclose(states[row, 1 + start : 1 + start + len(expected)], expected, atol=1e-5)
+
+
+def test_batches_of_all_forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_model(tmp_path)
+    converted = to_chunk_mean(model)
+    expected = torch.stack([by_hand(model, text) for text in TEXTS])
+    padded = features_of(converted)
+    states = converted(dict(padded))["token_embeddings"][padded["attention_mask"] > 0]
+    rows = [converted.tokenizer(text)["input_ids"] for text in TEXTS]
+    lengths = torch.tensor([len(row) for row in rows])
+    flat = {
+        "input_ids": torch.tensor([[token for row in rows for token in row]]),
+        "position_ids": torch.cat([torch.arange(length) for length in lengths])[None],
+        "cu_seq_lens_q": torch.cat([torch.zeros(1), lengths.cumsum(0)]).int(),
+        "max_length_q": int(lengths.max()),
+    }
+    found = converted(dict(flat))
+    assert torch.allclose(found["token_embeddings"][0], states, atol=1e-5)
+    for sizes in ((2048, 64), (1, 0), (50, 3), (200, 200)):
+        monkeypatch.setattr("simlte_st.modules.chunk_mean._CPU_PASS", sizes)
+        for left in (False, True):
+            features = features_of(converted, left)
+            each = converted(dict(features))
+            assert torch.allclose(each["sentence_embedding"], expected, atol=1e-5)
+            assert torch.allclose(each["token_embeddings"][features["attention_mask"] > 0], states, atol=1e-5)
+    assert torch.allclose(found["sentence_embedding"], expected, atol=1e-5)
+    padded["attention_mask"][1] = 0  # a row without a token
+    found = converted(dict(padded))
+    assert found["token_embeddings"][1].abs().max() == found["sentence_embedding"][1].abs().max() == 0
+    assert torch.allclose(found["sentence_embedding"][[0, 2, 3]], expected[[0, 2, 3]], atol=1e-5)
+
+
+@pytest.fixture
+def chunked(bert_path: Path) -> sentence_transformers.SentenceTransformer:
+    """A chunk mean of the tiny BERT, whose checkpoint has an MLM head, in chunks of 32 tokens."""
+    modules: list[torch.nn.Module] = [Transformer(str(bert_path)), Pooling(32, "mean")]
+    original = sentence_transformers.SentenceTransformer(modules=modules, device="cpu")
+    set_dropout(original, 0.0)
+    return to_chunk_mean(original, max_length=200, chunk_length=32).train()
+
+
+def test_the_mlm_term_is_that_of_the_chunks(
+    chunked: sentence_transformers.SentenceTransformer, bert_path: Path
+) -> None:
+    assert make_mlm_head(chunked, "pretrained").pretrained
+    texts = [make_document(number, sentences=sentences) for number, sentences in enumerate((12, 2, 7))]
+    columns = [chunked.preprocess(texts), chunked.preprocess(texts)]
+    loss = MultipleNegativesRankingMLMLoss(chunked, mlm_probability=0.3)
+    assert loss.masker is not None
+    masked = [loss.masker(features, (0, number)) for number, features in enumerate(columns)]
+    terms = loss(columns, None)
+    found = terms["mlm"] / loss.mlm_weight
+
+    masked_lm = BertForMaskedLM.from_pretrained(bert_path).eval()
+    lengths = columns[0]["attention_mask"].sum(1).tolist()
+    total, count = torch.zeros(()), 0
+    for ids, labels in masked:
+        for row, length in enumerate(lengths):
+            body, targets = ids[row, 1 : length - 1], labels[row, 1 : length - 1]
+            for start in range(0, max(1, len(body)), 30):
+                whole = torch.cat([ids[row, :1], body[start : start + 30], ids[row, length - 1 : length]])
+                logits = masked_lm(input_ids=whole[None]).logits[0, 1:-1]
+                wanted = targets[start : start + 30]
+                total = total + functional.cross_entropy(logits, wanted, ignore_index=IGNORE, reduction="sum")
+                count += int((wanted != IGNORE).sum())
+    assert count > 50
+    assert torch.allclose(found, total / count, atol=1e-5)
+
+    sum(terms.values()).backward()
+    expected = {name: weight.grad.clone() for name, weight in chunked.named_parameters() if weight.grad is not None}
+    chunked.zero_grad()
+    cached = CachedMultipleNegativesRankingMLMLoss(chunked, mlm_probability=0.3, mini_batch_num_tokens=150)
+    sum(cached([chunked.preprocess(texts), chunked.preprocess(texts)], None).values()).backward()
+    found = {name: weight.grad for name, weight in chunked.named_parameters() if weight.grad is not None}
+    assert_same_gradients(found, expected)
