@@ -45,7 +45,7 @@ from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.data.document import count_words
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import DataError
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
 
 TOKENS = 32768

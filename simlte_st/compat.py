@@ -196,12 +196,21 @@ def load_modules_of(model_class: type[SentenceTransformer], classes: Sequence[ty
     model_class._module_classes = _by_reference(classes)
 
 
-def load_stock(source: str, classes: Sequence[type[torch.nn.Module]], **options: Any) -> SentenceTransformer:
-    """Load a model with custom modules as the stock class."""
+def load_stock(
+    source: str, classes: Sequence[type[torch.nn.Module]], onnx: Callable[..., Any] | None = None, **options: Any
+) -> SentenceTransformer:
+    """Load a model with custom modules as the stock class, with an encoder by ``onnx``, not by optimum, if given."""
     from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import transformer
 
     options.setdefault("local_files_only", os.path.isdir(source))  # else the Hub is asked for the name of the folder
-    model = SentenceTransformer._load_with_module_classes(source, _by_reference(classes), **options)
+    before = transformer.load_onnx_model
+    if onnx is not None:
+        transformer.load_onnx_model, options["backend"] = onnx, "onnx"
+    try:
+        model = SentenceTransformer._load_with_module_classes(source, _by_reference(classes), **options)
+    finally:
+        transformer.load_onnx_model = before
     own = {name: each for name, each in model._module_classes.items() if name not in _STATIC_NAMES}
     model._module_classes = own  # the class that loads a static embedding cannot be sent to another process
     return cast("SentenceTransformer", model)
@@ -223,20 +232,6 @@ def name_models(find: Callable[[str], tuple[str, Sequence[type[torch.nn.Module]]
         load(self, model_name_or_path, *args, **options)
 
     Stock.__init__ = initialise  # type: ignore[method-assign]
-
-
-@contextmanager
-def onnx_by(load: Callable[..., torch.nn.Module]) -> Iterator[None]:
-    """Let sentence-transformers load encoders with ``backend="onnx"`` by a function, not by optimum, in the block."""
-    from sentence_transformers.base.modules import transformer
-
-    names, name = vars(transformer), "load_onnx_model"
-    before = names[name]
-    names[name] = load
-    try:
-        yield
-    finally:
-        names[name] = before
 
 
 def _own_by_reference(classes: Sequence[type[torch.nn.Module]]) -> dict[str, type[torch.nn.Module]]:

@@ -26,7 +26,7 @@ from simlte_st.data.drawing import draw_views
 from simlte_st.data.segmenters import make_segmenter
 from simlte_st.data.sentences import segment_documents, tokenizer_counter
 from simlte_st.losses import ReconstructionLoss
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.static import is_static
 from simlte_st.modules import TokenAttention

@@ -105,7 +105,7 @@ def _convert(arguments: argparse.Namespace) -> int:
     make_backbone(config.backbone or "longformer", **settings)  # raises for what is wrong with them
     _check(arguments)
     from simlte_st.compat import readable_length
-    from simlte_st.models.base import load_model
+    from simlte_st.models.loading import load_model
     from simlte_st.models.conversion import convert_base
 
     base = convert_base(arguments.base, arguments.output, config, **settings)

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         sample_documents,
         split_by_label,
     )
-    from simlte_st.models.base import load_model
+    from simlte_st.models.loading import load_model
     from simlte_st.training.folder import trained_path
 
     if arguments.documents:

@@ -40,13 +40,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Encode."""
     from simlte_st.data.documents import read_documents
     from simlte_st.models.names import check_model
-    from simlte_st.models.parts_folder import check_vectors
+    from simlte_st.models.parts import check_vectors
 
     config, reading = config_from(arguments, EncodeConfig), config_from(arguments, ReadConfig)
     reader = read_documents(arguments.source, **reading.values())
     check_vectors(reader, Path(arguments.output), config)
     check_model(arguments.model)
-    from simlte_st.models.base import load_model  # take seconds to import
+    from simlte_st.models.loading import load_model  # take seconds to import
     from simlte_st.models.device import check_devices
     from simlte_st.models.encode import encode_documents
 

@@ -25,10 +25,9 @@ from simlte_st.evaluation.probe import ProbeResult, Rows, fit_probe
 from simlte_st.evaluation.scores import tfidf_rows
 from simlte_st.evaluation.splits import PROBE_LEAST, divide_rows, probe_rows, warned_once
 from simlte_st.evaluation.verdict import FEWEST, Verdict, give_verdict
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import OnnxGraph, load_model
 from simlte_st.models.lsa import lengthened
 from simlte_st.models.names import OWN_STATIC, local_folder, trained_from
-from simlte_st.models.onnx_encoder import OnnxGraph
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import CUT_SHARE, Truncation, text_lengths
 from simlte_st.models.vectors import unit_rows

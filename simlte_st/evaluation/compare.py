@@ -19,8 +19,8 @@ from simlte_st.evaluation.candidates import Comparison, recommend
 from simlte_st.evaluation.config import CompareConfig
 from simlte_st.evaluation.splits import sample_documents, sample_rows
 from simlte_st.extras import install_command
-from simlte_st.models.base import load_model
 from simlte_st.models.language import warn_of_language
+from simlte_st.models.loading import load_model
 from simlte_st.models.names import OWN_MODELS, OWN_STATIC, PACKAGED_BASE
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import text_lengths

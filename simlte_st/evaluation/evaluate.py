@@ -24,9 +24,8 @@ from simlte_st.evaluation.config import EvaluateConfig
 from simlte_st.evaluation.splits import sample_documents, split_by_label
 from simlte_st.evaluation.structure import NEIGHBOURS
 from simlte_st.evaluation.verdict import Verdict, give_verdict, why_not_compared
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model, side_of
 from simlte_st.models.names import local_folder, trained_from
-from simlte_st.models.routes import side_of
 from simlte_st.models.truncation import Truncation, text_lengths
 
 if TYPE_CHECKING:

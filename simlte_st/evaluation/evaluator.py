@@ -17,10 +17,9 @@ from sentence_transformers.sentence_transformer.evaluation import BaseEvaluator
 
 from simlte_st.compat import readable_tokens
 from simlte_st.config import check_count
-from simlte_st.models.loading import check_room
+from simlte_st.models.loading import check_room, side_of
 from simlte_st.models.pace import reading
 from simlte_st.models.passes import TextReader
-from simlte_st.models.routes import side_of
 from simlte_st.models.static import is_static
 from simlte_st.prompts import document_prompt
 

@@ -18,7 +18,7 @@ from simlte_st.losses.columns import LABELS, Features
 from simlte_st.losses.loss_state import LossStateMixin
 from simlte_st.losses.masking import IGNORE, TokenMasker
 from simlte_st.losses.mlm_head import HeadSource, MLMHead, make_mlm_head
-from simlte_st.models.padding import right_padded
+from simlte_st.models.passes import right_padded
 
 MLMInput = Literal["separate", "shared"]
 

@@ -7,16 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from simlte_st.backbones.registry import BACKBONES
-from simlte_st.config import (
-    Config,
-    DeviceConfig,
-    OverwriteConfig,
-    ProgressConfig,
-    ResumeConfig,
-    SeedConfig,
-    setting,
-)
-from simlte_st.data.config import ReadConfig
+from simlte_st.config import Config, OverwriteConfig, setting
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import check_installed
 
@@ -79,56 +70,6 @@ class EngineConfig(Config):
         if not self.several:
             return self.device  # type: ignore[return-value]
         return next((each for each in self.several if each.split(":")[0] == "cpu"), self.several[0])
-
-
-@dataclass(frozen=True, kw_only=True)
-class EncodeConfig(EngineConfig, ResumeConfig, ProgressConfig):
-    """How documents are encoded into a table of vectors."""
-
-    batch_size: int = setting(
-        32, "number of the longest texts that are encoded together; of shorter texts more", decisive=False
-    )
-    normalize: bool = setting(False, "scale vectors to length 1")
-    part_size: int = setting(1024, "documents in a part, which is what an interruption can lose")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExportConfig(OverwriteConfig):
-    """How a model is exported."""
-
-    int8: bool = setting(False, "quantise the encoder to 8 bits: a quarter of the size")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for package in ("onnx", "onnxruntime"):
-            check_installed(package, "onnx", "exporting to ONNX")
-
-
-@dataclass(frozen=True, kw_only=True)
-class LsaConfig(ReadConfig, SeedConfig, OverwriteConfig, ProgressConfig, DeviceConfig):
-    """How a latent semantic analysis of documents is appended to a model."""
-
-    heading: ClassVar[str] = "instead of a conversion"
-
-    dimension: int = setting(256, "dimensions to append; fewer if there are few documents")
-
-
-@dataclass(frozen=True, kw_only=True)
-class StaticConfig(ReadConfig, OverwriteConfig, ProgressConfig, DeviceConfig):
-    """How a model is distilled to a static one: one vector for each token, whose mean is a text's."""
-
-    heading: ClassVar[str] = "static embeddings"
-
-    dimension: int = setting(256, "dimensions; no more than the base has")
-    # On 20 Newsgroups, macro-F1 with 5 labels a class is 44.1 without words, 45.6 with 500 and 44.8 with 2,000.
-    words: int = setting(
-        500, "words of the documents to give a vector of their own, if the tokenizer cuts them into pieces", least=0
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for package in ("skeletoken", "model2vec"):
-            check_installed(package, "static", "distilling a static model")
 
 
 @dataclass(frozen=True, kw_only=True)

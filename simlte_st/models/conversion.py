@@ -10,9 +10,8 @@ from simlte_st.backbones.registry import make_backbone, replacement_of
 from simlte_st.compat import encoder_of
 from simlte_st.errors import ModelError
 from simlte_st.files import atomic_path, check_free
-from simlte_st.models.base import load_model
 from simlte_st.models.config import ConvertConfig
-from simlte_st.models.loading import LoadedModel, without_queries
+from simlte_st.models.loading import LoadedModel, load_model, without_queries
 from simlte_st.models.static import is_static
 
 

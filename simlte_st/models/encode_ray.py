@@ -20,9 +20,8 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from simlte_st.config import check_count
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.models.config import EngineConfig
+from simlte_st.models.engine import Engine
 from simlte_st.models.parts import Part, PartEncoder, Parts
 
 _ATTEMPTS = 3  # at a part; Ray Data would restart an actor forever
@@ -31,14 +30,14 @@ _LISTS = pa.large_list(pa.large_string())  # a part may be larger than 2 GiB
 _SCHEMA = pa.schema({"path": pa.string(), "ids": _LISTS, "texts": _LISTS, "message": pa.binary()})
 
 
-def encode_with_ray(parts: Parts, encoder: PartEncoder, config: EngineConfig, bar: Any) -> None:
+def encode_with_ray(parts: Parts, encoder: PartEncoder, engine: Engine, bar: Any) -> None:
     """Make the missing part files."""
     import ray
     from ray import data
 
     encoder.model.to("cpu")  # a machine without a GPU could not read what is on one
-    with _cluster(config.address):
-        actors, gpus = _resources(ray.cluster_resources(), config.actors, config.device)
+    with _cluster(engine.address):
+        actors, gpus = _resources(ray.cluster_resources(), engine.actors, engine.device)
         model, run = ray.put(encoder), uuid4().hex
         rows = data.read_datasource(_source(parts, run), override_num_blocks=1)
         rows.context.target_max_block_size = 1  # bytes: a block for each row, so that each part is a task of its own
@@ -99,7 +98,6 @@ def _resources(cluster: dict[str, float], actors: int | None, device: Any) -> tu
     on_gpu = device == "cuda" or (device is None and gpus > 0)
     room = max(0, min(cpus - 1, gpus) if on_gpu else cpus - 1)
     wanted = max(1, room) if actors is None else actors
-    check_count("actors", wanted)
     if wanted > room:
         each = "a CPU and a GPU" if on_gpu else "a CPU"
         raise ConfigurationError(

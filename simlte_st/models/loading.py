@@ -1,4 +1,4 @@
-"""Loading a model from its folder or from the Hub, with the wanted pooling and length; checks of loaded models."""
+"""Load a model by its name, with the wanted pooling and length; check what was loaded."""
 
 from __future__ import annotations
 
@@ -7,24 +7,27 @@ import os
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import torch
 from huggingface_hub import constants
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
+from sentence_transformers.base.modules import Router, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util import is_sentence_transformer_model
+from torch import Tensor, nn
+from transformers.modeling_outputs import BaseModelOutput
 
 from simlte_st.backbones.registry import backbone_of
-from simlte_st.compat import NO_LIMIT, load_stock, onnx_by, readable_length, readable_tokens, taken_tokens
+from simlte_st.compat import NO_LIMIT, load_stock, modules_of_route, readable_length, readable_tokens, taken_tokens
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
-from simlte_st.models.device import dtype_unasked
+from simlte_st.files import EXPORT_FILE, digest_of
+from simlte_st.models.device import check_device, dtype_unasked
 from simlte_st.models.kinds import check_kind
-from simlte_st.models.names import hub_repositories, not_loaded
-from simlte_st.models.onnx_encoder import OnnxGraph, graph_file
-from simlte_st.models.padding import attend_fully
-from simlte_st.models.routes import side_of
+from simlte_st.models.names import OWN_MODELS, find_model, hub_repositories, not_loaded
+from simlte_st.models.onnx_encoder import GRAPH_FILE, open_session
+from simlte_st.models.shipped import put_together
 from simlte_st.models.static import is_static, model2vec_modules
 from simlte_st.modules import OWN_MODULES
 from simlte_st.prompts import document_prompt
@@ -61,16 +64,31 @@ class LoadedModel:
         return LoadedModel(model, self.name, self.source, self.tuned)
 
 
-def load_from(
-    source: str,
-    name: str,
+def load_model(
+    name: str | os.PathLike[str],
     pooling: str = "keep",
     max_seq_length: int | None = None,
     dtype: torch.dtype | Literal["auto"] | None = None,
     device: str | None = None,
     graphs: bool = False,
 ) -> LoadedModel:
-    """Load a model from its folder, or by its full name on the Hub; also an ONNX graph if asked for ``graphs``."""
+    """Load a model by name or folder; see :func:`~simlte_st.models.names.find_model`.
+
+    Words of special tokens in texts, such as ``[MASK]``, are read as ordinary text, unless the model's own prompts use
+    them. The setting is saved with the model.
+
+    Args:
+        name: A folder, a name in the user's model folder, a model of this package, or a name on the Hub.
+        pooling: ``"cls"`` or ``"mean"`` replaces the model's pooling.
+        max_seq_length: Tokens that the model reads; None for its own number.
+        dtype: What the model computes in: None for float32 on a CPU and the checkpoint's own on a GPU, ``"auto"`` for
+            the checkpoint's own.
+        device: Where the model computes; None for a GPU, if there is one.
+        graphs: Whether to load a folder that has an ONNX graph and no weights. Such a model encodes, and is not
+            trained, changed or saved.
+    """
+    check_device(device)
+    source, name = model_source(name), os.fspath(name)
     dtype = dtype or dtype_unasked(device)
     cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")  # where loading from the Hub puts modules.json
     local = Path(source).exists()
@@ -88,12 +106,10 @@ def load_from(
     try:
         if (modules := model2vec_modules(source)) is not None:
             model = SentenceTransformer(modules=modules, device=device)
-        elif graph is not None:
-            with onnx_by(lambda config, **_: OnnxGraph(graph, config)):
-                model = load_stock(source, OWN_MODULES, device=device, backend="onnx")
         else:
-            options = {} if dtype is None else {"dtype": dtype}
-            model = load_stock(source, OWN_MODULES, device=device, model_kwargs=options)
+            onnx = None if graph is None else lambda config, **_: OnnxGraph(graph, config)
+            options = {} if dtype is None or onnx else {"dtype": dtype}
+            model = load_stock(source, OWN_MODULES, onnx, device=device, model_kwargs=options)
     except (MissingExtraError, MemoryError):
         raise
     except Exception as error:  # damaged files make the libraries raise anything anywhere
@@ -112,6 +128,53 @@ def load_from(
     if max_seq_length is not None:
         _set_length(model, name, max_seq_length)
     return LoadedModel(model, name, source, tuned, other)
+
+
+def model_source(name: str | os.PathLike[str]) -> str:
+    """Return the folder of a model on this machine or its name on the Hub, and make a model of this package first."""
+    text = os.fspath(name)
+    if text in OWN_MODELS and not os.path.isdir(text):
+        return str(put_together(text, lambda base: load_model(base, dtype=torch.float32, device="cpu").model))
+    return find_model(text)
+
+
+def side_of(model: SentenceTransformer, task: str | None, name: str = "given") -> SentenceTransformer:
+    """Return a model as it reads texts of a task ("query", "document"), same weights; itself without ``Router``."""
+    modules = list(model)
+    if not any(isinstance(module, Router) for module in modules):
+        return model
+    while (router := next((module for module in modules if isinstance(module, Router)), None)) is not None:
+        at = modules.index(router)
+        try:
+            modules[at : at + 1] = modules_of_route(router, task)
+        except ValueError as error:
+            raise ModelError(f"The model {name!r} has no modules for texts of the task {task!r}: {error}") from None
+    side = SentenceTransformer(
+        modules=modules,
+        device=str(model.device),
+        prompts={name: prompt or "" for name, prompt in model.prompts.items()},
+        default_prompt_name=model.default_prompt_name,
+        similarity_fn_name=model.similarity_fn_name,
+        truncate_dim=model.truncate_dim,
+    )
+    return side.train(model.training)
+
+
+def attend_fully(model: SentenceTransformer) -> None:
+    """Let a BigBird attend to whole texts.
+
+    Otherwise it does so for good after the first short batch, gives a text other vectors beside longer ones, and seeds
+    numpy's global generator in every pass. Of 1,024 tokens a pass takes as long, of 4,096 twice as long (one thread).
+    """
+    encoder: Any = model.transformers_model
+    if getattr(encoder, "attention_type", None) != "block_sparse":
+        return
+    encoder.set_attention_type("original_full")
+    encoder.config.attention_type = "original_full"  # what is saved
+    logger.warning(
+        "BigBird's sparse attention ends with the first short batch, and gives a text other vectors beside longer "
+        "ones. Here each token attends to all others, which takes memory with the square of the length."
+    )
 
 
 def _check_side(model: SentenceTransformer, name: str) -> None:
@@ -213,3 +276,60 @@ def _set_pooling(model: SentenceTransformer, name: str, mode: str) -> None:
             model[index] = pooling.to(model.device)
             return
     raise ModelError(f"The model {name!r} has no Pooling module to set to {mode!r}: use pooling='keep'.")
+
+
+# Encoders as ONNX graphs.
+
+
+def graph_file(folder: Path) -> Path | None:
+    """Return the graph of a folder that has an encoder's configuration and no weights; None for other folders."""
+    if (folder / EXPORT_FILE).is_file():
+        raise ModelError(f"{folder} is an export, which simlte_st.load_onnx() reads: name the model it was made of.")
+    if [*folder.glob("*.safetensors"), *folder.glob("*.bin")] or not (folder / "config.json").is_file():
+        return None
+    places = (folder / "onnx" / GRAPH_FILE, folder / GRAPH_FILE)
+    return next((file for file in places if file.is_file()), None)
+
+
+class OnnxGraph(nn.Module):
+    """An encoder that onnxruntime computes, called as transformers' are; it does not learn.
+
+    sentence-transformers needs optimum for ``backend="onnx"``, and that an older transformers.
+
+    Attributes:
+        config: The configuration of the encoder that was exported.
+        digest: Digest of the file, by which an index knows it: uint8, shape ``[16]``.
+    """
+
+    digest: Tensor
+
+    def __init__(self, file: Path, config: Any) -> None:
+        super().__init__()
+        self.config, self.file = config, file
+        bytes_of = (np.memmap(each, mode="r") for each in sorted(file.parent.glob(f"{file.name}*")))  # and weights
+        self.register_buffer("digest", torch.frombuffer(bytearray.fromhex(digest_of(bytes_of)), dtype=torch.uint8))
+        self._session = open_session(file)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_session": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._session = open_session(self.file)  # where it was copied to
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None, **options: Any
+    ) -> BaseModelOutput:
+        """Return the states of the tokens."""
+        given = {
+            "input_ids": input_ids,
+            "attention_mask": attention_mask,
+            "token_type_ids": torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids,
+            "position_ids": (attention_mask.cumsum(1) - 1).clamp(min=0),
+        }
+        inputs = {
+            each.name: given[each.name].cpu().numpy().astype(np.int32 if each.type == "tensor(int32)" else np.int64)
+            for each in self._session.get_inputs()
+        }
+        states = self._session.run(None, inputs)[0]
+        return BaseModelOutput(last_hidden_state=torch.from_numpy(states).float().to(input_ids.device))

@@ -7,35 +7,50 @@ are bounded, since a CPU is fastest while its data stay in its caches.
 On AMD processors with AVX-512, float32 matrix products are computed by oneDNN, 2.2 times as fast (see
 ``benchmarks/results/speed.md``): PyTorch's MKL uses AVX-512 on Intel's processors only.
 
+Most encoders ignore padding. Some mix it into the last tokens of a text (convolutions, Fourier transforms, landmarks),
+share something among all texts of a batch (experts of limited capacity), or read short batches in another way than long
+ones. Their texts are encoded beside texts of the same length alone.
+
 A static embedding needs no padding: its passes are those of :mod:`simlte_st.models.static`.
 """
 
 from __future__ import annotations
 
 import copy
+import logging
 import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F
 from sentence_transformers import SentenceTransformer
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from simlte_st.arguments import Count, check_value
 from simlte_st.chunk_mean.chunks import split_by_length
 from simlte_st.compat import encodes_here, mini_batch_ranges, onednn_linear, slice_rows, taken_tokens, tokens_read
-from simlte_st.config import check_count
 from simlte_st.data.tokens import TOKENIZED_CHARACTERS, count_tokens
 from simlte_st.models.device import cpu_capabilities
-from simlte_st.models.padding import PADDING, attend_fully, feels_padding, right_padded, take
-from simlte_st.models.routes import side_of
+from simlte_st.models.loading import attend_fully, side_of
 from simlte_st.models.static import TEXTS, is_static, static_passes
 from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths
 
+logger = logging.getLogger(__name__)
+
 BATCHES = 4
 """How many times ``batch_size`` texts are tokenized together, to find texts of similar length."""
+
+PADDING = 64
+"""Tokens of padding that a text is given to see whether its vector changes; a pass on a CPU has no more."""
+
+_DIFFERENCES = {torch.float32: 1e-3, torch.bfloat16: 0.05, torch.float16: 0.01}
+"""Differences from which a vector counts as another one, in its lengths. Rounding makes less than a tenth of them."""
+
+_FEELING: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 CPU_PASS = (2048, PADDING)
 """Tokens of a pass on a CPU, and how many of them may be padding."""
@@ -67,7 +82,7 @@ class TextReader:
         embeds: bool = True,
         task: str | None = None,
     ) -> None:
-        check_count("batch_size", batch_size)
+        check_value("batch_size", batch_size, Count)
         model = side_of(model, task)
         attend_fully(model)
         self.model = copy.copy(model)
@@ -203,9 +218,78 @@ class _OneDnnProducts(TorchFunctionMode):
 
 def _is_faster(inputs: Tensor, weight: Tensor) -> bool:
     """Return whether a product is one of plain float32 tensors, and large enough."""
-    if type(inputs) is not Tensor or type(weight) not in (Tensor, torch.nn.Parameter) or inputs.device.type != "cpu":
+    if type(inputs) is not Tensor or type(weight) not in (Tensor, nn.Parameter) or inputs.device.type != "cpu":
         return False
     if inputs.dtype is not torch.float32 or weight.dtype is not torch.float32 or torch.is_autocast_enabled("cpu"):
         return False
     rows, strided = inputs.shape[:-1].numel(), inputs.layout == weight.layout == torch.strided
     return strided and rows >= FEWEST_ROWS and rows * weight.numel() >= FEWEST_PRODUCTS
+
+
+# Padding.
+
+
+def right_padded(features: dict[str, Any]) -> dict[str, Any]:
+    """Return a batch with its padding on the right, where the tokenizers of most decoders put it on the left.
+
+    Texts keep what they are given by themselves: rotary positions are relative, and others are counted from the first
+    column. Only padding behind the texts can be left out.
+    """
+    mask = features.get("attention_mask")
+    if not isinstance(mask, Tensor) or mask.dim() != 2 or not (first := (mask > 0).int().argmax(1)).any():
+        return features
+    rows, width = torch.arange(len(mask), device=mask.device)[:, None], mask.shape[1]
+    columns = (torch.arange(width, device=mask.device) + first[:, None]) % width
+    return {
+        name: value[rows, columns] if isinstance(value, Tensor) and value.shape[:2] == mask.shape else value
+        for name, value in features.items()
+    }
+
+
+def take(features: dict[str, Any], rows: Tensor, width: int) -> dict[str, Any]:
+    """Return rows of a padded batch, without the columns behind ``width``."""
+    shape = features["attention_mask"].shape
+    taken = dict(features)
+    for name, value in features.items():
+        if isinstance(value, Tensor) and value.shape[:1] == shape[:1]:
+            taken[name] = value[rows, :width] if value.shape[:2] == shape else value[rows]
+    return taken
+
+
+def _embeddings(model: SentenceTransformer, features: dict[str, Any]) -> Tensor:
+    *others, last = model
+    for module in others:
+        features = module(features)
+    found: Tensor = last.forward(features)["sentence_embedding"]  # not by a call, whose hooks count texts
+    return found
+
+
+def feels_padding(model: SentenceTransformer, features: dict[str, Any], lengths: Tensor) -> bool:
+    """Return whether the vector of a text changes beside a longer one; a warning says so.
+
+    It is tried once for a model, with the shortest text of the first batch that has one longer by 8 tokens or more.
+    """
+    if (known := _FEELING.get(model[0])) is not None:
+        return known
+    filled = features["attention_mask"].any(1).to(lengths.device)  # a text may have no tokens
+    short, long = int(lengths.where(filled, lengths.max()).argmin()), int(lengths.argmax())
+    alone, beside = int(lengths[short]), min(int(lengths[long]), int(lengths[short]) + PADDING)
+    if beside < alone + 8:
+        return False
+    batches = [
+        take(features, torch.tensor(rows, device=model.device), width)
+        for rows, width in (([short], alone), ([short, long], beside))
+    ]
+    vectors = [_embeddings(model, batch)[0] for batch in batches]
+    first, second = (vector.float() for vector in vectors)
+    difference = float((first - second).norm() / first.norm().clamp(min=1e-12))
+    found = _FEELING[model[0]] = difference > _DIFFERENCES.get(vectors[0].dtype, 1e-3)
+    if found:
+        logger.warning(
+            "%s gives a text another vector beside longer ones, which it is padded for: they differ by %.1g of their "
+            "length. Only texts of equal length are encoded together, which takes longer. In training, and on several "
+            "devices, vectors depend on the other texts of a batch.",
+            type(model.transformers_model).__name__,
+            difference,
+        )
+    return found

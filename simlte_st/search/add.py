@@ -22,8 +22,7 @@ from simlte_st.files import write_json
 from simlte_st.models.encode import make_parts
 from simlte_st.models.language import warn_of_language
 from simlte_st.models.pace import TextBar
-from simlte_st.models.parts import Part, PartEncoder, Parts, part_number
-from simlte_st.models.parts_folder import part_files
+from simlte_st.models.parts import Part, PartEncoder, Parts, part_files, part_number
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import Truncation, warn_of_truncation
 from simlte_st.models.vectors import unit_rows

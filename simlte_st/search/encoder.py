@@ -16,10 +16,8 @@ from simlte_st.data.passages import passages_of
 from simlte_st.data.segmenters import Segmenter
 from simlte_st.data.sentences import TokenCounter
 from simlte_st.files import digest_of
-from simlte_st.models.base import load_model
-from simlte_st.models.loading import check_encodes
+from simlte_st.models.loading import check_encodes, load_model, side_of
 from simlte_st.models.parts import Encoded, encode_counted, weights_digest
-from simlte_st.models.routes import side_of
 from simlte_st.models.truncation import Truncation, text_lengths
 from simlte_st.models.vectors import unit_rows
 from simlte_st.prompts import query_prompt

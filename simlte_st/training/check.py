@@ -11,7 +11,7 @@ from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.shards import Shards, check_places, open_shards
 from simlte_st.distributed import launched
 from simlte_st.files import check_apart, check_new, check_place
-from simlte_st.models.config import StaticConfig
+from simlte_st.models.distillation import check_distillation
 from simlte_st.models.names import check_model, has_layers
 from simlte_st.training.config import TrainConfig, wants_static
 from simlte_st.training.folder import RunFolder, report_path
@@ -30,7 +30,7 @@ def check_run(source: Any, output: str | os.PathLike[str], config: TrainConfig) 
     if config.base is not None:
         check_model(config.base)
         if wants_static(config) and has_layers(config.base):
-            StaticConfig()  # checks that what distils the base is installed
+            check_distillation()
 
 
 def open_documents(source: Any, config: TrainConfig) -> DocumentReader | Shards:

@@ -17,7 +17,7 @@ from simlte_st.evaluation.comparison import HALF_LENGTH, compare_halves, compare
 from simlte_st.evaluation.few_shot import FewShotResult
 from simlte_st.evaluation.splits import split_by_label
 from simlte_st.evaluation.verdict import give_verdict, is_longer
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.models.lsa import end_with_lsa
 from simlte_st.models.truncation import Truncation
 from simlte_st.modules import LatentSemanticAnalysis

@@ -18,7 +18,7 @@ from simlte_st.distributed import main_first, world
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.losses.mlm_head import MLMHead, make_mlm_head
-from simlte_st.models import base as models
+from simlte_st.models import loading as models
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.loading import LoadedModel, lengthen, without_queries
 from simlte_st.models.static import is_static

@@ -14,8 +14,8 @@ from simlte_st.data.report import counted
 from simlte_st.distributed import on_main
 from simlte_st.files import RUN_FILE, atomic_path, write_json
 from simlte_st.models.cards import write_model_card
-from simlte_st.models.model2vec import write_for_model2vec
 from simlte_st.models.names import name_of, shown_base
+from simlte_st.models.static import write_for_model2vec
 from simlte_st.training.result import TrainingResult
 from simlte_st.training.run import TrainingRun
 

@@ -11,10 +11,8 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import atomic_path
-from simlte_st.models.base import load_model
-from simlte_st.models.config import StaticConfig
 from simlte_st.models.distillation import distilled
-from simlte_st.models.loading import LoadedModel
+from simlte_st.models.loading import LoadedModel, load_model
 from simlte_st.models.static import is_static
 from simlte_st.training.config import ONLY_ENCODERS, STATIC_PRESET, Preset, get_preset, wants_static
 from simlte_st.training.run import TrainingRun
@@ -40,7 +38,7 @@ def distil(run: TrainingRun, base: LoadedModel) -> LoadedModel:
         return base
     if not folder.exists():
         logger.info("Base: %s, distilled to a vector for each token.", base.name)
-        model = distilled(base, StaticConfig(progress=config.progress))
+        model = distilled(base, progress=config.progress)
         with atomic_path(folder) as path:
             model.save_pretrained(str(path), create_model_card=False)
     made = load_model(folder, dtype=torch.float32, device=config.device)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,11 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.cli.main import build_parser, main
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.models.base import load_model
 from simlte_st.models.device import bf16_available, check_device, device_pool
+from simlte_st.models.encode import encode_documents
+from simlte_st.models.engine import Engine
+from simlte_st.models.loading import load_model
 from simlte_st.models.parts import encode_counted
 from simlte_st.training.config import TrainConfig
 from simlte_st.training.run import TrainingRun
@@ -33,25 +33,10 @@ def test_another_is_refused_with_what_there_is(device: str) -> None:
         check_device(device)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "train texts --output model",
-        "encode tiny texts --output vectors.parquet",
-    ],
-    ids=lambda line: line.split()[0],
-)
-def test_commands_refuse_it_before_work_begins(
-    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for folder in ("texts", "tiny"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "texts" / "a.txt").write_text("A text.")
-    assert build_parser().parse_args(shlex.split(line)).device is None
-    assert main(shlex.split(f"{line} --device cuda:99")) == 1
-    assert capsys.readouterr().err.startswith("simlte: --device cuda:99 ")
-    assert {path.name for path in tmp_path.iterdir()} == {"texts", "tiny"}
+def test_options_that_do_not_go_together() -> None:
+    for options in ({"actors": 2}, {"address": "a:1"}, {"engine": "ray", "device": "cuda:1"}, {"engine": "rays"}):
+        with pytest.raises(ConfigurationError, match=rf"{next(reversed(options))}="):
+            Engine(**options)  # type: ignore[arg-type]
 
 
 def test_a_run_computes_in_what_its_device_has(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,12 +52,12 @@ def test_a_run_computes_in_what_its_device_has(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_several_devices_share_the_work(
-    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: SentenceTransformer, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, one, two = tmp_path / "texts.jsonl", tmp_path / "one.parquet", tmp_path / "two.parquet"
     source.write_text("".join(f'{{"id": "d{number}", "text": "{text}"}}\n' for number, text in enumerate(documents)))
-    line = f"encode {encoder_path} {source} --part-size 30 --batch-size 8"
-    assert main(shlex.split(f"{line} --output {one}")) == 0
+    options = {"part_size": 30, "batch_size": 8, "progress": False}
+    encode_documents(model, source, one, **options)
     pools, start = [], SentenceTransformer.start_multi_process_pool
     monkeypatch.delenv("OMP_NUM_THREADS")
 
@@ -81,7 +66,7 @@ def test_several_devices_share_the_work(
         return start(model, devices)
 
     monkeypatch.setattr(SentenceTransformer, "start_multi_process_pool", started)
-    assert main(shlex.split(f"{line} --output {two} --device cpu,cpu")) == 0
+    encode_documents(model, source, two, device=["cpu", "cpu"], **options)
     assert pools == [(["cpu", "cpu"], str(max(1, torch.get_num_threads() // 2)))]
     assert "OMP_NUM_THREADS" not in os.environ
     tables = [pq.read_table(path) for path in (one, two)]

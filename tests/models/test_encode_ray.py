@@ -19,8 +19,7 @@ from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, ModelError, ResumeError
 from simlte_st.models.encode import encode_documents
 from simlte_st.models.encode_ray import _attempt, _resources, _rows
-from simlte_st.models.parts import DocumentParts
-from simlte_st.models.parts_folder import part_files
+from simlte_st.models.parts import DocumentParts, part_files
 
 
 @pytest.fixture(scope="module")

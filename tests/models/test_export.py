@@ -127,7 +127,7 @@ def test_what_cannot_be_exported(encoder_path: Path, tmp_path: Path, monkeypatch
             return features
 
     from simlte_st.models import export
-    from simlte_st.models.base import load_model
+    from simlte_st.models.loading import load_model
 
     def deciding(*arguments: Any, **options: Any) -> Any:
         loaded = load_model(*arguments, **options)

@@ -10,7 +10,7 @@ import pytest
 
 from simlte_st.cli.main import main
 from simlte_st.errors import ModelError
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 
 RERANKER = {"config": {"model_type": "bert", "architectures": ["BertForSequenceClassification"]}}
 

@@ -21,9 +21,8 @@ from transformers import T5Config, T5EncoderModel
 import simlte_st
 from simlte_st.cli.main import main
 from simlte_st.errors import ModelError
-from simlte_st.models.base import load_model
 from simlte_st.models.encode import encode_documents
-from simlte_st.models.routes import side_of
+from simlte_st.models.loading import load_model, side_of
 from simlte_st.search import Index
 
 PROMPT = "ba bei bo un: "  # four tokens and a colon

@@ -18,8 +18,8 @@ from support import make_document, write_graph
 
 from simlte_st.cli.main import main
 from simlte_st.errors import ModelError
-from simlte_st.models.base import load_model
 from simlte_st.models.export import export_onnx
+from simlte_st.models.loading import load_model
 from simlte_st.search import Index
 
 onnx = pytest.importorskip("onnx")

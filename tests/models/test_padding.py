@@ -39,8 +39,8 @@ from transformers import (
 
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.models import passes
-from simlte_st.models.base import load_model
 from simlte_st.models.encode import encode_documents
+from simlte_st.models.loading import load_model
 from simlte_st.models.passes import TextReader
 from simlte_st.models.sentence_transformer import SentenceTransformer
 

@@ -11,8 +11,8 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.chunk_mean import to_chunk_mean
 from simlte_st.errors import ModelError
-from simlte_st.models.base import load_model
 from simlte_st.models.encode import encode_documents
+from simlte_st.models.loading import load_model
 from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths, warn_of_truncation
 from simlte_st.modules import PositionPooling
 from simlte_st.search import Index

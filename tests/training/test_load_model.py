@@ -11,8 +11,7 @@ from transformers import AutoTokenizer, ModernBertConfig, ModernBertForMaskedLM
 from simlte_st import train
 from simlte_st.chunk_mean import SimlteChunkMeanModel
 from simlte_st.losses.mlm_head import make_mlm_head
-from simlte_st.models.base import load_model
-from simlte_st.models.loading import LoadedModel
+from simlte_st.models.loading import LoadedModel, load_model
 from simlte_st.training import Preset, get_preset
 from simlte_st.training.load_model import FEW_STEPS, convert, preset_for, warn_of_pooling
 

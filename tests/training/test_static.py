@@ -20,7 +20,7 @@ from training_support import assert_same_bytes, broken_off, weights
 from simlte_st import train
 from simlte_st.data import DocSplitTransform
 from simlte_st.errors import ConfigurationError
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training import TrainConfig, get_preset, static
 from simlte_st.training.load_model import preset_for

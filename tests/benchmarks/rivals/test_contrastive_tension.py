@@ -15,7 +15,7 @@ from simlte_st.data.document import Document
 from simlte_st.data.drawing import draw_views
 from simlte_st.data.segmenters import PunktSegmenter
 from simlte_st.data.sentences import segment_document, tokenizer_counter
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.training.config import get_preset
 
 
