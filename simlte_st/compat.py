@@ -196,21 +196,12 @@ def load_modules_of(model_class: type[SentenceTransformer], classes: Sequence[ty
     model_class._module_classes = _by_reference(classes)
 
 
-def load_stock(
-    source: str, classes: Sequence[type[torch.nn.Module]], onnx: Callable[..., Any] | None = None, **options: Any
-) -> SentenceTransformer:
-    """Load a model with custom modules as the stock class, with an encoder by ``onnx``, not by optimum, if given."""
+def load_stock(source: str, classes: Sequence[type[torch.nn.Module]], **options: Any) -> SentenceTransformer:
+    """Load a model with custom modules as the stock class."""
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.base.modules import transformer
 
     options.setdefault("local_files_only", os.path.isdir(source))  # else the Hub is asked for the name of the folder
-    before = transformer.load_onnx_model
-    if onnx is not None:
-        transformer.load_onnx_model, options["backend"] = onnx, "onnx"
-    try:
-        model = SentenceTransformer._load_with_module_classes(source, _by_reference(classes), **options)
-    finally:
-        transformer.load_onnx_model = before
+    model = SentenceTransformer._load_with_module_classes(source, _by_reference(classes), **options)
     own = {name: each for name, each in model._module_classes.items() if name not in _STATIC_NAMES}
     model._module_classes = own  # the class that loads a static embedding cannot be sent to another process
     return cast("SentenceTransformer", model)

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     from simlte_st.models.encode import encode_documents
 
     check_devices(config)
-    model = load_model(arguments.model, device=config.loading_device, graphs=True).model
+    model = load_model(arguments.model, device=config.loading_device).model
     settings = {"model": arguments.model, "source": arguments.source, **reading.values()}
     report = encode_documents(model, reader, arguments.output, config, settings=settings)
     note(reader.report.summary(), arguments)

@@ -25,7 +25,7 @@ from simlte_st.evaluation.probe import ProbeResult, Rows, fit_probe
 from simlte_st.evaluation.scores import tfidf_rows
 from simlte_st.evaluation.splits import PROBE_LEAST, divide_rows, probe_rows, warned_once
 from simlte_st.evaluation.verdict import FEWEST, Verdict, give_verdict
-from simlte_st.models.loading import OnnxGraph, load_model
+from simlte_st.models.loading import load_model
 from simlte_st.models.lsa import lengthened
 from simlte_st.models.names import OWN_STATIC, local_folder, trained_from
 from simlte_st.models.static import is_static
@@ -175,8 +175,7 @@ def reads_chunks(model: SentenceTransformer) -> bool:
 
 def _takes_analysis(model: SentenceTransformer) -> bool:
     """Return whether a model can be written with an analysis."""
-    written = not isinstance(model.transformers_model, OnnxGraph)
-    return written and model.truncate_dim is None and not isinstance(model[-1], LatentSemanticAnalysis)
+    return model.truncate_dim is None and not isinstance(model[-1], LatentSemanticAnalysis)
 
 
 def _verdict(

@@ -85,7 +85,7 @@ def _load(models: Sequence[str | os.PathLike[str]], device: str | None) -> dict[
     named = [os.fspath(each) for each in models]
     for name in dict.fromkeys([OWN_STATIC, *(named or [PACKAGED_BASE, *OWN_MODELS])]):
         try:
-            loaded[name] = load_model(name, device=device, graphs=True).model
+            loaded[name] = load_model(name, device=device).model
         except ModelError as error:
             if name in named:
                 raise

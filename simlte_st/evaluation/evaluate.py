@@ -168,7 +168,7 @@ def load_with_bases(
             logger.warning("%s was trained from %s, which is not here: no verdict without base=.", name, origin)
             del bases[name]
     wanted = dict.fromkeys([*bases.values(), *names])
-    loaded = {name: load_model(name, device=device, graphs=True).model for name in wanted}
+    loaded = {name: load_model(name, device=device).model for name in wanted}
     alike = {}
     for name, origin in bases.items():
         length, reads = chunk_length(loaded[name]), loaded[name].max_seq_length

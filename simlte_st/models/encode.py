@@ -164,7 +164,7 @@ def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: boo
 
     model, before = encoder.model, encoder.model.device
     if engine.engine == "ray":
-        with progress_bar("Encoding", parts.total, initial=parts.done, shown=progress) as documents:
+        with progress_bar("Encoding", parts.total, shown=progress) as documents:
             try:
                 encode_with_ray(parts, encoder, engine, documents)
             finally:
@@ -184,7 +184,7 @@ def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: boo
         for part in chain(first, local):
             bar.documents = parts.total  # known once the source has been read to its end
             if part.path.exists():
-                bar.skip(len(part.texts))
+                bar.begin(len(part.ids))
             else:
                 bar.begin(len(part.ids))
                 with bar.reading(part.texts):

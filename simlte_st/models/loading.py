@@ -9,24 +9,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from huggingface_hub import constants
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Router, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util import is_sentence_transformer_model
-from torch import Tensor, nn
-from transformers.modeling_outputs import BaseModelOutput
 
 from simlte_st.backbones.registry import backbone_of
 from simlte_st.compat import NO_LIMIT, load_stock, modules_of_route, readable_length, readable_tokens, taken_tokens
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
-from simlte_st.files import EXPORT_FILE, digest_of
+from simlte_st.files import EXPORT_FILE
 from simlte_st.models.device import check_device, dtype_unasked
 from simlte_st.models.kinds import check_kind
 from simlte_st.models.names import OWN_MODELS, find_model, hub_repositories, not_loaded
-from simlte_st.models.onnx_encoder import GRAPH_FILE, open_session
 from simlte_st.models.shipped import put_together
 from simlte_st.models.static import is_static, model2vec_modules
 from simlte_st.modules import OWN_MODULES
@@ -70,7 +66,6 @@ def load_model(
     max_seq_length: int | None = None,
     dtype: torch.dtype | Literal["auto"] | None = None,
     device: str | None = None,
-    graphs: bool = False,
 ) -> LoadedModel:
     """Load a model by name or folder; see :func:`~simlte_st.models.names.find_model`.
 
@@ -84,8 +79,6 @@ def load_model(
         dtype: What the model computes in: None for float32 on a CPU and the checkpoint's own on a GPU, ``"auto"`` for
             the checkpoint's own.
         device: Where the model computes; None for a GPU, if there is one.
-        graphs: Whether to load a folder that has an ONNX graph and no weights. Such a model encodes, and is not
-            trained, changed or saved.
     """
     check_device(device)
     source, name = model_source(name), os.fspath(name)
@@ -94,22 +87,16 @@ def load_model(
     local = Path(source).exists()
     places = (source,) if local else hub_repositories(source)
     check_kind(name, places, local or constants.HF_HUB_OFFLINE, cache)
-    graph = graph_file(Path(source))
-    if graph is not None and not graphs:
-        raise ModelError(
-            f"The model {name!r} has no weights, only the graph {graph.relative_to(source)}: it encodes, and is "
-            "indexed and compared, but cannot be trained, converted or exported. For that, fetch the model.safetensors "
-            "of the checkpoint that the graph was made of."
-        )
+    if Path(source, EXPORT_FILE).is_file():
+        raise ModelError(f"{name!r} is an export, which simlte_st.load_onnx() reads: name the model it was made of.")
     random_state = torch.get_rng_state()
     torch.default_generator.manual_seed(0)  # what the checkpoint lacks, such as a pooler, is the same each time
     try:
         if (modules := model2vec_modules(source)) is not None:
             model = SentenceTransformer(modules=modules, device=device)
         else:
-            onnx = None if graph is None else lambda config, **_: OnnxGraph(graph, config)
-            options = {} if dtype is None or onnx else {"dtype": dtype}
-            model = load_stock(source, OWN_MODULES, onnx, device=device, model_kwargs=options)
+            options = {} if dtype is None else {"dtype": dtype}
+            model = load_stock(source, OWN_MODULES, device=device, model_kwargs=options)
     except (MissingExtraError, MemoryError):
         raise
     except Exception as error:  # damaged files make the libraries raise anything anywhere
@@ -276,60 +263,3 @@ def _set_pooling(model: SentenceTransformer, name: str, mode: str) -> None:
             model[index] = pooling.to(model.device)
             return
     raise ModelError(f"The model {name!r} has no Pooling module to set to {mode!r}: use pooling='keep'.")
-
-
-# Encoders as ONNX graphs.
-
-
-def graph_file(folder: Path) -> Path | None:
-    """Return the graph of a folder that has an encoder's configuration and no weights; None for other folders."""
-    if (folder / EXPORT_FILE).is_file():
-        raise ModelError(f"{folder} is an export, which simlte_st.load_onnx() reads: name the model it was made of.")
-    if [*folder.glob("*.safetensors"), *folder.glob("*.bin")] or not (folder / "config.json").is_file():
-        return None
-    places = (folder / "onnx" / GRAPH_FILE, folder / GRAPH_FILE)
-    return next((file for file in places if file.is_file()), None)
-
-
-class OnnxGraph(nn.Module):
-    """An encoder that onnxruntime computes, called as transformers' are; it does not learn.
-
-    sentence-transformers needs optimum for ``backend="onnx"``, and that an older transformers.
-
-    Attributes:
-        config: The configuration of the encoder that was exported.
-        digest: Digest of the file, by which an index knows it: uint8, shape ``[16]``.
-    """
-
-    digest: Tensor
-
-    def __init__(self, file: Path, config: Any) -> None:
-        super().__init__()
-        self.config, self.file = config, file
-        bytes_of = (np.memmap(each, mode="r") for each in sorted(file.parent.glob(f"{file.name}*")))  # and weights
-        self.register_buffer("digest", torch.frombuffer(bytearray.fromhex(digest_of(bytes_of)), dtype=torch.uint8))
-        self._session = open_session(file)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_session": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)  # type: ignore[no-untyped-call]
-        self._session = open_session(self.file)  # where it was copied to
-
-    def forward(
-        self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None, **options: Any
-    ) -> BaseModelOutput:
-        """Return the states of the tokens."""
-        given = {
-            "input_ids": input_ids,
-            "attention_mask": attention_mask,
-            "token_type_ids": torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids,
-            "position_ids": (attention_mask.cumsum(1) - 1).clamp(min=0),
-        }
-        inputs = {
-            each.name: given[each.name].cpu().numpy().astype(np.int32 if each.type == "tensor(int32)" else np.int64)
-            for each in self._session.get_inputs()
-        }
-        states = self._session.run(None, inputs)[0]
-        return BaseModelOutput(last_hidden_state=torch.from_numpy(states).float().to(input_ids.device))

@@ -113,9 +113,7 @@ def find_model(name: str | os.PathLike[str]) -> str:
 def present_folder(name: str | os.PathLike[str]) -> str | None:
     """Return the folder of a model that need not be made or fetched first; None for others."""
     text = os.fspath(name)
-    if (folder := _folder_of(text)) is not None or text in (*OWN_MODELS, PACKAGED_BASE):
-        return folder
-    return cached_folder(text)
+    return _folder_of(text) or (None if text in (*OWN_MODELS, PACKAGED_BASE) else cached_folder(text))
 
 
 def check_model(name: Any) -> None:

@@ -59,16 +59,6 @@ def prompt_tokens(tokenizer: Tokenizer, prompt: str) -> int:
     return sum(read.attention_mask) - read.special_tokens_mask[sum(read.attention_mask) - 1] if prompt else 0
 
 
-def open_session(file: Path) -> Any:
-    """Open a graph for as many threads as torch uses, and for a GPU if the installed onnxruntime uses one."""
-    import torch
-
-    runtime: Any = require("onnxruntime", "onnx", "ONNX graphs")
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
-    return runtime.InferenceSession(str(file), options, providers=runtime.get_available_providers())
-
-
 class OnnxEncoder:
     """An exported model; made by :func:`load_onnx`.
 
@@ -80,11 +70,17 @@ class OnnxEncoder:
     """
 
     def __init__(self, folder: Path) -> None:
-        require("onnxruntime", "onnx", "exported models")
+        import torch
+
+        runtime: Any = require("onnxruntime", "onnx", "exported models")
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = torch.get_num_threads()
         try:
             self.settings: dict[str, Any] = read_json(folder / EXPORT_FILE)
             self.tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
-            self._graph = open_session(folder / GRAPH_FILE)
+            self._graph = runtime.InferenceSession(
+                str(folder / GRAPH_FILE), options, providers=runtime.get_available_providers()
+            )
         except Exception as error:  # each library has its own errors for damaged files
             raise ModelError(f"The exported model {folder} is incomplete or damaged: {error}") from error
         self.tokenizer.no_padding()

@@ -59,15 +59,12 @@ class Part:
 
 
 class Parts:
-    """The parts of a source, in order; with Ray, a copy is iterated in another process.
+    """The parts of a source, in order.
 
     Attributes:
         reader: Reads the documents.
         folder: Where the part files are.
-        done: Number of texts in finished parts, if known.
     """
-
-    done = 0
 
     def __init__(self, reader: DocumentReader, folder: Path) -> None:
         self.reader, self.folder = reader, folder
@@ -89,7 +86,6 @@ class DocumentParts(Parts):
         super().__init__(reader, folder)
         self._size = size
         self._before = {part_number(path): path.name for path in part_files(folder)}
-        self.done = size * len(self._before)
 
     def __iter__(self) -> Iterator[Part]:
         """Read the documents; raise a ResumeError if they are not those of the finished parts."""

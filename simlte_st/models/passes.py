@@ -7,22 +7,16 @@ are bounded, since a CPU is fastest while its data stay in its caches.
 On AMD processors with AVX-512, float32 matrix products are computed by oneDNN, 2.2 times as fast (see
 ``benchmarks/results/speed.md``): PyTorch's MKL uses AVX-512 on Intel's processors only.
 
-Most encoders ignore padding. Some mix it into the last tokens of a text (convolutions, Fourier transforms, landmarks),
-share something among all texts of a batch (experts of limited capacity), or read short batches in another way than long
-ones. Their texts are encoded beside texts of the same length alone.
-
 A static embedding needs no padding: its passes are those of :mod:`simlte_st.models.static`.
 """
 
 from __future__ import annotations
 
 import copy
-import logging
 import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F
@@ -39,20 +33,10 @@ from simlte_st.models.loading import attend_fully, side_of
 from simlte_st.models.static import TEXTS, is_static, static_passes
 from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths
 
-logger = logging.getLogger(__name__)
-
 BATCHES = 4
 """How many times ``batch_size`` texts are tokenized together, to find texts of similar length."""
 
-PADDING = 64
-"""Tokens of padding that a text is given to see whether its vector changes; a pass on a CPU has no more."""
-
-_DIFFERENCES = {torch.float32: 1e-3, torch.bfloat16: 0.05, torch.float16: 0.01}
-"""Differences from which a vector counts as another one, in its lengths. Rounding makes less than a tenth of them."""
-
-_FEELING: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
-
-CPU_PASS = (2048, PADDING)
+CPU_PASS = (2048, 64)
 """Tokens of a pass on a CPU, and how many of them may be padding."""
 
 GPU_PADDING = 8
@@ -139,23 +123,14 @@ class TextReader:
         return dict(features)  # without the tokenizer's record of each token, which is large
 
     def _count(self, inputs: Any, prompt: str, features: dict[str, Any]) -> None:
-        read = _lengths(features)
-        if read is None or len(read) != len(inputs) or self._model.transformers_model is None:
-            return  # not texts, or a model of word vectors, which has no tokens
         if self.truncation is None:
             self.truncation = Truncation.of(self._model, prompt=prompt)
             self._special = taken_tokens(self._model, "")
             self._taken = taken_tokens(self._model, prompt_as_read(self._model, prompt))
         lengths = tokens_read(features, self._special)
-        if lengths is not None:
-            lengths = [length + self._special - self._taken for length in lengths]
-        else:  # the tokenizer does not tell what it truncated: texts that fill the model are tokenized again
-            lengths = [length - self._taken for length in read]
-            limit = self.truncation.max_seq_length or sum(read) + 1
-            full = [row for row, length in enumerate(read) if length >= limit and isinstance(inputs[row], str)]
-            again = text_lengths(self._model, [inputs[row] for row in full], prompt)
-            for row, length in zip(full, again, strict=True):
-                lengths[row] = length
+        if lengths is None or len(lengths) != len(inputs):
+            return  # not texts, or a tokenizer that keeps no account
+        lengths = [length + self._special - self._taken for length in lengths]
         self.truncation.add(lengths)
         counted = zip(inputs, lengths, strict=True)
         self._counts.update((text, length) for text, length in counted if type(text) is str)
@@ -169,8 +144,6 @@ class TextReader:
             # A text may have no tokens.
             sizes = ((mask > 0) * width).amax(1).clamp(min=1).cpu()
             slots, padding = pass_bounds(mask.device.type, self._rows, int(sizes.max()))
-            if feels_padding(self._model, features, sizes):
-                padding = 0
             order = sizes.argsort(descending=True, stable=True)
             pieces = split_by_length(order, sizes[order].tolist(), slots, padding)
             passes = [take(features, piece.to(mask.device), int(sizes[piece[0]])) for piece in pieces]
@@ -192,14 +165,6 @@ def pass_bounds(device: str, batch_size: int, longest: int) -> tuple[int, int]:
 def is_read(model: SentenceTransformer) -> bool:
     """Return whether a model is the one of a TextReader."""
     return "preprocess" in vars(model)
-
-
-def _lengths(features: dict[str, Any]) -> list[int] | None:
-    """Return the tokens of each text of a padded or flattened batch; None for other inputs."""
-    bounds, mask = features.get("cu_seq_lens_q"), features.get("attention_mask")
-    if isinstance(bounds, Tensor):
-        return [int(length) for length in bounds.diff().tolist()]
-    return mask.sum(1).int().tolist() if isinstance(mask, Tensor) and mask.dim() == 2 else None
 
 
 def fast_products(device: torch.device) -> AbstractContextManager[Any]:
@@ -224,9 +189,6 @@ def _is_faster(inputs: Tensor, weight: Tensor) -> bool:
         return False
     rows, strided = inputs.shape[:-1].numel(), inputs.layout == weight.layout == torch.strided
     return strided and rows >= FEWEST_ROWS and rows * weight.numel() >= FEWEST_PRODUCTS
-
-
-# Padding.
 
 
 def right_padded(features: dict[str, Any]) -> dict[str, Any]:
@@ -254,42 +216,3 @@ def take(features: dict[str, Any], rows: Tensor, width: int) -> dict[str, Any]:
         if isinstance(value, Tensor) and value.shape[:1] == shape[:1]:
             taken[name] = value[rows, :width] if value.shape[:2] == shape else value[rows]
     return taken
-
-
-def _embeddings(model: SentenceTransformer, features: dict[str, Any]) -> Tensor:
-    *others, last = model
-    for module in others:
-        features = module(features)
-    found: Tensor = last.forward(features)["sentence_embedding"]  # not by a call, whose hooks count texts
-    return found
-
-
-def feels_padding(model: SentenceTransformer, features: dict[str, Any], lengths: Tensor) -> bool:
-    """Return whether the vector of a text changes beside a longer one; a warning says so.
-
-    It is tried once for a model, with the shortest text of the first batch that has one longer by 8 tokens or more.
-    """
-    if (known := _FEELING.get(model[0])) is not None:
-        return known
-    filled = features["attention_mask"].any(1).to(lengths.device)  # a text may have no tokens
-    short, long = int(lengths.where(filled, lengths.max()).argmin()), int(lengths.argmax())
-    alone, beside = int(lengths[short]), min(int(lengths[long]), int(lengths[short]) + PADDING)
-    if beside < alone + 8:
-        return False
-    batches = [
-        take(features, torch.tensor(rows, device=model.device), width)
-        for rows, width in (([short], alone), ([short, long], beside))
-    ]
-    vectors = [_embeddings(model, batch)[0] for batch in batches]
-    first, second = (vector.float() for vector in vectors)
-    difference = float((first - second).norm() / first.norm().clamp(min=1e-12))
-    found = _FEELING[model[0]] = difference > _DIFFERENCES.get(vectors[0].dtype, 1e-3)
-    if found:
-        logger.warning(
-            "%s gives a text another vector beside longer ones, which it is padded for: they differ by %.1g of their "
-            "length. Only texts of equal length are encoded together, which takes longer. In training, and on several "
-            "devices, vectors depend on the other texts of a batch.",
-            type(model.transformers_model).__name__,
-            difference,
-        )
-    return found

@@ -43,7 +43,7 @@ class Encoder:
             check_encodes(self.model, "the model of this index")
         else:  # a folder is found from anywhere
             self.name = os.path.abspath(model) if os.path.isdir(model) else os.fspath(model)
-            loaded = load_model(model, device=device, graphs=True)
+            loaded = load_model(model, device=device)
             self.model, self._queries = loaded.model, loaded.other or loaded.model
         self.budget = self.truncation().budget
         self.count: TokenCounter = lambda texts: text_lengths(self.model, texts)
