@@ -340,9 +340,6 @@ def is_fused(encoder: PreTrainedModel) -> bool:
 def eager_attention(encoder: PreTrainedModel) -> Iterator[None]:
     """Switch an encoder to eager attention, which can return the weights, inside the block."""
     before = encoder.config._attn_implementation
-    if before == "eager":
-        yield
-        return
     encoder.set_attn_implementation("eager")
     try:
         yield

@@ -123,3 +123,13 @@ def as_fast(tokenizer: Tokenizer, max_length: int = 64) -> PreTrainedTokenizerFa
         mask_token="[MASK]",
         model_max_length=max_length,
     )
+
+
+class Runs:
+    """Makes a file where it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.path,)

@@ -91,8 +91,8 @@ def encode_documents(
         device: Where the model computes: ``cpu``, ``cuda``, ``cuda:1`` or ``mps``; by default a GPU, if there is one.
             Several devices (``cuda:0,cuda:1``, or the CPU several times) share each part, in a process each; a script
             then needs ``if __name__ == "__main__":``.
-        engine: What computes: this process (local), or actors of Ray on one machine or many (ray). With Ray, documents
-            and output have to be on a file system that all machines share.
+        engine: What computes: this process (local), or actors of Ray on one machine or many (ray). With Ray, the
+            output has to be on a file system that all machines share.
         actors: Number of actors of Ray, each with a CPU and, if there are any, a GPU; by default as many as fit.
         address: Address of a Ray cluster; by default one that runs on this machine, else a new one.
         resume: Whether to continue an interrupted run, from its finished parts.
@@ -105,8 +105,7 @@ def encode_documents(
     Raises:
         ConfigurationError: The model is not loaded, or an argument is out of its range. The output or parts exist, and
             neither ``resume`` nor ``overwrite`` is set; the output does not end in .parquet, would replace the
-            documents, or is being written by another process. The device or cluster is not available; or Ray cannot
-            read the documents, which are in this process only.
+            documents, or is being written by another process. The device or cluster is not available.
         ResumeError: There is nothing to resume, or the parts have other settings, documents or weights.
         DataError: The documents cannot be read.
         ModelError: A vector is not finite, or a process that encodes died.

@@ -123,13 +123,15 @@ class TextReader:
         return dict(features)  # without the tokenizer's record of each token, which is large
 
     def _count(self, inputs: Any, prompt: str, features: dict[str, Any]) -> None:
+        if self._model.transformers_model is None or "input_ids" not in features:
+            return  # a model of word vectors, which has no tokens, or not texts
         if self.truncation is None:
             self.truncation = Truncation.of(self._model, prompt=prompt)
             self._special = taken_tokens(self._model, "")
             self._taken = taken_tokens(self._model, prompt_as_read(self._model, prompt))
         lengths = tokens_read(features, self._special)
         if lengths is None or len(lengths) != len(inputs):
-            return  # not texts, or a tokenizer that keeps no account
+            return  # a tokenizer in Python keeps no account
         lengths = [length + self._special - self._taken for length in lengths]
         self.truncation.add(lengths)
         counted = zip(inputs, lengths, strict=True)
