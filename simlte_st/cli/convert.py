@@ -105,8 +105,8 @@ def _convert(arguments: argparse.Namespace) -> int:
     make_backbone(config.backbone or "longformer", **settings)  # raises for what is wrong with them
     _check(arguments)
     from simlte_st.compat import readable_length
-    from simlte_st.models.loading import load_model
     from simlte_st.models.conversion import convert_base
+    from simlte_st.models.loading import load_model
 
     base = convert_base(arguments.base, arguments.output, config, **settings)
     before, after = readable_length(base.model), readable_length(load_model(arguments.output).model)

@@ -46,9 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
     reader = read_documents(arguments.source, **reading.values())
     check_vectors(reader, Path(arguments.output), config)
     check_model(arguments.model)
-    from simlte_st.models.loading import load_model  # take seconds to import
     from simlte_st.models.device import check_devices
     from simlte_st.models.encode import encode_documents
+    from simlte_st.models.loading import load_model  # take seconds to import
 
     check_devices(config)
     model = load_model(arguments.model, device=config.loading_device).model

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -131,7 +131,7 @@ def to_static(
 
     loaded = without_queries(load_model(base, dtype=torch.float32, device=device), "distilled")
     model, added = _distil(loaded, reader, dimension, words, progress)
-    tokens, size = model[0].embedding.weight.shape
+    tokens, size = cast(Any, model[0]).embedding.weight.shape
     with atomic_path(target) as path:
         model.save_pretrained(str(path))
         write_for_model2vec(path)

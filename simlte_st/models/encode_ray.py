@@ -30,11 +30,11 @@ def encode_with_ray(parts: Iterable[Part], encoder: PartEncoder, engine: Engine,
     encoder.model.to("cpu")  # a machine without a GPU could not read what is on one
     with _cluster(engine.address):
         actors, gpus = _resources(ray.cluster_resources(), engine.actors, engine.device)
-        kind = ray.remote(_Actor).options(
+        kind: Any = ray.remote(_Actor).options(
             num_cpus=1, num_gpus=gpus, max_restarts=-1, max_task_retries=_ATTEMPTS - 1, max_concurrency=1
         )
         model = ray.put(encoder)
-        free = [kind.remote(model, "cuda" if gpus else "cpu") for _ in range(actors)] * _QUEUE
+        free: list[Any] = [kind.remote(model, "cuda" if gpus else "cpu") for _ in range(actors)] * _QUEUE
         busy: dict[Any, tuple[Any, int]] = {}
 
         def wait() -> None:
@@ -59,7 +59,7 @@ def encode_with_ray(parts: Iterable[Part], encoder: PartEncoder, engine: Engine,
                 continue
             if not free:
                 wait()
-            actor = free.pop(0)
+            actor: Any = free.pop(0)
             busy[actor.make.remote(part)] = actor, len(part.ids)
         while busy:
             wait()

@@ -135,7 +135,7 @@ def _check_exportable(model: SentenceTransformer, name: str) -> None:
         raise ModelError(
             f"The model {name!r} begins with {type(model[0]).__name__}, which works on texts: a graph takes tokens."
         )
-    encoder = model[0].auto_model
+    encoder: Any = model[0].auto_model
     if backbone_of(encoder) in BACKBONES.values() or replacement_of(encoder) is not None:
         raise ModelError(
             f"The model {name!r} is {encoder.config.model_type}, which is not exported: only stock encoders such as "
@@ -153,7 +153,8 @@ def _write(model: SentenceTransformer, name: str, path: Path) -> None:
     class Graph(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.encoder, self.after = model[0].auto_model, torch.nn.ModuleList(list(model)[1:])
+            self.encoder: Any = model[0].auto_model
+            self.after = torch.nn.ModuleList(list(model)[1:])
 
         def forward(self, input_ids: Tensor, attention_mask: Tensor, content_mask: Tensor) -> Tensor:
             states = self.encoder(input_ids=input_ids, attention_mask=attention_mask)

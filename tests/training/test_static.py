@@ -107,7 +107,7 @@ def test_an_encoder_is_distilled_first_once(
 ) -> None:
     calls = []
 
-    def distilled(base: Any, config: Any) -> SentenceTransformer:
+    def distilled(base: Any, **options: Any) -> SentenceTransformer:
         calls.append(base.name)
         return load_model(static_path).model
 
