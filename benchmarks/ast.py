@@ -33,7 +33,7 @@ from benchmarks.records import environments, make_parser
 from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
 from simlte_st.evaluation.evaluator import encode_texts
 from simlte_st.losses import MultiSimilarityTripletLoss
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.modules import StarTransformer
 from simlte_st.training.fit import make_trainer, training_arguments

@@ -24,7 +24,7 @@ from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import dtype_of, environment, make_parser
 from benchmarks.timing import side_by_side
 from simlte_st.data import read_documents
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.models.names import OWN_ENCODERS, PACKAGED_BASE
 from simlte_st.models.parts import encode_counted
 

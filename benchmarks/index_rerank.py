@@ -34,7 +34,7 @@ from benchmarks.records import difference, dtype_of, environment, make_parser
 from simlte_st import Index
 from simlte_st.data import Document
 from simlte_st.evaluation import TfidfScores, bootstrap_interval
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.search import Hits
 from simlte_st.search.hits import KEPT_TABLE as TABLE

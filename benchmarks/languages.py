@@ -44,7 +44,7 @@ from simlte_st import to_static, train
 from simlte_st.data.document import count_words
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import DataError
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.modules.chunk_mean import to_chunk_mean
 

@@ -39,7 +39,7 @@ from benchmarks.timing import ratio, side_by_side
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import DataError, MissingExtraError
 from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.models.lsa import lengthened
 from simlte_st.models.names import OWN_ENCODERS, PACKAGED_BASE
 from simlte_st.modules import LatentSemanticAnalysis

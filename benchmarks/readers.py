@@ -15,7 +15,7 @@ from sklearn.decomposition import TruncatedSVD
 from simlte_st.compat import readable_tokens
 from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.files import atomic_path
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.modules.chunk_mean import to_chunk_mean
 from simlte_st.modules.latent_semantic_analysis import DIMENSION, scaling
 

@@ -18,7 +18,7 @@ from sklearn.metrics import precision_recall_curve
 from simlte_st import Index
 from simlte_st.data.bbc_news import bbc_news
 from simlte_st.evaluation import sample_documents
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
 
 

@@ -12,7 +12,7 @@ from sentence_transformers import SentenceTransformerTrainer, SentenceTransforme
 
 from simlte_st import DocSplit, DocSplitTransform, MultipleNegativesRankingMLMLoss, trainer_callbacks
 from simlte_st.data.bbc_news import bbc_news
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
 
 

@@ -236,20 +236,6 @@ def name_models(find: Callable[[str], tuple[str, Sequence[type[torch.nn.Module]]
     Stock.__init__ = initialise  # type: ignore[method-assign]
 
 
-@contextmanager
-def onnx_by(load: Callable[..., torch.nn.Module]) -> Iterator[None]:
-    """Let sentence-transformers load encoders with ``backend="onnx"`` by a function, not by optimum, in the block."""
-    from sentence_transformers.base.modules import transformer
-
-    names, name = vars(transformer), "load_onnx_model"
-    before = names[name]
-    names[name] = load
-    try:
-        yield
-    finally:
-        names[name] = before
-
-
 def _own_by_reference(classes: Sequence[type[torch.nn.Module]]) -> dict[str, type[torch.nn.Module]]:
     return {f"{module.__module__}.{module.__qualname__}": module for module in classes}
 
@@ -365,9 +351,6 @@ def is_fused(encoder: PreTrainedModel) -> bool:
 def eager_attention(encoder: PreTrainedModel) -> Iterator[None]:
     """Switch an encoder to eager attention, which can return the weights, inside the block."""
     before = encoder.config._attn_implementation
-    if before == "eager":
-        yield
-        return
     encoder.set_attn_implementation("eager")
     try:
         yield

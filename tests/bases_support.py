@@ -19,7 +19,7 @@ from sentence_transformers import CrossEncoder, MultiVectorEncoder, SentenceTran
 from sentence_transformers.base.modules import Dense, Router, Transformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 from sentence_transformers.sparse_encoder.modules import SpladePooling
-from support import WORDS, make_document, make_static_model, make_tokenizer, write_graph
+from support import WORDS, make_document, make_static_model, make_tokenizer
 from tokenizers import processors
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
@@ -207,12 +207,6 @@ def _(folder: Path) -> Path:
     model[0].tokenizer.no_truncation()  # this package reads to the end of a text in any case
     model.save_pretrained(str(folder / "model"))
     return folder / "model"
-
-
-@base("ONNX graph without weights", "folders with onnx/model.onnx alone")
-def _(folder: Path) -> Path:
-    saved(folder, [*modules_of(folder / "raw", bert()), Normalize()], prompts=E5).rename(folder / "reference")
-    return write_graph(folder / "reference", folder / "model")
 
 
 @base("Code of its own", "gte-base-en-v1.5, others that want trust_remote_code")

@@ -11,9 +11,9 @@ from sentence_transformers import SentenceTransformer
 from support import make_tokenizer
 
 from simlte_st.models import shipped
-from simlte_st.models.base import load_model
-from simlte_st.models.model2vec import TOKENIZER, save_compressed
+from simlte_st.models.loading import load_model
 from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, DIFFERENCE_FILE, add_difference, linear_weights, untrained
+from simlte_st.models.static import TOKENIZER, save_compressed
 
 BERT, LONGFORMER, STATIC = "simlte-bert", "simlte-longformer", "simlte-static"
 
@@ -23,9 +23,14 @@ def cosines(first: SentenceTransformer, second: SentenceTransformer, texts: list
     return torch.cosine_similarity(*(model.encode(texts, convert_to_tensor=True) for model in (first, second)))
 
 
+def start_of(name: str, base: Path) -> SentenceTransformer:
+    """Give the model that a difference is added to."""
+    return untrained(name, load_model(base, dtype=torch.float32, device="cpu").model)
+
+
 def ship(name: str, start: Path, seed: int = 0, rank: int = 2) -> SentenceTransformer:
     """Put a difference, drawn at random, where those of the package are; give the model that has it."""
-    model = untrained(name, start)
+    model = start_of(name, start)
     generator = torch.Generator().manual_seed(seed)
     factors = {}
     for key, weight in linear_weights(model).items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -113,42 +112,6 @@ def write_model2vec(path: Path, model: SentenceTransformer, kind: str, modules: 
     return read
 
 
-def write_graph(model: Path, target: Path, file: str = "onnx/model.onnx") -> Path:
-    """Write a model's folder with a graph as optimum names its parts in place of the weights."""
-    encoder = SentenceTransformer(str(model), device="cpu").requires_grad_(False).eval()[0].auto_model
-
-    class States(torch.nn.Module):
-        def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-            states: torch.Tensor = encoder(**dict(zip(names, inputs, strict=True)))[0]
-            return states
-
-    names = ["input_ids", "attention_mask", "token_type_ids"]
-    for each in model.rglob("*"):
-        if each.is_file() and each != model / "model.safetensors":
-            (target / each.relative_to(model)).parent.mkdir(parents=True, exist_ok=True)
-            (target / each.relative_to(model)).write_bytes(each.read_bytes())
-    (target / file).parent.mkdir(exist_ok=True)
-    ids = torch.ones(2, 8, dtype=torch.int64)
-    with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            States(), (ids, ids, 0 * ids), str(target / file), dynamo=False, opset_version=17, input_names=names,
-            output_names=["last_hidden_state"],
-            dynamic_axes={name: {0: "batch", 1: "length"} for name in (*names, "last_hidden_state")},
-        )  # fmt: skip
-    return target
-
-
-class Runs:
-    """Makes a file where it is unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> Any:
-        return Path.touch, (self.path,)
-
-
 def as_fast(tokenizer: Tokenizer, max_length: int = 64) -> PreTrainedTokenizerFast:
     """Wrap a tokenizer that has BERT's special tokens for transformers."""
     return PreTrainedTokenizerFast(
@@ -160,3 +123,13 @@ def as_fast(tokenizer: Tokenizer, max_length: int = 64) -> PreTrainedTokenizerFa
         mask_token="[MASK]",
         model_max_length=max_length,
     )
+
+
+class Runs:
+    """Makes a file where it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.path,)

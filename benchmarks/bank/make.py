@@ -18,7 +18,7 @@ from benchmarks.grid.work import Work
 from simlte_st.evaluation import split_half_views
 from simlte_st.evaluation.comparison import HALF_LENGTH
 from simlte_st.files import atomic_path
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.static import is_static
 

@@ -24,7 +24,7 @@ from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.sentences import make_segmenter, segment_documents, tokenizer_counter
 from simlte_st.data.views import draw_views
 from simlte_st.losses import ReconstructionLoss
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.static import is_static
 from simlte_st.modules import TokenAttention

@@ -24,12 +24,11 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 from simlte_st.data import DocSplitTransform
 from simlte_st.data.document import Document
 from simlte_st.files import atomic_path, check_free, write_json
-from simlte_st.models.base import load_model
-from simlte_st.models.config import StaticConfig
 from simlte_st.models.distillation import SIF, distilled
-from simlte_st.models.model2vec import TOKENIZER, save_compressed
+from simlte_st.models.loading import load_model
 from simlte_st.models.names import OWN_STATIC, base_of_own_models
 from simlte_st.models.shipped import BUILD_FILE
+from simlte_st.models.static import TOKENIZER, save_compressed
 
 DIMENSION = 256
 STEPS = 300
@@ -59,7 +58,7 @@ def build_static(
     steps = STEPS if max_steps is None else max_steps
     began = time.perf_counter()
     base = load_model(base_of_own_models(), dtype=torch.float32, device="cpu")
-    model = distilled(base, StaticConfig(dimension=DIMENSION, progress=False))
+    model = distilled(base, dimension=DIMENSION, progress=False)
     digest, texts = hashlib.sha256(), list(documents)
     for document in texts:
         digest.update(f"{document.id}\0{document.text}\0".encode())

@@ -22,7 +22,7 @@ from benchmarks.rivals import train_rival
 from simlte_st.compat import readable_tokens
 from simlte_st.data import read_documents
 from simlte_st.errors import DataError
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE, packaged_base_path
 
 PIECE = 256

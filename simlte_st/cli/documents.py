@@ -14,7 +14,7 @@ from simlte_st.exploration.explore import explore
 from simlte_st.models.encode import encode_documents
 from simlte_st.models.engine import Engine
 from simlte_st.models.names import check_model
-from simlte_st.models.parts_folder import check_vectors
+from simlte_st.models.parts import check_vectors
 
 
 @command("dedupe", {"": (dedupe,)}, reads=True, named={"near": Parameter(name="--near", negative="--exact")})
@@ -61,7 +61,7 @@ def run_encode(options: Options, model: str, /, *source: Source, output: str) ->
     check_model(model)
     from simlte_st.models.loading import load_model  # takes seconds to import
 
-    loaded = load_model(model, device=Engine(**options.of(Engine)).loading_device, graphs=True).model
+    loaded = load_model(model, device=Engine(**options.of(Engine)).loading_device).model
     report = encode_documents(loaded, reader, output, **options.of(encode_documents))
     return Result(report.summary(), {"output": output, **report.to_dict()}, notes=[reader.report.summary()])
 

@@ -22,11 +22,10 @@ from simlte_st.evaluation.scores import tfidf_rows
 from simlte_st.evaluation.splits import PROBE_LEAST, divide_rows, probe_rows, sample_rows, warned_once
 from simlte_st.evaluation.verdict import FEWEST, Verdict, give_verdict
 from simlte_st.extras import install_command
-from simlte_st.models.base import load_model
 from simlte_st.models.conversion import WHOLE_DOCUMENTS
+from simlte_st.models.loading import load_model
 from simlte_st.models.lsa import lengthened
 from simlte_st.models.names import OWN_MODELS, OWN_STATIC, PACKAGED_BASE, local_folder, trained_from
-from simlte_st.models.onnx_encoder import OnnxGraph
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import CUT_SHARE, Truncation, text_lengths
 from simlte_st.models.vectors import unit_rows
@@ -149,7 +148,7 @@ def load_models(models: Sequence[str | os.PathLike[str]], device: str | None) ->
     named = [os.fspath(each) for each in models]
     for name in dict.fromkeys([OWN_STATIC, *(named or [PACKAGED_BASE, *OWN_MODELS])]):
         try:
-            loaded[name] = load_model(name, device=device, graphs=True).model
+            loaded[name] = load_model(name, device=device).model
         except ModelError as error:
             if name in named:
                 raise
@@ -329,5 +328,4 @@ def reads_chunks(model: SentenceTransformer) -> bool:
 
 def _takes_analysis(model: SentenceTransformer) -> bool:
     """Return whether a model can be written with an analysis."""
-    written = not isinstance(model.transformers_model, OnnxGraph)
-    return written and model.truncate_dim is None and not isinstance(model[-1], LatentSemanticAnalysis)
+    return model.truncate_dim is None and not isinstance(model[-1], LatentSemanticAnalysis)

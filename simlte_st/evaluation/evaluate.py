@@ -167,7 +167,7 @@ def evaluate_models(
     from simlte_st.compat import readable_length
     from simlte_st.evaluation.comparison import compare_halves, compare_probes
     from simlte_st.evaluation.verdict import give_verdict, why_not_compared
-    from simlte_st.models.routes import side_of
+    from simlte_st.models.loading import side_of
     from simlte_st.models.truncation import Truncation, text_lengths
 
     if isinstance(models, Mapping):
@@ -206,7 +206,7 @@ def _load_with_bases(
 ) -> tuple[dict[str, SentenceTransformer], dict[str, str]]:
     """Load models and their bases, and name the base of each; the base of a model that reads in chunks does so too."""
     from simlte_st.compat import readable_length
-    from simlte_st.models.base import load_model
+    from simlte_st.models.loading import load_model
     from simlte_st.modules.chunk_mean import can_read_in_chunks, chunk_length, to_chunk_mean
 
     if base is not None:
@@ -218,7 +218,7 @@ def _load_with_bases(
             logger.warning("%s was trained from %s, which is not here: no verdict without base=.", name, origin)
             del bases[name]
     wanted = dict.fromkeys([*bases.values(), *names])
-    loaded = {name: load_model(name, device=device, graphs=True).model for name in wanted}
+    loaded = {name: load_model(name, device=device).model for name in wanted}
     alike = {}
     for name, origin in bases.items():
         length, reads = chunk_length(loaded[name]), loaded[name].max_seq_length

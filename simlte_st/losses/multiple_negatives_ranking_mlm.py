@@ -25,7 +25,7 @@ from simlte_st.losses.masked_language_model import (
     TokenMasker,
     make_mlm_head,
 )
-from simlte_st.models.padding import right_padded
+from simlte_st.models.passes import right_padded
 
 MLMInput = Literal["separate", "shared"]
 

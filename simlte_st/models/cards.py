@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from simlte_st.files import MODEL_FILE, read_json
 from simlte_st.models.names import HUB_BASE, PACKAGED_BASE, encode_call, settings_of, shown_base
-from simlte_st.models.registration import needs_package
 
 MODEL_ID = "sentence_transformers_model_id"
 """Placeholder in a card for a model that is not on the Hub yet."""
@@ -51,6 +51,14 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
         *([f"## Training Details\n{_training_details(body)}"] if generated else []),
     ]
     path.write_text("\n".join(parts), encoding="utf-8")
+
+
+def needs_package(folder: Path) -> bool:
+    """Return whether a model's folder has modules of this package or its Longformer."""
+    modules, config = folder / MODEL_FILE, folder / "config.json"
+    if modules.exists() and any(module["type"].startswith("simlte_st.") for module in read_json(modules)):
+        return True
+    return config.exists() and read_json(config).get("model_type") == "simlte_longformer"
 
 
 def _training_details(body: str) -> str:

@@ -76,8 +76,7 @@ def convert_base(
     check_free(target, overwrite)
     from simlte_st.compat import encoder_of
     from simlte_st.longformer.convert import save_as_longformer
-    from simlte_st.models.base import load_model
-    from simlte_st.models.loading import LoadedModel, without_queries
+    from simlte_st.models.loading import LoadedModel, load_model, without_queries
     from simlte_st.models.static import is_static
     from simlte_st.modules.chunk_mean import ChunkMean, to_chunk_mean
 

@@ -13,7 +13,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import get_device_name
 
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.models.config import EngineConfig
+from simlte_st.models.engine import Engine
 
 
 def check_device(device: str | None) -> None:
@@ -28,10 +28,10 @@ def check_device(device: str | None) -> None:
         ) from None
 
 
-def check_devices(config: EngineConfig) -> None:
+def check_devices(engine: Engine) -> None:
     """Check that the devices of the local engine are available."""
-    if config.engine == "local":
-        for each in [config.device] if isinstance(config.device, str) else config.several:
+    if engine.engine == "local":
+        for each in [engine.device] if isinstance(engine.device, str) else engine.several:
             check_device(each)
 
 

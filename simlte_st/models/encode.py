@@ -4,36 +4,35 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from sentence_transformers import SentenceTransformer
 
-from simlte_st.config import configured
+from simlte_st.arguments import Count, checked
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import ConfigurationError, SimlteError, keeping
 from simlte_st.files import atomic_path, discard
-from simlte_st.models.config import EncodeConfig, EngineConfig
-from simlte_st.models.device import check_devices, device_pool
-from simlte_st.models.encode_ray import encode_with_ray
-from simlte_st.models.loading import check_encodes
-from simlte_st.models.pace import TextBar
-from simlte_st.models.parts import DocumentParts, PartEncoder, Parts, weights_digest
-from simlte_st.models.parts_folder import check_vectors, open_parts, part_files, parts_folder
-from simlte_st.models.routes import side_of
-from simlte_st.models.truncation import Truncation, warn_of_truncation
+from simlte_st.models.engine import Engine
+from simlte_st.models.parts import (
+    DocumentParts,
+    PartEncoder,
+    Parts,
+    check_vectors,
+    open_parts,
+    part_files,
+    parts_folder,
+    weights_digest,
+)
 from simlte_st.progress import complete, progress_bar
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from simlte_st.overrides import EncodeOverrides
+    from simlte_st.models.truncation import Truncation
 
 REMEDY = "simlte convert {name} makes a model that reads documents whole, and simlte index finds them by passages."
 
@@ -59,15 +58,22 @@ class EncodingReport:
         return {"documents": self.documents, "dimension": self.dimension, "truncation": self.truncation.to_dict()}
 
 
-@configured(EncodeConfig)
+@checked
 def encode_documents(
-    model: SentenceTransformer,
-    documents: str | os.PathLike[str] | Iterable[Any],
+    model: Any,
+    source: Any,
     output: str | os.PathLike[str],
-    config: EncodeConfig | None = None,
     *,
-    settings: dict[str, Any] | None = None,
-    **overrides: Unpack[EncodeOverrides],
+    batch_size: Count = 32,
+    normalize: bool = False,
+    part_size: Count = 1024,
+    device: str | Sequence[str] | None = None,
+    engine: Literal["local", "ray"] = "local",
+    actors: Count | None = None,
+    address: str | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: bool = True,
 ) -> EncodingReport:
     """Encode documents into a parquet file of ids and vectors.
 
@@ -75,86 +81,109 @@ def encode_documents(
     run may be resumed on other devices and with the other engine: vectors are the same except for rounding.
 
     Args:
-        model: The model.
-        documents: Anything that :func:`~simlte_st.data.read_documents` takes; the same documents in the same order when
-            a run is resumed.
-        output: The parquet file: ``id`` (string) and ``vector`` (a fixed-size list of float32).
-        config: How to encode. Several devices (``["cuda:0", "cuda:1"]``, or the CPU several times) share each part, in
-            a process each; a script then needs ``if __name__ == "__main__":``. With ``engine="ray"`` each actor
-            encodes parts of its own: documents and output have to be on a file system that all machines share.
-        settings: What else decides the vectors (name of model and source), compared when a run is resumed.
-        **overrides: Settings of :class:`~simlte_st.models.config.EncodeConfig`, in place of those of ``config``.
+        model: The model, loaded.
+        source: The documents: anything that :func:`~simlte_st.data.read_documents` takes; the same documents in the
+            same order when a run is resumed.
+        output: The parquet file to write: ``id`` (string) and ``vector`` (a fixed-size list of float32).
+        batch_size: Batch size for the longest texts; shorter ones get larger batches.
+        normalize: Whether to scale the vectors to length 1.
+        part_size: Documents in a part, the most that an interruption can lose.
+        device: Where the model computes: ``cpu``, ``cuda``, ``cuda:1`` or ``mps``; by default a GPU, if there is one.
+            Several devices (``cuda:0,cuda:1``, or the CPU several times) share each part, in a process each; a script
+            then needs ``if __name__ == "__main__":``.
+        engine: What computes: this process (local), or actors of Ray on one machine or many (ray). With Ray, the
+            output has to be on a file system that all machines share.
+        actors: Number of actors of Ray, each with a CPU and, if there are any, a GPU; by default as many as fit.
+        address: Address of a Ray cluster; by default one that runs on this machine, else a new one.
+        resume: Whether to continue an interrupted run, from its finished parts.
+        overwrite: Whether to overwrite an existing output, or the parts of an interrupted run.
+        progress: Whether to show a progress bar.
 
     Returns:
         What became of the documents.
 
     Raises:
-        ConfigurationError: The model is not loaded, or a setting is out of its range. The output or parts exist, and
+        ConfigurationError: The model is not loaded, or an argument is out of its range. The output or parts exist, and
             neither ``resume`` nor ``overwrite`` is set; the output does not end in .parquet, would replace the
-            documents, or is being written by another process. The device or cluster is not available; or Ray cannot
-            read the documents, which are in this process only.
+            documents, or is being written by another process. The device or cluster is not available.
         ResumeError: There is nothing to resume, or the parts have other settings, documents or weights.
         DataError: The documents cannot be read.
         ModelError: A vector is not finite, or a process that encodes died.
         MissingExtraError: ``engine="ray"`` without the extra ``ray``.
         Interrupted: Ctrl-C, or SIGTERM at the command line; the message says which parts are kept.
     """
+    where, reader, output = Engine(device, engine, actors, address), read_documents(source), Path(output)
+    check_vectors(reader, output, resume=resume, overwrite=overwrite)
+
+    from sentence_transformers import SentenceTransformer
+
+    from simlte_st.models.device import check_devices
+    from simlte_st.models.loading import check_encodes, side_of
+    from simlte_st.models.truncation import Truncation
+
     if not isinstance(model, SentenceTransformer):
         raise ConfigurationError(f"model={model!r}: load it first, with simlte_st.SentenceTransformer(...).")
-    config = EncodeConfig.make(config, overrides)
     model = side_of(model, "document")
-    check_encodes(model, Truncation.of(model).model or "in memory")
-    check_devices(config)
-    reader, output = read_documents(documents), Path(output)
-    check_vectors(reader, output, config)
+    truncation = Truncation.of(model)
+    check_encodes(model, truncation.model or "in memory")
+    check_devices(where)
     folder = parts_folder(output)
-    wanted = {**config.decisive(), "weights": weights_digest(model), "dtype": str(model.dtype), **(settings or {})}
-    lock = open_parts(output, wanted, resume=config.resume)
+    wanted = {
+        "normalize": normalize,
+        "part_size": part_size,
+        "weights": weights_digest(model),
+        "dtype": str(model.dtype),
+    }
+    lock = open_parts(output, wanted, resume=resume)
     try:
-        parts = DocumentParts(reader, folder.absolute(), config.part_size)
+        parts = DocumentParts(reader, folder.absolute(), part_size)
         try:
-            with keeping(lambda: _kept(folder, config.part_size)):
-                encoder = PartEncoder(model, config.batch_size, config.normalize)
-                make_parts(parts, encoder, config, config.progress, REMEDY)
+            with keeping(lambda: _kept(folder, part_size)):
+                make_parts(parts, PartEncoder(model, batch_size, normalize), where, progress, REMEDY)
         except SimlteError:
             if not part_files(folder):  # nothing to resume
                 shutil.rmtree(folder)
             raise
-        report = EncodingReport(0, int(model.get_embedding_dimension() or 0), Truncation.of(model))
+        report = EncodingReport(0, int(model.get_embedding_dimension() or 0), truncation)
         _join_parts(folder, output, report)
         return report
     finally:
         lock.release()
 
 
-def make_parts(parts: Parts, encoder: PartEncoder, config: EngineConfig, progress: bool, remedy: str = "") -> None:
+def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: bool, remedy: str = "") -> None:
     """Make the missing part files: in this process, in one on each of several devices, or with Ray.
 
     With a ``remedy`` it is said first if this process finds that the model truncates much.
     """
+    from simlte_st.models.device import device_pool
+    from simlte_st.models.encode_ray import encode_with_ray
+    from simlte_st.models.pace import TextBar
+    from simlte_st.models.truncation import warn_of_truncation
+
     model, before = encoder.model, encoder.model.device
-    if config.engine == "ray":
-        with progress_bar("Encoding", parts.total, initial=parts.done, shown=progress) as documents:
+    if engine.engine == "ray":
+        with progress_bar("Encoding", parts.total, shown=progress) as documents:
             try:
-                encode_with_ray(parts, encoder, config, documents)
+                encode_with_ray(parts, encoder, engine, documents)
             finally:
                 model.to(before)
             complete(documents)
         return
     local = iter(parts)
     first = list(islice(local, 1))  # errors of the source are raised before a bar is shown
-    if isinstance(config.device, str):
-        model.to(config.device)
+    if isinstance(engine.device, str):
+        model.to(engine.device)
     if first and remedy:
         warn_of_truncation(model, first[0].texts, remedy)
     with (
-        device_pool(model, config.several) if config.several else nullcontext() as pool,
+        device_pool(model, engine.several) if engine.several else nullcontext() as pool,
         TextBar(model, "Encoding", parts.total, shown=progress) as bar,
     ):
         for part in chain(first, local):
             bar.documents = parts.total  # known once the source has been read to its end
             if part.path.exists():
-                bar.skip(len(part.texts))
+                bar.begin(len(part.ids))
             else:
                 bar.begin(len(part.ids))
                 with bar.reading(part.texts):

@@ -4,38 +4,25 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
 from tokenizers import Tokenizer
-from torch import Tensor, nn
 
-from simlte_st.compat import masks_without_vmap
-from simlte_st.config import configured
+from simlte_st.arguments import checked
 from simlte_st.errors import ModelError
-from simlte_st.extras import require
+from simlte_st.extras import check_installed, require
 from simlte_st.files import EXPORT_FILE, atomic_path, check_free, write_json
-from simlte_st.models.base import load_model
-from simlte_st.models.cards import export_card
-from simlte_st.models.config import ExportConfig
-from simlte_st.models.loading import without_queries
 from simlte_st.models.names import shown_base
 from simlte_st.models.onnx_encoder import GRAPH_FILE, OnnxEncoder, prompt_tokens
-from simlte_st.models.static import is_static
-from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
 from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from simlte_st.overrides import ExportOverrides
+    from sentence_transformers import SentenceTransformer
+    from torch import Tensor
 
 OPSET = 17
 """Version of ONNX's operators: the first with layer normalization."""
@@ -65,12 +52,13 @@ class Exported:
     int8_cosine: float | None
 
 
-@configured(ExportConfig)
+@checked
 def export_onnx(
     model: str | os.PathLike[str],
     output: str | os.PathLike[str],
-    config: ExportConfig | None = None,
-    **overrides: Unpack[ExportOverrides],
+    *,
+    int8: bool = False,
+    overwrite: bool = False,
 ) -> Exported:
     """Write a model as an ONNX graph with its tokenizer, settings and a card, after comparing their vectors.
 
@@ -78,10 +66,10 @@ def export_onnx(
     behind it. Longformers and models that read in chunks cannot be exported: use them in torch.
 
     Args:
-        model: See :func:`~simlte_st.models.names.find_model`.
+        model: The model: a folder or a name; see :func:`~simlte_st.models.names.find_model`.
         output: The folder to write.
-        config: How to export. ``benchmarks/results/speed.md`` has how far vectors of ``int8`` differ.
-        **overrides: Settings of :class:`~simlte_st.models.config.ExportConfig`, in place of those of ``config``.
+        int8: Whether to quantise the encoder to 8 bits: a quarter of the size, and vectors that differ a little.
+        overwrite: Whether to overwrite an existing export.
 
     Returns:
         What was written.
@@ -92,17 +80,24 @@ def export_onnx(
         ConfigurationError: Something else is at the output.
         MissingExtraError: onnx and onnxruntime are not installed (extra ``onnx``).
     """
-    config = ExportConfig.make(config, overrides)
+    for package in ("onnx", "onnxruntime"):
+        check_installed(package, "onnx", "exporting to ONNX")
     target, name = Path(output), os.fspath(model)
-    check_free(target, config.overwrite, EXPORT_FILE)
+    check_free(target, overwrite, EXPORT_FILE)
+
+    import torch
+
+    from simlte_st.models.cards import export_card
+    from simlte_st.models.loading import load_model, without_queries
+
     loaded = without_queries(load_model(name, dtype=torch.float32, device="cpu"), "exported").model.eval()
     with atomic_path(target) as path:
         path.mkdir()
-        graph = _graph(loaded, name)
+        _check_exportable(loaded, name)
         settings = _settings(loaded)
         tokenizer = _save_tokenizer(loaded, name, path)
         texts = _texts(loaded)
-        _write(graph, name, path / GRAPH_FILE)
+        _write(loaded, name, path / GRAPH_FILE)
         write_json(path / EXPORT_FILE, settings)
         vectors, expected = _compare(path, loaded, texts)
         error = float((np.linalg.norm(vectors - expected, axis=1) / np.linalg.norm(expected, axis=1)).max())
@@ -112,7 +107,7 @@ def export_onnx(
                 "of their length). One of its modules makes decisions that depend on the data."
             )
         cosine = None
-        if config.int8:
+        if int8:
             _quantise(path / GRAPH_FILE)
             vectors, expected = _compare(path, loaded, texts)
             sizes = np.linalg.norm(vectors, axis=1) * np.linalg.norm(expected, axis=1)
@@ -125,60 +120,62 @@ def export_onnx(
     return Exported(target, settings["dimension"], size, error, cosine)
 
 
-class _Graph(nn.Module):
-    """A SentenceTransformer as a function of the tensors named in ``inputs``."""
+def _check_exportable(model: SentenceTransformer, name: str) -> None:
+    from sentence_transformers.base.modules import Transformer
 
-    inputs = ("input_ids", "attention_mask", "content_mask")
+    from simlte_st.models.static import is_static
 
-    def __init__(self, encoder: nn.Module, modules: Sequence[nn.Module], size: int | None) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self.after = nn.ModuleList(modules)
-        self.size = size
-
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, content_mask: Tensor) -> Tensor:
-        states = self.encoder(input_ids=input_ids, attention_mask=attention_mask)
-        features: dict[str, Any] = {"input_ids": input_ids}
-        features["token_embeddings"] = states if isinstance(states, Tensor) else states[0]
-        for module in self.after:
-            without_prompt = isinstance(module, LatentSemanticAnalysis) or not getattr(module, "include_prompt", True)
-            features["attention_mask"] = content_mask if without_prompt else attention_mask
-            features = module(features)
-        embedding: Tensor = features["sentence_embedding"]
-        return embedding[:, : self.size]
-
-
-def _graph(model: SentenceTransformer, name: str) -> _Graph:
-    """Return a model as a graph; raise a ModelError for one that cannot be exported."""
     if is_static(model):
         raise ModelError(
             f"The model {name!r} is a table of token vectors, which needs no graph: model2vec.StaticModel and "
             "sentence-transformers load its folder as it is."
         )
-    first = cast(Any, model[0])
+    first: Any = model[0]
     if type(first) is not Transformer or first.config.model_type in ("longformer", "simlte_longformer"):
         kind = first.config.model_type if type(first) is Transformer else type(first).__name__
         raise ModelError(
             f"The model {name!r} begins with {kind}, which cannot be exported: only stock encoders such as BERT can. "
             "Use it with sentence-transformers, or export simlte-bert."
         )
-    return _Graph(first.auto_model, list(model)[1:], model.truncate_dim)
 
 
-def _write(graph: _Graph, name: str, path: Path) -> None:
-    """Trace a graph into a file; unused inputs are left out."""
-    ids = torch.ones(2, 32, dtype=torch.int64)
-    axes = {each: {0: "batch", 1: "length"} for each in graph.inputs}
+def _write(model: SentenceTransformer, name: str, path: Path) -> None:
+    """Trace a model into a file, as a function of three tensors; unused ones are left out."""
+    import torch
+
+    from simlte_st.compat import masks_without_vmap
+    from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
+
+    class Graph(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.encoder: Any = model[0].auto_model
+            self.after = torch.nn.ModuleList(list(model)[1:])
+
+        def forward(self, input_ids: Tensor, attention_mask: Tensor, content_mask: Tensor) -> Tensor:
+            states = self.encoder(input_ids=input_ids, attention_mask=attention_mask)
+            features: dict[str, Any] = {"input_ids": input_ids}
+            features["token_embeddings"] = states if isinstance(states, torch.Tensor) else states[0]
+            for module in self.after:
+                without_prompt = isinstance(module, LatentSemanticAnalysis)
+                without_prompt = without_prompt or not getattr(module, "include_prompt", True)
+                features["attention_mask"] = content_mask if without_prompt else attention_mask
+                features = module(features)
+            embedding: Tensor = features["sentence_embedding"]
+            return embedding[:, : model.truncate_dim]
+
+    ids, inputs = torch.ones(2, 32, dtype=torch.int64), ["input_ids", "attention_mask", "content_mask"]
+    axes = {each: {0: "batch", 1: "length"} for each in inputs}
     try:
         with warnings.catch_warnings(), torch.no_grad(), masks_without_vmap():
             warnings.simplefilter("ignore")  # of decisions while tracing; the vectors are compared afterwards
             torch.onnx.export(
-                graph.eval(),
+                Graph().eval(),
                 (ids, torch.ones_like(ids), torch.ones_like(ids)),
                 str(path),
                 dynamo=False,
                 opset_version=OPSET,
-                input_names=list(graph.inputs),
+                input_names=inputs,
                 output_names=["sentence_embedding"],
                 dynamic_axes={**axes, "sentence_embedding": {0: "batch"}},
             )

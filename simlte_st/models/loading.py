@@ -1,4 +1,4 @@
-"""Loading a model from its folder or from the Hub, with the wanted pooling and length; checks of loaded models."""
+"""Load a model by its name, with the wanted pooling and length; check what was loaded."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ import os
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from huggingface_hub import constants
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
+from sentence_transformers.base.modules import Router, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util import is_sentence_transformer_model
 
-from simlte_st.compat import NO_LIMIT, load_stock, onnx_by, readable_length, readable_tokens, taken_tokens
+from simlte_st.compat import NO_LIMIT, load_stock, modules_of_route, readable_length, readable_tokens, taken_tokens
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
-from simlte_st.models.device import dtype_unasked
+from simlte_st.files import EXPORT_FILE
+from simlte_st.models.device import check_device, dtype_unasked
 from simlte_st.models.kinds import check_kind
-from simlte_st.models.names import hub_repositories, not_loaded
-from simlte_st.models.onnx_encoder import OnnxGraph, graph_file
-from simlte_st.models.padding import attend_fully
-from simlte_st.models.routes import side_of
+from simlte_st.models.names import OWN_MODELS, find_model, hub_repositories, not_loaded
+from simlte_st.models.shipped import put_together
 from simlte_st.models.static import is_static, model2vec_modules
 from simlte_st.modules import OWN_MODULES, ChunkMean
 from simlte_st.prompts import document_prompt
@@ -60,36 +59,40 @@ class LoadedModel:
         return LoadedModel(model, self.name, self.source, self.tuned)
 
 
-def load_from(
-    source: str,
-    name: str,
+def load_model(
+    name: str | os.PathLike[str],
     pooling: str = "keep",
     max_seq_length: int | None = None,
     dtype: torch.dtype | Literal["auto"] | None = None,
     device: str | None = None,
-    graphs: bool = False,
 ) -> LoadedModel:
-    """Load a model from its folder, or by its full name on the Hub; also an ONNX graph if asked for ``graphs``."""
+    """Load a model by name or folder; see :func:`~simlte_st.models.names.find_model`.
+
+    Words of special tokens in texts, such as ``[MASK]``, are read as ordinary text, unless the model's own prompts use
+    them. The setting is saved with the model.
+
+    Args:
+        name: A folder, a name in the user's model folder, a model of this package, or a name on the Hub.
+        pooling: ``"cls"`` or ``"mean"`` replaces the model's pooling.
+        max_seq_length: Tokens that the model reads; None for its own number.
+        dtype: What the model computes in: None for float32 on a CPU and the checkpoint's own on a GPU, ``"auto"`` for
+            the checkpoint's own.
+        device: Where the model computes; None for a GPU, if there is one.
+    """
+    check_device(device)
+    source, name = model_source(name), os.fspath(name)
     dtype = dtype or dtype_unasked(device)
     cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")  # where loading from the Hub puts modules.json
     local = Path(source).exists()
     places = (source,) if local else hub_repositories(source)
     check_kind(name, places, local or constants.HF_HUB_OFFLINE, cache)
-    graph = graph_file(Path(source))
-    if graph is not None and not graphs:
-        raise ModelError(
-            f"The model {name!r} has no weights, only the graph {graph.relative_to(source)}: it encodes, and is "
-            "indexed and compared, but cannot be trained, converted or exported. For that, fetch the model.safetensors "
-            "of the checkpoint that the graph was made of."
-        )
+    if Path(source, EXPORT_FILE).is_file():
+        raise ModelError(f"{name!r} is an export, which simlte_st.load_onnx() reads: name the model it was made of.")
     random_state = torch.get_rng_state()
     torch.default_generator.manual_seed(0)  # what the checkpoint lacks, such as a pooler, is the same each time
     try:
         if (modules := model2vec_modules(source)) is not None:
             model = SentenceTransformer(modules=modules, device=device)
-        elif graph is not None:
-            with onnx_by(lambda config, **_: OnnxGraph(graph, config)):
-                model = load_stock(source, OWN_MODULES, device=device, backend="onnx")
         else:
             options = {} if dtype is None else {"dtype": dtype}
             model = load_stock(source, OWN_MODULES, device=device, model_kwargs=options)
@@ -111,6 +114,53 @@ def load_from(
     if max_seq_length is not None:
         _set_length(model, name, max_seq_length)
     return LoadedModel(model, name, source, tuned, other)
+
+
+def model_source(name: str | os.PathLike[str]) -> str:
+    """Return the folder of a model on this machine or its name on the Hub, and make a model of this package first."""
+    text = os.fspath(name)
+    if text in OWN_MODELS and not os.path.isdir(text):
+        return str(put_together(text, lambda base: load_model(base, dtype=torch.float32, device="cpu").model))
+    return find_model(text)
+
+
+def side_of(model: SentenceTransformer, task: str | None, name: str = "given") -> SentenceTransformer:
+    """Return a model as it reads texts of a task ("query", "document"), same weights; itself without ``Router``."""
+    modules = list(model)
+    if not any(isinstance(module, Router) for module in modules):
+        return model
+    while (router := next((module for module in modules if isinstance(module, Router)), None)) is not None:
+        at = modules.index(router)
+        try:
+            modules[at : at + 1] = modules_of_route(router, task)
+        except ValueError as error:
+            raise ModelError(f"The model {name!r} has no modules for texts of the task {task!r}: {error}") from None
+    side = SentenceTransformer(
+        modules=modules,
+        device=str(model.device),
+        prompts={name: prompt or "" for name, prompt in model.prompts.items()},
+        default_prompt_name=model.default_prompt_name,
+        similarity_fn_name=model.similarity_fn_name,
+        truncate_dim=model.truncate_dim,
+    )
+    return side.train(model.training)
+
+
+def attend_fully(model: SentenceTransformer) -> None:
+    """Let a BigBird attend to whole texts.
+
+    Otherwise it does so for good after the first short batch, gives a text other vectors beside longer ones, and seeds
+    numpy's global generator in every pass. Of 1,024 tokens a pass takes as long, of 4,096 twice as long (one thread).
+    """
+    encoder: Any = model.transformers_model
+    if getattr(encoder, "attention_type", None) != "block_sparse":
+        return
+    encoder.set_attention_type("original_full")
+    encoder.config.attention_type = "original_full"  # what is saved
+    logger.warning(
+        "BigBird's sparse attention ends with the first short batch, and gives a text other vectors beside longer "
+        "ones. Here each token attends to all others, which takes memory with the square of the length."
+    )
 
 
 def _check_side(model: SentenceTransformer, name: str) -> None:

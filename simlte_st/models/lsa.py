@@ -8,28 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-from sentence_transformers import SentenceTransformer
-
-from simlte_st.config import configured
-from simlte_st.data.config import ReadConfig
+from simlte_st.arguments import Count, Seed, checked
 from simlte_st.data.documents import read_documents
 from simlte_st.data.report import ReadReport
 from simlte_st.files import atomic_path, check_apart, check_free
-from simlte_st.models.base import load_model
-from simlte_st.models.cards import write_model_card
-from simlte_st.models.config import LsaConfig
-from simlte_st.models.loading import without_queries
 from simlte_st.models.names import shown_base
-from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
 from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    import numpy as np
+    from numpy.typing import NDArray
+    from sentence_transformers import SentenceTransformer
 
-    from simlte_st.overrides import LsaOverrides
+    from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
 
 
 @dataclass(frozen=True)
@@ -49,22 +40,29 @@ class Appended:
     embedding_dimension: int
 
 
-@configured(LsaConfig)
+@checked
 def append_lsa(
     base: str | os.PathLike[str],
     documents: Any,
     output: str | os.PathLike[str],
-    config: LsaConfig | None = None,
-    **overrides: Unpack[LsaOverrides],
+    *,
+    dimension: Count = 256,
+    seed: Seed = 0,
+    device: str | None = None,
+    overwrite: bool = False,
+    progress: bool = True,
 ) -> Appended:
     """Write a model that ends in a latent semantic analysis of documents; its weights stay as they are.
 
     Args:
         base: The model; see :func:`~simlte_st.models.names.find_model`. An analysis that it ends with is replaced.
-        documents: Anything :func:`~simlte_st.data.read_documents` takes.
+        documents: The documents to analyse: anything that :func:`~simlte_st.data.read_documents` takes.
         output: The folder to write.
-        config: How to read and analyse the documents; see :class:`~simlte_st.modules.LatentSemanticAnalysis`.
-        **overrides: Settings of :class:`~simlte_st.models.config.LsaConfig`, in place of those of ``config``.
+        dimension: Dimensions to append; fewer if there are few documents.
+        seed: Seed of the random numbers of the analysis.
+        device: Where the model computes; by default a GPU, if there is one.
+        overwrite: Whether to overwrite an existing model.
+        progress: Whether to show progress bars.
 
     Returns:
         What was done.
@@ -72,31 +70,34 @@ def append_lsa(
     Raises:
         ModelError: The base cannot be loaded.
         DataError: The documents cannot be read, or fewer than two of them differ in their tokens.
-        ConfigurationError: A setting is out of its range, something is at the output, or the documents are in there.
+        ConfigurationError: An argument is out of its range, something is at the output, or the documents are in there.
     """
-    config = LsaConfig.make(config, overrides)
-    target = Path(output)
+    target, name = Path(output), os.fspath(base)
     check_apart(documents, target)
-    check_free(target, config.overwrite)
-    reader = read_documents(documents, **config.values(ReadConfig))
-    loaded = load_model(base, dtype="auto", device=config.device)  # it is saved as it is stored
+    check_free(target, overwrite)
+    reader = read_documents(documents)
+
+    from simlte_st.models.cards import write_model_card
+    from simlte_st.models.loading import load_model, without_queries
+
+    loaded = load_model(base, dtype="auto", device=device)  # it is saved as it is stored
     model = without_queries(loaded, "written").model
-    analysis = end_with_lsa([model], reader, config.dimension, config.seed, config.progress)
-    dimension = int(model.get_embedding_dimension() or 0)
+    analysis = end_with_lsa([model], reader, dimension, seed, progress)
+    size = int(model.get_embedding_dimension() or 0)
     with atomic_path(target) as path:
         model.save_pretrained(str(path))
         write_model_card(
             path,
             name=target.name,
-            base=os.fspath(base),
-            summary=f"`{shown_base(os.fspath(base))}` as it was, with a part appended by simlte_st that learned "
+            base=name,
+            summary=f"`{shown_base(name)}` as it was, with a part appended by simlte_st that learned "
             "without labels which words tell documents apart.",
             about="## Latent semantic analysis\n\n"
             f"- Documents: {reader.report.documents:,}\n"
-            f"- Appended: latent semantic analysis, {analysis.dimension} dimensions; embeddings have {dimension}\n"
-            f"- Seed: {config.seed}\n",
+            f"- Appended: latent semantic analysis, {analysis.dimension} dimensions; embeddings have {size}\n"
+            f"- Seed: {seed}\n",
         )
-    return Appended(target, reader.report, analysis.dimension, dimension)
+    return Appended(target, reader.report, analysis.dimension, size)
 
 
 def end_with_lsa(
@@ -106,6 +107,8 @@ def end_with_lsa(
 
     Embeddings of a model with ``truncate_dim`` stay truncated, before the numbers of the analysis.
     """
+    from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
+
     for model in models:
         if isinstance(model[-1], LatentSemanticAnalysis):
             del model[-1]
@@ -124,6 +127,9 @@ def lengthened(
     model: SentenceTransformer, analysis: LatentSemanticAnalysis, texts: Sequence[str], vectors: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """Append an analysis to vectors that a model made before, without encoding again."""
+    import numpy as np
+    import torch
+
     parts, prompt = [], document_prompt(model)
     for start in range(0, len(texts), 32):
         rows = slice(start, start + 32)

@@ -1,4 +1,4 @@
-"""Names of models and the folders behind them: the user's models, an installed package, the Hub's cache."""
+"""Look up names of models: the user's models, an installed package, the Hub's cache. Nothing is made or loaded."""
 
 from __future__ import annotations
 
@@ -71,10 +71,7 @@ def _matching(pattern: str) -> list[Path]:
 
 
 def local_folder(name: str | os.PathLike[str]) -> str | None:
-    """Return the folder of a model on this machine: a path, a name in the user's model folder, or the packaged base.
-
-    The models of this package are there after :func:`find_model` has made them.
-    """
+    """Return the folder of a model on this machine: a path, a name in the user's model folder, or the packaged base."""
     text = os.fspath(name)
     return _folder_of(text) or (str(packaged_base_path()) if text == PACKAGED_BASE else None)
 
@@ -89,16 +86,14 @@ def _folder_of(text: str) -> str | None:
 def find_model(name: str | os.PathLike[str]) -> str:
     """Return the folder of a model on this machine or its name on the Hub.
 
-    A folder comes first, then a name in the user's model folder, the packaged base model, and the Hub. The models of
-    this package are made when they are first asked for. Endpoint, token and offline mode are those of
-    ``huggingface_hub`` (``HF_ENDPOINT``, ``HF_TOKEN``, ``HF_HUB_OFFLINE``); if the Hub does not answer within five
-    seconds, its cache is used.
+    A folder comes first, then a name in the user's model folder, the packaged base model, and the Hub. A model of this
+    package has a place in the user's model folder, where loading makes it when it is first asked for. Endpoint, token
+    and offline mode are those of ``huggingface_hub`` (``HF_ENDPOINT``, ``HF_TOKEN``, ``HF_HUB_OFFLINE``); if the Hub
+    does not answer within five seconds, its cache is used.
     """
     text = os.fspath(name)
     if text in OWN_MODELS and not os.path.isdir(text):
-        from simlte_st.models.shipped import put_together  # with torch
-
-        return str(put_together(text))
+        return str(model_path(text))
     if (folder := local_folder(text)) is not None:
         return folder
     if os.path.lexists(text) or not _HUB_NAME.fullmatch(text):
@@ -118,9 +113,7 @@ def find_model(name: str | os.PathLike[str]) -> str:
 def present_folder(name: str | os.PathLike[str]) -> str | None:
     """Return the folder of a model that need not be made or fetched first; None for others."""
     text = os.fspath(name)
-    if (folder := _folder_of(text)) is not None or text in (*OWN_MODELS, PACKAGED_BASE):
-        return folder
-    return cached_folder(text)
+    return _folder_of(text) or (None if text in (*OWN_MODELS, PACKAGED_BASE) else cached_folder(text))
 
 
 def check_model(name: Any) -> None:

@@ -1,4 +1,4 @@
-"""ONNX graphs with onnxruntime: exported models, and folders that hold an encoder as a graph and no weights."""
+"""Exported models: ONNX graphs that onnxruntime computes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from tokenizers import Tokenizer
-from torch import Tensor, nn
-from transformers.modeling_outputs import BaseModelOutput
 
-from simlte_st.data.tokens import split_by_length
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.extras import require
-from simlte_st.files import EXPORT_FILE, digest_of, read_json, valid_unicode
+from simlte_st.files import EXPORT_FILE, read_json, valid_unicode
 from simlte_st.models.names import local_folder
 from simlte_st.progress import progress_bar
 
@@ -63,14 +59,6 @@ def prompt_tokens(tokenizer: Tokenizer, prompt: str) -> int:
     return sum(read.attention_mask) - read.special_tokens_mask[sum(read.attention_mask) - 1] if prompt else 0
 
 
-def open_session(file: Path) -> Any:
-    """Open a graph for as many threads as torch uses, and for a GPU if the installed onnxruntime uses one."""
-    runtime: Any = require("onnxruntime", "onnx", "ONNX graphs")
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
-    return runtime.InferenceSession(str(file), options, providers=runtime.get_available_providers())
-
-
 class OnnxEncoder:
     """An exported model; made by :func:`load_onnx`.
 
@@ -82,11 +70,17 @@ class OnnxEncoder:
     """
 
     def __init__(self, folder: Path) -> None:
-        require("onnxruntime", "onnx", "exported models")
+        import torch
+
+        runtime: Any = require("onnxruntime", "onnx", "exported models")
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = torch.get_num_threads()
         try:
             self.settings: dict[str, Any] = read_json(folder / EXPORT_FILE)
             self.tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
-            self._graph = open_session(folder / GRAPH_FILE)
+            self._graph = runtime.InferenceSession(
+                str(folder / GRAPH_FILE), options, providers=runtime.get_available_providers()
+            )
         except Exception as error:  # each library has its own errors for damaged files
             raise ModelError(f"The exported model {folder} is incomplete or damaged: {error}") from error
         self.tokenizer.no_padding()
@@ -123,6 +117,10 @@ class OnnxEncoder:
         return prompts.get(name or self.settings["default_prompt_name"] or "", "")
 
     def _embed(self, tokens: list[np.ndarray], of_prompt: int, shown: bool) -> np.ndarray:
+        import torch
+
+        from simlte_st.data.tokens import split_by_length
+
         lengths = torch.tensor([len(each) for each in tokens])
         order = lengths.argsort(descending=True, stable=True)
         vectors = np.zeros((len(tokens), self.settings["dimension"]), dtype=np.float32)
@@ -138,57 +136,3 @@ class OnnxEncoder:
                 vectors[rows.numpy()] = self._graph.run(None, wanted)[0]
                 bar.update(len(rows))
         return vectors
-
-
-def graph_file(folder: Path) -> Path | None:
-    """Return the graph of a folder that has an encoder's configuration and no weights; None for other folders."""
-    if (folder / EXPORT_FILE).is_file():
-        raise ModelError(f"{folder} is an export, which simlte_st.load_onnx() reads: name the model it was made of.")
-    if [*folder.glob("*.safetensors"), *folder.glob("*.bin")] or not (folder / "config.json").is_file():
-        return None
-    places = (folder / "onnx" / GRAPH_FILE, folder / GRAPH_FILE)
-    return next((file for file in places if file.is_file()), None)
-
-
-class OnnxGraph(nn.Module):
-    """An encoder that onnxruntime computes, called as transformers' are; it does not learn.
-
-    sentence-transformers needs optimum for ``backend="onnx"``, and that an older transformers.
-
-    Attributes:
-        config: The configuration of the encoder that was exported.
-        digest: Digest of the file, by which an index knows it: uint8, shape ``[16]``.
-    """
-
-    digest: Tensor
-
-    def __init__(self, file: Path, config: Any) -> None:
-        super().__init__()
-        self.config, self.file = config, file
-        bytes_of = (np.memmap(each, mode="r") for each in sorted(file.parent.glob(f"{file.name}*")))  # and weights
-        self.register_buffer("digest", torch.frombuffer(bytearray.fromhex(digest_of(bytes_of)), dtype=torch.uint8))
-        self._session = open_session(file)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_session": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)  # type: ignore[no-untyped-call]
-        self._session = open_session(self.file)  # where it was copied to
-
-    def forward(
-        self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None, **options: Any
-    ) -> BaseModelOutput:
-        """Return the states of the tokens."""
-        given = {
-            "input_ids": input_ids,
-            "attention_mask": attention_mask,
-            "token_type_ids": torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids,
-            "position_ids": (attention_mask.cumsum(1) - 1).clamp(min=0),
-        }
-        inputs = {
-            each.name: given[each.name].cpu().numpy().astype(np.int32 if each.type == "tensor(int32)" else np.int64)
-            for each in self._session.get_inputs()
-        }
-        states = self._session.run(None, inputs)[0]
-        return BaseModelOutput(last_hidden_state=torch.from_numpy(states).float().to(input_ids.device))

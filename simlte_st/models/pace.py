@@ -56,13 +56,6 @@ class TextBar:
         yield
         self._move(self._begun)
 
-    def skip(self, documents: int) -> None:
-        """Count documents that were read by a run before this one."""
-        self.begin(documents)
-        if self._shown:
-            self._bar.initial += documents  # which took no time
-        self._move(self._begun)
-
     def _count(self, module: Any, inputs: Any, output: Any) -> None:
         if "sentence_embedding" in output:
             self._move(min(self._begun, self._read + self._share * len(output["sentence_embedding"])))

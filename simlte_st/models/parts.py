@@ -1,4 +1,7 @@
-"""Part files, the unit of encoding: finished ones stay, whichever process or machine made them."""
+"""Part files, the unit of encoding: finished ones stay, whichever process or machine made them.
+
+They are in a folder beside the file that vectors are written to, until all of them are there.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +13,34 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import length_hint
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
+from filelock import FileLock
 from numpy.typing import NDArray
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
 
-from simlte_st.data.documents import DocumentReader
-from simlte_st.errors import ModelError, ResumeError
-from simlte_st.files import atomic_path, digest_of
-from simlte_st.models.parts_folder import part_files
-from simlte_st.models.passes import TextReader
-from simlte_st.models.static import is_static
+from simlte_st.errors import ConfigurationError, ModelError, ResumeError
+from simlte_st.files import (
+    SETTINGS_FILE,
+    atomic_path,
+    changes,
+    check_apart,
+    check_place,
+    digest_of,
+    hold,
+    is_unused,
+    read_json,
+    write_json,
+)
 from simlte_st.prompts import document_prompt
+
+if TYPE_CHECKING:
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    from simlte_st.data.documents import DocumentReader
 
 
 @dataclass(frozen=True)
@@ -45,15 +59,12 @@ class Part:
 
 
 class Parts:
-    """The parts of a source, in order; with Ray, a copy is iterated in another process.
+    """The parts of a source, in order.
 
     Attributes:
         reader: Reads the documents.
         folder: Where the part files are.
-        done: Number of texts in finished parts, if known.
     """
-
-    done = 0
 
     def __init__(self, reader: DocumentReader, folder: Path) -> None:
         self.reader, self.folder = reader, folder
@@ -75,7 +86,6 @@ class DocumentParts(Parts):
         super().__init__(reader, folder)
         self._size = size
         self._before = {part_number(path): path.name for path in part_files(folder)}
-        self.done = size * len(self._before)
 
     def __iter__(self) -> Iterator[Part]:
         """Read the documents; raise a ResumeError if they are not those of the finished parts."""
@@ -137,6 +147,8 @@ def encode_counted(
     model: SentenceTransformer, texts: list[str], batch_size: int, normalize: bool = False, pool: Any = None
 ) -> Encoded:
     """Encode documents with the model's prompt for them, and count their tokens."""
+    from simlte_st.models.passes import TextReader
+
     order = np.argsort([-len(text) for text in texts], kind="stable") if pool is not None else np.arange(len(texts))
     prompt, reader = document_prompt(model), TextReader(model, batch_size, texts, embeds=pool is None)
     vectors = reader.model.encode_document(
@@ -165,6 +177,10 @@ def weights_digest(model: SentenceTransformer) -> str:
     may lack them, and other versions of the libraries draw others in their place. Values of 16 bits count as the same
     ones in 32: a checkpoint is loaded as either.
     """
+    import torch
+
+    from simlte_st.models.static import is_static
+
     without = unused_parts(model)
     state = sorted(item for item in model.state_dict().items() if not item[0].startswith(without))
     values = (_counted(tensor).contiguous().view(-1).view(torch.uint8).numpy() for _, tensor in state)
@@ -174,14 +190,65 @@ def weights_digest(model: SentenceTransformer) -> str:
 
 def _counted(tensor: torch.Tensor) -> torch.Tensor:
     kept = tensor.detach().cpu()
-    return kept.float() if kept.dtype in (torch.bfloat16, torch.float16) else kept
+    return kept.float() if kept.is_floating_point() and kept.itemsize == 2 else kept
 
 
 def unused_parts(model: SentenceTransformer) -> tuple[str, ...]:
     """Return the prefixes of the names of weights that the vectors do not depend on: a pooler beside a ``Pooling``."""
+    from sentence_transformers.base.modules import Transformer
+
     if not isinstance(model[0], Transformer) or model[0].module_output_name != "token_embeddings":
         return ()
     if getattr(model[0].auto_model, "pooler", None) is None:
         return ()
     prefix = next(name for name, module in model.named_modules() if module is model[0].auto_model)
     return (f"{prefix}.pooler.",)
+
+
+# Their folder.
+
+
+def parts_folder(output: Path) -> Path:
+    """Return the folder of the parts."""
+    return output.with_name(f"{output.name}.parts")
+
+
+def part_files(folder: Path) -> list[Path]:
+    """Return the part files of a folder in the order of their source."""
+    return sorted(folder.glob("part-*.parquet"))
+
+
+def check_vectors(documents: Any, output: Path, *, resume: bool = False, overwrite: bool = False) -> None:
+    """Check that vectors of documents can be written, and that there is an interrupted run where one is resumed."""
+    check_apart(documents, output)
+    check_place(output)
+    if output.suffix.lower() != ".parquet":
+        raise ConfigurationError(f"{output}: the vectors are a parquet file: choose a name that ends in .parquet.")
+    parts = parts_folder(output)
+    saved = parts / SETTINGS_FILE
+    if resume:
+        if not saved.exists():
+            raise ResumeError(f"There is no interrupted run at {parts}.")
+        return
+    unused = parts.is_dir() and is_unused(parts)
+    for path, ours in ((output, output.is_file()), *([] if unused else [(parts, saved.exists())])):
+        if path.exists() and not overwrite:
+            how = "resume it (resume=True) or " if path == parts else ""
+            raise ConfigurationError(f"{path} exists already: {how}replace it (overwrite=True).")
+        if path.exists() and not ours:
+            raise ConfigurationError(f"{path} was not written by this command and is not replaced: choose another.")
+
+
+def open_parts(output: Path, settings: dict[str, Any], *, resume: bool) -> FileLock:
+    """Open the folder of the parts of a checked output for this process, empty unless a run is resumed."""
+    parts = parts_folder(output)
+    lock, saved = hold(parts), parts / SETTINGS_FILE
+    if resume:
+        if different := changes(read_json(saved), settings):
+            lock.release()
+            raise ResumeError(f"The interrupted run at {parts} has other settings ({'; '.join(different.values())}).")
+        return lock
+    for path in part_files(parts):
+        path.unlink()
+    write_json(saved, settings)
+    return lock

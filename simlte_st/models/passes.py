@@ -21,22 +21,21 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from sentence_transformers import SentenceTransformer
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from simlte_st.arguments import Count, check_value
 from simlte_st.compat import encodes_here, mini_batch_ranges, onednn_linear, slice_rows, taken_tokens, tokens_read
-from simlte_st.config import check_count
 from simlte_st.data.tokens import TOKENIZED_CHARACTERS, count_tokens, split_by_length
 from simlte_st.models.device import cpu_capabilities
-from simlte_st.models.padding import PADDING, attend_fully, feels_padding, right_padded, take
-from simlte_st.models.routes import side_of
+from simlte_st.models.loading import attend_fully, side_of
 from simlte_st.models.static import TEXTS, is_static, static_passes
 from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths
 
 BATCHES = 4
 """How many times ``batch_size`` texts are tokenized together, to find texts of similar length."""
 
-CPU_PASS = (2048, PADDING)
+CPU_PASS = (2048, 64)
 """Tokens of a pass on a CPU, and how many of them may be padding."""
 
 GPU_PADDING = 8
@@ -66,7 +65,7 @@ class TextReader:
         embeds: bool = True,
         task: str | None = None,
     ) -> None:
-        check_count("batch_size", batch_size)
+        check_value("batch_size", batch_size, Count)
         model = side_of(model, task)
         attend_fully(model)
         self.model = copy.copy(model)
@@ -123,23 +122,16 @@ class TextReader:
         return dict(features)  # without the tokenizer's record of each token, which is large
 
     def _count(self, inputs: Any, prompt: str, features: dict[str, Any]) -> None:
-        read = _lengths(features)
-        if read is None or len(read) != len(inputs) or self._model.transformers_model is None:
-            return  # not texts, or a model of word vectors, which has no tokens
+        if self._model.transformers_model is None or "input_ids" not in features:
+            return  # a model of word vectors, which has no tokens, or not texts
         if self.truncation is None:
             self.truncation = Truncation.of(self._model, prompt=prompt)
             self._special = taken_tokens(self._model, "")
             self._taken = taken_tokens(self._model, prompt_as_read(self._model, prompt))
         lengths = tokens_read(features, self._special)
-        if lengths is not None:
-            lengths = [length + self._special - self._taken for length in lengths]
-        else:  # the tokenizer does not tell what it truncated: texts that fill the model are tokenized again
-            lengths = [length - self._taken for length in read]
-            limit = self.truncation.max_seq_length or sum(read) + 1
-            full = [row for row, length in enumerate(read) if length >= limit and isinstance(inputs[row], str)]
-            again = text_lengths(self._model, [inputs[row] for row in full], prompt)
-            for row, length in zip(full, again, strict=True):
-                lengths[row] = length
+        if lengths is None or len(lengths) != len(inputs):
+            return  # a tokenizer in Python keeps no account
+        lengths = [length + self._special - self._taken for length in lengths]
         self.truncation.add(lengths)
         counted = zip(inputs, lengths, strict=True)
         self._counts.update((text, length) for text, length in counted if type(text) is str)
@@ -153,8 +145,6 @@ class TextReader:
             # A text may have no tokens.
             sizes = ((mask > 0) * width).amax(1).clamp(min=1).cpu()
             slots, padding = pass_bounds(mask.device.type, self._rows, int(sizes.max()))
-            if feels_padding(self._model, features, sizes):
-                padding = 0
             order = sizes.argsort(descending=True, stable=True)
             pieces = split_by_length(order, sizes[order].tolist(), slots, padding)
             passes = [take(features, piece.to(mask.device), int(sizes[piece[0]])) for piece in pieces]
@@ -178,14 +168,6 @@ def is_read(model: SentenceTransformer) -> bool:
     return "preprocess" in vars(model)
 
 
-def _lengths(features: dict[str, Any]) -> list[int] | None:
-    """Return the tokens of each text of a padded or flattened batch; None for other inputs."""
-    bounds, mask = features.get("cu_seq_lens_q"), features.get("attention_mask")
-    if isinstance(bounds, Tensor):
-        return [int(length) for length in bounds.diff().tolist()]
-    return mask.sum(1).int().tolist() if isinstance(mask, Tensor) and mask.dim() == 2 else None
-
-
 def fast_products(device: torch.device) -> AbstractContextManager[Any]:
     """Return a context in which this thread computes large float32 linear layers by oneDNN, where that is faster."""
     found = cpu_capabilities() if device.type == "cpu" else {}
@@ -202,9 +184,36 @@ class _OneDnnProducts(TorchFunctionMode):
 
 def _is_faster(inputs: Tensor, weight: Tensor) -> bool:
     """Return whether a product is one of plain float32 tensors, and large enough."""
-    if type(inputs) is not Tensor or type(weight) not in (Tensor, torch.nn.Parameter) or inputs.device.type != "cpu":
+    if type(inputs) is not Tensor or type(weight) not in (Tensor, nn.Parameter) or inputs.device.type != "cpu":
         return False
     if inputs.dtype is not torch.float32 or weight.dtype is not torch.float32 or torch.is_autocast_enabled("cpu"):
         return False
     rows, strided = inputs.shape[:-1].numel(), inputs.layout == weight.layout == torch.strided
     return strided and rows >= FEWEST_ROWS and rows * weight.numel() >= FEWEST_PRODUCTS
+
+
+def right_padded(features: dict[str, Any]) -> dict[str, Any]:
+    """Return a batch with its padding on the right, where the tokenizers of most decoders put it on the left.
+
+    Texts keep what they are given by themselves: rotary positions are relative, and others are counted from the first
+    column. Only padding behind the texts can be left out.
+    """
+    mask = features.get("attention_mask")
+    if not isinstance(mask, Tensor) or mask.dim() != 2 or not (first := (mask > 0).int().argmax(1)).any():
+        return features
+    rows, width = torch.arange(len(mask), device=mask.device)[:, None], mask.shape[1]
+    columns = (torch.arange(width, device=mask.device) + first[:, None]) % width
+    return {
+        name: value[rows, columns] if isinstance(value, Tensor) and value.shape[:2] == mask.shape else value
+        for name, value in features.items()
+    }
+
+
+def take(features: dict[str, Any], rows: Tensor, width: int) -> dict[str, Any]:
+    """Return rows of a padded batch, without the columns behind ``width``."""
+    shape = features["attention_mask"].shape
+    taken = dict(features)
+    for name, value in features.items():
+        if isinstance(value, Tensor) and value.shape[:1] == shape[:1]:
+            taken[name] = value[rows, :width] if value.shape[:2] == shape else value[rows]
+    return taken

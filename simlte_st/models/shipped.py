@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
@@ -25,10 +26,8 @@ from simlte_st.compat import checkpoint_name, encoder_of, quiet_transformers, wi
 from simlte_st.errors import ModelError
 from simlte_st.files import HOME_VARIABLE, atomic_path, check_place, is_model
 from simlte_st.longformer import convert_to_longformer
-from simlte_st.models.loading import load_from
-from simlte_st.models.model2vec import SETTINGS, TOKENIZER, WEIGHTS, write_for_model2vec
 from simlte_st.models.names import OWN_ENCODERS, OWN_STATIC, base_of_own_models, model_path
-from simlte_st.models.static import model2vec_modules
+from simlte_st.models.static import SETTINGS, TOKENIZER, WEIGHTS, model2vec_modules, write_for_model2vec
 from simlte_st.modules import PositionPooling
 
 logger = logging.getLogger(__name__)
@@ -51,20 +50,16 @@ RECIPE = 1
 changes."""
 
 
-def untrained(name: str, base: str | os.PathLike[str]) -> SentenceTransformer:
-    """Return the model that training began with and that the difference is added to."""
-    converted, length = name == "simlte-longformer", OWN_ENCODERS[name]
-    with torch.random.fork_rng(devices=[]):  # converting draws weights, which are then replaced
-        reads = None if converted else length
-        loaded = load_from(os.fspath(base), os.fspath(base), max_seq_length=reads, dtype=torch.float32, device="cpu")
-        model = loaded.model
-        if converted:
+def untrained(name: str, model: SentenceTransformer) -> SentenceTransformer:
+    """Turn the base, in float32, into the model that training began with and that the difference is added to."""
+    if name == "simlte-longformer":
+        with torch.random.fork_rng(devices=[]):  # converting draws weights, which are then replaced
             source = checkpoint_name(encoder_of(model))
-            encoder = convert_to_longformer(source, length, attention_window=128, positions="tile")
-            pooling = next(place for place, module in enumerate(model) if isinstance(module, Pooling))
-            model[0] = with_encoder(cast(Any, model[0]), encoder)
-            model[pooling] = PositionPooling(encoder.config.hidden_size)
-            model.max_seq_length = length
+            encoder = convert_to_longformer(source, OWN_ENCODERS[name], attention_window=128, positions="tile")
+        pooling = next(place for place, module in enumerate(model) if isinstance(module, Pooling))
+        model[0] = with_encoder(cast(Any, model[0]), encoder)
+        model[pooling] = PositionPooling(encoder.config.hidden_size)
+    model.max_seq_length = OWN_ENCODERS[name]
     return model
 
 
@@ -91,11 +86,11 @@ def linear_weights(model: SentenceTransformer) -> dict[str, Tensor]:
     return {f"{name}.weight": layer.weight for name, layer in layers.items() if layer is not head}
 
 
-def put_together(name: str) -> Path:
+def put_together(name: str, load: Callable[[Path], SentenceTransformer]) -> Path:
     """Make one of this package's models in the user's model folder, unless it is there, and return its folder.
 
-    A user's own model of that name stays. A model that was made by another version of this package is made again. One
-    of several processes makes it, and the others wait.
+    ``load`` loads the base, in float32 on the CPU. A user's own model of that name stays. A model that was made by
+    another version of this package is made again. One of several processes makes it, and the others wait.
     """
     target, source = model_path(name), FOLDER / name
     digest = _digest(source, (WEIGHTS, TOKENIZER, SETTINGS) if name == OWN_STATIC else (DIFFERENCE_FILE,))
@@ -114,7 +109,7 @@ def put_together(name: str) -> Path:
                 base = base_of_own_models()
                 logger.warning("Making %s (first use only) from %s, in %s.", name, base, target)
                 held.enter_context(quiet_transformers())
-                model = untrained(name, base)
+                model = untrained(name, load(base))
                 add_difference(model, source / DIFFERENCE_FILE)
             with atomic_path(target) as path:
                 model.save_pretrained(str(path), create_model_card=False)

@@ -1,4 +1,4 @@
-"""Static embeddings: models that begin with one vector for each token, and read texts to their end.
+"""Static embeddings: models that begin with one vector for each token, and read texts to their end; their files.
 
 A pass is bounded by its tokens and not by its texts: the tokenizer, which takes nearly all of the time, gets enough of
 them to keep its threads busy, and one very long text does not make the passes of all others small.
@@ -6,12 +6,14 @@ them to keep its threads busy, and one very long text does not make the passes o
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors.numpy import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 from torch import nn
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 TEXTS = 4096
 """Texts that sentence-transformers gets at once: it sorts and counts them, and they go through in passes."""
 
+WEIGHTS, SETTINGS, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
+"""The files of a model in model2vec's format."""
+
 
 def is_static(model: SentenceTransformer) -> bool:
     """Return whether a model begins with a table of token vectors, so that it reads texts to their end."""
@@ -34,8 +39,8 @@ def is_static(model: SentenceTransformer) -> bool:
 
 def model2vec_modules(source: str) -> list[nn.Module] | None:
     """Return the modules of a folder that model2vec wrote without a ``modules.json``; None for other places."""
-    config, folder = Path(source, "config.json"), Path(source)
-    if (folder / MODEL_FILE).exists() or not config.is_file() or not (folder / "tokenizer.json").is_file():
+    config, folder = Path(source, SETTINGS), Path(source)
+    if (folder / MODEL_FILE).exists() or not config.is_file() or not (folder / TOKENIZER).is_file():
         return None
     values = read_json(config)
     if not isinstance(values, dict) or values.get("model_type") != "model2vec":
@@ -57,3 +62,36 @@ def static_passes(
 def flat_features(ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> dict[str, torch.Tensor]:
     """Return token ids that follow one another as a static embedding takes them."""
     return {"input_ids": torch.from_numpy(ids), "offsets": torch.from_numpy(np.cumsum(lengths) - lengths)}
+
+
+# Models in model2vec's format, which sentence-transformers loads too; written without model2vec.
+
+
+def write_for_model2vec(folder: Path) -> None:
+    """Make a saved static model one that model2vec loads as well, with the same embeddings of whole texts."""
+    weights = load_file(folder / WEIGHTS)
+    embeddings = weights.pop("embedding.weight")
+    save_file({"embeddings": embeddings, **weights}, folder / WEIGHTS)
+    (folder / SETTINGS).write_text(_settings(embeddings.shape[1], "float32"), encoding="utf-8")
+
+
+def save_compressed(folder: Path, embeddings: NDArray[np.float32]) -> None:
+    """Write embeddings of tokens in 8 bits, each with a scale of its own, which is model2vec's weight of a token."""
+    largest = np.abs(embeddings).max(axis=1)
+    scale = (np.where(largest > 0, largest, 1) / 127).astype(np.float32)
+    numbers = np.rint(embeddings / scale[:, None]).astype(np.int8)
+    save_file({"embeddings": numbers, "weights": scale}, folder / WEIGHTS)
+    (folder / SETTINGS).write_text(_settings(embeddings.shape[1], "int8"), encoding="utf-8")
+
+
+def _settings(dimension: int, dtype: str) -> str:
+    """Return model2vec's settings of a model whose embeddings have length 1."""
+    found = {
+        "model_type": "model2vec",
+        "architectures": ["StaticModel"],
+        "hidden_dim": dimension,
+        "normalize": True,
+        "max_length": None,  # else model2vec reads the first 512 tokens
+        "embedding_dtype": dtype,
+    }
+    return json.dumps(found, indent=2) + "\n"

@@ -17,10 +17,8 @@ from simlte_st.data.documents import DocumentReader
 from simlte_st.data.sentences import Segmenter, TokenCounter, passages_of
 from simlte_st.data.tokens import in_batches
 from simlte_st.files import digest_of
-from simlte_st.models.base import load_model
-from simlte_st.models.loading import check_encodes
+from simlte_st.models.loading import check_encodes, load_model, side_of
 from simlte_st.models.parts import Encoded, Part, Parts, encode_counted, weights_digest
-from simlte_st.models.routes import side_of
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import Truncation, text_lengths
 from simlte_st.models.vectors import unit_rows
@@ -56,7 +54,7 @@ class Encoder:
             check_encodes(self.model, "the model of this index")
         else:  # a folder is found from anywhere
             self.name = os.path.abspath(model) if os.path.isdir(model) else os.fspath(model)
-            loaded = load_model(model, device=device, graphs=True)
+            loaded = load_model(model, device=device)
             self.model, self._queries = loaded.model, loaded.other or loaded.model
         self.budget = self.truncation().budget
         self.count: TokenCounter = lambda texts: text_lengths(self.model, texts)

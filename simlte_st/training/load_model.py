@@ -26,8 +26,7 @@ from simlte_st.errors import ConfigurationError
 from simlte_st.files import atomic_path
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.losses.masked_language_model import MLMHead, make_mlm_head
-from simlte_st.models import base as models
-from simlte_st.models.config import StaticConfig
+from simlte_st.models import loading as models
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.distillation import distilled
 from simlte_st.models.loading import LoadedModel, lengthen, without_queries
@@ -232,7 +231,7 @@ def _distil(base: LoadedModel, folder: Path, device: str | None, progress: bool)
     """Return a base distilled to a static model, in the run's folder, once."""
     if not folder.exists():
         logger.info("Base: %s, distilled to a vector for each token.", base.name)
-        model = distilled(base, StaticConfig(progress=progress))
+        model = distilled(base, progress=progress)
         with atomic_path(folder) as path:
             model.save_pretrained(str(path), create_model_card=False)
     return replace(models.load_model(folder, dtype=torch.float32, device=device), name=base.name)

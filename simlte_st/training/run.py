@@ -33,7 +33,6 @@ from simlte_st.files import (
     read_json,
     write_json,
 )
-from simlte_st.models.config import StaticConfig
 from simlte_st.models.names import check_model, has_layers
 
 logger = logging.getLogger(__name__)
@@ -77,7 +76,9 @@ def check_run(
     if base is not None:
         check_model(base)
         if static and has_layers(base):
-            StaticConfig()  # checks that what distils the base is installed
+            from simlte_st.models.distillation import check_distillation
+
+            check_distillation()
     return documents
 
 

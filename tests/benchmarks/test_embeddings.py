@@ -26,7 +26,7 @@ from simlte_st.data.document import Document
 from simlte_st.evaluation import CosineScores
 from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.files import read_json
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from support import make_document
 import benchmarks
 from benchmarks import encode_rates, longformer, longformer_lengths, speed, training
 from simlte_st.files import read_json
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE, packaged_base_installed
 
 

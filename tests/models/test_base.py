@@ -9,7 +9,7 @@ import huggingface_hub
 import pytest
 
 from simlte_st.errors import ModelError
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.models.names import (
     PACKAGED_BASE,
     find_model,

@@ -14,8 +14,8 @@ from transformers import LongformerForMaskedLM, LongformerModel
 
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.losses.masked_language_model import make_mlm_head
-from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
+from simlte_st.models.loading import load_model
 from simlte_st.modules.chunk_mean import to_chunk_mean
 
 TEXTS = ["Ba bei bo un.", "Cis ka " * 10]

@@ -14,8 +14,9 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.cli.main import main
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.models.base import load_model
 from simlte_st.models.device import bf16_available, check_device, device_pool
+from simlte_st.models.encode import encode_documents
+from simlte_st.models.loading import load_model
 from simlte_st.models.parts import encode_counted
 
 
@@ -61,12 +62,12 @@ def test_a_run_computes_in_what_its_device_has(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_several_devices_share_the_work(
-    encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: SentenceTransformer, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, one, two = tmp_path / "texts.jsonl", tmp_path / "one.parquet", tmp_path / "two.parquet"
     source.write_text("".join(f'{{"id": "d{number}", "text": "{text}"}}\n' for number, text in enumerate(documents)))
-    line = f"encode {encoder_path} {source} --part-size 30 --batch-size 8"
-    assert main(shlex.split(f"{line} --output {one}")) == 0
+    options = {"part_size": 30, "batch_size": 8, "progress": False}
+    encode_documents(model, source, one, **options)
     pools, start = [], SentenceTransformer.start_multi_process_pool
     monkeypatch.delenv("OMP_NUM_THREADS")
 
@@ -75,7 +76,7 @@ def test_several_devices_share_the_work(
         return start(model, devices)
 
     monkeypatch.setattr(SentenceTransformer, "start_multi_process_pool", started)
-    assert main(shlex.split(f"{line} --output {two} --device cpu,cpu")) == 0
+    encode_documents(model, source, two, device=["cpu", "cpu"], **options)
     assert pools == [(["cpu", "cpu"], str(max(1, torch.get_num_threads() // 2)))]
     assert "OMP_NUM_THREADS" not in os.environ
     tables = [pq.read_table(path) for path in (one, two)]

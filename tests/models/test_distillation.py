@@ -24,14 +24,11 @@ import simlte_st
 from simlte_st.data.document import Document
 from simlte_st.errors import ConfigurationError, DataError, ModelError
 from simlte_st.models import distillation
-from simlte_st.models.config import StaticConfig
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.distillation import distilled
 
 pytest.importorskip("skeletoken", reason="needs the extra static")
 static_model = pytest.importorskip("model2vec", reason="needs the extra static").StaticModel
-
-QUIET = StaticConfig(progress=False)
 
 
 def embeddings(model: SentenceTransformer) -> torch.Tensor:
@@ -75,7 +72,7 @@ def test_it_is_what_model2vec_makes(encoder_path: Path) -> None:
     model = SentenceTransformer(str(encoder_path), device="cpu")
     model[0].auto_model.name_or_path = str(encoder_path)  # else the Hub is asked
     theirs = distill_from_model(model[0].auto_model, model.tokenizer, pca_dims=12, device="cpu", quantize_to="float32")
-    ours = distilled(model, StaticConfig(dimension=12, progress=False))
+    ours = distilled(model, dimension=12, progress=False)
     assert ours.tokenizer.get_vocab() == theirs.tokenizer.get_vocab()
     rows = [row for row in range(len(theirs.embedding)) if row != theirs.unk_token_id]
     np.testing.assert_allclose(embeddings(ours)[rows], theirs.embedding[rows], atol=1e-6)
@@ -87,7 +84,7 @@ def test_words_of_documents_whatever_cuts_them(kind: str, tmp_path: Path) -> Non
     base = tiny(tmp_path, TOKENIZERS[kind]())
     texts = ["Zuqbar Zuqbar xylophone, beito.", "Zuqbar xylophone beito", "Zuqbar vorpal", "beitun beitun beitun"]
     documents = [Document(str(number), text) for number, text in enumerate(texts)]
-    without, both = distilled(base, QUIET), distilled(base, StaticConfig(words=2, progress=False), documents)
+    without, both = distilled(base, progress=False), distilled(base, documents, words=2, progress=False)
 
     def pieces(model: SentenceTransformer, text: str) -> int:
         return len(model.tokenizer.encode(text, add_special_tokens=False).ids)
@@ -119,7 +116,7 @@ def test_documents_of_a_folder(encoder_path: Path, tmp_path: Path) -> None:
 def test_tokens_that_somebody_added_stay(tmp_path: Path) -> None:
     tokenizer = make_tokenizer()
     tokenizer.add_tokens(["covid-19", "quux"])
-    made = distilled(tiny(tmp_path, tokenizer), QUIET)
+    made = distilled(tiny(tmp_path, tokenizer), progress=False)
     read = made.tokenizer.encode("ba covid-19 quux [CLS]", add_special_tokens=False)
     assert [token.strip() for token in read.tokens[:3]] == ["ba", "covid-19", "quux"]
     assert embeddings(made)[read.ids[1:3]].any(dim=1).all()
@@ -153,7 +150,7 @@ def test_any_encoder_as_it_pools_itself(
 ) -> None:
     monkeypatch.setattr("model2vec.distill.inference.apply_pca", lambda vectors, dimension: vectors)
     base = make(tmp_path)
-    made = distilled(base, QUIET)
+    made = distilled(base, progress=False)
     for word in ("ba", "bun"):  # a word is read as it is within a text, after a space
         assert len(made.tokenizer.encode(word, add_special_tokens=False).ids) == 1
         found = made.encode(word, convert_to_tensor=True)
@@ -178,7 +175,7 @@ def test_refused_before_anything_is_computed(
     monkeypatch.setattr(distillation, "_token_vectors", lambda *given: pytest.fail("tokens were encoded"))
     static = SentenceTransformer(modules=[StaticEmbedding(make_tokenizer(), embedding_dim=4)], device="cpu")
     with pytest.raises(ModelError, match="static"):
-        distilled(static, QUIET)
+        distilled(static, progress=False)
     classifier = BertForSequenceClassification(BertConfig.from_pretrained(bert_path))
     classifier.save_pretrained(tmp_path / "cross")
     make_tokenizer().save_pretrained(tmp_path / "cross")
@@ -187,5 +184,5 @@ def test_refused_before_anything_is_computed(
     model = SentenceTransformer(str(encoder_path), device="cpu")
     monkeypatch.setattr(type(model), "tokenizer", property(lambda self: object()))
     with pytest.raises(ModelError, match="fast tokenizer"):
-        distilled(model, QUIET)
+        distilled(model, progress=False)
     assert not (tmp_path / "x").exists()

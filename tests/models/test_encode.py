@@ -89,14 +89,14 @@ def test_resuming_needs_the_same_settings_and_documents(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        encode_documents(model, broken(), output, part_size=10, settings={"model": "a"})
+        encode_documents(model, broken(), output, part_size=10)
     with pytest.raises(ResumeError, match="other settings"):
-        encode_documents(model, corpus, output, part_size=10, settings={"model": "b"}, resume=True)
+        encode_documents(model, corpus, output, part_size=10, normalize=True, resume=True)
     with pytest.raises(ResumeError, match="other documents"):
-        encode_documents(model, corpus[::-1], output, part_size=10, settings={"model": "a"}, resume=True)
+        encode_documents(model, corpus[::-1], output, part_size=10, resume=True)
     (tmp_path / "v.parquet.parts" / f"part-00000009-{'0' * 32}.parquet").touch()
     with pytest.raises(ResumeError, match="holds more documents"):
-        encode_documents(model, corpus, output, part_size=10, settings={"model": "a"}, resume=True)
+        encode_documents(model, corpus, output, part_size=10, resume=True)
     with pytest.raises(ConfigurationError, match="resume=True"):
         encode_documents(model, corpus, output)
 

@@ -18,9 +18,9 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, ModelError, ResumeError
 from simlte_st.models.encode import encode_documents
-from simlte_st.models.encode_ray import _attempt, _resources, _rows
-from simlte_st.models.parts import DocumentParts
-from simlte_st.models.parts_folder import part_files
+from simlte_st.models.encode_ray import _resources, encode_with_ray
+from simlte_st.models.engine import Engine
+from simlte_st.models.parts import Part, PartEncoder, part_files
 
 
 @pytest.fixture(scope="module")
@@ -130,32 +130,24 @@ def test_an_address_where_nobody_is(model: SentenceTransformer, tmp_path: Path, 
 
 def test_what_cannot_start_is_refused_with_the_numbers() -> None:
     assert _resources({"CPU": 16, "GPU": 4}, None, None) == (4, 1)
-    assert _resources({"CPU": 4, "GPU": 4}, None, "cuda") == (3, 1)
-    assert _resources({"CPU": 4, "GPU": 4}, None, "cpu") == (3, 0)
-    assert _resources({"CPU": 4}, 2, None) == (2, 0)
-    with pytest.raises(ConfigurationError, match=r"actors=2 .* 2 CPUs .* 1\."):
-        _resources({"CPU": 2}, 2, None)
-    with pytest.raises(ConfigurationError, match=r"actors=1 .* 1 CPUs .* 0\."):
-        _resources({"CPU": 1}, None, None)
+    assert _resources({"CPU": 3, "GPU": 4}, None, "cuda") == (3, 1)
+    assert _resources({"CPU": 4, "GPU": 4}, None, "cpu") == (4, 0)
+    with pytest.raises(ConfigurationError, match=r"actors=3 .* 2 CPUs .* 2\."):
+        _resources({"CPU": 2}, 3, None)
     with pytest.raises(ConfigurationError, match=r"a CPU and a GPU.* 0\."):
         _resources({"CPU": 8}, None, "cuda")
-    with pytest.raises(ConfigurationError, match="actors=0"):
-        _resources({"CPU": 8}, 0, None)
 
 
-def test_a_folder_that_is_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # where the reader goes and stays; this goes back
-    parts = DocumentParts(read_documents(["a text"]), tmp_path / "elsewhere", 10)
-    (message,) = (row["message"][0].as_py() for row in _rows(parts, str(tmp_path), "run"))
-    assert "elsewhere" in str(ray.cloudpickle.loads(message)[0])
+@pytest.mark.usefixtures("cluster")
+def test_errors_of_actors(model: SentenceTransformer, documents: list[str], tmp_path: Path) -> None:
+    missing = Part(tmp_path / "elsewhere" / "part-1.parquet", ["a"], ["ba bun"])
+    with pytest.raises(ConfigurationError, match="elsewhere is not seen from"):
+        encode_with_ray([missing], PartEncoder(model), Engine(engine="ray", actors=1), None)
+    model[-1].register_forward_hook(lambda *given: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(ModelError, match="died 3 times over a part"):
+        make_parts_of(model, documents, tmp_path)
 
 
-def test_an_actor_that_dies_again_and_again_is_an_error(tmp_path: Path) -> None:
-    marker = tmp_path / "part"
-    for _ in range(3):
-        _attempt(marker, "a part").__enter__()  # and killed
-    with pytest.raises(ModelError, match="3 times over a part"), _attempt(marker, "a part"):
-        pass
-    with _attempt(tmp_path / "other", "a part"):
-        pass
-    assert [path.name for path in tmp_path.iterdir()] == ["part"]
+def make_parts_of(model: SentenceTransformer, documents: list[str], folder: Path) -> None:
+    part = Part(folder / "part-1.parquet", documents, documents)
+    encode_with_ray([part], PartEncoder(model), Engine(engine="ray", actors=1), None)

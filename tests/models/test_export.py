@@ -126,16 +126,17 @@ def test_what_cannot_be_exported(encoder_path: Path, tmp_path: Path, monkeypatch
                 features["sentence_embedding"] = features["sentence_embedding"] * 2
             return features
 
-    from simlte_st.models import export
-    from simlte_st.models.base import load_model
+    from simlte_st.models import loading
+
+    load = loading.load_model
 
     def deciding(*arguments: Any, **options: Any) -> Any:
-        loaded = load_model(*arguments, **options)
+        loaded = load(*arguments, **options)
         loaded.model.append(Deciding())
         return loaded
 
     with monkeypatch.context() as patch:
-        patch.setattr(export, "load_model", deciding)
+        patch.setattr(loading, "load_model", deciding)
         with pytest.raises(ModelError, match="other vectors"):
             export_onnx(encoder_path, tmp_path / "onnx")
     assert not (tmp_path / "onnx").exists()

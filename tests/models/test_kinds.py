@@ -8,11 +8,8 @@ from typing import Any
 
 import pytest
 
-from simlte_st.cli.main import main
 from simlte_st.errors import ModelError
-from simlte_st.models.base import load_model
-
-RERANKER = {"config": {"model_type": "bert", "architectures": ["BertForSequenceClassification"]}}
+from simlte_st.models.loading import load_model
 
 
 def written(folder: Path, **files: Any) -> Path:
@@ -28,7 +25,7 @@ def written(folder: Path, **files: Any) -> Path:
         ("sparse", {"config_sentence_transformers": {"model_type": "SparseEncoder"}}),
         ("cross-encoder", {"config_sentence_transformers": {"model_type": "CrossEncoder"}}),
         ("multi-vector", {"config_sentence_transformers": {"model_type": "MultiVectorEncoder"}}),
-        ("reranker", RERANKER),
+        ("reranker", {"config": {"model_type": "bert", "architectures": ["BertForSequenceClassification"]}}),
     ],
 )
 def test_it_is_named(kind: str, files: dict[str, Any], tmp_path: Path) -> None:
@@ -39,14 +36,3 @@ def test_it_is_named(kind: str, files: dict[str, Any], tmp_path: Path) -> None:
 def test_a_broken_file_is_not_taken_for_another_kind(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="could not be loaded"):
         load_model(written(tmp_path / "model", config=["x"]))
-
-
-def test_the_command_line_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path / "reranker", **RERANKER)
-    Path("docs.csv").write_text("text\n" + "".join(f"Ba bei {n}. Un du.\n" for n in range(9)))
-    assert main(["encode", "./reranker", "docs.csv", "--output", "v.parquet"]) == 1
-    assert "a cross-encoder (reranker)" in " ".join(capsys.readouterr().err.split())
-    assert {path.name for path in tmp_path.iterdir()} == {"reranker", "docs.csv"}

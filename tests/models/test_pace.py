@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
+from simlte_st.models.loading import load_model
 from simlte_st.models.pace import TextBar, reading
 from simlte_st.models.passes import TextReader
 
@@ -44,20 +44,12 @@ def test_passages_count_as_parts_of_their_documents(model: SentenceTransformer, 
         assert (bar._bar.n, bar._bar.total) == (20, 30)
 
 
-def test_what_was_made_before_took_no_time(model: SentenceTransformer) -> None:
-    with TextBar(model, "Encoding", 20, shown=True) as bar:
-        bar.skip(10)
-        assert bar._bar.initial == bar._bar.n == 10
-
-
 def test_a_bar_that_is_not_shown_does_nothing(
     model: SentenceTransformer, documents: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with TextBar(model, "Encoding", None, shown=False) as bar:
-        bar.skip(3)
-        with bar.reading(documents):
-            assert not any(module._forward_hooks for module in model.modules())
-            model.encode(documents)
+    with TextBar(model, "Encoding", None, shown=False) as bar, bar.reading(documents):
+        assert not any(module._forward_hooks for module in model.modules())
+        model.encode(documents)
     assert capsys.readouterr().err == ""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,20 +15,10 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from support import make_document, make_tokenizer
 from torch import Tensor
 from transformers import (
-    BertConfig,
-    BertModel,
     BigBirdConfig,
     BigBirdModel,
-    ConvBertConfig,
-    ConvBertModel,
-    FNetConfig,
-    FNetModel,
     Gemma3TextConfig,
     Gemma3TextModel,
-    GPT2Config,
-    GPT2Model,
-    ModernBertConfig,
-    ModernBertModel,
     OPTConfig,
     OPTModel,
     PreTrainedModel,
@@ -39,8 +28,8 @@ from transformers import (
 
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.models import passes
-from simlte_st.models.base import load_model
 from simlte_st.models.encode import encode_documents
+from simlte_st.models.loading import load_model
 from simlte_st.models.passes import TextReader
 from simlte_st.models.sentence_transformer import SentenceTransformer
 
@@ -59,15 +48,6 @@ DECODERS: dict[str, Callable[[], PreTrainedModel]] = {
     "qwen3": lambda: Qwen3Model(Qwen3Config(**HEADS)),
     "gemma": lambda: Gemma3TextModel(Gemma3TextConfig(**HEADS, sliding_window=8)),
     "opt": lambda: OPTModel(OPTConfig(**SIZES, ffn_dim=48, word_embed_proj_dim=32)),
-}
-FEELING: dict[str, Callable[[], PreTrainedModel]] = {
-    "fnet": lambda: FNetModel(FNetConfig(**SIZES)),
-    "convbert": lambda: ConvBertModel(ConvBertConfig(**SIZES, embedding_size=32, conv_kernel_size=3)),
-}
-OTHERS: dict[str, Callable[[], PreTrainedModel]] = {
-    "bert": lambda: BertModel(BertConfig(**SIZES)),
-    "modernbert": lambda: ModernBertModel(ModernBertConfig(**SIZES, pad_token_id=0, local_attention=8)),
-    "gpt2": lambda: GPT2Model(GPT2Config(**SIZES)),
 }
 
 
@@ -107,7 +87,6 @@ def test_decoders_that_are_padded_on_the_left_are_read_with_little_padding(
     folder = write(tmp_path, DECODERS[name], "left", pooling)
     model, stock = SentenceTransformer(str(folder), device="cpu"), stock_model(folder)
     assert stock.preprocess(TEXTS)["attention_mask"][:, 0].tolist() != [1] * len(TEXTS), "padded on the left"
-    model.encode([*TEXTS, ""])  # and see that vectors do not depend on padding
     notes = watch(model)
     for options in ({}, {"prompt": "bei bo ", "normalize_embeddings": True}):
         np.testing.assert_allclose(model.encode(TEXTS, **options), stock.encode(TEXTS, **options), rtol=0, atol=1e-5)
@@ -117,50 +96,6 @@ def test_decoders_that_are_padded_on_the_left_are_read_with_little_padding(
     assert report.truncation.tokens == sum(
         len(ids) for ids in stock.tokenizer(TEXTS, add_special_tokens=False)["input_ids"]
     )
-
-
-@pytest.mark.parametrize("name", FEELING)
-def test_texts_of_models_that_feel_padding_are_encoded_with_their_like(
-    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    folder = write(tmp_path, FEELING[name])
-    stock = stock_model(folder)
-    expected = stock.encode(TEXTS, batch_size=1)
-    assert not np.allclose(stock.encode(TEXTS), expected, atol=1e-3), "it feels padding"
-    model = SentenceTransformer(str(folder), device="cpu")
-    np.testing.assert_allclose(model.encode(TEXTS), expected, rtol=1e-5, atol=1e-5)
-    notes = watch(model)
-    shuffled = random.Random(1).sample(range(len(TEXTS)), len(TEXTS))
-    np.testing.assert_allclose(model.encode([TEXTS[row] for row in shuffled]), expected[shuffled], rtol=1e-5, atol=1e-5)
-    assert all(rows * width == tokens for rows, width, tokens in notes)
-    assert sum(rows for rows, _, _ in notes) == len(TEXTS), "it is tried once"
-    assert caplog.text.count("another vector beside longer ones") == 1
-    assert type(model[0].auto_model).__name__ in caplog.text
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("name", OTHERS)
-def test_others_are_tried_once_and_nothing_is_said(
-    name: str, dtype: torch.dtype, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    folder = write(tmp_path, OTHERS[name], "left" if name == "gpt2" else "right")
-    stock = stock_model(folder)
-    expected = stock.encode(TEXTS, batch_size=1)
-    model = load_model(folder, dtype=dtype, device="cpu").model
-    notes = watch(model)
-    reader = TextReader(model, 32, TEXTS[:2])
-    reader.model.encode(TEXTS[:2], batch_size=32)
-    assert len(notes) == 1, "texts of one length tell nothing"
-    sizes = []
-    for _ in range(2):
-        notes.clear()
-        reader = TextReader(model, 32, TEXTS)
-        found = reader.model.encode(TEXTS, batch_size=reader.batch_size)
-        sizes.append(sum(rows for rows, _, _ in notes))
-    assert sizes == [len(TEXTS) + 3, len(TEXTS)], "one alone, and two together"
-    tolerance = 1e-5 if dtype is torch.float32 else 0.1
-    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
-    assert "beside longer ones" not in caplog.text
 
 
 # BigBird: 64 tokens and fewer are a short batch here.

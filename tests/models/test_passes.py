@@ -59,7 +59,6 @@ def test_the_vectors_are_the_stock_classs(
         convert_base(encoder_path, path, backbone=backbone, max_length=300)
     model, stock, texts = SentenceTransformer(str(path), device="cpu"), stock_model(path), mixed_texts()
     model.tokenizer.padding_side = stock.tokenizer.padding_side = side
-    model.encode(texts)  # and see that vectors do not depend on padding
     notes = watch(model)
     # Padding on the left moves the positions of a BERT: a text keeps those that it has by itself.
     together = 1 if side == "left" else 32
@@ -109,11 +108,6 @@ def test_texts_are_tokenized_once_and_counted(
         patch.setattr(passes, "text_lengths", lambda *_: pytest.fail("tokenized again"))
         reader.model.encode(texts, prompt="bei bo ", batch_size=reader.batch_size)
         assert reader.counts_of(texts, "bei bo ") == expected
-    # A tokenizer that gives no account of what it cut: those texts are tokenized again.
-    monkeypatch.setattr(passes, "tokens_read", lambda *_: None)
-    reader = TextReader(stock, 4, texts)
-    reader.model.encode(texts, prompt="bei bo ", batch_size=reader.batch_size)
-    assert reader.counts_of(texts, "bei bo ") == expected
     assert reader.counts_of(["bo", "ba bo"], "bei bo ") == [1, 2], "others are counted when they are asked for"
 
 

@@ -16,8 +16,7 @@ from support import make_document, make_static_model
 import simlte_st
 from simlte_st.errors import ModelError
 from simlte_st.evaluation.evaluator import encode_texts
-from simlte_st.models.base import load_model
-from simlte_st.models.routes import side_of
+from simlte_st.models.loading import load_model, side_of
 from simlte_st.search import Index
 
 TEXTS = ["ba bun bis", *(make_document(number, sentences=number + 1) for number in range(6))]

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from shipped_support import BERT, LONGFORMER, STATIC, cosines, ship, ship_static, table
+from shipped_support import BERT, LONGFORMER, STATIC, cosines, ship, ship_static, start_of, table
 
 import simlte_st
 from simlte_st.errors import ConfigurationError, DiskFullError, ModelError
 from simlte_st.files import HOME_VARIABLE, read_json
 from simlte_st.models import shipped
+from simlte_st.models.loading import model_source
 from simlte_st.models.names import (
     OWN_ENCODERS,
     base_of_own_models,
-    find_model,
     model_path,
     packaged_base_installed,
 )
@@ -32,13 +32,16 @@ from simlte_st.models.shipped import (
     DIGEST_FILE,
     RECIPE,
     add_difference,
-    put_together,
-    untrained,
 )
 from simlte_st.modules.position_pooling import FLAT, POWER
 
 needs_base = pytest.mark.skipif(not packaged_base_installed(), reason="the packaged base model is not installed")
 pytestmark = pytest.mark.usefixtures("weights")
+
+
+def folder_of(name: str) -> Path:
+    """Give the folder of a model, which is made if it is not there."""
+    return Path(model_source(name))
 
 
 @needs_base
@@ -50,13 +53,13 @@ def test_a_model_is_its_base_and_a_small_difference(name: str) -> None:
     assert made.max_seq_length == {BERT: 512, LONGFORMER: 4096}[name]
     texts = ["A short text.", "Whales are mammals. " * 60, "Rents rise in cities. " * 110]
     assert cosines(made, model, texts).min() > 1 - 1e-5
-    assert cosines(made, untrained(name, base_of_own_models()), texts).max() < 0.999, "the difference is in it"
+    assert cosines(made, start_of(name, base_of_own_models()), texts).max() < 0.999, "the difference is in it"
 
 
 def test_the_start_is_always_the_same(base: Path) -> None:
     for name, reads in ((BERT, 512), (LONGFORMER, 4096)):
         before = torch.get_rng_state()
-        first, second = (untrained(name, base) for _ in range(2))
+        first, second = (start_of(name, base) for _ in range(2))
         assert torch.equal(before, torch.get_rng_state()), "a run's numbers do not depend on what was put together"
         one, two = first.state_dict(), second.state_dict()
         assert one.keys() == two.keys()
@@ -72,7 +75,7 @@ def test_the_static_one_needs_neither_a_base_nor_model2vec(monkeypatch: pytest.M
     texts = ["Ba bun.", "Ba. " * 700 + "Bun dal. " * 700, "xyz", ""]
     vectors = simlte_st.SentenceTransformer(STATIC, device="cpu").encode(texts)
     assert vectors.dtype == np.float32
-    folder = Path(find_model(STATIC))
+    folder = folder_of(STATIC)
     assert read_json(folder / BUILD_FILE) == {"seed": 0}
     stock = SentenceTransformer(str(folder), device="cpu")
     assert torch.equal(stock[0].embedding.weight, torch.from_numpy(table(source)))
@@ -86,7 +89,7 @@ def test_the_static_one_needs_neither_a_base_nor_model2vec(monkeypatch: pytest.M
 def test_a_model_is_put_together_once(tiny: Path, caplog: pytest.LogCaptureFixture) -> None:
     model = ship(BERT, tiny)
     caplog.clear()
-    folder = put_together(BERT)
+    folder = folder_of(BERT)
     [record] = caplog.records
     assert record.levelname == "WARNING", "seen without setting up logging"
     assert re.search(rf"simlte-bert .* from {tiny}, .*{folder}", record.getMessage())
@@ -94,7 +97,7 @@ def test_a_model_is_put_together_once(tiny: Path, caplog: pytest.LogCaptureFixtu
     assert (folder / CARD_FILE).read_text(encoding="utf-8") == "# simlte-bert 0\n"
     assert read_json(folder / BUILD_FILE) == {"seed": 0}
     written = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    assert put_together(BERT) == folder
+    assert folder_of(BERT) == folder
     assert len(caplog.records) == 1
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == written
     assert sorted(os.listdir(folder.parent)) == [f".{BERT}.lock", BERT]
@@ -103,16 +106,16 @@ def test_a_model_is_put_together_once(tiny: Path, caplog: pytest.LogCaptureFixtu
 
 def test_it_is_made_anew_where_anything_of_it_changes(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ship(BERT, tiny)
-    folder = put_together(BERT)
+    folder = folder_of(BERT)
     for file, content in ((CARD_FILE, "# Other words\n"), (BUILD_FILE, '{"seed": 7}\n')):
         (shipped.FOLDER / BERT / file).write_text(content, encoding="utf-8")
-        put_together(BERT)
+        folder_of(BERT)
         assert (folder / file).read_text(encoding="utf-8") == content
     (folder / "stale").touch()
-    put_together(BERT)
+    folder_of(BERT)
     assert (folder / "stale").exists()
     monkeypatch.setattr(shipped, "RECIPE", RECIPE + 1)
-    put_together(BERT)
+    folder_of(BERT)
     assert not (folder / "stale").exists()
 
 
@@ -126,14 +129,14 @@ def test_what_the_user_made_stays(tiny: Path, monkeypatch: pytest.MonkeyPatch) -
     own = model_path(BERT)
     shutil.copytree(tiny, own)
     monkeypatch.setattr(shipped, "base_of_own_models", lambda: pytest.fail("nothing is to be made"))
-    assert put_together(BERT) == own
+    assert folder_of(BERT) == own
     assert not (own / DIGEST_FILE).exists()
     assert SentenceTransformer(str(own), device="cpu").max_seq_length == 512
 
 
 def test_where_it_fails_nothing_is_left(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ship(BERT, tiny, seed=1)
-    folder = put_together(BERT)
+    folder = folder_of(BERT)
     ship(BERT, tiny, seed=2)
 
     def full(self: SentenceTransformer, path: str, **options: object) -> None:
@@ -143,11 +146,11 @@ def test_where_it_fails_nothing_is_left(tiny: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(SentenceTransformer, "save_pretrained", full)
     with pytest.raises(DiskFullError):
-        put_together(BERT)
+        folder_of(BERT)
     assert read_json(folder / BUILD_FILE) == {"seed": 1}
     shutil.rmtree(folder)
     with pytest.raises(DiskFullError):
-        put_together(BERT)
+        folder_of(BERT)
     assert os.listdir(folder.parent) == [f".{BERT}.lock"]
 
 
@@ -156,7 +159,7 @@ def ask(began: multiprocessing.Barrier, made: multiprocessing.SimpleQueue) -> No
     start, calls = shipped.untrained, []
     shipped.untrained = lambda *given: calls.append(given) or start(*given)
     began.wait(timeout=60)
-    folder = put_together(BERT)
+    folder = folder_of(BERT)
     SentenceTransformer(str(folder), device="cpu")
     made.put(len(calls))
 
@@ -164,7 +167,7 @@ def ask(began: multiprocessing.Barrier, made: multiprocessing.SimpleQueue) -> No
 @pytest.mark.skipif(sys.platform != "linux" or torch.cuda.is_available(), reason="needs to fork")
 def test_of_several_processes_one_makes_it(tiny: Path) -> None:
     ship(BERT, tiny, seed=1)
-    put_together(BERT)
+    folder_of(BERT)
     ship(BERT, tiny, seed=2)
     context = multiprocessing.get_context("fork")
     began, made = context.Barrier(3), context.SimpleQueue()
@@ -180,12 +183,12 @@ def test_of_several_processes_one_makes_it(tiny: Path) -> None:
 
 def test_what_is_damaged_or_cannot_be_written(base: Path, tiny: Path, tmp_path: Path, monkeypatch: Any) -> None:
     with pytest.raises(ModelError, match=r"simlte-bert.*Install simlte-st again"):
-        find_model(BERT)
+        folder_of(BERT)
     ship(LONGFORMER, base)
     with pytest.raises(ModelError, match=r"does not fit encoder\.layer\."):
-        add_difference(untrained(BERT, base), shipped.FOLDER / LONGFORMER / DIFFERENCE_FILE)
+        add_difference(start_of(BERT, base), shipped.FOLDER / LONGFORMER / DIFFERENCE_FILE)
     ship(BERT, tiny)
     (tmp_path / "file").touch()
     monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "file"))
     with pytest.raises(ConfigurationError, match=f"not a folder.*{HOME_VARIABLE}"):
-        find_model(BERT)
+        folder_of(BERT)

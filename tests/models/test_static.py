@@ -14,10 +14,10 @@ from simlte_st.data import tokens
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.evaluation.evaluator import reading_at_most
-from simlte_st.models.base import load_model
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.encode import encode_documents
 from simlte_st.models.export import export_onnx
+from simlte_st.models.loading import load_model
 from simlte_st.models.parts import weights_digest
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import Truncation, text_lengths

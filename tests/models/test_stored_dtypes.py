@@ -26,13 +26,12 @@ from transformers import (
 
 from simlte_st.errors import ResumeError
 from simlte_st.models import device
-from simlte_st.models.base import load_model
-from simlte_st.models.config import EncodeConfig
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.device import dtype_unasked
 from simlte_st.models.encode import encode_documents
-from simlte_st.models.parts import weights_digest
-from simlte_st.models.parts_folder import open_parts
+from simlte_st.models.engine import Engine
+from simlte_st.models.loading import load_model
+from simlte_st.models.parts import open_parts, weights_digest
 from simlte_st.models.sentence_transformer import SentenceTransformer
 
 TEXTS = [make_document(number, sentences=1 + number) for number in range(8)]
@@ -95,7 +94,7 @@ def test_a_gpu_computes_in_what_a_checkpoint_is_stored_in(monkeypatch: pytest.Mo
         monkeypatch.setattr(device, "get_device_name", lambda name=found: name)
         assert dtype_unasked(None) is expected
     for several, expected in ((["cuda:0", "cuda:1"], "cuda:0"), (["cpu", "cpu"], "cpu"), (["cuda:0", "cpu"], "cpu")):
-        assert EncodeConfig(device=several).loading_device == expected
+        assert Engine(several).loading_device == expected
 
 
 def test_vectors_of_two_dtypes_are_not_joined(docs: Path, tmp_path: Path) -> None:

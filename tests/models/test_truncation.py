@@ -10,8 +10,8 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.errors import ModelError
-from simlte_st.models.base import load_model
 from simlte_st.models.encode import encode_documents
+from simlte_st.models.loading import load_model
 from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths, warn_of_truncation
 from simlte_st.modules import PositionPooling
 from simlte_st.modules.chunk_mean import to_chunk_mean

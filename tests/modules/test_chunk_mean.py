@@ -25,7 +25,7 @@ from simlte_st.compat import readable_length, readable_tokens, view_budget
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.losses.masked_language_model import IGNORE, make_mlm_head
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.modules import ChunkMean, to_chunk_mean
 from simlte_st.modules.chunk_mean import OLD_TYPE, Chunks, can_read_in_chunks, plan_chunks
 from simlte_st.training.load_model import set_dropout

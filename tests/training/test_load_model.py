@@ -10,8 +10,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, ModernBertConfig,
 
 from simlte_st import train
 from simlte_st.losses.masked_language_model import make_mlm_head
-from simlte_st.models.base import load_model
-from simlte_st.models.loading import LoadedModel
+from simlte_st.models.loading import LoadedModel, load_model
 from simlte_st.modules import ChunkMean
 from simlte_st.training import Preset
 from simlte_st.training.load_model import convert, set_attention_dropout, set_dropout

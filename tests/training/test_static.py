@@ -20,7 +20,7 @@ from training_support import assert_same_bytes, broken_off, weights
 from simlte_st import train
 from simlte_st.data import DocSplitTransform, read_documents
 from simlte_st.errors import ConfigurationError
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.training import get_preset
 from simlte_st.training import load_model as loading
@@ -102,7 +102,7 @@ def test_an_encoder_is_distilled_first_once(
 ) -> None:
     calls = []
 
-    def distilled(base: Any, config: Any) -> SentenceTransformer:
+    def distilled(base: Any, **options: Any) -> SentenceTransformer:
         calls.append(base.name)
         return load_model(static_path).model
 

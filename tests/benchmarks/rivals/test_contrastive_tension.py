@@ -14,7 +14,7 @@ from benchmarks.rivals.stock import TEXT
 from simlte_st.data.document import Document
 from simlte_st.data.sentences import PunktSegmenter, segment_document, tokenizer_counter
 from simlte_st.data.views import draw_views
-from simlte_st.models.base import load_model
+from simlte_st.models.loading import load_model
 from simlte_st.training.presets import get_preset
 
 
