@@ -67,8 +67,12 @@ def convert_base(
     """
     if backbone is None and chunk_length is not None:
         backbone = "chunk-mean"
-    longformer = {"attention_window": attention_window, "positions": positions, "global_tokens": global_tokens}
-    foreign = {"longformer": {"chunk_length": chunk_length}, "chunk-mean": longformer}.get(backbone or "", {})
+    longformer: dict[str, Any] = {
+        "attention_window": attention_window,
+        "positions": positions,
+        "global_tokens": global_tokens,
+    }
+    foreign = {"longformer": {"chunk_length": chunk_length}, "chunk-mean": longformer, None: {}}[backbone]
     for name, value in foreign.items():
         if value is not None:
             raise ConfigurationError(f"{name}={value!r} does not go with backbone={backbone!r}: leave it out.")

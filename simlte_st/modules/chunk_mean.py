@@ -142,8 +142,8 @@ class ChunkMean(Transformer):
     # Folders of version 0.1 have the settings and the encoder's configuration in config.json.
 
     @classmethod
-    def _load_init_kwargs(cls, model_name_or_path: str, **options: Any) -> dict[str, Any]:
-        values: dict[str, Any] = super()._load_init_kwargs(model_name_or_path, **options)
+    def _load_init_kwargs(cls, model_name_or_path: str, *args: Any, **options: Any) -> dict[str, Any]:
+        values: dict[str, Any] = super()._load_init_kwargs(model_name_or_path, *args, **options)
         if is_old(model_name_or_path):
             old = read_json(Path(model_name_or_path, "config.json"))
             names = ("chunk_length", "pooling_mode", "include_prompt", "normalize_chunks")
@@ -292,7 +292,8 @@ def _obstacle(model: SentenceTransformer) -> str:
         return f"its encoder is a {type(transformer.model).__name__}"
     if transformer.module_output_name != "token_embeddings":
         return f"its architecture, {transformer.config.model_type!r}, returns no states of the tokens of a text"
-    marks = transformer.tokenizer("a a a", return_special_tokens_mask=True)["special_tokens_mask"]
+    tokenizer: Any = transformer.tokenizer
+    marks = tokenizer("a a a", return_special_tokens_mask=True)["special_tokens_mask"]
     if sum(marks) != 2 or len(marks) < 3 or not (marks[0] and marks[-1]):
-        return f"{type(transformer.tokenizer).__name__} does not put one special token before and one behind a text"
+        return f"{type(tokenizer).__name__} does not put one special token before and one behind a text"
     return ""
