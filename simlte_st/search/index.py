@@ -20,11 +20,11 @@ from simlte_st.data.documents import read_documents
 from simlte_st.data.languages import check_language
 from simlte_st.data.tokens import in_batches
 from simlte_st.errors import ConfigurationError, DataError, keeping
-from simlte_st.files import SETTINGS_FILE, hold, write_json
+from simlte_st.files import hold
 from simlte_st.models.engine import Engine
 from simlte_st.models.names import check_model
 from simlte_st.search.add import IndexReport, add_documents
-from simlte_st.search.hits import Hits, remove_unused_vectors
+from simlte_st.search.hits import Hit
 from simlte_st.search.query import Mode
 from simlte_st.search.rerank import Reranker
 from simlte_st.search.searcher import Searcher
@@ -86,11 +86,6 @@ class Index:
     def __len__(self) -> int:
         """Count the documents."""
         return self._store.count()
-
-    @property
-    def languages(self) -> list[str]:
-        """The ISO 639-1 codes of the languages whose words are stemmed."""
-        return list(self._settings["languages"] or ["en"])  # an empty index has none
 
     @property
     def columns(self) -> list[str]:
@@ -164,7 +159,7 @@ class Index:
         """
         folder = Path(path)
         settings = read_settings(folder)
-        return cls(folder, settings, Store.open(folder, settings.get("table_version", 0)), model, device)
+        return cls(folder, settings, Store.open(folder), model, device)
 
     def load(self) -> Index:
         """Load the model now rather than when it is first needed, and return the index.
@@ -188,7 +183,8 @@ class Index:
 
     @cached_property
     def _searcher(self) -> Searcher:
-        return Searcher(self._store, lambda: self._reader, self.parts, self.languages)
+        languages = self._settings["languages"] or ["en"]  # an empty index has none
+        return Searcher(self._store, lambda: self._reader, self.parts, languages)
 
     def _now(self) -> Searcher:
         """Return a searcher of the index as it is now."""
@@ -197,15 +193,12 @@ class Index:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Hold the index, and keep what was written."""
+        """Hold the index while it is written."""
         lock = hold(self.folder)
         try:
             self._settings = check_replaced(self.folder, self._settings)  # others may have changed them
             self.__dict__.pop("_searcher", None)
             yield
-            self._settings["table_version"] = self._store.version
-            write_json(self.folder / SETTINGS_FILE, self._settings)
-            remove_unused_vectors(self._store)
         finally:
             lock.release()
 
@@ -216,7 +209,6 @@ class Index:
         *,
         batch_size: Count = 32,
         columns: Sequence[str] | None = None,
-        dates: Sequence[str] | None = None,
         language: str | None = None,
         sync: bool = False,
         device: str | Sequence[str] | None = None,
@@ -241,8 +233,6 @@ class Index:
             batch_size: Number of the longest texts that are encoded together; batches of shorter texts are larger.
             columns: Columns of the source to keep as metadata, or paths into structs. Default: all, up to the 256 most
                 frequent ones.
-            dates: Columns of text with dates or times (ISO 8601), which filters then compare as such. Sources with
-                types, such as parquet, need no names.
             language: ISO 639-1 code of the documents' language, for stemming and stop words. Default: detected for each
                 document.
             sync: Whether to remove documents that are no longer in the source. Documents that could not be read this
@@ -276,7 +266,7 @@ class Index:
         with self._writing(), kept:
             return add_documents(
                 self._store, self.encoder, self._settings, reader,
-                engine=place, batch_size=batch_size, columns=columns, dates=dates, language=language, sync=sync,
+                engine=place, batch_size=batch_size, columns=columns, language=language, sync=sync,
                 progress=progress,
             )  # fmt: skip
 
@@ -324,7 +314,7 @@ class Index:
         mode: Mode = "hybrid",
         rerank: Any = None,
         explain: bool = False,
-    ) -> Hits:
+    ) -> list[Hit]:
         """Find documents by text.
 
         Args:
@@ -334,8 +324,8 @@ class Index:
             where: SQL condition on the id and the metadata, such as ``year > 2010``.
             mode: How documents are ranked: by the cosine of vectors (``dense``), by words with BM25 (``text``), or by
                 the ranks in both (``hybrid``).
-            rerank: Encoder, or its name or folder, that reads passages of the first 64 hits and ranks them again. The
-                index keeps the vectors of these passages; ``threshold=`` stays a cosine of the index's own vectors.
+            rerank: Encoder, or its name or folder, that reads passages of the first 64 hits and ranks them again. While
+                the index is open, it remembers their vectors; ``threshold=`` stays a cosine of the index's own vectors.
             explain: Whether to give the sentences nearest to the query, and the words that a hit shares with it.
 
         Returns:
@@ -365,7 +355,7 @@ class Index:
         mode: Mode = "hybrid",
         rerank: Any = None,
         explain: bool = False,
-    ) -> Hits:
+    ) -> list[Hit]:
         """Find documents that are similar to others, which are not among the hits.
 
         Args:
@@ -377,7 +367,7 @@ class Index:
             mode: How documents are ranked: by the cosine of vectors (``dense``), by words with BM25 (``text``), or by
                 the ranks in both (``hybrid``).
             rerank: Encoder, or its name or folder, that reads the beginnings of the first 64 hits and ranks them again.
-                The index keeps the vectors of these beginnings; ``threshold=`` stays a cosine of the index's own
+                While the index is open, it remembers their vectors; ``threshold=`` stays a cosine of the index's own
                 vectors.
             explain: Whether to give the sentences nearest to the query, and the words that a hit shares with it.
 
@@ -409,7 +399,7 @@ class Index:
         where: str | None = None,
         mode: Mode = "hybrid",
         rerank: Any = None,
-    ) -> Iterator[tuple[str, Hits]]:
+    ) -> Iterator[tuple[str, list[Hit]]]:
         """Find for each of many documents the similar ones: each document is a query of its own.
 
         Searches for hundreds of vectors at a time. A text that the index has is not encoded again.
@@ -445,7 +435,7 @@ class Index:
         from simlte_st.search.encoder import Encoder  # with torch
 
         if self._read_by is None or self._read_by[0] != model:
-            self._read_by = model, Reranker(self.folder, Encoder(model, self._device))
+            self._read_by = model, Reranker(Encoder(model, self._device))
         return self._read_by[1]
 
 
