@@ -32,8 +32,6 @@ if TYPE_CHECKING:  # with torch
 VECTORS_FOLDER = "vectors.parts"
 """Vectors that are not in the table yet."""
 
-_SHOWN = 5  # columns that a summary names
-
 REMEDY = "parts=True finds documents by all of their text, for about {times:.1f} times the work."
 """What to do where a model truncates much. Off by default because of its cost."""
 
@@ -86,7 +84,7 @@ class IndexReport:
         if self.truncation.cut_texts or self.truncation.unread:
             lines.append(self.truncation.summary())
         if self.misfits:
-            columns = ", ".join(f"{name} ({count:,})" for name, count in [*self.misfits.items()][:_SHOWN])
+            columns = ", ".join(f"{name} ({count:,})" for name, count in self.misfits.items())
             lines.append(
                 f"values were left out, binary, not of their column's type or in more than {MOST_COLUMNS} columns: "
                 f"{columns}. columns= names the columns to keep."
@@ -108,7 +106,6 @@ def add_documents(
     engine: Engine,
     batch_size: int,
     columns: Sequence[str] | None,
-    language: str | None,
     sync: bool,
     progress: bool,
 ) -> IndexReport:
@@ -126,11 +123,11 @@ def add_documents(
         warn_of_language({encoder.name or "The model": encoder.model}, texts)
         if not settings["parts"]:
             warn_of_truncation(encoder.model, texts, REMEDY)
-        store.learn_sentences(texts, language)  # which explanations need, too
+        store.learn_sentences(texts, settings["language"])  # which explanations need, too
     segmenter = store.segmenter() if settings["parts"] else None
     metadata = Metadata(store.metadata(), columns)
     metadata.check_names(first)
-    terms = DocumentTerms(store, settings, texts, language)
+    terms = DocumentTerms(store.folder, settings, texts)
     report = IndexReport(reader.report, encoder.truncation())
     writer = _Writer(store, encoder, segmenter, metadata, terms, batch_size, report)
     writer.learn_columns(first)

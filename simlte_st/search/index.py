@@ -100,6 +100,7 @@ class Index:
         model: Any,
         *,
         parts: bool | None = None,
+        language: str | None = None,
         exist_ok: bool = False,
         overwrite: bool = False,
         device: str | None = None,
@@ -113,31 +114,37 @@ class Index:
             parts: Also find long documents by their passages: runs of whole sentences, each as long as the model reads
                 at once (256 tokens for a static model, which has no limit). None keeps the choice of an existing index,
                 and means no for a new one.
-            exist_ok: Whether to open the index if it exists, to add to it. It must have the same model and ``parts=``.
+            language: ISO 639-1 code of the language of all documents, for stemming and stop words. Default: detected
+                for each document.
+            exist_ok: Whether to open the index if it exists, to add to it. It must have the same model, ``parts=`` and
+                ``language=``.
             overwrite: Whether to replace an existing index with a new one. Nothing else is replaced.
             device: Where the model computes, such as ``"cpu"`` or ``"cuda:1"``. Default: a GPU, if there is one.
 
         Raises:
-            ConfigurationError: The folder exists or was made with other settings, or there is no such device.
+            ConfigurationError: The folder exists or was made with other settings, or there is no such device or
+                language.
             ModelError: The model does not exist, or the existing index has another one.
             MissingExtraError: LanceDB is not installed.
         """
         folder = Path(path)
+        if language is not None:
+            check_language(language)
         if exist_ok and not overwrite and is_index(folder):
             index = cls.open(folder, model, device).load()
-            if parts not in (None, index.parts):
-                made = "with" if index.parts else "without"
-                raise ConfigurationError(
-                    f"{folder} was made {made} passages (parts): choose another folder, or replace it with "
-                    "overwrite=True."
-                )
+            for name, value in {"parts": parts, "language": language}.items():
+                if value not in (None, index._settings[name]):
+                    raise ConfigurationError(
+                        f"{folder} was made with {name}={index._settings[name]}: choose another folder, or replace it "
+                        "with overwrite=True."
+                    )
             return index
         check_new_index(folder, overwrite)
         check_model(model)
         from simlte_st.search.encoder import Encoder  # with torch
 
         encoder = Encoder(model, device)
-        make_folder(folder, encoder, bool(parts), overwrite)
+        make_folder(folder, encoder, bool(parts), language, overwrite)
         index = cls.open(folder, model, device)
         index.__dict__["encoder"] = encoder
         return index
@@ -209,7 +216,6 @@ class Index:
         *,
         batch_size: Count = 32,
         columns: Sequence[str] | None = None,
-        language: str | None = None,
         sync: bool = False,
         device: str | Sequence[str] | None = None,
         engine: Literal["local", "ray"] = "local",
@@ -233,8 +239,6 @@ class Index:
             batch_size: Number of the longest texts that are encoded together; batches of shorter texts are larger.
             columns: Columns of the source to keep as metadata, or paths into structs. Default: all, up to the 256 most
                 frequent ones.
-            language: ISO 639-1 code of the documents' language, for stemming and stop words. Default: detected for each
-                document.
             sync: Whether to remove documents that are no longer in the source. Documents that could not be read this
                 time are kept.
             device: Where the model computes: ``cpu``, ``cuda``, ``cuda:1`` or ``mps``. Several devices share the work:
@@ -250,13 +254,11 @@ class Index:
 
         Raises:
             DataError: The documents cannot be read, or their columns do not fit into the index.
-            ConfigurationError: ``sync=True`` with a limited number of documents, an unknown language, or a device,
-                engine or cluster that is not available.
+            ConfigurationError: ``sync=True`` with a limited number of documents, or a device, engine or cluster that
+                is not available.
             MissingExtraError: ``engine="ray"`` without the extra ``ray``.
             Interrupted: Ctrl-C, or SIGTERM at the command line; the message gives the number of documents in the index.
         """
-        if language is not None:
-            check_language(language)
         place = Engine(device, engine, actors, address)
         reader = read_documents(source).with_options(metadata=True)
         from simlte_st.models.device import check_devices  # with torch
@@ -266,7 +268,7 @@ class Index:
         with self._writing(), kept:
             return add_documents(
                 self._store, self.encoder, self._settings, reader,
-                engine=place, batch_size=batch_size, columns=columns, language=language, sync=sync,
+                engine=place, batch_size=batch_size, columns=columns, sync=sync,
                 progress=progress,
             )  # fmt: skip
 
