@@ -39,8 +39,8 @@ def test_a_damaged_file_is_an_error_or_makes_no_difference(
             kinds[path.suffix, path.name if "_indices" in path.parts else path.parent.name] = path
     refused, told = set(), []
     for path, name in itertools.product(kinds.values(), DAMAGES):
-        if (path.suffix, name) == (".manifest", "missing"):
-            continue  # LanceDB opens the version before
+        if name == "missing" and path.suffix in (".manifest", ".json"):
+            continue  # LanceDB opens the version before, and words are counted again
         shutil.copytree(parted.folder, half)
         DAMAGES[name](half / path.relative_to(parted.folder))
         try:
