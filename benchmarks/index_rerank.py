@@ -14,7 +14,6 @@ nothing of what the encoder has read, and in one that has all that the query nee
 from __future__ import annotations
 
 import argparse
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -36,15 +35,14 @@ from simlte_st.data import Document
 from simlte_st.evaluation import TfidfScores, bootstrap_interval
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
-from simlte_st.search import Hits
-from simlte_st.search.hits import KEPT_TABLE as TABLE
+from simlte_st.search import Hit
 
 TFIDF = "TF-IDF"
 FIRST = 100
 """Hits of a query; MRR is of them."""
 
 TIMED = 20
-"""Queries that are timed in an index that has kept nothing."""
+"""Queries that are timed in an index that was just opened."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class Collection:
     documents: list[Document]
     texts: list[str]
     links: np.ndarray
-    ask: Callable[[Index, int, SentenceTransformer | None], Hits]
+    ask: Callable[[Index, int, SentenceTransformer | None], list[Hit]]
 
 
 def papers(shared: Path) -> Collection:
@@ -72,7 +70,7 @@ def papers(shared: Path) -> Collection:
     cited = {*links[:, 1].tolist()}
     documents = [Document(str(number), text, metadata={"cited": number in cited}) for number, text in enumerate(texts)]
 
-    def ask(index: Index, number: int, rerank: Any) -> Hits:
+    def ask(index: Index, number: int, rerank: Any) -> list[Hit]:
         return index.link([str(number)], top_k=FIRST, where="cited", mode="hybrid", rerank=rerank)
 
     return Collection("AAN, papers to the papers they cite", documents, texts, links, ask)
@@ -84,7 +82,7 @@ def tweets(shared: Path) -> Collection:
     first = len(data.posts)
     documents = [Document(str(first + row), article) for row, article in enumerate(data.articles)]
 
-    def ask(index: Index, number: int, rerank: Any) -> Hits:
+    def ask(index: Index, number: int, rerank: Any) -> list[Hit]:
         return index.search(data.posts[number], top_k=FIRST, mode="hybrid", rerank=rerank)
 
     texts = [*data.posts, *data.articles]
@@ -168,10 +166,9 @@ def through_index(
 def milliseconds(
     folder: Path, model: SentenceTransformer, collection: Collection, numbers: list[int], reader: SentenceTransformer
 ) -> Iterator[float]:
-    """Time queries, each in an index that has kept nothing."""
+    """Time queries, each in an index that was just opened."""
     ask(Index.open(folder, model), collection, numbers[0], reader)  # torch and LanceDB have begun
     for number in numbers:
-        shutil.rmtree(folder / f"{TABLE}.lance", ignore_errors=True)
         index = Index.open(folder, model)
         ask(index, collection, number, None)
         yield timed(lambda index=index, number=number: ask(index, collection, number, reader))  # type: ignore[misc]

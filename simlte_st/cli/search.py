@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from itertools import islice
+from collections.abc import Iterable, Iterator
 from operator import length_hint
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Interval
 from cyclopts import Parameter
@@ -21,7 +19,7 @@ from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import atomic_path, check_apart, check_new, check_place, valid_unicode
 from simlte_st.models.engine import Engine
-from simlte_st.search.hits import Hit, Hits
+from simlte_st.search.hits import Hit
 from simlte_st.search.index import Index
 
 ADDRESS = "127.0.0.1"
@@ -29,18 +27,14 @@ ADDRESS = "127.0.0.1"
 
 Port = Annotated[int, Interval(ge=1, le=65535)]
 
-_WRITTEN = 512  # query documents whose hits are written at a time
-
 _NAMED = {"top_k": Parameter(name=("--top-k", "--top")), "explain": Parameter(name=("--explain", "--why"))}
 
 
-def _opened(*, model: str | None = None, title: str | None = None, show: Sequence[str] | None = None) -> None:
-    """Take the options of commands that show documents of an index.
+def _opened(*, model: str | None = None) -> None:
+    """Take the option of commands that open an index.
 
     Args:
         model: The model of the index, if it has been moved.
-        title: Column of titles. By default one with a usual name, else the first line of each document.
-        show: Columns that are shown, with commas between them. By default search and link show none, serve all.
     """
 
 
@@ -51,7 +45,7 @@ def _written(
 
     Args:
         format: How the hits are printed: as a table, or as a line of JSON each.
-        output: Write the hits to this .jsonl or .parquet file.
+        output: Write the hits to this file, as lines of JSON.
         overwrite: Replace an existing file.
     """
 
@@ -80,7 +74,7 @@ def run_index(options: Options, model: str, /, *source: Source, output: str) -> 
     create = {**options.of(Index.create), "device": Engine(**options.of(Engine)).loading_device}
     index = Index.create(output, model, exist_ok=True, **create)
     report = index.add(reader, **options.of(Index.add))
-    return Result(report.summary(), {"index": output, **report.to_dict()}, [reader.report.summary()])
+    return Result(report.summary(), {"index": output, **report.to_dict()}, [report.reading.summary()])
 
 
 @command("search", {"": (Index.search, _opened, _written)}, named=_NAMED)
@@ -98,7 +92,7 @@ def run_search(options: Options, index: str, text: str, /) -> Result:
         simlte search articles.index "floods" --output hits.jsonl
     """
     output = _output(options)
-    opened = _open(index, options)
+    opened = Index.open(index, options.get("model"))
     return _found(opened.search(valid_unicode(text), **options.of(Index.search)), options, opened, output)
 
 
@@ -116,32 +110,19 @@ def run_link(options: Options, index: str, /, *document: str, each: str | None =
     Examples:
         simlte link articles.index article-17 notes.txt --top-k 20 --explain
         simlte link articles.index article-17 --format jsonl
-        simlte link articles.index --each tweets.jsonl --output links.parquet
+        simlte link articles.index --each tweets.jsonl --output links.jsonl
     """
     if bool(document) == bool(each):
         raise ConfigurationError("Give either documents to link or --each SOURCE.")
     output = _output(options, each, *document)
     if each is not None:
         if output is None or options.get("explain"):
-            raise ConfigurationError("--each needs --output FILE.parquet or FILE.jsonl, and cannot --explain.")
+            raise ConfigurationError("--each needs --output FILE.jsonl, and cannot --explain.")
         reader = read_documents(each)
-        return _link_each(_open(index, options), reader, output, options)
-    opened = _open(index, options)
+        return _link_each(Index.open(index, options.get("model")), reader, output, options)
+    opened = Index.open(index, options.get("model"))
     names = [name if os.path.exists(name) else valid_unicode(name) for name in document]
     return _found(opened.link(names, **options.of(Index.link)), options, opened, output)
-
-
-def _open(index: str, options: Options) -> Index:
-    opened = Index.open(index, options.get("model"))
-    _check_columns(opened, options)
-    return opened
-
-
-def _check_columns(index: Index, options: Options) -> None:
-    names = index.columns
-    for name in filter(None, [options.get("title"), *(options.get("show") or [])]):
-        if name not in names:
-            raise ConfigurationError(f"The index has no column {name!r}. There are: {', '.join(names) or 'none'}.")
 
 
 def _output(options: Options, *sources: str | None) -> Path | None:
@@ -149,8 +130,8 @@ def _output(options: Options, *sources: str | None) -> Path | None:
     if "output" not in options:
         return None
     path = Path(options["output"])
-    if path.suffix not in (".jsonl", ".parquet"):
-        raise ConfigurationError(f"{path}: the hits are a file that ends in .jsonl or .parquet.")
+    if path.suffix != ".jsonl":
+        raise ConfigurationError(f"{path}: hits are lines of JSON; the name must end in .jsonl.")
     check_apart(sources, path)
     check_place(path)
     check_new(path, bool(options.get("overwrite")) and path.is_file())
@@ -163,32 +144,19 @@ def _link_each(index: Index, reader: DocumentReader, output: Path, options: Opti
 
     found = index.link_each(reader, **options.of(Index.link_each))
     shown = not options.get("quiet")
-    linked, count = _save(with_progress_bar(found, "linking", length_hint(reader, 0), shown=shown), output)
+    linked, count = _save(with_progress_bar(found, "linking", length_hint(reader, 0) or None, shown=shown), output)
     notes = [reader.report.summary()] if reader.report.skipped else []
     notes.append(f"{count:,} hits of {linked:,} documents written to {output}")
     return Result(values={"documents": linked, "hits": count, "output": str(output)}, notes=notes)
 
 
-def _save(found: Iterable[tuple[str | None, Hits]], output: Path) -> tuple[int, int]:
+def _save(found: Iterable[tuple[str | None, list[Hit]]], output: Path) -> tuple[int, int]:
     """Write hits, with the id of their query document if it has one; return how many queries and hits there were."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    writer: Any = None
-    queries, count, left = 0, 0, iter(found)
-    with atomic_path(output) as temporary, ExitStack() as stack:
-        while batch := list(islice(left, _WRITTEN)):
-            queries, count = queries + len(batch), count + sum(len(hits) for _, hits in batch)
-            if output.suffix == ".jsonl":
-                writer = writer or stack.enter_context(temporary.open("w", encoding="utf-8"))
-                writer.writelines(_line(hit, seed) for seed, hits in batch for hit in hits)
-            else:
-                tables = [hits.to_arrow() for _, hits in batch]
-                for number, (seed, hits) in enumerate(batch):
-                    if seed is not None:
-                        tables[number] = tables[number].add_column(0, "seed", pa.array([seed] * len(hits), pa.string()))
-                writer = writer or stack.enter_context(pq.ParquetWriter(temporary, tables[0].schema))
-                writer.write_table(pa.concat_tables(tables))
+    queries = count = 0
+    with atomic_path(output) as temporary, temporary.open("w", encoding="utf-8") as file:
+        for seed, hits in found:
+            queries, count = queries + 1, count + len(hits)
+            file.writelines(_line(hit, seed) for hit in hits)
     return queries, count
 
 
@@ -197,7 +165,7 @@ def _line(hit: Hit, seed: str | None = None) -> str:
     return f"{json.dumps(row, ensure_ascii=False)}\n"
 
 
-def _found(hits: Hits, options: Options, index: Index, output: Path | None) -> Result:
+def _found(hits: list[Hit], options: Options, index: Index, output: Path | None) -> Result:
     """Return the hits as a table or as lines of JSON, or write them to a file."""
     values = {"hits": [hit.to_dict() for hit in hits]}
     if output is not None:
@@ -210,11 +178,11 @@ def _found(hits: Hits, options: Options, index: Index, output: Path | None) -> R
     return Result(text, values, laid_out=True)
 
 
-def _table(hits: Hits, options: Options, index: Index) -> Iterator[str]:
+def _table(hits: list[Hit], options: Options, index: Index) -> Iterator[str]:
     """Lay out the hits in lines as wide as the terminal, and the reasons for them below."""
     width, names = terminal_width(), max(4, *(len(hit.id) for hit in hits))
     read = any(hit.reranked is not None for hit in hits)
-    column = title_column(index.columns, options.get("title"))
+    column = title_column(index.columns)
     yield f"{'rank':>4}  {'id':<{names}}  {'cosine':>6}  {'bm25':>6}{'  rerank' * read}"
     for rank, hit in enumerate(hits, start=1):
         shown = [(hit.cosine, ".3f"), (hit.bm25, ".1f"), *[(hit.reranked, ".3f")] * read]
@@ -222,9 +190,6 @@ def _table(hits: Hits, options: Options, index: Index) -> Iterator[str]:
         line = f"{rank:>4}  {hit.id:<{names}}{numbers}  "
         title = title_of(hit.metadata.get(column or ""), hit.beginning)
         yield line + cropped(title, max(20, width - len(line)))
-        values = {name: value for name in options.get("show") or () if (value := hit.metadata[name]) is not None}
-        if values:
-            yield f"      {cropped(' · '.join(f'{name}: {value}' for name, value in values.items()), width - 6)}"
         text = hit.passage or hit.beginning
         yield f"      {cropped(text.removeprefix(title) or text, width - 6)}"
     for rank, hit in enumerate(hits if options.get("explain") else (), start=1):
@@ -248,35 +213,29 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
 
     Examples:
         simlte serve articles.index
-        simlte serve articles.index --title headline --show section,year
         simlte serve articles.index --port 8600
     """
-    from simlte_st.extras import check_installed, require
-    from simlte_st.search.settings import check_encoder, read_settings
+    from simlte_st.extras import require
 
-    for package in ("streamlit", "lancedb"):
-        check_installed(package, "serve", "simlte serve")
-    model = options.get("model")
-    check_encoder(Path(index), read_settings(Path(index)), model)
     cli = require("streamlit.web.cli", "serve", "simlte serve")
     from simlte_st.page import __file__ as package
     from simlte_st.page.search_page import open_index
 
-    opened, turns = open_index(index, model)  # what is wrong is said here, before there is a page
-    _check_columns(opened, options)
+    model = options.get("model")
+    opened, turn = open_index(index, model)  # what is wrong is said here, before there is a page
     # Streamlit would ask a server of Amazon for this machine's address when another site's page knocks.
     require("streamlit.net_util", "serve", "simlte serve").get_external_ip = lambda: None  # type: ignore[attr-defined]
     address = f"http://{ADDRESS}:{port}"
     yield Result(f"{len(opened):,} documents at {address} (Ctrl-C ends it)", {"address": address})
     os.environ["STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE"] = "true"  # older ones know no such option, and show it
-    page = {"folder": index, "model": model, "title": options.get("title"), "show": options.get("show")}
+    page = {"folder": index, "model": model}
     cli.main(
         ["run", str(Path(package).with_name("__main__.py")), *streamlit_options(port), "--", json.dumps(page)],
         prog_name="simlte serve",
         standalone_mode=False,
         color=False,  # the terminal's commands do not pass our output
     )
-    turns.end()  # a thread that Python's end meets within PyTorch would abort the process
+    turn.acquire()  # a thread that Python's end meets within PyTorch would abort the process
     open_index.clear()
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from simlte_st.data.analyzer import query_terms, terms_at
 from simlte_st.search import Hit
 from simlte_st.search.hits import shortened
 
@@ -23,45 +22,27 @@ _SIGN = re.compile(r"[!-/:-@\[-`{-~]")
 _ADDRESS = re.compile(r"https?://[^\s<>\"']+")
 
 
-def highlighted(
-    text: str, sentences: Iterable[str] = (), words: Sequence[str] = (), languages: Sequence[str] = ()
-) -> str:
-    """Return a text as HTML, with sentences and words marked; words in the languages of the index."""
-    known = {term for language in languages for word in words for term in query_terms(word, language)}
-    html, done = "", 0
-    for start, end in _spans(text, sentences):
-        sentence = _marked(text[start:end], known, languages)
-        html += f"{_marked(text[done:start], known, languages)}<mark>{sentence}</mark>"
-        done = end
-    return html + _marked(text[done:], known, languages)
-
-
-def _spans(text: str, sentences: Iterable[str]) -> list[tuple[int, int]]:
-    """Return the spans of sentences; those that overlap are one."""
+def highlighted(text: str, sentences: Iterable[str] = (), words: Sequence[str] = ()) -> str:
+    """Return a text as HTML, with sentences and words marked."""
     patterns = [r"\s+".join(map(re.escape, sentence.split())) for sentence in sentences]
-    places = sorted(match.span() for pattern in patterns if pattern for match in re.finditer(pattern, text))
-    spans: list[tuple[int, int]] = []
-    for start, end in places:
-        if spans and start < spans[-1][1]:
-            spans[-1] = spans[-1][0], max(end, spans[-1][1])
-        else:
-            spans.append((start, end))
-    return spans
-
-
-def _marked(text: str, known: set[str], languages: Sequence[str]) -> str:
     html, done = "", 0
-    for start, end, terms in terms_at(text, languages) if known else ():
-        if terms & known:
-            html += f"{escape(text[done:start])}<b>{escape(text[start:end])}</b>"
+    for start, end in sorted(match.span() for each in filter(None, patterns) for match in re.finditer(each, text)):
+        if start >= done:
+            html += f"{_marked(text[done:start], words)}<mark>{_marked(text[start:end], words)}</mark>"
             done = end
-    return html + escape(text[done:])
+    return html + _marked(text[done:], words)
 
 
-def described(values: Mapping[str, Any], columns: Iterable[str] | None = None) -> str:
-    """Return metadata as HTML on one line, with web addresses as links and without missing values."""
-    chosen = values if columns is None else {name: values[name] for name in columns if name in values}
-    items = ((name, str(value)) for name, value in chosen.items() if value not in (None, ""))
+def _marked(text: str, words: Sequence[str]) -> str:
+    if not words:
+        return escape(text)
+    pieces = re.split(rf"(?i)(?<!\w)({'|'.join(map(re.escape, words))})(?!\w)", text)
+    return "".join(f"<b>{escape(piece)}</b>" if number % 2 else escape(piece) for number, piece in enumerate(pieces))
+
+
+def described(values: Mapping[str, Any], title: str | None = None) -> str:
+    """Return metadata but the title as HTML on one line, with web addresses as links and without missing values."""
+    items = ((name, str(value)) for name, value in values.items() if name != title and value not in (None, ""))
     return " · ".join(f"<span>{escape(name)}: {_linked(value)}</span>" for name, value in items)
 
 
@@ -75,12 +56,10 @@ def as_label(text: str) -> str:
     return _SIGN.sub(r"\\\g<0>", text)
 
 
-def hit_html(
-    hit: Hit, rank: int, languages: Sequence[str], columns: Iterable[str] | None = None, wait: bool = False
-) -> str:
+def hit_html(hit: Hit, rank: int, title: str | None = None) -> str:
     """Return a hit as HTML without its title: id, scores, metadata, beginning or best passage, explanation.
 
-    ``languages`` are those of the index.
+    ``title`` is the column of titles.
     """
     words = [word for word, _ in hit.words]
     text = shortened(hit.passage or hit.beginning, SHOWN)
@@ -89,16 +68,14 @@ def hit_html(
         parts.append(f'<span class="cosine" title="{COSINE}">cosine {hit.cosine:.3f}</span>')
     if hit.bm25 is not None:
         parts.append(f'<span class="bm25" title="{BM25}">BM25 {hit.bm25:.1f}</span>')
-    parts.append(f'</div><div class="about">{described(hit.metadata, columns)}</div>')
-    parts.append(f'<p class="text">{highlighted(text, [each for each, _ in hit.sentences], words, languages)}</p>')
+    parts.append(f'</div><div class="about">{described(hit.metadata, title)}</div>')
+    parts.append(f'<p class="text">{highlighted(text, [each for each, _ in hit.sentences], words)}</p>')
     if hit.sentences:
         rows = (
-            f'<li><span class="cosine">{cosine:.3f}</span> {highlighted(sentence, (), words, languages)}</li>'
+            f'<li><span class="cosine">{cosine:.3f}</span> {highlighted(sentence, (), words)}</li>'
             for sentence, cosine in hit.sentences
         )
         parts.append(f'<div class="label">nearest sentences</div><ul>{"".join(rows)}</ul>')
     if words:
         parts.append(f'<div class="label">shared words</div><p class="words">{highlighted(", ".join(words))}</p>')
-    if wait:
-        parts.append('<div class="label">reasons are on their way …</div>')
     return f'<div class="simlte hit">{"".join(parts)}</div>'

@@ -32,8 +32,6 @@ if TYPE_CHECKING:  # with torch
 VECTORS_FOLDER = "vectors.parts"
 """Vectors that are not in the table yet."""
 
-_SHOWN = 5  # ids and columns that a summary names
-
 REMEDY = "parts=True finds documents by all of their text, for about {times:.1f} times the work."
 """What to do where a model truncates much. Off by default because of its cost."""
 
@@ -57,8 +55,8 @@ class IndexReport:
         reused: Number of texts and passages whose vector was in the index.
         documents: Number of documents in the index now.
         vectors: Number of vectors that a search compares.
-        misfits: By column, the number of values that were left out (binary, not of the column's type, or in a column
-            beyond the most that an index has), and the id of the first such document.
+        misfits: By column, the number of values that were left out: binary, not of the column's type, or in a column
+            beyond the most that an index has.
     """
 
     reading: ReadReport
@@ -72,7 +70,7 @@ class IndexReport:
     reused: int = 0
     documents: int = 0
     vectors: int = 0
-    misfits: dict[str, tuple[int, str]] = field(default_factory=dict)
+    misfits: dict[str, int] = field(default_factory=dict)
 
     def summary(self) -> str:
         """Return the report in a few lines."""
@@ -82,14 +80,14 @@ class IndexReport:
             f"the index has {self.documents:,} documents, found by {self.vectors:,} vectors",
         ]
         if self.kept:
-            lines.append(f"kept {len(self.kept):,} documents that could not be read this time ({_some(self.kept)})")
+            lines.append(f"kept {len(self.kept):,} documents that could not be read this time")
         if self.truncation.cut_texts or self.truncation.unread:
             lines.append(self.truncation.summary())
         if self.misfits:
-            columns = [f"{name} ({count:,}, first in {first!r})" for name, (count, first) in self.misfits.items()]
+            columns = ", ".join(f"{name} ({count:,})" for name, count in self.misfits.items())
             lines.append(
                 f"values were left out, binary, not of their column's type or in more than {MOST_COLUMNS} columns: "
-                f"{_some(columns)}. columns= names the columns to keep."
+                f"{columns}. columns= names the columns to keep."
             )
         return "\n".join(lines)
 
@@ -97,10 +95,6 @@ class IndexReport:
         """Return the report as JSON values, without ``reading``."""
         values = asdict(self) | {"truncation": self.truncation.to_dict()}
         return {name: value for name, value in values.items() if name != "reading"}
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
 
 
 def add_documents(
@@ -112,8 +106,6 @@ def add_documents(
     engine: Engine,
     batch_size: int,
     columns: Sequence[str] | None,
-    dates: Sequence[str] | None,
-    language: str | None,
     sync: bool,
     progress: bool,
 ) -> IndexReport:
@@ -131,11 +123,11 @@ def add_documents(
         warn_of_language({encoder.name or "The model": encoder.model}, texts)
         if not settings["parts"]:
             warn_of_truncation(encoder.model, texts, REMEDY)
-        store.learn_sentences(texts, language)  # which explanations need, too
+        store.learn_sentences(texts, settings["language"])  # which explanations need, too
     segmenter = store.segmenter() if settings["parts"] else None
-    metadata = Metadata(store.metadata(), columns, dates or ())
+    metadata = Metadata(store.metadata(), columns)
     metadata.check_names(first)
-    terms = DocumentTerms(store, settings, texts, language)
+    terms = DocumentTerms(store.folder, settings, texts)
     report = IndexReport(reader.report, encoder.truncation())
     writer = _Writer(store, encoder, segmenter, metadata, terms, batch_size, report)
     writer.learn_columns(first)
@@ -162,7 +154,7 @@ def add_documents(
     tokens = store.rows("searched", ["tokens"])["tokens"].to_numpy()
     report.documents, report.vectors = store.count(), len(tokens)
     report.truncation.add(tokens)
-    report.misfits = metadata.misfits
+    report.misfits = dict(metadata.misfits)
     return report
 
 

@@ -20,11 +20,11 @@ from simlte_st.data.documents import read_documents
 from simlte_st.data.languages import check_language
 from simlte_st.data.tokens import in_batches
 from simlte_st.errors import ConfigurationError, DataError, keeping
-from simlte_st.files import SETTINGS_FILE, hold, write_json
+from simlte_st.files import hold
 from simlte_st.models.engine import Engine
 from simlte_st.models.names import check_model
 from simlte_st.search.add import IndexReport, add_documents
-from simlte_st.search.hits import Hits, remove_unused_vectors
+from simlte_st.search.hits import Hit
 from simlte_st.search.query import Mode
 from simlte_st.search.rerank import Reranker
 from simlte_st.search.searcher import Searcher
@@ -88,11 +88,6 @@ class Index:
         return self._store.count()
 
     @property
-    def languages(self) -> list[str]:
-        """The ISO 639-1 codes of the languages whose words are stemmed."""
-        return list(self._settings["languages"] or ["en"])  # an empty index has none
-
-    @property
     def columns(self) -> list[str]:
         """The names of the columns of metadata."""
         return list(self._store.metadata().names)
@@ -105,6 +100,7 @@ class Index:
         model: Any,
         *,
         parts: bool | None = None,
+        language: str | None = None,
         exist_ok: bool = False,
         overwrite: bool = False,
         device: str | None = None,
@@ -118,31 +114,37 @@ class Index:
             parts: Also find long documents by their passages: runs of whole sentences, each as long as the model reads
                 at once (256 tokens for a static model, which has no limit). None keeps the choice of an existing index,
                 and means no for a new one.
-            exist_ok: Whether to open the index if it exists, to add to it. It must have the same model and ``parts=``.
+            language: ISO 639-1 code of the language of all documents, for stemming and stop words. Default: detected
+                for each document.
+            exist_ok: Whether to open the index if it exists, to add to it. It must have the same model, ``parts=`` and
+                ``language=``.
             overwrite: Whether to replace an existing index with a new one. Nothing else is replaced.
             device: Where the model computes, such as ``"cpu"`` or ``"cuda:1"``. Default: a GPU, if there is one.
 
         Raises:
-            ConfigurationError: The folder exists or was made with other settings, or there is no such device.
+            ConfigurationError: The folder exists or was made with other settings, or there is no such device or
+                language.
             ModelError: The model does not exist, or the existing index has another one.
             MissingExtraError: LanceDB is not installed.
         """
         folder = Path(path)
+        if language is not None:
+            check_language(language)
         if exist_ok and not overwrite and is_index(folder):
             index = cls.open(folder, model, device).load()
-            if parts not in (None, index.parts):
-                made = "with" if index.parts else "without"
-                raise ConfigurationError(
-                    f"{folder} was made {made} passages (parts): choose another folder, or replace it with "
-                    "overwrite=True."
-                )
+            for name, value in {"parts": parts, "language": language}.items():
+                if value not in (None, index._settings[name]):
+                    raise ConfigurationError(
+                        f"{folder} was made with {name}={index._settings[name]}: choose another folder, or replace it "
+                        "with overwrite=True."
+                    )
             return index
         check_new_index(folder, overwrite)
         check_model(model)
         from simlte_st.search.encoder import Encoder  # with torch
 
         encoder = Encoder(model, device)
-        make_folder(folder, encoder, bool(parts), overwrite)
+        make_folder(folder, encoder, bool(parts), language, overwrite)
         index = cls.open(folder, model, device)
         index.__dict__["encoder"] = encoder
         return index
@@ -164,7 +166,7 @@ class Index:
         """
         folder = Path(path)
         settings = read_settings(folder)
-        return cls(folder, settings, Store.open(folder, settings.get("table_version", 0)), model, device)
+        return cls(folder, settings, Store.open(folder), model, device)
 
     def load(self) -> Index:
         """Load the model now rather than when it is first needed, and return the index.
@@ -188,7 +190,8 @@ class Index:
 
     @cached_property
     def _searcher(self) -> Searcher:
-        return Searcher(self._store, lambda: self._reader, self.parts, self.languages)
+        languages = self._settings["languages"] or ["en"]  # an empty index has none
+        return Searcher(self._store, lambda: self._reader, self.parts, languages)
 
     def _now(self) -> Searcher:
         """Return a searcher of the index as it is now."""
@@ -197,15 +200,12 @@ class Index:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Hold the index, and keep what was written."""
+        """Hold the index while it is written."""
         lock = hold(self.folder)
         try:
             self._settings = check_replaced(self.folder, self._settings)  # others may have changed them
             self.__dict__.pop("_searcher", None)
             yield
-            self._settings["table_version"] = self._store.version
-            write_json(self.folder / SETTINGS_FILE, self._settings)
-            remove_unused_vectors(self._store)
         finally:
             lock.release()
 
@@ -216,8 +216,6 @@ class Index:
         *,
         batch_size: Count = 32,
         columns: Sequence[str] | None = None,
-        dates: Sequence[str] | None = None,
-        language: str | None = None,
         sync: bool = False,
         device: str | Sequence[str] | None = None,
         engine: Literal["local", "ray"] = "local",
@@ -241,10 +239,6 @@ class Index:
             batch_size: Number of the longest texts that are encoded together; batches of shorter texts are larger.
             columns: Columns of the source to keep as metadata, or paths into structs. Default: all, up to the 256 most
                 frequent ones.
-            dates: Columns of text with dates or times (ISO 8601), which filters then compare as such. Sources with
-                types, such as parquet, need no names.
-            language: ISO 639-1 code of the documents' language, for stemming and stop words. Default: detected for each
-                document.
             sync: Whether to remove documents that are no longer in the source. Documents that could not be read this
                 time are kept.
             device: Where the model computes: ``cpu``, ``cuda``, ``cuda:1`` or ``mps``. Several devices share the work:
@@ -260,13 +254,11 @@ class Index:
 
         Raises:
             DataError: The documents cannot be read, or their columns do not fit into the index.
-            ConfigurationError: ``sync=True`` with a limited number of documents, an unknown language, or a device,
-                engine or cluster that is not available.
+            ConfigurationError: ``sync=True`` with a limited number of documents, or a device, engine or cluster that
+                is not available.
             MissingExtraError: ``engine="ray"`` without the extra ``ray``.
             Interrupted: Ctrl-C, or SIGTERM at the command line; the message gives the number of documents in the index.
         """
-        if language is not None:
-            check_language(language)
         place = Engine(device, engine, actors, address)
         reader = read_documents(source).with_options(metadata=True)
         from simlte_st.models.device import check_devices  # with torch
@@ -276,7 +268,7 @@ class Index:
         with self._writing(), kept:
             return add_documents(
                 self._store, self.encoder, self._settings, reader,
-                engine=place, batch_size=batch_size, columns=columns, dates=dates, language=language, sync=sync,
+                engine=place, batch_size=batch_size, columns=columns, sync=sync,
                 progress=progress,
             )  # fmt: skip
 
@@ -324,7 +316,7 @@ class Index:
         mode: Mode = "hybrid",
         rerank: Any = None,
         explain: bool = False,
-    ) -> Hits:
+    ) -> list[Hit]:
         """Find documents by text.
 
         Args:
@@ -334,8 +326,8 @@ class Index:
             where: SQL condition on the id and the metadata, such as ``year > 2010``.
             mode: How documents are ranked: by the cosine of vectors (``dense``), by words with BM25 (``text``), or by
                 the ranks in both (``hybrid``).
-            rerank: Encoder, or its name or folder, that reads passages of the first 64 hits and ranks them again. The
-                index keeps the vectors of these passages; ``threshold=`` stays a cosine of the index's own vectors.
+            rerank: Encoder, or its name or folder, that reads passages of the first 64 hits and ranks them again. While
+                the index is open, it remembers their vectors; ``threshold=`` stays a cosine of the index's own vectors.
             explain: Whether to give the sentences nearest to the query, and the words that a hit shares with it.
 
         Returns:
@@ -365,7 +357,7 @@ class Index:
         mode: Mode = "hybrid",
         rerank: Any = None,
         explain: bool = False,
-    ) -> Hits:
+    ) -> list[Hit]:
         """Find documents that are similar to others, which are not among the hits.
 
         Args:
@@ -377,7 +369,7 @@ class Index:
             mode: How documents are ranked: by the cosine of vectors (``dense``), by words with BM25 (``text``), or by
                 the ranks in both (``hybrid``).
             rerank: Encoder, or its name or folder, that reads the beginnings of the first 64 hits and ranks them again.
-                The index keeps the vectors of these beginnings; ``threshold=`` stays a cosine of the index's own
+                While the index is open, it remembers their vectors; ``threshold=`` stays a cosine of the index's own
                 vectors.
             explain: Whether to give the sentences nearest to the query, and the words that a hit shares with it.
 
@@ -409,7 +401,7 @@ class Index:
         where: str | None = None,
         mode: Mode = "hybrid",
         rerank: Any = None,
-    ) -> Iterator[tuple[str, Hits]]:
+    ) -> Iterator[tuple[str, list[Hit]]]:
         """Find for each of many documents the similar ones: each document is a query of its own.
 
         Searches for hundreds of vectors at a time. A text that the index has is not encoded again.
@@ -445,7 +437,7 @@ class Index:
         from simlte_st.search.encoder import Encoder  # with torch
 
         if self._read_by is None or self._read_by[0] != model:
-            self._read_by = model, Reranker(self.folder, Encoder(model, self._device))
+            self._read_by = model, Reranker(Encoder(model, self._device))
         return self._read_by[1]
 
 

@@ -108,7 +108,10 @@ def find_matches(store: Store, queries: Sequence[Query], criteria: Criteria) -> 
     ranked = []
     for near, text in zip(nearest, by_text, strict=True):
         words = text if threshold is None else {name: score for name, score in text.items() if name in near}
-        scores = _scores(mode, near, words)
+        if mode == "hybrid":
+            scores = hybrid_scores(near, words)
+        else:
+            scores = dict(words) if mode == "text" else {name: cosine for name, (cosine, _) in near.items()}
         ranked.append((sorted(scores, key=lambda name: (-scores[name], name))[:top_k], scores, words))
     if mode == "hybrid":  # what was found by its words has a cosine too
         missing = [[one for one in names if one not in near] for (names, *_), near in zip(ranked, nearest, strict=True)]
@@ -161,12 +164,6 @@ def cosines_of(
         own = {name: vectors[places[name]] @ query.vector for name in wanted}
         cosines.append({name: (float(each.max()), parts[places[name][each.argmax()]]) for name, each in own.items()})
     return cosines
-
-
-def _scores(mode: Mode, near: Mapping[str, tuple[float, int]], by_text: Mapping[str, float]) -> dict[str, float]:
-    if mode == "dense":
-        return {name: cosine for name, (cosine, _) in near.items()}
-    return dict(by_text) if mode == "text" else hybrid_scores(near, by_text)
 
 
 def hybrid_scores(near: Iterable[str], by_text: Mapping[str, float]) -> dict[str, float]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,9 +15,8 @@ from simlte_st.data.document import Document
 from simlte_st.data.sentences import segment_document, sentence_runs
 from simlte_st.errors import ModelError
 from simlte_st.models.vectors import unit_rows
-from simlte_st.search.hits import KeptVectors
+from simlte_st.search.hits import RememberedVectors
 from simlte_st.search.query import Match, Query, hybrid_scores
-from simlte_st.search.store import text_hash
 from simlte_st.search.words import terms_by_word
 
 if TYPE_CHECKING:  # with torch
@@ -47,19 +44,19 @@ class Reranker:
     the beginnings of both. With 150 papers of AAN as queries, the passages with most of their words
     find less: 49.6% of the cited papers among ten hits against 58.4%.
 
-    The ranks by the highest cosine replace the ranks by the index's vectors, beside BM25. The index keeps the vectors.
+    The ranks by the highest cosine replace the ranks by the index's vectors, beside BM25. It remembers the vectors of
+    what it has read.
     """
 
-    def __init__(self, folder: Path, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         self._encoder, network = encoder, encoder.model.transformers_model
         classes = () if network is None else network.config.architectures or ()
         if any(name.endswith("ForSequenceClassification") for name in classes):
             raise ModelError(
                 f"rerank={encoder.name or 'the model given'!r}: it is a cross-encoder, which reads query and "
-                "passage together, and nothing that it has read can be kept. Name a sentence encoder."
+                "passage together, and remembers nothing. Name a sentence encoder."
             )
-        identity = text_hash(json.dumps(encoder.identity(), sort_keys=True))
-        self._vectors = KeptVectors(folder, encoder.documents, identity)
+        self._vectors = RememberedVectors(encoder.documents)
         self._passages = lru_cache(_REMEMBERED)(self._cut)
 
     def __call__(
@@ -73,12 +70,11 @@ class Reranker:
         }
         wanted = None if query.documents else words
         pieces = [(one.id, piece) for one in first for piece in self._worth_reading(texts[one.id], wanted)]
-        read = self._vectors.of([(texts[name], [piece]) for name, piece in pieces])
         best: dict[str, tuple[float, str]] = {}
         if pieces:
             encoder, documents = self._encoder, query.documents
             vector = unit_mean(encoder.documents(documents)) if documents else encoder.query(query.text)
-            cosines = np.concatenate(read).astype(np.float32) @ vector
+            cosines = self._vectors([piece for _, piece in pieces]) @ vector
             for (name, piece), cosine in zip(pieces, cosines.tolist(), strict=True):
                 best[name] = max((cosine, piece), best.get(name, (cosine, piece)))
         ranked = [*sorted(best, key=lambda name: (-best[name][0], name)), *(one.id for one in matches[READ_HITS:])]

@@ -11,7 +11,8 @@ import decimal
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
@@ -85,29 +86,24 @@ class Metadata:
     Args:
         schema: The columns that the index has.
         wanted: The source's columns to keep, or paths into its structs; None for all, up to :data:`MOST_COLUMNS`.
-        dates: Columns of text that holds dates or times (ISO 8601).
 
     Attributes:
         types: The type of each column.
-        misfits: By column, the number of values that were left out, and the id of the first such document.
+        misfits: The number of values that were left out, by column.
     """
 
-    def __init__(self, schema: pa.Schema, wanted: Sequence[str] | None = None, dates: Collection[str] = ()) -> None:
+    def __init__(self, schema: pa.Schema, wanted: Sequence[str] | None = None) -> None:
         self.types: dict[str, pa.DataType] = {field.name: field.type for field in schema}
-        self.misfits: dict[str, tuple[int, str]] = {}
+        self.misfits: Counter[str] = Counter()
         self._wanted = None if wanted is None else list(wanted)
-        self._dates = set(dates)
 
     def check_names(self, documents: Iterable[Document]) -> None:
-        """Raise a DataError if the first documents lack a named column, or if the index has dates of it as text."""
+        """Raise a DataError if the first documents lack a named column."""
         all_values = [document.metadata or {} for document in documents]
         there = {source: None for values in all_values for source in values}
-        for name in [*(self._wanted or ()), *self._dates]:
+        for name in self._wanted or ():
             if all(value_at(values, name) is MISSING for values in all_values):
                 raise DataError(f"The documents have no column {name!r}. There are: {', '.join(there) or 'none'}.")
-        for name in self._dates:
-            if (kind := self.types.get(column_name(name))) is not None and not pa.types.is_temporal(kind):
-                raise DataError(f"The column {name!r} holds {kind} in this index, not dates: make another index.")
 
     def learn(self, documents: Iterable[Document]) -> list[pa.Field]:
         """Return the columns that are new, with their types."""
@@ -129,23 +125,14 @@ class Metadata:
         """Return a document's value of each column; None where it has none, or one that does not fit."""
         own = {column_name(source): value for source, value in self._own(document).items()}
         fitted = {name: _fit(own.get(name), kind) for name, kind in self.types.items()}
-        for name, value in own.items():
-            if fitted.get(name) is None and value not in (None, ""):
-                count, first = self.misfits.get(name, (0, document.id))
-                self.misfits[name] = (count + 1, first)
+        self.misfits.update(n for n, value in own.items() if fitted.get(n) is None and value not in (None, ""))
         return fitted
 
     def _own(self, document: Document) -> dict[str, Any]:
         """Return the wanted values of a document, each of one of a few types."""
         own = document.metadata or {}
-        found = {}
-        for source in [*own, *self._dates] if self._wanted is None else self._wanted:
-            if (value := value_at(own, source)) is not MISSING:
-                plain = _plain(value)
-                if source in self._dates and isinstance(plain, str):
-                    plain = read_moment(plain) or plain
-                found[source] = plain
-        return found
+        found = {name: value_at(own, name) for name in (own if self._wanted is None else self._wanted)}
+        return {name: _plain(value) for name, value in found.items() if value is not MISSING}
 
 
 def _plain(value: Any) -> bool | int | float | str | bytes | date | None:
@@ -162,8 +149,6 @@ def _plain(value: Any) -> bool | int | float | str | bytes | date | None:
         value = float(value)
     if value is None or isinstance(value, (date, bytes)):
         return value
-    if isinstance(value, (bytearray, memoryview)):
-        return bytes(value)
     if isinstance(value, int) and abs(value) >= _LARGEST:
         return str(value)
     if isinstance(value, (bool, int, float)):

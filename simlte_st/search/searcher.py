@@ -17,7 +17,7 @@ from simlte_st.data.document import Document
 from simlte_st.data.documents import list_documents
 from simlte_st.data.sentences import Segmenter
 from simlte_st.errors import DataError
-from simlte_st.search.hits import Explainer, Hit, Hits, KeptVectors, shortened
+from simlte_st.search.hits import Hit, RememberedVectors, explain_hits, shortened
 from simlte_st.search.query import TOP_K, Criteria, Match, Mode, Query, find_matches
 from simlte_st.search.rerank import READ_HITS, Reranker, unit_mean
 from simlte_st.search.store import Store, is_one_of, text_hash
@@ -36,7 +36,8 @@ class Searcher:
     def __init__(
         self, store: Store, reader: Callable[[], Encoder | TokenVectors], parts: bool, languages: Sequence[str]
     ) -> None:
-        self.store, self.reader, self.parts, self.languages, self._latest = store, reader, parts, languages, store
+        self.store, self.reader, self.parts, self.languages = store, reader, parts, languages
+        self._sentences = RememberedVectors(lambda sentences: reader().documents(sentences))
 
     def now(self) -> Searcher:
         """Return a searcher of the index as it is now, whatever others write while it searches."""
@@ -58,10 +59,6 @@ class Searcher:
         """Return the words that BM25 looks for, and the weights of their terms, both by term."""
         words = self._words.of_query(text, self.languages)
         return words, self._words.weights(words)
-
-    @cached_property
-    def _sentences(self) -> KeptVectors:
-        return KeptVectors(self.store.folder, lambda sentences: self.reader().documents(sentences))
 
     def text_query(self, text: str, with_vector: bool) -> Query:
         """Return a text as a query."""
@@ -120,7 +117,7 @@ class Searcher:
 
     def search(
         self, queries: Sequence[Query], criteria: Criteria, explain: bool = False, reranker: Reranker | None = None
-    ) -> list[Hits]:
+    ) -> list[list[Hit]]:
         """Return the hits of each query, by criteria of :meth:`criteria`."""
         matches = self._matches(queries, criteria, reranker)
         flat = [match for each in matches for match in each]
@@ -128,18 +125,18 @@ class Searcher:
         parted = sorted({match.id for match in flat if match.part})
         rows = self.store.rows_of("id", parted, ["id", "part", "passage"], "part > 0").to_pylist() if parted else []
         passages = {(row["id"], row["part"]): row["passage"] for row in rows}
-        metadata = self.store.metadata()
         found = []
         for query, each in zip(queries, matches, strict=True):
             texts, hits = {match.id: documents[match.id].text for match in each}, []
             for one in each:
                 beginning = shortened(texts[one.id], _BEGINNING)
                 passage = one.passage or passages.get((one.id, one.part))
-                hit = Hit(one.id, one.score, one.cosine, one.bm25, beginning, passage, documents[one.id].metadata or {})
-                hits.append(hit if one.reranked is None else replace(hit, reranked=one.reranked))
-            # The latest table: the files of an earlier version are removed some time after it was replaced.
-            explainer = Explainer(self._latest, self._sentences, lambda: self.segmenter, query, texts)
-            found.append(Hits(map(explainer, hits) if explain else hits, metadata, explainer))
+                values = documents[one.id].metadata or {}
+                scores = (one.score, one.cosine, one.bm25)
+                hits.append(Hit(one.id, *scores, beginning, passage, values, reranked=one.reranked))
+            if explain:
+                hits = explain_hits(hits, texts, query, self.store, self.segmenter, self._sentences)
+            found.append(hits)
         return found
 
     def _matches(self, queries: Sequence[Query], criteria: Criteria, reranker: Reranker | None) -> list[list[Match]]:

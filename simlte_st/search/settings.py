@@ -35,10 +35,10 @@ def check_new_index(folder: Path, overwrite: bool = False) -> None:
         raise ConfigurationError(f"{folder} exists already: choose another folder, or replace it with overwrite=True.")
 
 
-def make_folder(folder: Path, encoder: Encoder, parts: bool, overwrite: bool) -> None:
+def make_folder(folder: Path, encoder: Encoder, parts: bool, language: str | None, overwrite: bool) -> None:
     """Make an index without documents; one that exists is replaced once the new one is complete."""
     settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts}
-    settings |= {"dtype": encoder.dtype, "analyzer": ANALYZER, "language": None, "languages": []}
+    settings |= {"dtype": encoder.dtype, "analyzer": ANALYZER, "language": language, "languages": []}
     lock = hold(folder)
     try:
         check_new_index(folder, overwrite)  # again: another process may have made one meanwhile

@@ -38,8 +38,8 @@ PUNKT_FILE = "punkt.json"
 
 _INDICES = {"terms": "terms_idx", "vector": "vector_idx", "searched": "searched_idx"}
 _MERGES = 64  # after so many, small files are joined
-OLD = timedelta(minutes=10)  # how long a search that has begun finds the files of the version it reads
-VALUES = 1000  # in one list of an SQL condition
+_OLD = timedelta(minutes=10)  # how long a search that has begun finds the files of the version it reads
+_VALUES = 1000  # in one list of an SQL condition
 _ROUNDING = 1e-6  # of cosines: those of one pair differ in the last digits from one way of searching to another
 
 APPROXIMATE_FROM = 50_000
@@ -65,8 +65,6 @@ def store_errors(folder: Path, what: str) -> Iterator[None]:
     """Turn LanceDB's errors, which are of any of three classes, into ours; ``what`` is "read" or "written"."""
     try:
         yield
-    except StoreError:
-        raise
     except (OSError, RuntimeError, ValueError) as error:
         raise StoreError(f"The index {folder} cannot be {what}: {_first_line(error)}. {_HINTS[what]}") from error
 
@@ -112,24 +110,16 @@ class Store:
         return store
 
     @classmethod
-    def open(cls, folder: Path, least: int = 0) -> Store:
-        """Open the table, whose version must be at least this one."""
+    def open(cls, folder: Path) -> Store:
+        """Open the table."""
         with store_errors(folder, "read"):
-            store = cls(folder, connect(folder).open_table(TABLE))
-            if store.version < least:
-                raise StoreError(f"The index {folder} lacks what was written last. {_HINTS['read']}")
-        return store
-
-    @property
-    def version(self) -> int:
-        """The number of times that the table was written."""
-        return int(self._table.version)
+            return cls(folder, connect(folder).open_table(TABLE))
 
     def snapshot(self) -> Store:
         """Return the table as it is now, so that everything read from it belongs together."""
         with store_errors(self.folder, "read"):
             store = Store.open(self.folder)
-            store._table.checkout(store.version)
+            store._table.checkout(store._table.version)
         return store
 
     def learn_sentences(self, texts: Sequence[str], language: str | None) -> None:
@@ -164,13 +154,13 @@ class Store:
                 self._table.add(rows)
             self._merges += 1
             if self._merges % _MERGES == 0:
-                self._table.optimize(cleanup_older_than=OLD)
+                self._table.optimize(cleanup_older_than=_OLD)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete all rows of documents."""
         with store_errors(self.folder, "written"):
-            for start in range(0, len(ids), VALUES):
-                self._table.delete(is_one_of("id", ids[start : start + VALUES]))
+            for start in range(0, len(ids), _VALUES):
+                self._table.delete(is_one_of("id", ids[start : start + _VALUES]))
 
     def tidy(self) -> None:
         """Update the search indices, and join small files.
@@ -187,7 +177,7 @@ class Store:
                     continue
                 if stats is None or stats.num_unindexed_rows > stats.num_indexed_rows or self._outgrown(column, rows):
                     self._make_index(column)
-            self._table.optimize(cleanup_older_than=OLD)
+            self._table.optimize(cleanup_older_than=_OLD)
 
     def _outgrown(self, column: str, rows: int) -> bool:
         if column != "vector":
@@ -226,7 +216,7 @@ class Store:
 
     def rows_of(self, column: str, values: Sequence[str], columns: Sequence[str], where: str = "true") -> pa.Table:
         """Read columns of the rows in which a column holds one of several texts."""
-        parts = [values[start : start + VALUES] for start in range(0, len(values), VALUES)] or [[]]
+        parts = [values[start : start + _VALUES] for start in range(0, len(values), _VALUES)] or [[]]
         return pa.concat_tables(self.rows(f"{where} AND {is_one_of(column, part)}", columns) for part in parts)
 
     def nearest_many(

@@ -6,13 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from simlte_st.data.analyzer import PLAIN, content_terms, terms_of
 from simlte_st.data.languages import LanguageFinder
-from simlte_st.errors import ConfigurationError
 from simlte_st.files import SETTINGS_FILE, write_json
 from simlte_st.search.store import Store, read_part
 
@@ -30,31 +30,21 @@ _RARE = 2  # documents that a word is kept from
 class DocumentTerms:
     """Turns new documents into index terms, and keeps their languages in the settings of the index."""
 
-    def __init__(self, store: Store, settings: dict[str, Any], first: Sequence[str], language: str | None) -> None:
-        self._folder, self._settings = store.folder, settings
-        named = language or settings["language"]
-        if named != settings["language"]:
-            if store.count():
-                raise ConfigurationError(
-                    f"language={language!r}: {store.folder} was made with language={settings['language']!r}: make "
-                    "another index."
-                )
-            self._keep(language=named)
-        self._find = LanguageFinder(first, named, settings["languages"])
+    def __init__(self, folder: Path, settings: dict[str, Any], first: Sequence[str]) -> None:
+        self._folder, self._settings = folder, settings
+        self._find = LanguageFinder(first, settings["language"], settings["languages"])
 
     def of(self, texts: Sequence[str]) -> list[str]:
         """Return the terms of each text, separated by spaces, after saving new languages in the settings."""
         languages = list(map(self._find, texts))
-        self._keep(languages=list(dict.fromkeys([*self._settings["languages"], *languages])))
+        known = list(dict.fromkeys([*self._settings["languages"], *languages]))
+        if known != self._settings["languages"]:
+            self._settings["languages"] = known
+            write_json(self._folder / SETTINGS_FILE, self._settings)
         return [
             " ".join(each.term for each in terms_of(text, language))
             for text, language in zip(texts, languages, strict=True)
         ]
-
-    def _keep(self, **kept: Any) -> None:
-        if any(self._settings[name] != value for name, value in kept.items()):
-            self._settings |= kept
-            write_json(self._folder / SETTINGS_FILE, self._settings)
 
 
 @dataclass(frozen=True, slots=True)

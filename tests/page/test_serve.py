@@ -33,40 +33,30 @@ def free_port() -> int:
 def test_what_is_wrong_is_said_before_there_is_a_page(
     folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def problem(*arguments: str) -> str:
-        assert main(["serve", *arguments]) == 1
-        return capfd.readouterr().err
-
-    with pytest.raises(SystemExit):
-        problem(str(folder), "--port", "70000")
-    assert "no index" in problem(str(tmp_path / "nowhere"), "--port", str(free_port()))
+    assert main(["serve", str(folder), "--port", "70000"]) == 2
+    assert "at most 65,535" in capfd.readouterr().err
+    assert main(["serve", str(tmp_path / "nowhere"), "--port", str(free_port())]) == 1
+    assert "no index" in capfd.readouterr().err
 
 
 def test_the_end_waits_for_a_search(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(net_util, "get_external_ip", net_util.get_external_ip)  # what the command replaces is put back
     monkeypatch.setenv("STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE", "true")
-    _, turns = open_index(str(folder), None)
+    _, turn = open_index(str(folder), None)
     searching: list[threading.Timer] = []
-    began: list[bool] = []
-
-    def wait() -> None:
-        with turns:
-            began.append(True)
 
     def serve(arguments: list[str], **options: object) -> None:
         assert arguments[-2] == "--"
         assert json.loads(arguments[-1])["folder"] == str(folder)
-        turns.__enter__()
-        searching.append(threading.Timer(0.5, turns.__exit__))
+        turn.acquire()
+        searching.append(threading.Timer(0.5, turn.release))
         searching[0].start()
-        for _ in range(8):
-            threading.Thread(target=wait, daemon=True).start()
 
     monkeypatch.setattr("streamlit.web.cli.main", serve)
     assert main(["serve", str(folder), "--port", str(free_port())]) == 0
     assert searching[0].finished.is_set()
-    assert began == [], "no other search may begin"
-    assert open_index(str(folder), None)[1] is not turns
+    assert turn.locked(), "no other search may begin"
+    assert open_index(str(folder), None)[1] is not turn
 
 
 @pytest.fixture
@@ -160,8 +150,6 @@ def test_in_a_browser(
     page.wait("document.querySelectorAll('.hit ul').length === 10")
     assert page.text(".hit .id") == hostile.id
     assert page.text(".st-key-hit-1 button") == hostile.text
-    assert page.run("new URLSearchParams(location.search).get('text')") == hostile.text
-
     idle = "document.querySelector('.stApp').dataset.testScriptState === 'notRunning'"
     page.wait(idle)
     page.click(".st-key-hit-1 button")

@@ -106,7 +106,7 @@ def test_sync_keeps_what_could_not_be_read(
     monkeypatch.setattr(os, "scandir", refused)
     report = index.add(files, sync=True)
     assert (report.kept, report.removed) == (["b.txt", "c.txt", "sub/d.txt"], 2)
-    assert re.search(r"kept 3 documents .*\(b\.txt, c\.txt, sub/d\.txt\)", report.summary())
+    assert "kept 3 documents" in report.summary()
     assert len(index.documents(["a.txt", "b.txt", "c.txt", "sub/d.txt"])) == len(index) == 4
     with pytest.raises(DataError, match=r"gone\.txt"):
         index.documents(["gone.txt"])

@@ -83,7 +83,7 @@ def test_what_does_not_fit_is_left_out_and_told() -> None:
     documents = [Document("x", "ba", metadata={"c": each}) for each in late]
     assert metadata.learn(documents) == []
     assert [metadata.values(one)["c"] for one in documents] == [None, None, None, 2017, 2018, None, None]
-    assert metadata.misfits == {"c": (5, "x")}
+    assert metadata.misfits == {"c": 5}
 
 
 @pytest.mark.parametrize(
@@ -111,19 +111,15 @@ def test_of_too_many_columns_the_most_frequent_are_kept() -> None:
     assert {item.name for item in metadata.learn(documents)} == {"rare", *common}
     assert metadata.learn([late := Document("z", "ba", metadata={"late": 1})]) == []
     assert metadata.values(documents[0]).keys() == metadata.values(late).keys() == {"rare", *common}
-    assert metadata.misfits == {"rarer": (1, "x"), "late": (1, "z")}
+    assert metadata.misfits == {"rarer": 1, "late": 1}
 
 
 def test_columns_can_be_named_also_in_structs() -> None:
     documents = [Document("x", "ba", metadata={"a": 1, "at": {"day": "2020-01-02", "place": {"name": "Bonn"}}})]
-    metadata = Metadata(pa.schema([]), ["at.place.name", "at.day"], ["at.day"])
+    metadata = Metadata(pa.schema([]), ["at.place.name", "at.day"])
     metadata.check_names(documents)
-    assert [(item.name, str(item.type)) for item in metadata.learn(documents)] == [
-        ("at_place_name", "string"), ("at_day", "date32[day]")
-    ]  # fmt: skip
-    assert metadata.values(documents[0]) == {"at_place_name": "Bonn", "at_day": date(2020, 1, 2)}
-    whole = Metadata(pa.schema([]), dates=["at.day"])
-    assert [item.name for item in whole.learn(documents)] == ["a", "at", "at_day"]
+    assert [item.name for item in metadata.learn(documents)] == ["at_place_name", "at_day"]
+    assert metadata.values(documents[0]) == {"at_place_name": "Bonn", "at_day": "2020-01-02"}
     with pytest.raises(DataError, match=r"'at\.place\.nam'"):
         Metadata(pa.schema([]), ["at.place.nam"]).check_names(documents)
 
@@ -203,19 +199,3 @@ def test_times_of_pandas() -> None:
     pandas = pytest.importorskip("pandas")
     kind, stored, _ = learn(pandas.Timestamp("2024-01-15T10:30:00.123456789", tz="Asia/Tokyo"), pandas.NaT)
     assert (kind, stored) == ("timestamp[us, tz=Asia/Tokyo]", [ZONED.replace(microsecond=123_456), None])
-
-
-def test_text_is_a_moment_where_it_was_declared() -> None:
-    documents = [Document(str(number), "ba", metadata={"on": UntypedText(f"2024-01-1{number}")}) for number in range(3)]
-    documents.append(Document("3", "ba", metadata={"on": "soon"}))
-    kinds = [Metadata(pa.schema([]), dates=dates).learn(documents[:3])[0].type for dates in ((), ("on",))]
-    assert kinds == [pa.string(), pa.date32()]
-    metadata = Metadata(pa.schema([("on", pa.date32())]), dates=("on",))
-    days = [date(2024, 1, 10 + number) for number in range(3)]
-    assert [metadata.values(document)["on"] for document in documents] == [*days, None]
-    assert metadata.misfits == {"on": (1, "3")}
-    metadata.check_names(documents)
-    with pytest.raises(DataError, match="'off'"):
-        Metadata(pa.schema([]), dates=("off",)).check_names(documents)
-    with pytest.raises(DataError, match="'on' holds string"):
-        Metadata(pa.schema([("on", pa.string())]), dates=("on",)).check_names(documents)

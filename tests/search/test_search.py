@@ -9,7 +9,6 @@ from simlte_st.data.sentences import segment_document
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.search import Index
 from simlte_st.search.hits import shortened
-from simlte_st.search.store import connect, text_hash
 from simlte_st.search.words import MOST_WORDS, WordCounts
 
 
@@ -111,28 +110,18 @@ def test_reasons(index: Index, model: SentenceTransformer, corpus: list[Document
     assert set(words) <= set(sentences[3].lower().split())
     for word, score in hit.words:
         assert index.search(word, mode="text", where="id = 'd5'")[0].bm25 == pytest.approx(score)
-    table = index.search(query, top_k=3, explain=True).to_arrow()
-    assert table["words"][0].as_py()[0]["word"] == words[0]
 
 
-def test_the_vectors_of_sentences_are_kept(
-    index: Index, model: SentenceTransformer, corpus: list[Document], encoded: list[str]
-) -> None:
+def test_the_vectors_of_sentences_are_remembered(index: Index, corpus: list[Document], encoded: list[str]) -> None:
     query = corpus[5].text[:60]
     first = index.search(query, top_k=3, explain=True)
     segmenter = index._store.segmenter()
     found = [segment_document(corpus[int(hit.id[1:])], segmenter).sentences for hit in first]
     assert {*encoded} == {sentence for sentences in found for sentence in sentences}
+    assert len(encoded) == len({*encoded})
     encoded.clear()
-    again = Index.open(index.folder, model)
-    assert list(again.search(query, top_k=3, explain=True)) == list(first)
-    more = again.search(query, top_k=10)
-    assert more.explain(more[0]) == first[0]
-    assert not encoded, "asked for one by one too"
-    index.add([Document("d5", corpus[5].text + " Quagga gnu.", metadata=dict(corpus[5].metadata or {}))])
-    table = connect(index.folder).open_table("sentences")
-    kept = {*table.search().select(["document"]).to_arrow()["document"].to_pylist()}
-    assert kept == {text_hash(corpus[int(hit.id[1:])].text) for hit in first if hit.id != "d5"}, "without what is gone"
+    assert index.search(query, top_k=3, explain=True) == first
+    assert not encoded
 
 
 def test_values_out_of_range(index: Index) -> None:

@@ -155,7 +155,7 @@ def test_the_model_is_found_again_by_its_name(
 def test_making_an_index_loses_nothing(index: Index, model: SentenceTransformer, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="exists already"):
         Index.create(index.folder, model)
-    with pytest.raises(ConfigurationError, match="made without passages"):
+    with pytest.raises(ConfigurationError, match="made with parts=False"):
         Index.create(index.folder, model, parts=True, exist_ok=True)
     assert Index.create(index.folder, model, exist_ok=True).parts is False
     (tmp_path / "mine").mkdir()
