@@ -92,7 +92,7 @@ def run_compare(options: Options, source: str, /, *models: str) -> Result:
     """Compare models and settings on a sample of documents, and recommend one.
 
     Compared are static models, as they are and with a latent semantic analysis (LSA); each encoder as it is and, where
-    it truncates much, reading whole documents; the best of them with an LSA; TF-IDF. A table shows what
+    it truncates much, reading whole documents; the best of them with an LSA; LSA by itself; TF-IDF. A table shows what
     each reads and how fast, with ``probe=`` how well a few labels do. One command is recommended: as good as the best
     and much faster, where there is such a one. It takes minutes.
 

@@ -49,12 +49,11 @@ def test_refusals() -> None:
         TfidfScores(["?", "!"])
 
 
-def test_every_script_has_words(caplog: pytest.LogCaptureFixture) -> None:
+def test_every_script_has_words() -> None:
     texts = ["天气很好", "今天天气", "ข่าวด่วน", "ข่าวใหม่", "क्रिकेट में", "क्रिकेट और", "C++", "C#", "— ?"]
     rows = TfidfScores(texts).rows(np.arange(9), np.arange(9))
     assert min(rows[0, 1], rows[2, 3], rows[4, 5]) > 0
     assert rows[6, 7] == rows[0, 2] == 0
-    assert "1 of 9 texts have no word" in caplog.text
     german = TfidfScores(["die Regierung", "die Mannschaft", "die Regierung und"], stop_words=["de"])
     assert german.rows(np.array([0]), np.arange(3))[0].tolist() == pytest.approx([1, 0, 1])
     with pytest.raises(ConfigurationError, match="Did you mean 'en'"):
