@@ -8,7 +8,7 @@ import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -114,7 +114,8 @@ class Bench:
     def add_encoder(self, name: str, model: SentenceTransformer) -> None:
         """Add an encoder as it is and, where it truncates much, reading whole documents."""
         share = self._encode(name, model, self._encoding(name)).share
-        if share < 1 - CUT_SHARE and reads_chunks(model):
+        length = readable_length(model)
+        if share < 1 - CUT_SHARE and length is not None and length < WHOLE_DOCUMENTS and can_read_in_chunks(model):
             self._encode(f"{name}, whole", to_chunk_mean(model, WHOLE_DOCUMENTS), self._training(base=name))
 
     def add_words(self) -> None:
@@ -144,8 +145,7 @@ class Bench:
         read = Truncation.of(model).add(text_lengths(model, self.texts))
         share = 1 - read.cut_tokens / max(1, read.tokens)
         began = time.perf_counter()
-        bar: dict[str, Any] = {"show_progress_bar": self.progress, "bar_name": f"Encoding ({name})"}
-        vectors = encode_texts(model, self.texts, **bar)
+        vectors = encode_texts(model, self.texts, show_progress_bar=self.progress, bar_name=f"Encoding ({name})")
         seconds = time.perf_counter() - began
         self.models[name], self.vectors[name] = model, vectors
         candidate = Candidate(name, read.max_seq_length, share, 0.0, command, is_static(model))
@@ -169,12 +169,6 @@ class Bench:
         both = lengthened(model, fitted, self.texts, self.vectors[plain.name])
         seconds = time.perf_counter() - began + len(self.texts) / plain.documents_per_second
         self._add(replace(plain, name=f"{plain.name} + LSA", command=command), both, seconds)
-
-
-def reads_chunks(model: SentenceTransformer) -> bool:
-    """Return whether a model can be made to read longer documents than it does, in chunks."""
-    length = readable_length(model)
-    return length is not None and length < WHOLE_DOCUMENTS and can_read_in_chunks(model)
 
 
 def _takes_analysis(model: SentenceTransformer) -> bool:

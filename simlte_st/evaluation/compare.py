@@ -54,11 +54,6 @@ class Candidate:
         assert self.few_shot is not None
         return self.few_shot.macro_f1
 
-    @property
-    def trains(self) -> bool:
-        """Whether its command trains a model."""
-        return self.command.startswith("simlte train")
-
     def against(self, other: Candidate, seed: int) -> tuple[float, float, float]:
         """Return the difference of its score to another's, and the ends of its interval, in points."""
         assert self.few_shot is not None
@@ -103,7 +98,10 @@ def recommend(candidates: Sequence[Candidate], is_long: bool, seed: int) -> Cand
         faster = [each for each in made if each.documents_per_second >= MUCH_FASTER * best.documents_per_second]
         as_good = [each for each in faster if each.against(best, seed)[2] >= 0]
         return max(as_good, key=lambda each: each.score, default=best)
-    return max(made, key=lambda each: (each.static == is_long, each.share, each.static and each.trains))
+    return max(
+        made,
+        key=lambda each: (each.static == is_long, each.share, each.static and each.command.startswith("simlte train")),
+    )
 
 
 @dataclass(frozen=True)
@@ -233,6 +231,5 @@ def compare(
     for name, model in loaded.items():
         (bench.add_static if is_static(model) else bench.add_encoder)(name, model)
     bench.add_words()
-    labelled = sum(map(len, bench.labelled or ()))
     best = recommend(bench.candidates, median_words(bench.texts) >= LONG, seed).name
-    return Comparison(tuple(bench.candidates), best, len(drawn), tokens, labelled, seed)
+    return Comparison(tuple(bench.candidates), best, len(drawn), tokens, sum(map(len, bench.labelled or ())), seed)

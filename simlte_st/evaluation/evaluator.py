@@ -160,5 +160,5 @@ class StructureEvaluator(BaseEvaluator):
 
     def get_config_dict(self) -> dict[str, Any]:
         """The settings for the model card."""
-        length = {} if self.max_seq_length is None else {"max_seq_length": self.max_seq_length}
-        return {"documents": len(self.documents), "neighbours": self.neighbours, **length, "seed": self.seed}
+        names = ("neighbours", "max_seq_length", "seed")
+        return {"documents": len(self.documents), **{name: getattr(self, name) for name in names}}

@@ -79,9 +79,3 @@ def test_interval_is_seeded_and_chunking_does_not_matter(monkeypatch: pytest.Mon
     assert first == bootstrap_interval(values, seed=5)
     assert torch.equal(before, torch.random.get_rng_state())
     assert np.array_equal(numpy_before, np.random.get_state()[1])
-
-
-@pytest.mark.parametrize("values", [[], [1.0], [[1.0, 2.0]]])
-def test_interval_refuses(values: list[float]) -> None:
-    with pytest.raises(DataError):
-        bootstrap_interval(values)
