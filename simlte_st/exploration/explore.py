@@ -160,7 +160,6 @@ def explore(
     with atomic_path(page, table) as temporary:
         pq.write_table(_table(found), temporary.with_name(table.name))
         temporary.write_text(written, encoding="utf-8")
-    duplicates = found.duplicates.report
     return ExploreReport(
         page=str(page),
         table=str(table),
@@ -169,7 +168,7 @@ def explore(
         none=clusters.none,
         stability=clusters.stability,
         trustworthiness=found.layout.trustworthiness,
-        copies=duplicates.exact + duplicates.near,
+        copies=found.duplicates.report.exact + found.duplicates.report.near,
         reading=corpus.reading,
     )
 
