@@ -169,7 +169,7 @@ def compare_probes(
     texts = [[document.text for document in part] for part in (train, test)]
     labels = [document_labels(part) for part in (train, test)]
     warn_of_copies(*texts)
-    warn_of_classes(*labels, shots)
+    warn_of_classes(labels[0], labels[1], shots)
     results = {}
     for name in (TFIDF, *models):
         if name == TFIDF:
