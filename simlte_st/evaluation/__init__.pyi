@@ -6,7 +6,7 @@ from .comparison import (
     comparison_table,
 )
 from .evaluate import Evaluation, evaluate_models
-from .evaluator import ClassificationProbeEvaluator, EmbeddingEvaluator, StructureEvaluator
+from .evaluator import StructureEvaluator
 from .halves import SplitHalfResult, StructureResult, split_half_retrieval, split_half_views, structure_agreement
 from .probe import FewShotResult, ProbeResult, few_shot_probe, fit_probe
 from .scores import CosineScores, PairScores, TfidfScores, bootstrap_interval, tfidf_parts
@@ -14,10 +14,8 @@ from .splits import draw_shots, sample_documents, split_by_label
 from .verdict import Difference, Verdict, give_verdict
 
 __all__ = [
-    "ClassificationProbeEvaluator",
     "CosineScores",
     "Difference",
-    "EmbeddingEvaluator",
     "Evaluation",
     "FewShotResult",
     "HalvesComparison",

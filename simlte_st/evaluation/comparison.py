@@ -29,8 +29,8 @@ from simlte_st.evaluation.halves import (
 )
 from simlte_st.evaluation.probe import FewShotResult, ProbeResult, few_shot_probe, fit_probe
 from simlte_st.evaluation.scores import TfidfScores, tfidf_parts
-from simlte_st.evaluation.splits import document_labels, warn_of_copies, warned_once
-from simlte_st.evaluation.table import named_table
+from simlte_st.evaluation.splits import document_labels, warn_of_classes, warn_of_copies
+from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.static import is_static
 
 TFIDF = "TF-IDF"
@@ -135,7 +135,6 @@ class ProbeComparison:
 
 
 @checked
-@warned_once()
 def compare_probes(
     models: Mapping[str, Any],
     train: Sequence[Document],
@@ -170,6 +169,7 @@ def compare_probes(
     texts = [[document.text for document in part] for part in (train, test)]
     labels = [document_labels(part) for part in (train, test)]
     warn_of_copies(*texts)
+    warn_of_classes(labels[0], labels[1], shots)
     results = {}
     for name in (TFIDF, *models):
         if name == TFIDF:
@@ -194,7 +194,6 @@ def comparison_table(
     halves: Mapping[str, HalvesComparison],
     probes: Mapping[str, ProbeComparison] | None = None,
     shots: int = 5,
-    width: int | None = None,
 ) -> str:
     """Return Markdown tables, a row a model: one of what documents say without labels, one of the probes with labels.
 
@@ -202,7 +201,6 @@ def comparison_table(
         halves: Results without labels, by model; may be empty.
         probes: Results of the probes, by model.
         shots: Examples a class of the few-shot probe, for its heading.
-        width: Most columns of a line: longer names lose their beginning. None shows them whole.
 
     Returns:
         The tables, with an empty line between them; numbers are percentages, F1 is macro-F1.
@@ -215,7 +213,7 @@ def comparison_table(
                 100 * value for value in (each.structure.agreement, each.structure.low, each.structure.high)
             )
             rows.append([name, f"{same:.1f} [{low:.1f}, {high:.1f}]", f"{100 * each.split_half.top1:.1f}"])
-        tables.append(named_table(["without labels", "same neighbours [95%]", "split-half top-1"], rows, width))
+        tables.append(markdown_table(["without labels", "same neighbours [95%]", "split-half top-1"], rows))
     if probes:
         rows = []
         for name, probe in probes.items():
@@ -226,5 +224,5 @@ def comparison_table(
             ]
             rows.append([name, *few, f"{values['full_accuracy']:.1f}", f"{values['full_macro_f1']:.1f}"])
         header = ["with labels", f"{shots}-shot acc.", f"{shots}-shot F1", "full acc.", "full F1"]
-        tables.append(named_table(header, rows, width))
+        tables.append(markdown_table(header, rows))
     return "\n\n".join(tables)

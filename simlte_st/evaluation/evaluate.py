@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from simlte_st.evaluation.comparison import HalvesComparison, ProbeComparison
     from simlte_st.evaluation.verdict import Verdict
-    from simlte_st.models.truncation import Truncation
 
 logger = logging.getLogger(__name__)
 
@@ -40,8 +39,6 @@ class Evaluation:
         verdicts: Whether a model is better than its base, by model, where the base is known and reads the same number
             of tokens.
         bases: The bases that are known, by model.
-        lengths: Maximum tokens that a model reads of a text; None for all of them.
-        truncations: How much each model reads of the texts of the probes.
         shots: Labelled documents of each class that a few-shot probe learns from.
         draws: Number of few-shot probes.
         train_documents: Documents that the full probe learns from.
@@ -52,16 +49,14 @@ class Evaluation:
     probes: Mapping[str, ProbeComparison]
     verdicts: Mapping[str, Verdict]
     bases: Mapping[str, str]
-    lengths: Mapping[str, int | None]
-    truncations: Mapping[str, Truncation]
     shots: int
     draws: int
     train_documents: int
     reading: ReadReport
 
-    def summary(self, width: int | None = None) -> str:
-        """Return the verdicts, the tables, and what their numbers mean; ``width`` is the most columns of a table."""
-        from simlte_st.evaluation.comparison import comparison_table
+    def summary(self) -> str:
+        """Return the verdicts, the tables, and what their numbers mean."""
+        from simlte_st.evaluation.comparison import TFIDF, comparison_table
         from simlte_st.evaluation.halves import NEIGHBOURS
         from simlte_st.evaluation.verdict import why_not_compared
 
@@ -69,9 +64,11 @@ class Evaluation:
         for name, base in self.bases.items():
             refusal = why_not_compared(self.halves[base], self.halves[name])
             lines.append(f"{name}, against {base}: {refusal or self.verdicts[name].summary()}\n")
-        lines += [comparison_table(self.halves, self.probes, self.shots, width), ""]
+        lines += [comparison_table(self.halves, self.probes, self.shots), ""]
         read = [
-            f"{name} {'any number of' if most is None else f'{most:,}'} tokens" for name, most in self.lengths.items()
+            f"{name} {'any number of' if each.reads is None else f'{each.reads:,}'} tokens"
+            for name, each in self.halves.items()
+            if name != TFIDF
         ]
         lines += [
             f"All numbers are percentages. Same neighbours: on how many of its {NEIGHBOURS} nearest documents do both "
@@ -83,22 +80,18 @@ class Evaluation:
                 f"{self.shots}-shot: probes that learn from {self.shots} labelled documents a class, mean ± deviation "
                 f"of {self.draws} draws; full: from all {self.train_documents:,}. F1 is macro-F1. TF-IDF reads all "
                 "words.",
-                *(counted.summary(f"For the probes {name}") for name, counted in self.truncations.items()),
-                *dict.fromkeys(counted.advice for counted in self.truncations.values() if counted.advice),
             ]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers by model, as JSON values."""
-        results: dict[str, dict[str, Any]] = {name: {"halves": each.metrics()} for name, each in self.halves.items()}
+        results: dict[str, dict[str, Any]] = {
+            name: {"halves": each.metrics(), "max_seq_length": each.reads} for name, each in self.halves.items()
+        }
         for name, probe in self.probes.items():
             results[name]["probes"] = probe.metrics()
-        for name, truncation in self.truncations.items():
-            results[name]["truncation"] = truncation.to_dict()
         for name, verdict in self.verdicts.items():
             results[name]["verdict"] = verdict.to_dict()
-        for name, length in self.lengths.items():
-            results[name]["max_seq_length"] = length
         return results
 
 
@@ -164,11 +157,9 @@ def evaluate_models(
             train, test = split_by_label(documents, TEST_SHARE, seed)
         else:
             train, test = documents, list(_reader(test_data, label))
-    from simlte_st.compat import readable_length
     from simlte_st.evaluation.comparison import compare_halves, compare_probes
     from simlte_st.evaluation.verdict import give_verdict, why_not_compared
     from simlte_st.models.loading import side_of
-    from simlte_st.models.truncation import Truncation, text_lengths
 
     if isinstance(models, Mapping):
         found = dict(models)
@@ -179,21 +170,15 @@ def evaluate_models(
     common: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "progress": progress}
     compared = compare_halves(found, halved, segmenter=segmenter, **common)
     probes: dict[str, ProbeComparison] = {}
-    truncations: dict[str, Truncation] = {}
     if train:
         few: dict[str, Any] = {"shots": shots, "draws": draws, "max_seq_length": max_seq_length}
         probes = compare_probes(found, train, test, **few, **common)
-        texts = [document.text for document in (*train, *test)]
-        for name, model in found.items():
-            truncation = Truncation.of(model, max_seq_length=max_seq_length)
-            truncations[name] = truncation.add(text_lengths(model, texts))
     verdicts = {}
     for name, origin in bases.items():
         if why_not_compared(compared[origin], compared[name]) is None:
             few_shot = (probes[origin].few_shot, probes[name].few_shot) if probes else None
             verdicts[name] = give_verdict(compared[origin], compared[name], few_shot, seed)
-    lengths = {name: readable_length(model) for name, model in found.items()}
-    return Evaluation(compared, probes, verdicts, bases, lengths, truncations, shots, draws, len(train), reader.report)
+    return Evaluation(compared, probes, verdicts, bases, shots, draws, len(train), reader.report)
 
 
 def _reader(source: Any, label: str | None) -> DocumentReader:

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
 
 from simlte_st.errors import DataError
-from simlte_st.evaluation.splits import Label, check_lengths, few_shot_rows, number_labels, warned_once
+from simlte_st.evaluation.splits import Label, draw_shots, number_labels
 from simlte_st.models.vectors import check_embeddings
 
 # Anything NumPy makes a float array [n, dim] of, or a SciPy sparse matrix (which has no type stubs).
@@ -70,17 +70,16 @@ def fit_probe(
         train_x: Training embeddings, shape ``[n_train, dim]``, any float dtype, or a SciPy sparse matrix.
         train_y: Training labels, strings or integers.
         test_x: Test embeddings, shape ``[n_test, dim]``.
-        test_y: Test labels. A class without training example counts as missed, with a warning.
+        test_y: Test labels. A class without training example counts as missed.
         seed: Seed of the folds of the cross-validation, or of ``fit``.
         inverse_l2: ``C`` of the logistic regression; None to choose it.
         fit: What fits another classifier, such as an MLP, to embeddings, numbers of classes, and a seed.
 
     Raises:
-        DataError: Embeddings and labels differ in number, a value is not finite, or there are fewer than two classes.
+        DataError: A value is not finite, or there are fewer than two classes.
+        ValueError: Embeddings and labels differ in number.
     """
     train, test = check_embeddings(train_x), check_embeddings(test_x)
-    check_lengths(range(train.shape[0]), train_y, "training")
-    check_lengths(range(test.shape[0]), test_y, "test")
     train_index, test_index = number_labels(train_y, test_y)
     if fit is None:
         chosen = choose_inverse_l2(train, train_index, seed) if inverse_l2 is None else inverse_l2
@@ -192,7 +191,6 @@ def macro_f1(
     return np.asarray(scores.sum(axis=1) / (either > 0).sum(axis=1))
 
 
-@warned_once()
 def few_shot_probe(
     train_x: Rows,
     train_y: Sequence[Label],
@@ -218,11 +216,10 @@ def few_shot_probe(
         seed: Seed of the draws; the probe of draw i has ``seed + i``.
         **settings: Further settings of :func:`~simlte_st.evaluation.fit_probe`, whose errors are raised here too.
     """
-    check_lengths(range(np.shape(train_x)[0]), train_y, "training")
     x = train_x if hasattr(train_x, "tocsr") else np.asarray(train_x)
-    return FewShotResult(
-        tuple(
-            fit_probe(x[rows], [train_y[row] for row in rows], test_x, test_y, seed=seed + draw, **settings)
-            for draw, rows in enumerate(few_shot_rows(train_y, shots, draws, seed))
-        )
-    )
+    results = []
+    for draw in range(draws):
+        rows = draw_shots(train_y, shots, draw, seed)
+        known = [train_y[row] for row in rows]
+        results.append(fit_probe(x[rows], known, test_x, test_y, seed=seed + draw, **settings))
+    return FewShotResult(tuple(results))

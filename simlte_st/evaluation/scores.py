@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -17,8 +16,6 @@ from simlte_st.data.analyzer import features_of
 from simlte_st.data.languages import check_language
 from simlte_st.errors import DataError
 from simlte_st.models.vectors import row_blocks, unit_rows
-
-logger = logging.getLogger(__name__)
 
 LEVEL, RESAMPLES = 0.95, 2000
 """Coverage of an interval, and its resamples."""
@@ -106,7 +103,6 @@ def tfidf_parts(train: Sequence[str], test: Sequence[str]) -> tuple[Any, Any]:
     """
     vectorizer = fit_tfidf(train)
     rows = vectorizer.transform([*train, *test])
-    warn_of_wordless(rows)
     return rows[: len(train)], rows[len(train) :]
 
 
@@ -116,15 +112,6 @@ def _fit(method: Callable[..., Any], texts: Sequence[str], stop_words: Sequence[
         return method(TfidfVectorizer(sublinear_tf=True, analyzer=words, **settings), texts)
     except ValueError as error:  # scikit-learn's "empty vocabulary"
         raise DataError(f"TF-IDF cannot be fitted on these {len(texts)} texts: {error}") from error
-
-
-def warn_of_wordless(rows: Any) -> None:
-    """Warn of texts without a word, whose TF-IDF rows are all zeros."""
-    wordless = int((rows.getnnz(axis=1) == 0).sum())
-    if wordless:
-        logger.warning(
-            "%d of %d texts have no word that TF-IDF knows: it tells nothing of them.", wordless, rows.shape[0]
-        )
 
 
 class TfidfScores(CosineScores):
@@ -144,7 +131,6 @@ class TfidfScores(CosineScores):
 
     def __init__(self, texts: Sequence[str], **settings: Any) -> None:
         self._set_rows(tfidf_rows(texts, **settings))
-        warn_of_wordless(self._rows)
 
 
 def bootstrap_interval(values: ArrayLike, seed: int = 0) -> tuple[float, float]:

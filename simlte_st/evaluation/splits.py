@@ -6,8 +6,7 @@ import hashlib
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import numpy as np
@@ -37,8 +36,7 @@ Sample = Annotated[int, Interval(ge=2, le=2**31 - 1)]
 def number_labels(train: Sequence[Label], test: Sequence[Label]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the numbers of the classes of the training and of the test labels.
 
-    A class that only the test labels have comes last: no probe can predict it, the scores count it as missed, and a
-    warning names it.
+    A class that only the test labels have comes last: no probe can predict it, and the scores count it as missed.
     """
     if len(train) == 0 or len(test) == 0:
         raise DataError(f"A probe needs training and test labels, got {len(train)} and {len(test)}.")
@@ -47,15 +45,6 @@ def number_labels(train: Sequence[Label], test: Sequence[Label]) -> tuple[NDArra
     unseen = sorted(set(parts[1]) - set(classes))
     if len(classes) < 2:
         raise DataError(f"A probe needs at least two classes in the training labels, got {classes}.")
-    if not set(parts[1]) & set(classes):
-        raise DataError(
-            f"Training and test labels have no class in common: {listed(classes)} against {listed(unseen)}. Name the "
-            "columns that hold the same classes (label_column=), or spell them alike."
-        )
-    if unseen:
-        logger.warning(
-            "%d of the test classes have no training example and count as missed: %s", len(unseen), listed(unseen)
-        )
     index = {label: number for number, label in enumerate(classes + unseen)}
     first, second = (np.array([index[label] for label in part], dtype=np.int64) for part in parts)
     return first, second
@@ -67,22 +56,17 @@ def listed(labels: Sequence[Label], most: int = 10) -> str:
     return ", ".join(map(str, labels[:most])) + (f" and {more} more" if more > 0 else "")
 
 
-@contextmanager
-def warned_once() -> Iterator[None]:
-    """Log each warning about labels once, however many probes of the same labels the block fits."""
-    seen: set[str] = set()
-
-    def is_new(record: logging.LogRecord) -> bool:
-        message = record.getMessage()
-        new = message not in seen
-        seen.add(message)
-        return new
-
-    logger.addFilter(is_new)
-    try:
-        yield
-    finally:
-        logger.removeFilter(is_new)
+def warn_of_classes(train: Sequence[Label], test: Sequence[Label], shots: int) -> None:
+    """Warn of classes with fewer than ``shots`` training examples, or none."""
+    counts = Counter(plain_labels(train))
+    few = [f"{label} ({count})" for label, count in sorted(counts.items()) if count < shots]
+    if few:
+        logger.warning("Classes with fewer than %d examples, which each draw takes all of: %s", shots, listed(few))
+    unseen = sorted(set(plain_labels(test)) - set(counts))
+    if unseen:
+        logger.warning(
+            "%d of the test classes have no training example and count as missed: %s", len(unseen), listed(unseen)
+        )
 
 
 def plain_labels(labels: Sequence[Label]) -> list[Label]:
@@ -94,12 +78,6 @@ def plain_labels(labels: Sequence[Label]) -> list[Label]:
         )
     plain: list[Label] = values.tolist()
     return plain
-
-
-def check_lengths(texts: Sequence[object], labels: Sequence[Label], part: str) -> None:
-    """Check that there is one label per text; ``part`` names them in the message."""
-    if len(texts) != len(labels):
-        raise DataError(f"The {part} part has {len(texts)} texts but {len(labels)} labels.")
 
 
 @checked
@@ -200,15 +178,14 @@ def divide_rows(
     return train, test
 
 
-def warn_of_copies(train: Iterable[str], test: Sequence[str]) -> int:
-    """Return the number of test texts that duplicate a training text, with a warning if there are any."""
+def warn_of_copies(train: Iterable[str], test: Sequence[str]) -> None:
+    """Warn of test texts that duplicate a training text."""
     known = {text_key(text) for text in train}
     copies = sum(text_key(text) in known for text in test)
     if copies:
         logger.warning(
             "%d of %d test texts are duplicates of training texts: the scores are too high.", copies, len(test)
         )
-    return copies
 
 
 def probe_rows(documents: Sequence[Document]) -> list[int]:
@@ -252,14 +229,3 @@ def draw_shots(labels: Sequence[Label], shots: Count, draw: CountOrZero, seed: S
     for _, indices in sorted(members.items()):
         drawn.extend(generator.choice(indices, min(shots, len(indices)), replace=False).tolist())
     return sorted(drawn)
-
-
-@checked
-def few_shot_rows(labels: Sequence[Label], shots: Count, draws: Count, seed: Seed) -> list[list[int]]:
-    """Return the indices of all draws; a warning names the classes that have fewer than ``shots`` examples."""
-    rows = [draw_shots(labels, shots, draw, seed) for draw in range(draws)]
-    few = {label: count for label, count in sorted(Counter(plain_labels(labels)).items()) if count < shots}
-    if few:
-        names = listed([f"{label} ({count})" for label, count in few.items()])
-        logger.warning("Classes with fewer than %d examples, which each draw takes all of: %s", shots, names)
-    return rows

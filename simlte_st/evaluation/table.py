@@ -8,23 +8,6 @@ from collections.abc import Sequence
 _SIGNED_ZERO = re.compile(r"[+-](?=0\.0+(?!\d))")
 
 
-def named_table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> str:
-    """Return a Markdown table whose rows begin with names, which lose their beginning where it would be too wide."""
-    table = markdown_table(header, rows)
-    over = 0 if width is None else len(table.partition("\n")[0]) - width
-    if over <= 0:
-        return table
-    longest = max(len(row[0]) for row in rows) - over
-    names = short_names([row[0] for row in rows], max(longest, len(header[0])))
-    return markdown_table(header, [[names[row[0]], *row[1:]] for row in rows])
-
-
-def short_names(names: Sequence[str], width: int) -> dict[str, str]:
-    """Return names, such as paths, by their ends, if these tell them apart."""
-    shown = {name: name if len(name) <= width else f"…{name[len(name) - width + 1 :]}" for name in names}
-    return shown if len(set(shown.values())) == len(shown) else {name: name for name in names}
-
-
 def in_interval(mean: float, low: float, high: float) -> str:
     """Return a difference with its interval, with signs; what rounds to zero has none."""
     return _SIGNED_ZERO.sub("", f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]")

@@ -207,8 +207,6 @@ def record_in_words(probability: float, static: bool = False) -> str:
     """Return a sentence on what labels said of runs of our benchmark with a similar probability."""
     [bin_] = [each for each in _record(static)["calibration"] if is_between(probability, each["from"], each["to"])]
     runs, kind = bin_["better"] + bin_["unclear"] + bin_["worse"], "runs with static models" if static else "runs"
-    if not runs:
-        return f"None of the {kind} of our benchmark looked like this one."
     return (
         f"Of {runs} {kind} of our benchmark that looked like this one, labels called {bin_['better'] or 'none'} better "
         f"and {bin_['worse'] or 'none'} worse."

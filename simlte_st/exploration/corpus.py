@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +46,6 @@ class Corpus:
     documents: Sequence[Document]
     columns: Sequence[Column]
     titles: Sequence[str]
-    label: Column | None
     vectors: NDArray[np.float32]
     tokens: NDArray[np.int64]
     truncation: Truncation
@@ -65,7 +63,6 @@ def open_corpus(
     reader: DocumentReader | None,
     index_model: Model | None = None,
     *,
-    label: str | None = None,
     title: str | None = None,
     batch_size: int = 32,
     device: str | None = None,
@@ -74,14 +71,14 @@ def open_corpus(
     """Return the corpus of a model with documents, or of an index without."""
     if reader is None:
         index = model if isinstance(model, Index) else Index.open(os.fspath(model), index_model, device)  # type: ignore[arg-type]
-        return _index_corpus(index, label, title), index.encoder
+        return _index_corpus(index, title), index.encoder
     if isinstance(model, Index) or is_index(model):
         raise ConfigurationError(f"{model} is an index, which has its own documents: name no others, or name a model.")
     encoder = Encoder(model, device)
     documents = list(with_progress_bar(reader, "Reading", shown=progress))
     place = reader.report.source
     name = os.path.basename(os.path.abspath(place)) if os.path.exists(place) else place
-    columns = _columns(documents, name, label, title)
+    columns = _columns(documents, name, title)
     texts = [document.text for document in documents]
     warn_of_language({encoder.name or "The model": encoder.model}, texts)
     vectors = _encode(encoder, texts, "Encoding", batch_size, progress)
@@ -90,50 +87,27 @@ def open_corpus(
     return corpus, encoder
 
 
-def _index_corpus(index: Index, label: str | None, title: str | None) -> Corpus:
+def _index_corpus(index: Index, title: str | None) -> Corpus:
     rows = index.table()
     values = rows.select(index.columns).to_pylist()
     triples = zip(rows["id"].to_pylist(), rows["text"].to_pylist(), values, strict=True)
     documents = [Document(name, text, metadata=own) for name, text, own in triples]
     name = os.path.basename(os.path.abspath(index.folder))
-    columns = _columns(documents, name, label, title)
+    columns = _columns(documents, name, title)
     tokens = rows["tokens"].to_numpy().astype(np.int64)
-    truncation, vectors = index.encoder.truncation().add(tokens), vectors_of(rows)
+    flat = rows["vector"].combine_chunks().flatten().to_numpy()
+    vectors = flat.reshape(len(rows), -1).astype(np.float32)
+    truncation = index.encoder.truncation().add(tokens)
     return Corpus(name, documents, *columns, vectors, tokens, truncation, index=index)
 
 
-def vectors_of(rows: Any) -> NDArray[np.float32]:
-    """Return the vectors in a table of an index, shape ``[documents, dimension]``."""
-    flat = rows["vector"].combine_chunks().flatten().to_numpy()
-    vectors: NDArray[np.float32] = flat.reshape(len(rows), -1).astype(np.float32)
-    return vectors
-
-
-def _columns(
-    documents: Sequence[Document], name: str, label: str | None, title: str | None
-) -> tuple[list[Column], list[str], Column | None]:
-    """Return the columns under names that the table has free, the titles, and the column to compare topics with."""
+def _columns(documents: Sequence[Document], name: str, title: str | None) -> tuple[list[Column], list[str]]:
+    """Return the columns under names that the table has free, and the titles."""
     if len(documents) < FEWEST:
         raise DataError(f"{name} has {len(documents)} documents; topics and a map need at least {FEWEST}.")
     columns = columns_of(documents)
-    titles = titles_of(documents, columns, title)
-    classes = next((column for column in columns if column.name == label), None)
-    if classes is None and label is not None:
-        there = ", ".join(column.name for column in columns) or "none"
-        raise DataError(f"label={label!r}: {name} has no such column besides the text. There are: {there}.")
-    return rename_reserved(columns), titles, classes
-
-
-def rename_reserved(columns: Sequence[Column]) -> list[Column]:
-    """Return columns with other names where they have names of :data:`TABLE_COLUMNS`."""
-    taken, renamed = set(TABLE_COLUMNS), []
-    for column in columns:
-        name = column.name
-        while name in taken:
-            name += "_"
-        taken.add(name)
-        renamed.append(replace(column, name=name))
-    return renamed
+    free = [replace(each, name=f"{each.name}_") if each.name in TABLE_COLUMNS else each for each in columns]
+    return free, titles_of(documents, columns, title)
 
 
 def _encode(encoder: Encoder, texts: Sequence[str], bar: str, batch_size: int, progress: bool) -> NDArray[np.float32]:

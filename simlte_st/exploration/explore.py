@@ -42,7 +42,6 @@ class ExploreReport:
         stability: How far halves of documents agree on this number of topics.
         trustworthiness: How well the map keeps the neighbours of documents, from 0 to 1.
         copies: Number of documents that duplicate or nearly duplicate an earlier one.
-        label: The column that topics were compared with, and the agreement.
         reading: What came of reading the documents; None for an index.
     """
 
@@ -54,7 +53,6 @@ class ExploreReport:
     stability: Stability
     trustworthiness: float
     copies: int
-    label: dict[str, Any] | None
     reading: ReadReport | None = None
 
     def summary(self) -> str:
@@ -82,7 +80,6 @@ def explore(
     *,
     output: str | os.PathLike[str],
     index_model: Any = None,
-    label: str | None = None,
     title: str | None = None,
     topics: Annotated[int, Interval(ge=2, le=2**31 - 1)] | None = None,
     language: str | None = None,
@@ -105,7 +102,6 @@ def explore(
         output: The page, a file whose name ends in .html. The table has the same name with .parquet: id, x, y, topic
             (-1 for none), topic_name, copy_group (the id of its first document), text, and all columns of the source.
         index_model: The model of the index, if it has been moved.
-        label: Column of classes to compare the topics with.
         title: Column of titles; by default one with a usual name, else the first line of each document.
         topics: Number of topics; by default the number on which halves of documents agree most.
         language: ISO 639-1 code of the documents' language, whose endings and stop words shape the topics' names; by
@@ -138,34 +134,32 @@ def explore(
             check_model(model)
     import pyarrow.parquet as pq
 
+    from simlte_st.data.duplicates import find_duplicates
     from simlte_st.data.topic_terms import topic_terms
     from simlte_st.exploration.corpus import encode_halves, open_corpus
     from simlte_st.exploration.layout import lay_out, nearest_documents
     from simlte_st.exploration.page import Exploration, page_of
-    from simlte_st.exploration.sections import duplicate_groups
-    from simlte_st.exploration.topics import compare_topics, find_topics
+    from simlte_st.exploration.topics import find_topics
 
     how: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
-    corpus, encoder = open_corpus(model, reader, index_model, label=label, title=title, device=device, **how)
+    corpus, encoder = open_corpus(model, reader, index_model, title=title, device=device, **how)
     halves = encode_halves(corpus, encoder, HALVED, language=language, seed=seed, **how)
     clusters = find_topics(corpus.vectors, halves, topics, seed=seed, progress=progress)
-    number = len(clusters.centres)
     near, cosines = nearest_documents(corpus.vectors, progress=progress)
     found = Exploration(
         corpus=corpus,
         topics=clusters,
-        terms=topic_terms(corpus.texts, clusters.assigned, number, language),
-        comparison=None if corpus.label is None else compare_topics(corpus.label, clusters.assigned, number),
+        terms=topic_terms(corpus.texts, clusters.assigned, len(clusters.centres), language),
         near=near,
         cosines=cosines,
         layout=lay_out(corpus.vectors, seed=seed, progress=progress),
-        duplicates=duplicate_groups(corpus.texts, similarity, progress=progress),
+        duplicates=find_duplicates(corpus.texts, similarity=similarity, progress=progress),
+        similarity=similarity,
     )
     written, table = page_of(found), page.with_suffix(".parquet")
     with atomic_path(page, table) as temporary:
         pq.write_table(_table(found), temporary.with_name(table.name))
         temporary.write_text(written, encoding="utf-8")
-    duplicates, compared = found.duplicates.report, found.comparison
     return ExploreReport(
         page=str(page),
         table=str(table),
@@ -174,8 +168,7 @@ def explore(
         none=clusters.none,
         stability=clusters.stability,
         trustworthiness=found.layout.trustworthiness,
-        copies=duplicates.exact + duplicates.near,
-        label=None if compared is None else {"name": compared.name, "nmi": compared.nmi, "ari": compared.ari},
+        copies=found.duplicates.report.exact + found.duplicates.report.near,
         reading=corpus.reading,
     )
 

@@ -15,17 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simlte_st.data.columns import CLASSES, Column
+from simlte_st.data.duplicates import Duplicates
 from simlte_st.exploration.corpus import Corpus
 from simlte_st.exploration.html import as_script, bokeh, clear_figure, figure_json, frame_page, page_part
 from simlte_st.exploration.layout import Layout
-from simlte_st.exploration.sections import (
-    DuplicateGroups,
-    Link,
-    corpus_section,
-    duplicates_section,
-    topics_section,
-)
-from simlte_st.exploration.topics import LabelComparison, Topics
+from simlte_st.exploration.sections import Link, corpus_section, duplicates_section, topics_section
+from simlte_st.exploration.topics import Topics
 
 SHOWN = 3_000
 """Characters of a document that the page holds."""
@@ -45,16 +40,17 @@ class Exploration:
     """What was found in a corpus: the page, the table and the report show it.
 
     ``terms`` are those of each topic; ``near`` has the rows of the nearest documents of each, ``cosines`` theirs.
+    Near-duplicates have a ``similarity`` of that or more.
     """
 
     corpus: Corpus
     topics: Topics
     terms: Sequence[Sequence[str]]
-    comparison: LabelComparison | None
     near: NDArray[np.int64]
     cosines: NDArray[np.float32]
     layout: Layout
-    duplicates: DuplicateGroups
+    duplicates: Duplicates
+    similarity: float
 
     @property
     def topic_names(self) -> list[str]:
@@ -76,8 +72,8 @@ def page_of(found: Exploration) -> str:
     corpus = found.corpus
     link: Link = lambda row: f'<a href="#document={row}"><bdi>{escape(corpus.titles[row])}</bdi></a>'  # noqa: E731
     sections = (
-        topics_section(found.topic_names, found.topics, found.duplicates, found.comparison, link),
-        duplicates_section(found.duplicates, link),
+        topics_section(found.topic_names, found.topics, found.duplicates, link),
+        duplicates_section(found.duplicates, found.similarity, corpus.texts, link),
         corpus_section(corpus.truncation, corpus.reading),
     )
     data = gzip.compress(json.dumps(page_data(found), ensure_ascii=False).encode("utf-8"), 6, mtime=0)

@@ -1,25 +1,17 @@
-"""Topics: clusters of vectors, as many as random halves of documents agree on, and how they follow a column."""
+"""Topics: clusters of vectors, as many as random halves of documents agree on."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.isotonic import IsotonicRegression
-from sklearn.metrics import (
-    adjusted_mutual_info_score,
-    adjusted_rand_score,
-    mutual_info_score,
-    normalized_mutual_info_score,
-)
+from sklearn.metrics import adjusted_mutual_info_score, mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 
-from simlte_st.data.columns import Column
-from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.errors import DataError
 from simlte_st.exploration.corpus import Halves
 from simlte_st.progress import with_progress_bar
 
@@ -31,7 +23,6 @@ NONE = -1
 
 _SMALLEST = 10  # drawn documents a topic has on average, or its number is not tried
 _STARTS = 3  # of k-means, the best of which is taken
-_LARGEST = 4  # classes of a topic that are named
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +84,13 @@ def find_topics(
     different = _count_different(vectors)
     if different < 2:
         raise DataError("The model encodes all documents as the same vector, so they have no topics.")
-    if number is not None and not 2 <= number <= different:
-        raise ConfigurationError(
-            f"topics={number}: must be between 2 and the number of different documents, {different:,}."
-        )
     if len(halves.rows) < _SMALLEST:
         raise DataError(
             f"Only {len(halves.rows)} documents have two words or more and can be split into halves; topics need at "
             f"least {_SMALLEST}."
         )
     most = max(2, min(different, len(halves.rows) // _SMALLEST))
-    numbers = [each for each in NUMBERS if each <= most] if number is None else [number]
+    numbers = [each for each in NUMBERS if each <= most] if number is None else [min(number, different)]
     bar = with_progress_bar(numbers, "Trying numbers of topics", unit="number", shown=progress)
     best = max((_stability(halves, each, seed) for each in bar), key=lambda each: each.worth)
     centres = _centres(vectors, best.number, seed)
@@ -164,41 +151,3 @@ def _least_margin(halves: Halves, centres: NDArray[np.float32], margins: NDArray
     own = margins[halves.rows]
     likely = IsotonicRegression(out_of_bounds="clip").fit(own, alike).predict(own) >= enough
     return float(own[likely].min()) if likely.any() else np.inf
-
-
-@dataclass(frozen=True, slots=True)
-class LabelComparison:
-    """How topics follow a column of classes.
-
-    Attributes:
-        name: The column.
-        shares: For each topic its largest classes, with the shares of its documents.
-        nmi: Normalised mutual information with the classes, 0 to 1; None where no document has both.
-        ari: Adjusted Rand index with the classes: 0 by chance, 1 where both are the same; None likewise.
-    """
-
-    name: str
-    shares: Sequence[Sequence[tuple[str, float]]]
-    nmi: float | None = None
-    ari: float | None = None
-
-    def summary(self) -> str:
-        """Return a sentence on how far topics and classes agree."""
-        if self.nmi is None:
-            return f"No document with a topic has a value of {self.name}."
-        return f"Topics and {self.name}: NMI {self.nmi:.2f}, ARI {self.ari:.2f} over the documents that have both."
-
-
-def compare_topics(column: Column, assigned: NDArray[np.int64], number: int) -> LabelComparison:
-    """Compare topics with a column, each of whose values is a class."""
-    classes = column.shown()
-    both = [row for row in range(len(classes)) if classes[row] and assigned[row] >= 0]
-    labels, topics = [classes[row] for row in both], assigned[both]
-    shares = []
-    for topic in range(number):
-        counts = Counter(label for label, own in zip(labels, topics, strict=True) if own == topic)
-        shares.append([(name, count / counts.total()) for name, count in counts.most_common(_LARGEST)])
-    if not both:
-        return LabelComparison(column.name, shares)
-    nmi, ari = normalized_mutual_info_score(labels, topics), adjusted_rand_score(labels, topics)
-    return LabelComparison(column.name, shares, float(nmi), float(ari))

@@ -43,7 +43,7 @@ def source(documents: list[str], tmp_path: Path) -> Path:
 
 def test_explore(source: Path, encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "corpus.html"
-    command = f"explore {encoder_path} {source} --output {output} --label kind --topics 2 --quiet"
+    command = f"explore {encoder_path} {source} --output {output} --topics 2 --quiet"
     assert main(shlex.split(f"{command} --json")) == 0
     captured = capsys.readouterr()
     report = json.loads(captured.out)

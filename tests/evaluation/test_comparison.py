@@ -111,18 +111,3 @@ def test_numbers_are_percentages_with_their_spread() -> None:
     assert rows[4] == ["with labels", "5-shot acc.", "5-shot F1", "full acc.", "full F1"]
     assert rows[6] == ["m", "55.0 ± 7.1", "45.0 ± 7.1", "90.0", "87.5"]
     assert "shot acc" not in comparison_table(halves)
-
-
-def test_tables_fit_where_names_are_long() -> None:
-    result = HalvesComparison(StructureResult(1.0, 0.999, 1.0, 100), SPLIT_HALF)
-    draws = FewShotResult((ProbeResult(1.0, 1.0), ProbeResult(0.1, 0.1)))
-    probe = ProbeComparison(draws, ProbeResult(1.0, 1.0))
-    names = ["TF-IDF", "/a/long/way/to/the/folder/of/the/models/base", "/a/long/way/to/the/folder/of/the/models/mine"]
-    table = comparison_table(dict.fromkeys(names, result), dict.fromkeys(names, probe), width=80)
-    lines = table.splitlines()
-    assert max(map(len, lines)) <= 80
-    assert [line.split("|")[1].strip()[-11:] for line in lines if "models/" in line] == 2 * [
-        "models/base",
-        "models/mine",
-    ]
-    assert names[1] in comparison_table(dict.fromkeys(names, result))

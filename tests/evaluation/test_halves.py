@@ -60,14 +60,6 @@ def test_collapsed_model_scores_at_chance_at_best(dtype: type, dim: int) -> None
     assert result.mrr == pytest.approx(1 / 203)
 
 
-def test_halves_are_disjoint_and_depend_on_the_seed_only(corpus: list[Document]) -> None:
-    anchors, positives = split_half_views(corpus, seed=1)
-    assert split_half_views(corpus[::-1], seed=1) == (anchors[::-1], positives[::-1])
-    assert split_half_views(corpus, seed=2) != (anchors, positives)
-    for document, anchor, positive in zip(corpus, anchors, positives, strict=True):
-        assert sorted((anchor + " " + positive).split()) == sorted(document.text.split())
-
-
 def test_what_cannot_be_split_is_left_out(corpus: list[Document], caplog: pytest.LogCaptureFixture) -> None:
     anchors, _ = split_half_views([*corpus, Document("one", "word")])
     assert len(anchors) == len(corpus)
@@ -87,26 +79,11 @@ def test_what_cannot_be_compared_is_refused(measure: Callable[..., object]) -> N
         measure(rows * np.nan, rows)
 
 
-WORDS = [f"word{i}" for i in range(80)]
-
-
-def pairs(n: int, own: int, seed: int = 0) -> tuple[list[str], list[str]]:
-    """Two views of each document, with ``own`` words in common beside common noise."""
-    generator = np.random.default_rng(seed)
-    anchors, positives = [], []
-    for _ in range(n):
-        topic = generator.choice(WORDS, own, replace=False).tolist()
-        anchors.append(" ".join(topic + generator.choice(WORDS, 6).tolist()))
-        positives.append(" ".join(topic + generator.choice(WORDS, 6).tolist()))
-    return anchors, positives
-
-
 def of_words(anchors: list[str], positives: list[str]) -> SplitHalfResult:
     return result_from_ranks(ranks_of_halves(TfidfScores([*anchors, *positives])))
 
 
-def test_split_half_of_tfidf_finds_shared_words_and_loses_ties() -> None:
-    assert of_words(*pairs(30, 12)).top1 > 0.9
+def test_split_half_of_tfidf_loses_ties() -> None:
     texts = ["alpha beta", "alpha beta", "gamma delta", "delta gamma epsilon"]
     assert of_words(texts, texts).ranks.tolist()[:2] == [2, 2]
     assert of_words(["same words"] * 5, ["same words"] * 5).mrr == pytest.approx(0.2)

@@ -75,9 +75,9 @@ def test_copies_are_on_one_side_or_counted(caplog: pytest.LogCaptureFixture) -> 
     assert len(train) + len(test) == 180
     assert not {*texts} & {*test_texts}
     assert Counter(document.label for document in test) == {"a": 18, "b": 18, "c": 18}
-    assert warn_of_copies(texts, test_texts) == 0
+    warn_of_copies(texts, test_texts)
     assert not caplog.records
-    assert warn_of_copies([*texts, test_texts[0]], test_texts) == test_texts.count(test_texts[0]) == 2
+    warn_of_copies([*texts, test_texts[0]], test_texts)
     assert "2 of 54 test texts" in caplog.text
     same = [Document(str(number), "text", "ab"[number % 2]) for number in range(8)]
     with pytest.raises(DataError, match="one text"):

@@ -53,4 +53,4 @@ def source(corpus: list[Document], tmp_path_factory: pytest.TempPathFactory) -> 
 def explored(source: Path, encoder_path: Path, tmp_path_factory: pytest.TempPathFactory) -> ExploreReport:
     """The page of it, with its table beside it."""
     output = tmp_path_factory.mktemp("page") / "corpus.html"
-    return explore(encoder_path, source, output=output, label="kind", topics=3, seed=1, device="cpu")
+    return explore(encoder_path, source, output=output, topics=3, seed=1, device="cpu")

@@ -11,16 +11,14 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from exploration_support import documents_with
 from support import make_document
 
 import simlte_st
 from simlte_st.data import Document
-from simlte_st.data.columns import columns_of
 from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
 from simlte_st.exploration import ExploreReport, explore
 from simlte_st.exploration import topics as topics_room
-from simlte_st.exploration.corpus import encode_halves, open_corpus, rename_reserved
+from simlte_st.exploration.corpus import encode_halves, open_corpus
 from simlte_st.search import Index
 from simlte_st.search.encoder import Encoder
 
@@ -48,8 +46,6 @@ def test_the_table_holds_every_document_and_column(explored: ExploreReport, corp
     assert explored.documents == len(corpus)
     assert sum(size for _, size in explored.topics) + explored.none == len(corpus)
     assert 0.5 < explored.trustworthiness <= 1
-    assert explored.label is not None
-    assert explored.label["name"] == "kind"
     assert f"{len(corpus)} documents in 3 topics" in explored.summary()
     json.dumps(explored.to_dict())
 
@@ -64,17 +60,18 @@ def test_the_page_grows_with_the_documents_and_not_with_their_groups(explored: E
 
 
 def test_a_corpus_without_topics(encoder_path: Path, tmp_path: Path) -> None:
-    rows = [{"text": make_document(number), "kind": "ab"[number % 2]} for number in range(60)]
+    rows = [{"text": make_document(number), "x": number} for number in range(60)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(topics_room, "_least_margin", lambda *_: np.inf)
-        report = explore(encoder_path, rows, output=tmp_path / "corpus.html", label="kind", device="cpu")
+        report = explore(encoder_path, rows, output=tmp_path / "corpus.html", device="cpu")
     assert (report.topics, report.none) == ([], 60)
     assert "in 0 topics, 60 in none" in report.summary()
-    assert set(pq.read_table(report.table)["topic"].to_pylist()) == {-1}
+    table = pq.read_table(report.table)
+    assert set(table["topic"].to_pylist()) == {-1}
+    assert table["x_"].to_pylist() == [*range(60)], "x is the place on the map"
     page = Path(report.page).read_text(encoding="utf-8")
     assert "60 belong to none" in page
     assert data_of(Path(report.page))["topic_names"] == []
-    assert "value of kind." in page
 
 
 def test_an_index_is_explored_without_other_documents(encoder_path: Path, tmp_path: Path) -> None:
@@ -92,7 +89,6 @@ def test_the_page_says_what_is_in_the_corpus(explored: ExploreReport, corpus: li
         assert part in body
     assert "64 tokens of a text" in body
     assert "are longer" in body
-    assert "kind: NMI" in body
     data = data_of(Path(explored.page))
     assert data["ids"] == [document.id for document in corpus]
     assert all(row not in near and len(near) == 10 for row, near in enumerate(data["near"]))
@@ -112,7 +108,7 @@ def test_the_same_seed_gives_the_same_bytes(
     explored: ExploreReport, source: Path, encoder_path: Path, tmp_path: Path
 ) -> None:
     output = tmp_path / "corpus.html"
-    explore(encoder_path, source, output=output, label="kind", topics=3, seed=1, device="cpu")
+    explore(encoder_path, source, output=output, topics=3, seed=1, device="cpu")
     assert pq.read_table(explored.table).equals(pq.read_table(tmp_path / "corpus.parquet"))
     assert data_of(output) == data_of(Path(explored.page))
 
@@ -175,13 +171,4 @@ def test_what_is_wrong_is_said_before_anything_is_encoded(
     monkeypatch.undo()
     with pytest.raises(DataError, match="3 documents"):
         explore(encoder_path, ["a b", "c d", "e f"], output=tmp_path / "p.html", device="cpu")
-    with pytest.raises(DataError, match=r"label='knd': .*kind, year, day, note, title"):
-        explore(encoder_path, source, output=tmp_path / "p.html", label="knd", device="cpu")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_columns_with_reserved_names_are_renamed() -> None:
-    columns = columns_of(documents_with(x=[1, 2], x_=[3, 4], topic=["a", "b"], y_=[5, 6], y=[7, 8]))
-    named = rename_reserved(columns)
-    assert [column.name for column in named] == ["x_", "x__", "topic_", "y_", "y__"]
-    assert [list(column.values) for column in named] == [list(column.values) for column in columns]

@@ -1,33 +1,31 @@
 from __future__ import annotations
 
+import re
+
 from support import make_document
 
-from simlte_st.exploration.sections import MEMBERS, differences, duplicate_groups
+from simlte_st.data.duplicates import find_duplicates
+from simlte_st.exploration.sections import MEMBERS, difference, duplicates_section
 
 
 def test_groups_come_with_what_differs() -> None:
     texts = [make_document(number) for number in range(8)]
     corpus = [*texts, f"{texts[2]} More.", texts[5].upper(), *(f"{texts[0]} {word}" for word in "abcdefg")]
-    duplicates = duplicate_groups(corpus, 0.75)
-    assert duplicates.groups[8] == 2
-    assert [len(group.members) for group in duplicates.shown] == [8, 2, 2]
-    assert len(duplicates.shown[0].differences) == MEMBERS
-    assert duplicates.shown[0].differences[0][-1] == ("new", "a")
+    html = duplicates_section(find_duplicates(corpus), 0.75, corpus, "<a>{}</a>".format)
+    assert re.findall("<h3><a>([0-9]+)</a></h3>", html) == ["0", "2", "5"], "the largest group first"
+    assert re.findall("<ins>([^<]*)</ins>", html)[:6] == [*"abcde", "More."]
+    assert f"and {7 - MEMBERS} more" in html
 
 
 def test_differences_are_words_with_their_neighbours() -> None:
     words = [f"w{number}" for number in range(60)]
     other = [*words[:30], "changed", *words[31:]]
-    assert differences(" ".join(words), " ".join(other)) == [
-        ("gap", ""),
-        ("same", " ".join(words[24:30])),
-        ("gone", "w30"),
-        ("new", "changed"),
-        ("same", " ".join(words[31:37])),
-        ("gap", ""),
-    ]
-    assert differences("one two", "one\n two") == []
-    assert differences("", "a b") == [("new", "a b")]
-    many = " ".join(f"{word} x{number}" for number, word in enumerate(words))
-    assert differences(many, " ".join(words))[-1] == ("gap", "")
-    assert ("gone", "天") in differences("今天很好", "今很好")
+    around = " ".join(words[24:30]), " ".join(words[31:37])
+    assert difference(" ".join(words), " ".join(other)) == f"{around[0]} <del>w30</del> <ins>changed</ins> {around[1]}"
+    assert difference("one two", "one\n two") == "the same words"
+    assert difference("", "a <b>") == "<ins>a &lt;b&gt;</ins>"
+    most = [f"w{number}" for number in range(400)]
+    every = [f"{word} x{number}" if number % 20 == 0 else word for number, word in enumerate(most)]
+    many = difference(" ".join(every), " ".join(most))
+    assert many.count("<del>") == 8 == many.count(" … ") + 1
+    assert "<del>天</del>" in difference("今天很好", "今很好")

@@ -2,13 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from exploration_support import documents_with
 from numpy.typing import NDArray
 
-from simlte_st.data.columns import columns_of
-from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.errors import DataError
 from simlte_st.exploration.corpus import Halves
-from simlte_st.exploration.topics import NONE, compare_topics, find_topics
+from simlte_st.exploration.topics import NONE, find_topics
 
 
 def blobs(groups: int, size: int, spread: float, seed: int = 0) -> NDArray[np.float32]:
@@ -56,8 +54,6 @@ def test_a_number_of_ones_own() -> None:
     topics = find_topics(vectors, halves, 5)
     assert len(topics.centres) == 5
     assert topics.stability.number == 5
-    with pytest.raises(ConfigurationError, match=r"topics=91.* 90\."):
-        find_topics(vectors, halves, 91)
     few = Halves(np.arange(3), halves.first[:3], halves.second[:3])
     with pytest.raises(DataError, match="Only 3 documents"):
         find_topics(vectors, few)
@@ -72,13 +68,3 @@ def test_documents_that_are_all_alike_have_no_more_topics_than_kinds() -> None:
     assert (topics.assigned != NONE).all()
     with pytest.raises(DataError, match="the same vector"):
         find_topics(two[:20], Halves(np.arange(20), two[:20], two[:20]))
-
-
-def test_topics_beside_classes() -> None:
-    assigned = np.array([0, 0, 1, 1, -1, 1])
-    kind, nothing = columns_of(documents_with(kind=["<a>", "<a>", "b", "b", "b", None], nothing=[None] * 6))
-    classes = compare_topics(kind, assigned, 2)
-    assert (classes.nmi, classes.ari) == (1.0, 1.0)
-    assert classes.shares == [[("<a>", 1.0)], [("b", 1.0)]]
-    assert "NMI 1.00, ARI 1.00" in classes.summary()
-    assert "No document" in compare_topics(nothing, assigned, 2).summary()
