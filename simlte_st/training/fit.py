@@ -89,15 +89,13 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
     batches = len(sampler(dataset, batch_size=size // world(), drop_last=loaded.static, seed=run.seed)) // world()
     steps = preset.planned_steps(batches) if corpus.stream is None else (preset.steps or 0)
     logger.info("Training on %s documents: %d steps of %d.", f"{len(dataset):,}", steps, size)
-    if world() > 1:
-        logger.info("%d processes share each batch, on %s.", world(), (run.device or "").split(":")[0].upper())
 
     interrupt = InterruptCallback()
     callbacks: list[TrainerCallback] = [
         *trainer_callbacks(loaded.views, loaded.loss),
         # After those whose numbers it shows.
-        *([ProgressBarCallback(size)] if run.progress else []),
-        DivergenceCallback(model, loaded.loss),
+        *([ProgressBarCallback()] if run.progress else []),
+        DivergenceCallback(model),
         CompleteCallback(),
         interrupt,
     ]
@@ -199,7 +197,7 @@ def training_arguments(
         dataloader_pin_memory=accelerator,
         logging_steps=max(1, min(50, steps // 20)),
         report_to="none",
-        disable_tqdm=True,  # our own bar counts documents
+        disable_tqdm=True,  # ours shows the terms of the loss
         **others,
     )
     if world() == 1 and (arguments.n_gpu > 1 or (device or "").startswith("cuda")):

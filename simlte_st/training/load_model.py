@@ -185,11 +185,6 @@ def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> tuple
     limit, replacement = readable_tokens(base.model), encoder_of(base.model).config.model_type == "longformer"
     wanted = None if preset.max_length == "base" else preset.max_length
     if not replacement and (wanted is None or lengthen(base, wanted)):
-        if wanted is not None and (reads := base.model.max_seq_length) is not None and reads > wanted:
-            message = (
-                "max_length=%d: the base reads %d tokens, and so does the model; max_view_length= bounds the views."
-            )
-            logger.warning(message, wanted, reads)
         return preset.pooling, None
     chunks, length = preset.backbone == "chunk-mean" and not replacement, limit if replacement else wanted
     assert length is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sized
@@ -13,11 +12,12 @@ from typing import Any
 
 from filelock import FileLock
 
+from simlte_st.data.document import content_id
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.shards import Shards
 from simlte_st.data.sources import is_place
-from simlte_st.distributed import choose_device, connect, is_main, on_main, together, world
-from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
+from simlte_st.distributed import connect, is_main, let_main_finish, on_main, world
+from simlte_st.errors import ConfigurationError, ResumeError, SimlteError, TrainingInterrupted
 from simlte_st.files import (
     RUN,
     SETTINGS_FILE,
@@ -33,9 +33,7 @@ from simlte_st.files import (
     read_json,
     write_json,
 )
-from simlte_st.models.names import check_model, has_layers
-
-logger = logging.getLogger(__name__)
+from simlte_st.models.names import check_model
 
 
 def trained_path(output: Path) -> Path:
@@ -53,7 +51,6 @@ def check_run(
     output: Path,
     *,
     base: str | os.PathLike[str] | None,
-    static: bool | None,
     probe: str | None,
     report: bool,
     resume: bool,
@@ -75,10 +72,6 @@ def check_run(
     RunFolder(output, resume=resume).check(overwrite=overwrite)
     if base is not None:
         check_model(base)
-        if static and has_layers(base):
-            from simlte_st.models.distillation import check_distillation
-
-            check_distillation()
     return documents
 
 
@@ -103,19 +96,11 @@ class Run:
     def start(self, arguments: Mapping[str, Any], *, base: str, overwrite: bool) -> None:
         """Open the folder for a run with these arguments, or the folder of the interrupted run with the same.
 
-        The number of processes is compared, too: each has random numbers of its own in the checkpoints. That of threads
-        decides in which order sums are added, and so their last digits: it may differ, which is logged.
+        The number of processes is compared, too: each has random numbers of its own in the checkpoints.
         """
-        from torch import get_num_threads
-
         settings = {name: described(value) for name, value in arguments.items()}
-        settings |= {"base": base, "dtype": "bfloat16" if self.bf16 else "float32"}
-        settings |= {"processes": world(), "threads": get_num_threads()}
+        settings |= {"base": base, "dtype": "bfloat16" if self.bf16 else "float32", "processes": world()}
         on_main(self.folder.open)(settings, overwrite=overwrite)
-        if not self.folder.path.exists():
-            raise ConfigurationError(
-                f"Not every process sees {self.folder.path}: use an output in a folder that all of them share."
-            )
 
 
 @contextmanager
@@ -125,19 +110,20 @@ def open_run(
     """Connect the processes for the stages in the block; a run that fails before training leaves no folder."""
     from simlte_st.models.device import bf16_available, check_device
 
-    device = choose_device(device)
     check_device(device)
-    connect(device)
+    device = connect(device)
     folder = RunFolder(output, resume=resume)
-    with together():
-        try:
-            bf16 = bf16_available(device) if bf16 is None else bf16
-            yield Run(folder, device, bf16, seed, progress and is_main())
-        except SimlteError:
-            folder.abandon()
-            raise
-        finally:
-            folder.release()
+    try:
+        bf16 = bf16_available(device) if bf16 is None else bf16
+        yield Run(folder, device, bf16, seed, progress and is_main())
+    except SimlteError:
+        folder.abandon()
+        raise
+    except TrainingInterrupted:
+        let_main_finish()
+        raise
+    finally:
+        folder.release()
 
 
 def described(value: Any) -> Any:
@@ -149,7 +135,7 @@ def described(value: Any) -> Any:
     if isinstance(value, (list, tuple)) and value and all(map(is_place, value)):
         return [os.fspath(each) for each in value]
     if isinstance(value, Shards):
-        return f"Shards({value.name})"
+        return f"Shards({value.name}, {content_id(chr(0).join(value.names))})"  # the same files in the same order
     if is_dataclass(value) or isinstance(value, DocumentReader):
         return repr(value)
     named = value if hasattr(value, "__qualname__") else type(value)
@@ -172,7 +158,8 @@ class RunFolder:
         """Make the folder, or find the interrupted run, and lock it."""
         self.check(overwrite=overwrite)
         if self.resume:
-            self._compare(settings)
+            if different := changes(self.saved, settings):
+                raise ResumeError(f"The interrupted run has other settings ({'; '.join(different.values())}).")
         elif self._interrupted:
             shutil.rmtree(self.path)
         self._lock = hold(self.path)
@@ -208,20 +195,6 @@ class RunFolder:
                 raise ConfigurationError(
                     f"{self.path} holds an interrupted run: continue it (resume=True) or start anew (overwrite=True)."
                 )
-
-    def _compare(self, settings: Mapping[str, Any]) -> None:
-        saved = self.saved
-        different = changes(saved, settings)
-        if different.pop("threads", None) and saved.get("threads"):
-            logger.warning(
-                "The interrupted run computed with %d threads, and goes on with %d: the batches and views are the "
-                "same, the last digits may differ. OMP_NUM_THREADS=%d gives the same bytes.",
-                saved["threads"],
-                settings["threads"],
-                saved["threads"],
-            )
-        if different:
-            raise ResumeError(f"The interrupted run has other settings ({'; '.join(different.values())}).")
 
     def abandon(self) -> None:
         """Remove the folder of a run that failed before training began."""

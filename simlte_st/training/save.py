@@ -35,21 +35,18 @@ def save(
         finished: The models, and which of them to keep.
         report: Whether to write the report.
     """
-    output, read, documents, coverage, passes = run.folder.output, corpus.read, corpus.report, corpus.coverage, None
+    output, read, documents = run.folder.output, corpus.read, corpus.report
     if corpus.stream is not None:
         taken = corpus.stream.stream.taken(fitted.steps * loaded.preset.batch_size)
-        read, passes = {**read, "skipped": taken.skipped}, taken.passes
+        read = {**read, "skipped": taken.skipped}
         documents = replace(documents, documents=taken.documents, left_out=taken.left_out)
-        coverage = replace(coverage, total=taken.documents)
     result = TrainingResult(
         output=output,
         **vars(fitted),
         preset=loaded.preset,
         read=read,
         corpus=documents,
-        coverage=coverage,
         truncation=replace(finished.truncation, model=name_of(str(output))),
-        passes=passes,
         kept=finished.kept,
         gain=finished.gain,
         static=loaded.static,

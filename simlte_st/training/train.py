@@ -182,7 +182,7 @@ def train(
             "the finished model: simlte convert MODEL --lsa DOCUMENTS --output DIR"
         )
     check = functools.partial(
-        check_run, source, Path(output), base=base, static=static, probe=probe, report=report, resume=resume,
+        check_run, source, Path(output), base=base, probe=probe, report=report, resume=resume,
         overwrite=overwrite,
     )  # fmt: skip
     documents = check() if launched()[1] == 1 else None  # of several processes, the main one checks once connected
