@@ -57,7 +57,8 @@ def atomic_path(target: str | os.PathLike[str], *others: Path) -> Iterator[Path]
         os.replace(temporary, target)
         _flush(target.parent, inside=False)
     except Exception as error:
-        raise_if_full(error, target)
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or os.strerror(errno.ENOSPC) in str(error):
+            raise DiskFullError(f"{target} could not be written: the disk is full. Free some space.") from error
         raise
     finally:
         if before.exists() and not target.exists():  # interrupted between the two renames
@@ -152,41 +153,13 @@ def is_model(folder: Path) -> bool:
     return os.path.isfile(folder / MODEL_FILE)  # Path.is_file would raise in a folder that may not be read
 
 
-_NEARLY_FULL = 1 << 24  # free bytes
-
-
 def check_place(target: Path, advice: str = "Choose another output.") -> None:
     """Check that a file or folder can be made at a path, before any work is done for it."""
-    parent = _nearest_folder(target.absolute().parent)
     if not target.name or target.name == "..":  # an empty name means the working folder to Path
-        problem = "it does not name a file or folder"
-    elif not parent.is_dir():
-        problem = f"{parent} is not a folder"
-    elif not os.access(parent, os.W_OK | os.X_OK):
-        problem = f"nothing can be written in {parent}"
-    else:
-        return
-    raise ConfigurationError(f"{target} cannot be written: {problem}. {advice}")
-
-
-def raise_if_full(error: Exception, target: Path, advice: str = "Free some space and run it again.") -> None:
-    """Raise a DiskFullError in place of the various errors that libraries raise when the disk is full."""
-    chain: BaseException | None = error
-    while chain is not None:
-        # torch's archive writer does not say why it failed: then the free space decides.
-        unsaid = "inline_container" in str(chain) or "PytorchStreamWriter" in str(chain)
-        if (
-            getattr(chain, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
-            or os.strerror(errno.ENOSPC) in str(chain)
-            or (unsaid and shutil.disk_usage(_nearest_folder(target)).free < _NEARLY_FULL)
-        ):
-            raise DiskFullError(f"{target} could not be written: the disk is full. {advice}") from error
-        chain = chain.__cause__ or chain.__context__
-
-
-def _nearest_folder(path: Path) -> Path:
-    """Return the path itself or its nearest parent that exists."""
-    return next(each for each in (path.absolute(), *path.absolute().parents) if os.path.lexists(each))
+        raise ConfigurationError(f"{target} cannot be written: it does not name a file or folder. {advice}")
+    parent = next(each for each in target.absolute().parents if os.path.lexists(each))
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise ConfigurationError(f"{target} cannot be written: {parent} is not a writable folder. {advice}")
 
 
 def check_new(path: Path, overwrite: bool) -> None:

@@ -49,7 +49,7 @@ MUTANTS = [
         "is_global = valid & global_mask", "is_global = inside & global_mask",
     ),
     (
-        "simlte_st/losses/mlm_mixin.py", "training/test_processes.py",
+        "simlte_st/losses/multiple_negatives_ranking_mlm.py", "training/test_processes.py",
         "mean_over_processes(count, self.model.device)", "count",
     ),
     (

@@ -182,7 +182,7 @@ def check_weights(model: nn.Module, when: str) -> None:
     if bad:
         raise TrainingDiverged(
             f"Training diverged: {when}, {len(bad)} of the model's tensors are not finite ({bad[0]}, ...). No model "
-            "was saved. Use a lower learning rate (learning_rate=), a longer warm-up (warmup=), or float32 (bf16=False)."
+            "was saved. Use a lower learning rate, a longer warm-up (warmup=), or float32 (bf16=False)."
         )
 
 

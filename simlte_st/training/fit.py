@@ -22,8 +22,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 
 from simlte_st.compat import eager_attention, encoder_of, is_fused, load_stock, use_one_gpu
 from simlte_st.distributed import rank, world
-from simlte_st.errors import ConfigurationError, DataError, ModelError, TrainingInterrupted
-from simlte_st.files import raise_if_full
+from simlte_st.errors import ConfigurationError, ModelError, TrainingInterrupted
 from simlte_st.modules import OWN_MODULES
 from simlte_st.progress import logs_above_bars
 from simlte_st.prompts import document_prompt
@@ -54,14 +53,12 @@ class Fitted:
     Attributes:
         steps: Optimizer steps done, those before a resumption included.
         seconds: Seconds of training, in this process.
-        documents_per_second: Rate of training.
         dtype: What training computed in: ``"float32"`` or ``"bfloat16"``.
         log: The Trainer's log lines.
     """
 
     steps: int
     seconds: float
-    documents_per_second: float
     dtype: str
     log: list[dict[str, Any]]
 
@@ -133,7 +130,14 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
         logger.info("Resuming from %s.", checkpoint or "the beginning: no checkpoint was complete")
     folder.begun = True
     began = time.perf_counter()
-    state = _restore_finished(model, checkpoint) or _train(trainer, checkpoint, interrupt)
+    state = _restore_finished(model, checkpoint)
+    if state is None:
+        try:
+            with logs_above_bars(), faster_attention(model, bf16=bf16):
+                trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        finally:
+            interrupt.restore()
+        state = trainer.state
     seconds = time.perf_counter() - began
     if interrupt.interrupted and state.global_step < state.max_steps:
         raise TrainingInterrupted(
@@ -145,24 +149,7 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
     # After a run in bfloat16 the model would still compute in it, unlike the base that it is compared with.
     trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
     vars(model).pop("forward", None)  # bound to this object; copies would share it
-    first_step = int(checkpoint.name.rsplit("-", 1)[1]) if checkpoint else 0
-    rate = (state.global_step - first_step) * size / seconds
-    return Fitted(state.global_step, seconds, rate, "bfloat16" if bf16 else "float32", state.log_history)
-
-
-def _train(trainer: SentenceTransformerTrainer, checkpoint: Path | None, interrupt: InterruptCallback) -> TrainerState:
-    try:
-        with logs_above_bars(), faster_attention(trainer.model, bf16=trainer.args.bf16):
-            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-    except DataError as error:  # to that of a worker the loader adds its traceback
-        raise type(error)(str(error).rpartition(f"{type(error).__name__}: ")[2].strip()) from error
-    except Exception as error:
-        advice = "Make room, and continue with the same settings and resume=True."
-        raise_if_full(error, Path(str(trainer.args.output_dir)), advice)
-        raise
-    finally:
-        interrupt.restore()
-    return trainer.state
+    return Fitted(state.global_step, seconds, "bfloat16" if bf16 else "float32", state.log_history)
 
 
 def training_arguments(

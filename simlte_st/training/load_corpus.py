@@ -53,7 +53,7 @@ class Corpus:
         segmenter: What cut the documents into sentences.
         stream: The views of all documents of a stream; None if ``dataset`` has them.
         token_views: The views of a static model, whose documents were tokenized before; None for a stream.
-        whole: Whether the finished model reads documents in chunks, because the base would cut too many of their tokens.
+        whole: Whether the finished model reads documents in chunks, because the base would cut too many.
     """
 
     dataset: Dataset

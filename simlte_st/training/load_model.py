@@ -133,7 +133,11 @@ def load_model(
     static = is_static(loaded.model)
     preset = replace(preset or preset_for(loaded), **changes)
     if static:
-        _check_static(preset)
+        name = next((name for name in ONLY_ENCODERS if changes.get(name, "base") != "base"), None)
+        if name is not None:
+            raise ConfigurationError(
+                f"{name}={changes[name]!r} does not apply to a static model. For an encoder: static=False."
+            )
     if rest := preset.batch_size % world():
         nearest = max(preset.batch_size - rest, world())
         raise ConfigurationError(
@@ -230,17 +234,6 @@ def _distil(base: LoadedModel, folder: Path, device: str | None, progress: bool)
         with atomic_path(folder) as path:
             model.save_pretrained(str(path), create_model_card=False)
     return replace(models.load_model(folder, dtype=torch.float32, device=device), name=base.name)
-
-
-def _check_static(preset: Preset) -> None:
-    usual = get_preset(STATIC_PRESET)
-    for name in ONLY_ENCODERS:
-        value = getattr(preset, name)
-        if value != getattr(usual, name) and (name, value) != ("max_length", "base"):
-            raise ConfigurationError(
-                f"{name}={value!r} does not apply to a static model, whose preset is {STATIC_PRESET!r}. For an "
-                "encoder: static=False."
-            )
 
 
 def _scale_table(model: SentenceTransformer) -> None:

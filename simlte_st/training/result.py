@@ -29,7 +29,6 @@ WHOLE = (
 """Description of a model that reads more than its base."""
 
 
-
 @dataclass
 class TrainingResult:
     """The result of a run.
@@ -38,7 +37,6 @@ class TrainingResult:
         output: Folder of the finished model.
         steps: Optimizer steps done.
         seconds: Seconds of training, in this process.
-        documents_per_second: Rate of training.
         preset: The preset of the run, with the arguments that replaced its fields.
         dtype: What training computed in: ``"float32"`` or ``"bfloat16"``.
         read: The reader's report: documents read, skipped and mended, with reasons.
@@ -58,7 +56,6 @@ class TrainingResult:
     output: Path
     steps: int
     seconds: float
-    documents_per_second: float
     preset: Preset
     dtype: str
     read: dict[str, Any]
@@ -103,10 +100,8 @@ class TrainingResult:
         """Return what training did and what the model reads, in sentences, without names of files."""
         left_out = {**self.read["skipped"], **self.corpus.left_out}
         steps = f"{self.steps:,} step{'' if self.steps == 1 else 's'}"
-        rate = self.documents_per_second
         return [
-            f"Trained on {self.corpus.documents:,} documents: {steps} in {self.seconds:,.0f} s "
-            f"({f'{rate:,.0f}' if rate >= 10 else f'{rate:.2g}'} documents a second, in {self.dtype}). "
+            f"Trained on {self.corpus.documents:,} documents: {steps} in {self.seconds:,.0f} s, in {self.dtype}. "
             f"Left out: {', '.join(counted(count, reason) for reason, count in left_out.items()) or 'none'}.",
             STATIC if self.static else f"{truncation.summary()} {truncation.advice}".rstrip(),
             *([WHOLE] if self.whole else []),
@@ -117,7 +112,6 @@ class TrainingResult:
         return {
             **{name: value for name, value in vars(self).items() if name not in ("output", "report")},
             "seconds": round(self.seconds, 1),
-            "documents_per_second": round(self.documents_per_second, 2),
             "preset": {**vars(self.preset), "view": repr(self.preset.view)},
             "read": {name: value for name, value in self.read.items() if name not in ("source", "examples")},
             "corpus": self.corpus.to_dict(),

@@ -70,21 +70,18 @@ def test_a_base_with_more_positions_than_its_tokenizer_allows_uses_them(
             long, tmp_path / "m", base=tmp_path / "base", preset="docsplit-longformer", max_length=400, **SHORT
         )
     assert re.search("64 tokens: .* 400", caplog.text)
-    assert result.coverage.cut == 0, "documents of 324 tokens"
+    assert result.truncation.cut_texts == 0, "documents of 324 tokens"
     model = result.load(device="cpu")
     assert model.max_seq_length == 400
     assert type(model[0].auto_model).__name__ == "ModernBertModel"
 
 
-@pytest.mark.parametrize(("max_length", "warned"), [(32, True), (64, False), ("base", False), (None, False)])
-def test_a_length_below_the_bases_is_not_passed_over(
-    bert_path: Path, folder: Path, caplog: pytest.LogCaptureFixture, max_length: Any, warned: bool
-) -> None:
+@pytest.mark.parametrize("max_length", [32, 64, "base", None])
+def test_a_length_below_the_bases_leaves_the_base(bert_path: Path, folder: Path, max_length: Any) -> None:
     base = load_model(str(bert_path), pooling="cls")
     convert(base, Preset(max_length=max_length), folder, 0)
     assert not folder.exists()
     assert base.model.max_seq_length == 64
-    assert bool(re.search("max_length=32.* 64 tokens", caplog.text)) is warned
 
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}

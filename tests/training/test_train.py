@@ -131,7 +131,7 @@ def test_presets_are_chosen_by_the_base(
 def test_short_views_leave_the_models_own_length(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
     short: dict[str, Any] = {"max_steps": 1, "max_view_length": 20, "view": Crop(), "held_out": 0.0, **OPTIONS}
     result = train(documents, tmp_path / "m", base=encoder_path, **short)
-    assert result.coverage.share < 0.7
+    assert result.preset.max_view_length == 20
     assert SentenceTransformer(str(tmp_path / "m"), device="cpu").max_seq_length == 64
 
 
@@ -181,7 +181,7 @@ def test_a_short_base_is_converted_and_its_long_documents_are_not_cut(
         result = train(long, tmp_path / "m", base=bert_path, preset="docsplit-longformer", max_length=400, **LONG)
     assert "64 tokens, converted to a Longformer of 400 tokens" in caplog.text
     assert "MLM head: the checkpoint's" in caplog.text
-    assert (result.coverage.cut, result.coverage.share) == (0, 1.0)
+    assert result.truncation.cut_texts == 0
     model = SentenceTransformer(str(tmp_path / "m"), device="cpu")
     assert model.max_seq_length == 400
     assert type(model[0].auto_model).__name__ == "SimlteLongformerModel"
