@@ -19,7 +19,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.distributed import barrier, is_main, largest, world
-from simlte_st.errors import ResumeError, TrainingDiverged
+from simlte_st.errors import TrainingDiverged
 from simlte_st.files import atomic_path
 from simlte_st.losses.loss_state import LossStateMixin
 from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
@@ -59,20 +59,11 @@ class LossStateCallback(TrainerCallback):
 
         The Trainer's autocast covers the model only. With float16, which needs scaled gradients, the head stays in
         float32.
-
-        Raises:
-            ResumeError: The checkpoint has no parameters of the loss.
         """
         self.loss.set_head_precision(bool(args.bf16))
         if state.global_step == 0 or not self.loss.extra_state():
             return
-        path = checkpoint_directory(args, state) / LOSS_FILE
-        if not path.exists():
-            raise ResumeError(
-                f"{path} is missing: the run would continue with new parameters of the loss. "
-                "Resume from a checkpoint in the Trainer's output_dir that was written with LossStateCallback."
-            )
-        self.loss.load_extra_state(load_file(path))
+        self.loss.load_extra_state(load_file(checkpoint_directory(args, state) / LOSS_FILE))
 
 
 class CompleteCallback(TrainerCallback):

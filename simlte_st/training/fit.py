@@ -22,7 +22,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 
 from simlte_st.compat import eager_attention, encoder_of, is_fused, load_stock, use_one_gpu
 from simlte_st.distributed import rank, world
-from simlte_st.errors import ConfigurationError, ModelError, TrainingInterrupted
+from simlte_st.errors import ModelError, TrainingInterrupted
 from simlte_st.modules import OWN_MODULES
 from simlte_st.progress import logs_above_bars
 from simlte_st.prompts import document_prompt
@@ -78,12 +78,11 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
         dataset = corpus.stream.rows((preset.steps or 0) * preset.batch_size)
     else:
         dataset = corpus.dataset if corpus.token_views is None else corpus.token_views.rows()
-    used = len(dataset) - len(dataset) % world()
-    if used == 0:
-        raise ConfigurationError(f"{len(dataset)} documents for {world()} processes: start fewer.")
-    size = min(preset.batch_size, used)
+    size = min(preset.batch_size, len(dataset) - len(dataset) % world())
+    # Several processes would wait for each other; a static model would change on a few documents as much as on many.
+    drops = world() > 1 or loaded.static
     sampler = SeededBatchSampler if corpus.stream is None else OrderedBatchSampler
-    batches = len(sampler(dataset, batch_size=size // world(), drop_last=loaded.static, seed=run.seed)) // world()
+    batches = len(sampler(dataset, batch_size=size // world(), drop_last=drops, seed=run.seed)) // world()
     steps = preset.planned_steps(batches) if corpus.stream is None else (preset.steps or 0)
     logger.info("Training on %s documents: %d steps of %d.", f"{len(dataset):,}", steps, size)
 
@@ -110,9 +109,7 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
         seed=run.seed,
         batch_sampler=sampler,
         dataloader_num_workers=workers,
-        # Several processes: else a warning sets it, and our samplers leave nothing to drop. Static models: a step on a
-        # few documents would change them as much as one on all.
-        dataloader_drop_last=world() > 1 or loaded.static,
+        dataloader_drop_last=drops,
         save_strategy="steps",
         # A checkpoint of a static model takes as long as ten steps.
         save_steps=save_steps or min(500, max(10, steps // (4 if loaded.static else 10))),

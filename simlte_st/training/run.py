@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
+import reprlib
 import shutil
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,6 @@ from simlte_st.files import (
     check_place,
     discard,
     hold,
-    is_model,
     is_unused,
     read_json,
     write_json,
@@ -126,6 +127,10 @@ def open_run(
         folder.release()
 
 
+_shown = reprlib.Repr()
+_shown.maxother = 10_000
+
+
 def described(value: Any) -> Any:
     """Return a JSON value for an argument that is the same in another process, so without addresses in memory."""
     if value is None or isinstance(value, (str, int, float, bool)):
@@ -134,13 +139,8 @@ def described(value: Any) -> Any:
         return os.fspath(value)
     if isinstance(value, (list, tuple)) and value and all(map(is_place, value)):
         return [os.fspath(each) for each in value]
-    if isinstance(value, Shards):
-        return f"Shards({value.name}, {content_id(chr(0).join(value.names))})"  # the same files in the same order
-    if is_dataclass(value) or isinstance(value, DocumentReader):
-        return repr(value)
-    named = value if hasattr(value, "__qualname__") else type(value)
-    size = f" of {len(value):,}" if isinstance(value, Sized) else ""
-    return f"{named.__module__}.{named.__qualname__}{size}"
+    files = f", {content_id(chr(0).join(value.names))}" if isinstance(value, Shards) else ""  # in their order
+    return re.sub(" at 0x[0-9a-fA-F]+", "", _shown.repr(value)) + files
 
 
 class RunFolder:
@@ -186,7 +186,7 @@ class RunFolder:
         check_free(self.output, overwrite)
         check_free(self.trained, overwrite)
         if self._interrupted:
-            if not self.saved or is_model(self.path):
+            if not self.saved:
                 raise ConfigurationError(
                     f"{self.path} exists and is not the work folder of a run: choose another output."
                 )

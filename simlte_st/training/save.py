@@ -87,25 +87,16 @@ def _card_summary(result: TrainingResult, base: str, *, distilled: bool, is_base
     """Return a few sentences on what a model is and whether training helped."""
     verdict = result.gain["summary"] if result.gain else "Whether training helped was not measured."
     source = f"`{base}`{', distilled,' if distilled else ''}"
-    documents = f"{result.corpus.documents:,} documents"
-    if result.lsa:
-        documents += ", with a latent semantic analysis of them appended"
-    made = f"{source} trained without labels by simlte_st on {documents}."
-    if is_base:
-        made = f"{source} as it was before it was trained on {documents}."
-    return f"{verdict} {'So this' if is_base else 'This'} is {made}"
+    lsa = ", with a latent semantic analysis of them appended" if result.lsa else ""
+    made = "as it was before it was trained" if is_base else "trained without labels by simlte_st"
+    return f"{verdict} This is {source} {made} on {result.corpus.documents:,} documents{lsa}."
 
 
 def _card_section(result: TrainingResult, seed: int) -> str:
     """Return a description of a run in Markdown."""
     settings = ", ".join(f"{name} {value}" for name, value in vars(result.preset).items() if name != "view")
-    facts = [
-        f"Views: `{result.preset.view}`",
-        *result.facts(replace(result.truncation, model=result.output.name)),
-        f"Settings: {settings}",
-        *([f"Appended: latent semantic analysis, {result.lsa} dimensions"] if result.lsa else []),
-        f"Seed: {seed}",
-    ]
+    facts = result.facts(replace(result.truncation, model=result.output.name))
+    facts.append(f"Views: `{result.preset.view}`. Settings: lsa {result.lsa}, seed {seed}, {settings}")
     heading = "## DocSplit training\n\nTwo views of one document should lie close, other documents far.\n"
     table = [f"\n{result.gain['table']}"] if result.gain else []
     return "\n".join([heading, *(f"- {fact}" for fact in facts), *table])

@@ -178,8 +178,7 @@ def train(
         static = True
     if lsa and isinstance(source, Shards):
         raise ConfigurationError(
-            "lsa= analyses all documents together, which a stream never holds. Append an analysis of some of them to "
-            "the finished model: simlte convert MODEL --lsa DOCUMENTS --output DIR"
+            "lsa= needs all documents at once, not a stream: append it later, simlte convert MODEL --lsa DOCUMENTS."
         )
     check = functools.partial(
         check_run, source, Path(output), base=base, probe=probe, report=report, resume=resume,
