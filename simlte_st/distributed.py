@@ -116,56 +116,52 @@ def disconnect() -> None:
         _waiting = None
 
 
-def _from_main(error: BaseException | None = None, value: Any = None) -> list[Any]:
-    import torch.distributed as dist
-
-    box = [error, value]
-    dist.broadcast_object_list(box, src=0, group=_waiting)
-    return box
-
-
-def on_main(stage: Callable[P, R]) -> Callable[P, R]:
-    """Run a stage in the main process while the others wait; they get None, and its errors."""
-    return _in_main(stage, send=False)
-
-
 def from_main(stage: Callable[P, R]) -> Callable[P, R]:
     """Run a stage in the main process while the others wait; they get its value, or its errors."""
-    return _in_main(stage, send=True)
 
-
-def main_first(stage: Callable[P, R]) -> Callable[P, R]:
-    """Run a stage in the main process and then in the others, which find what it wrote."""
-    first = on_main(stage)
-
-    @functools.wraps(stage)
-    def run_stage(*arguments: P.args, **options: P.kwargs) -> R:
-        value = first(*arguments, **options)
-        return value if is_main() else stage(*arguments, **options)
-
-    return run_stage
-
-
-def _in_main(stage: Callable[P, R], *, send: bool) -> Callable[P, R]:
     @functools.wraps(stage)
     def run_stage(*arguments: P.args, **options: P.kwargs) -> R:
         if world() == 1:
             return stage(*arguments, **options)
+        import torch.distributed as dist
+
+        box: list[Any] = [None, None]  # an error, or a value
         if is_main():
             try:
-                value = stage(*arguments, **options)
+                box[1] = stage(*arguments, **options)
             except BaseException as error:
                 with suppress(RuntimeError):  # another process is gone, but this error came first
-                    _from_main(_portable(error))
+                    dist.broadcast_object_list([_portable(error), None], src=0, group=_waiting)
                 raise
-            _from_main(None, value if send else None)
-            return value
-        raised, value = _from_main()
-        if raised is not None:
-            raised.of_main = True  # which shows it
+        dist.broadcast_object_list(box, src=0, group=_waiting)
+        if box[0] is not None:
+            box[0].of_main = True  # which shows it
             let_main_finish()
-            raise raised
-        return value
+            raise box[0]
+        return cast(R, box[1])
+
+    return run_stage
+
+
+def on_main(stage: Callable[P, R]) -> Callable[P, R]:
+    """Run a stage in the main process while the others wait; they get None, or its errors."""
+
+    @functools.wraps(stage)
+    def run_stage(*arguments: P.args, **options: P.kwargs) -> R:
+        made: list[R] = []
+        from_main(lambda: made.append(stage(*arguments, **options)))()
+        return made[0] if made else cast(R, None)
+
+    return run_stage
+
+
+def main_first(stage: Callable[P, R]) -> Callable[P, R]:
+    """Run a stage in the main process and then in the others, which find what it wrote."""
+
+    @functools.wraps(stage)
+    def run_stage(*arguments: P.args, **options: P.kwargs) -> R:
+        value = on_main(stage)(*arguments, **options)
+        return value if is_main() else stage(*arguments, **options)
 
     return run_stage
 
