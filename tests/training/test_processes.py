@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch.distributed
+from accelerate import PartialState
 from datasets import Dataset
 from support import write_jsonl
 from training_support import assert_same_bytes, forked, weights
@@ -54,6 +55,7 @@ def launch(folder: Path, work: Work, wait: float = 100) -> list[int]:
 
     def begin(rank: int) -> None:
         distributed.HEAD_START = 0.0  # no launcher is there
+        PartialState._reset_state()  # the parent's, of one process
         work(rank)
 
     started = [
