@@ -125,7 +125,6 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
     checkpoint = last_complete_checkpoint(folder.checkpoints) if folder.resume else None
     if folder.resume:
         logger.info("Resuming from %s.", checkpoint or "the beginning: no checkpoint was complete")
-    folder.begun = True
     began = time.perf_counter()
     state = _restore_finished(model, checkpoint)
     if state is None:

@@ -71,7 +71,7 @@ class Loaded:
 def choose_base(
     run: Run, documents: DocumentReader | Shards, base: str | os.PathLike[str] | None, *, static: bool | None
 ) -> str:
-    """Return the name of the base: the one asked for, the interrupted run's, or the default for such documents.
+    """Return the name of the base: the one asked for, or the default for such documents.
 
     Args:
         run: The run.
@@ -81,8 +81,6 @@ def choose_base(
     """
     if base is not None:
         return os.fspath(base)
-    if run.folder.resume and (saved := run.folder.saved):
-        return str(saved["base"])
     if static is None:
         reader = documents
         if isinstance(reader, Shards):
@@ -130,11 +128,12 @@ def load_model(
     static = is_static(loaded.model)
     preset = replace(preset or preset_for(loaded), **changes)
     if static:
-        name = next((name for name in ONLY_ENCODERS if changes.get(name, "base") != "base"), None)
-        if name is not None:
-            raise ConfigurationError(
-                f"{name}={changes[name]!r} does not apply to a static model. For an encoder: static=False."
-            )
+        for name in ONLY_ENCODERS:
+            if (value := getattr(preset, name)) not in (getattr(get_preset(STATIC_PRESET), name), "base"):
+                raise ConfigurationError(
+                    f"{name}={value!r} does not apply to a static model, whose preset is {STATIC_PRESET!r}. For an "
+                    "encoder: static=False."
+                )
     if preset.batch_size % world():
         raise ConfigurationError(
             f"batch_size={preset.batch_size}: must be divisible by the number of processes, {world()}."

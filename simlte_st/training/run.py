@@ -151,7 +151,6 @@ class RunFolder:
         self.trained = trained_path(output)
         names = ("base", "corpus", "tokens", "checkpoints")
         self.base, self.corpus, self.tokens, self.checkpoints = (self.path / name for name in names)
-        self.begun = resume  # whether training has begun: a run that fails before leaves no folder
         self._lock: FileLock | None = None  # of the process that has opened the folder
 
     def open(self, settings: Mapping[str, Any], *, overwrite: bool = False) -> None:
@@ -198,7 +197,7 @@ class RunFolder:
 
     def abandon(self) -> None:
         """Remove the folder of a run that failed before training began."""
-        if self._lock is not None and not self.begun:
+        if self._lock is not None and not self.resume and not self.checkpoints.exists():
             self.close()
 
     def close(self) -> None:

@@ -176,7 +176,6 @@ def test_the_bar_of_a_real_run_is_full_at_its_end(
     shown = capsys.readouterr().err
     assert "Training: 100%" in shown
     assert "4/4" in shown
-    assert "contrastive=" in shown
 
 
 # Ctrl-C and SIGTERM.
