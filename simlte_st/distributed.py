@@ -88,17 +88,17 @@ def connect(device: str | None) -> str | None:
     state = PartialState(cpu=device == "cpu" or (device is None and on_cpu))
     if _waiting is None:
         _waiting = dist.new_group(backend="gloo", timeout=PATIENCE)
-    if not is_main():
-        for library in ("simlte_st", "sentence_transformers"):
-            logging.getLogger(library).setLevel(logging.CRITICAL)
-        transformers_logging.set_verbosity_error()
-        transformers_logging.disable_progress_bar()
-        disable_progress_bars()
-    # What the libraries call in each other.
-    warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
-    warnings.filterwarnings("ignore", r"torch\.distributed\.nn\.functional\.all_gather is deprecated", FutureWarning)
-    # Older versions of transformers load the optimizer of a checkpoint to "cpu:0", which torch calls "cpu" alone.
-    torch.serialization.register_package(15, lambda storage: None, _from_numbered_cpu)
+        if not is_main():
+            for library in ("simlte_st", "sentence_transformers"):
+                logging.getLogger(library).setLevel(logging.CRITICAL)
+            transformers_logging.set_verbosity_error()
+            transformers_logging.disable_progress_bar()
+            disable_progress_bars()
+        # What the libraries call in each other.
+        warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
+        warnings.filterwarnings("ignore", r"torch\.distributed\.nn\.functional\.all_gather is dep", FutureWarning)
+        # Older versions of transformers load the optimizer of a checkpoint to "cpu:0", which torch calls "cpu" alone.
+        torch.serialization.register_package(15, lambda storage: None, _from_numbered_cpu)
     return "cpu" if state.device.type == "cpu" else str(state.device)
 
 
