@@ -203,7 +203,7 @@ def mean_over_processes(number: float, device: Any) -> float:
     import torch
     import torch.distributed as dist
 
-    value = torch.tensor(float(number), device=device, dtype=torch.float64 if device.type != "mps" else None)
+    value = torch.tensor(float(number), device=device, dtype=torch.float64)
     dist.all_reduce(value)
     return float(value) / world()
 

@@ -11,7 +11,6 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ def atomic_path(target: str | os.PathLike[str], *others: Path) -> Iterator[Path]
     """Yield a temporary path beside ``target`` and rename it to ``target`` when the block ends without an error.
 
     Works for files and for folders, which replace an existing one. If the block raises, ``target`` stays as it was. The
-    old version is deleted only once the new one, flushed to the disk, is in its place.
+    old version is deleted only once the new one is in its place.
 
     ``others`` are files beside a file that belong to it: written beside the temporary path, they are renamed first.
     """
@@ -49,13 +48,11 @@ def atomic_path(target: str | os.PathLike[str], *others: Path) -> Iterator[Path]
     temporary, before = holder / target.name, holder / f"{target.name}.before"
     try:
         yield temporary
-        _flush(holder)
         for other in others:
             os.replace(holder / other.name, other)
         if temporary.is_dir() and target.is_dir():
             os.replace(target, before)  # a directory cannot be renamed over a full one
         os.replace(temporary, target)
-        _flush(target.parent, inside=False)
     except Exception as error:
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or os.strerror(errno.ENOSPC) in str(error):
             raise DiskFullError(f"{target} could not be written: the disk is full. Free some space.") from error
@@ -79,19 +76,6 @@ def discard(folder: Path, target: Path) -> None:
         shutil.rmtree(holder, ignore_errors=True)
 
 
-def _flush(path: Path, inside: bool = True) -> None:
-    """Flush a file, or a folder with everything in it, to the disk."""
-    if os.name == "nt":  # it flushes only what is open for writing
-        return
-    for each in (path, *(path.rglob("*") if inside else ())):
-        if not each.is_symlink():
-            descriptor = os.open(each, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-
-
 def hold(folder: Path) -> FileLock:
     """Make and lock a work folder, until the lock is released or the process ends."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -107,7 +91,7 @@ def hold(folder: Path) -> FileLock:
 
 def is_unused(folder: Path) -> bool:
     """Return whether a work folder holds only what :func:`hold` writes."""
-    return all(path.name == _LOCK or fnmatch(path.name, f".*{_HOLDER}") for path in folder.iterdir())
+    return all(path.name == _LOCK or path.name.endswith(_HOLDER) for path in folder.iterdir())
 
 
 def check_apart(source: Any, output: Path) -> None:

@@ -36,7 +36,7 @@ from simlte_st.training.run import Run
 logger = logging.getLogger(__name__)
 
 FIRST = 1_000
-"""Documents of a stream that are read before training; at most half of them are held out."""
+"""Documents of a stream that are read before training; half of them are held out."""
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,7 @@ def _read_documents(
             raise ConfigurationError(
                 "Set max_steps=: the number of documents of a stream, and so an epoch, is unknown."
             )
-        wanted = holder.wanted(loaded.preset.steps * loaded.preset.batch_size)
-        holder = HeldOut(0.5 if wanted else 0, most=wanted, seed=run.seed)
+        holder.share = 0.5 if held_out else 0.0  # of the first documents
         documents = documents.first(FIRST, shard_order(len(documents.names), run.seed, epoch=0))
     dataset = loaded.views.attach(documents, directory=run.folder.corpus, hold_out=holder.divert, progress=run.progress)
     rows = [{"id": item.id, "text": item.text, "label": item.label} for item in holder.documents]
@@ -213,11 +212,6 @@ class HeldOut:
         needed = max(0, least - len(self.documents))
         self.documents += [document for _, document in waiting[:needed]]
         yield from (document for _, document in waiting[needed:])
-
-    def wanted(self, documents: int) -> int:
-        """Estimate the number of documents to hold out."""
-        wanted = max(min(self.most, self.share * documents), min(self.least, self.most, 3 * self.share * documents))
-        return min(documents, round(wanted))
 
     def _drawn(self, document_id: str) -> float:
         key = f"held out\x00{self.seed}\x00{document_id}".encode("utf-8", "surrogatepass")

@@ -78,7 +78,7 @@ def _save_model(
         model.save_pretrained(str(path))
         if loaded.static and isinstance(model[-1], Normalize):
             write_for_model2vec(path)
-        write_json(path / RUN_FILE, {"base": base, "distilled": distilled, "seed": run.seed, **result.to_dict()})
+        write_json(path / RUN_FILE, {"base": base, "seed": run.seed, **result.to_dict()})
         summary = _card_summary(result, shown_base(base), distilled=distilled, is_base=is_base)
         write_model_card(path, name=output.name, base=base, summary=summary, about=_card_section(result, run.seed))
 

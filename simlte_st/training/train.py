@@ -161,7 +161,6 @@ def train(
         TrainingInterrupted: Ctrl-C or SIGTERM. The step was finished and a checkpoint written, to continue from with
             ``resume=True``.
         MissingExtraError: ``report=True``, and the extra ``explore`` is not installed.
-        ProcessLostError: The run has several processes, and another one ended.
     """
     arguments = {name: value for name, value in locals().items() if name not in NOT_DECISIVE}
     changes = preset_changes(arguments)
