@@ -97,15 +97,11 @@ def is_unused(folder: Path) -> bool:
 def check_apart(source: Any, output: Path) -> None:
     """Check that writing an output does not replace the documents it is made from."""
     places = getattr(source, "places", source)  # a reader's
-    if isinstance(places, (list, tuple)):
-        for each in places:
-            check_apart(each, output)
-        return
-    if not isinstance(source, (str, os.PathLike)) or not os.path.exists(source):
-        return
-    place, written = Path(source).resolve(), output.resolve()
-    if place.is_relative_to(written):
-        raise ConfigurationError(f"{output} holds the documents ({source}): choose an output outside of them.")
+    for each in places if isinstance(places, (list, tuple)) else [places]:
+        if isinstance(each, (str, os.PathLike)) and os.path.exists(each):
+            place, written = Path(each).resolve(), output.resolve()
+            if place.is_relative_to(written):
+                raise ConfigurationError(f"{output} holds the documents ({each}): choose an output outside of them.")
 
 
 def changes(saved: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, str]:

@@ -34,11 +34,10 @@ _Ids = NDArray[np.integer[Any]]
 
 
 class EpochPermutation(Sampler[int]):
-    """A permutation of the rows that depends on (seed, epoch) only."""
+    """A permutation of the rows that depends on (seed, epoch) only, or the rows in their order."""
 
-    def __init__(self, size: int, seed: int) -> None:
-        self.size = size
-        self.seed = seed
+    def __init__(self, size: int, seed: int, shuffles: bool = True) -> None:
+        self.size, self.seed, self.shuffles = size, seed, shuffles
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
@@ -51,7 +50,7 @@ class EpochPermutation(Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         """Yield row numbers."""
         generator = torch.Generator().manual_seed((self.seed * 1_000_003 + self.epoch) % 2**63)
-        yield from torch.randperm(self.size, generator=generator).tolist()
+        yield from torch.randperm(self.size, generator=generator).tolist() if self.shuffles else range(self.size)
 
 
 class SeededBatchSampler(DefaultBatchSampler):
@@ -66,9 +65,11 @@ class SeededBatchSampler(DefaultBatchSampler):
     time.
     """
 
+    shuffles = True
+
     def __init__(self, dataset: Sized, batch_size: int, drop_last: bool = False, **arguments: Any) -> None:
         super().__init__(dataset, batch_size, drop_last, **arguments)
-        self.sampler: EpochPermutation = EpochPermutation(len(dataset), self.seed)
+        self.sampler: EpochPermutation = EpochPermutation(len(dataset), self.seed, self.shuffles)
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch."""
@@ -76,17 +77,10 @@ class SeededBatchSampler(DefaultBatchSampler):
         self.sampler.set_epoch(epoch)
 
 
-class _InOrder(EpochPermutation):
-    def __iter__(self) -> Iterator[int]:
-        yield from range(self.size)
-
-
 class OrderedBatchSampler(SeededBatchSampler):
     """Batches of rows in their order: those of a stream are shuffled already."""
 
-    def __init__(self, dataset: Sized, batch_size: int, drop_last: bool = False, **arguments: Any) -> None:
-        super().__init__(dataset, batch_size, drop_last, **arguments)
-        self.sampler = _InOrder(len(dataset), self.seed)
+    shuffles = False
 
 
 class TokenizedDocument(SegmentedDocument):

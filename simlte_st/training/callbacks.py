@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import threading
@@ -190,20 +189,15 @@ class InterruptCallback(TrainerCallback):
     def __init__(self) -> None:
         self.interrupted: signal.Signals | None = None
         self._previous: dict[signal.Signals, Any] = {}
-        self._process = os.getpid()
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Handle the signals, if this is the main thread, where Python allows it."""
         if threading.current_thread() is not threading.main_thread():
             return
-        self._process = os.getpid()
         for number in (signal.SIGINT, signal.SIGTERM):
-            if signal.getsignal(number) is not None:  # None: not Python's, which could not restore it
-                self._previous[number] = signal.signal(number, self._handle)
+            self._previous[number] = signal.signal(number, self._handle)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if os.getpid() != self._process:  # a data loading worker, which inherited the handler; it ends with its parent
-            return
         self.interrupted = signal.Signals(number)
         self.restore()  # the next one is not ours
         if is_main():

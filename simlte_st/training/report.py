@@ -107,26 +107,22 @@ def neighbours_section(changes: Sequence[NeighbourChange], documents: Sequence[D
         return section("neighbours", "Neighbours", about("Too few documents were held out to have neighbours."))
     explained = (
         f"The {len(changes)} of {len(documents):,} held-out documents whose {NEIGHBOURS} nearest changed most, each "
-        "with its nearest among the others: before with the base, after with the trained model. A minus marks those "
-        "near before only, a plus those near after only. Click a title for the text."
+        "with its nearest among the others: before with the base, after with the trained model. Click a title for the "
+        "text."
     )
     parts = [about(explained)]
     for change in changes:
         sides = []
-        for side, sign, own, other in (
-            ("before", "− ", change.before, change.after), ("after", "+ ", change.after, change.before),
-        ):  # fmt: skip
-            marks = [("", "") if row in other else (f"only-{side}", sign) for row in own]
-            items = [_document(documents[row], *mark) for row, mark in zip(own, marks, strict=True)]
-            listed = "".join(f"<li>{item}</li>" for item in items)
+        for side, rows in (("before", change.before), ("after", change.after)):
+            listed = "".join(f"<li>{_document(documents[row])}</li>" for row in rows)
             sides.append(f'<div><h3>{side.capitalize()}</h3><ol class="{side}">{listed}</ol></div>')
         head = _document(documents[change.row])
         parts.append(f'<div class="changed">{head}<div class="columns">{"".join(sides)}</div></div>')
     return section("neighbours", "Neighbours", *parts)
 
 
-def _document(document: Document, kind: str = "", sign: str = "") -> str:
-    title = f'<span class="{kind}">{sign}<bdi>{escape(title_of(None, document.text))}</bdi></span>'
+def _document(document: Document) -> str:
+    title = f"<bdi>{escape(title_of(None, document.text))}</bdi>"
     label = "" if document.label is None else f' <span class="number">{escape(str(document.label))}</span>'
     text = f'<p class="text">{escape(document.text[:SHOWN])}{"…" if len(document.text) > SHOWN else ""}</p>'
     return f"<details><summary>{title}{label}</summary>{text}</details>"

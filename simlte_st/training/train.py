@@ -131,7 +131,8 @@ def train(
             makes it a Longformer; ``chunk-mean`` averages the embeddings of chunks, pooled as ``pooling=`` says.
         segmenter: What splits documents into sentences: ``punkt``, or a callable from a text to its sentences.
         lsa: Dimensions of a latent semantic analysis of the documents to append to the embedding (256 is a good
-            number), or 0 for none. By default, 256 for a static model and none for an encoder.
+            number), or 0 for none; of a stream, its first documents are analysed. By default, 256 for a static model
+            and none for an encoder or a stream.
         keep: Which model is the finished one. With ``verdict``, it is the base if training did not clearly help, and
             the trained model goes to ``OUTPUT.trained``; with ``trained``, it is always the trained one.
         held_out: Share of the documents, at most 500, kept out of training to measure the gain; up to three times as
@@ -172,13 +173,7 @@ def train(
     if report:
         check_installed("bokeh", "explore", "the report of a run")
     if preset == STATIC_PRESET:
-        if static is False:
-            raise ConfigurationError(f"static=False: the preset {STATIC_PRESET!r} is for static models. Leave one out.")
         static = True
-    if lsa and isinstance(source, Shards):
-        raise ConfigurationError(
-            "lsa= needs all documents at once, not a stream: append it later, simlte convert MODEL --lsa DOCUMENTS."
-        )
     check = functools.partial(
         check_run, source, Path(output), base=base, probe=probe, report=report, resume=resume,
         overwrite=overwrite,

@@ -228,19 +228,6 @@ def test_a_second_interrupt_stops_at_once(
     assert not (tmp_path / "run" / "checkpoint-2").exists()
 
 
-def test_a_child_that_has_the_handler_leaves_the_signal_to_its_parent() -> None:
-    callback = InterruptCallback()
-    callback.on_train_begin(None, None, None)  # type: ignore[arg-type]
-    try:
-        child = os.fork()
-        if child == 0:
-            os.kill(os.getpid(), signal.SIGINT)
-            os._exit(int(callback.interrupted is not None))
-        assert os.waitpid(child, 0)[1] == 0
-    finally:
-        callback.restore()
-
-
 # Losses and weights that are no numbers.
 
 

@@ -94,8 +94,7 @@ def test_documents_that_changed_most_come_first(model: SentenceTransformer, enco
         cosines[changes[0].row] = -1
         assert getattr(changes[0], side) == np.argsort(-cosines)[:5].tolist()
     written = neighbours_section(changes[:1], documents)
-    gone = {*changes[0].before} - {*changes[0].after}
-    assert written.count('"only-before"') == written.count('"only-after"') == len(gone)
+    assert written.count("<details>") == 11
     assert changed_most((model, other), documents[:2]) == []
     assert "Too few documents" in neighbours_section([], documents[:2])
 

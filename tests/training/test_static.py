@@ -198,8 +198,6 @@ def test_a_preset_or_a_wish_that_contradicts_the_base_is_refused(
         train(documents, tmp_path / "m", base=static_path, preset="docsplit-tuned", **OPTIONS)
     with pytest.raises(ConfigurationError, match="static=False"):
         train(documents, tmp_path / "m", base=static_path, static=False, **OPTIONS)
-    with pytest.raises(ConfigurationError, match="static=False"):
-        train(documents, tmp_path / "m", static=False, preset="docsplit-static")
 
 
 def test_a_stream_is_trained_on(static_path: Path, documents: list[str], tmp_path: Path) -> None:

@@ -81,7 +81,6 @@ def test_a_run_goes_on_at_the_document_to_the_same_bytes_and_holds_no_copy_of_th
     [
         ({"max_steps": None}, "Set max_steps="),
         ({"max_steps": None, "preset": "docsplit-tuned", "epochs": 2}, "Set max_steps="),
-        ({"lsa": 8}, "lsa="),
         ({"batch_size": 80}, "fewer documents"),
     ],
 )
