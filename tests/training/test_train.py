@@ -52,9 +52,10 @@ def test_nothing_is_asked_of_the_hub_and_nothing_private_is_published(
         (tmp_path / "docs" / f"case-{index}.txt").write_text(text)
     (tmp_path / "docs" / "case-empty.txt").touch()
     train(tmp_path / "docs", tmp_path / "m", base=base, max_steps=2, **OPTIONS)
-    OwnSentenceTransformer(str(tmp_path / "m")).save(str(tmp_path / "again"))
+    OwnSentenceTransformer(str(tmp_path / "m")).save(str(tmp_path / "again"))  # as push_to_hub does
     assert not asked
-    published = {path: path.read_bytes() for path in (tmp_path / "m").rglob("*") if path.is_file()}
+    assert "## DocSplit training" in (tmp_path / "again" / "README.md").read_text()
+    published = {path: path.read_bytes() for name in ("m", "again") for path in (tmp_path / name).rglob("*.*")}
     for path, content in published.items():
         assert b"case-" not in content, path
         assert b"client-x" not in content or path.name == "simlte.json", path
