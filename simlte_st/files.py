@@ -139,7 +139,7 @@ def check_place(target: Path, advice: str = "Choose another output.") -> None:
         raise ConfigurationError(f"{target} cannot be written: it does not name a file or folder. {advice}")
     parent = next(each for each in target.absolute().parents if os.path.lexists(each))
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise ConfigurationError(f"{target} cannot be written: {parent} is not a writable folder. {advice}")
+        raise ConfigurationError(f"{target} cannot be written: {parent} is not a folder to write in. {advice}")
 
 
 def check_new(path: Path, overwrite: bool) -> None:

@@ -196,8 +196,8 @@ class RunFolder:
                 )
 
     def abandon(self) -> None:
-        """Remove the folder of a run that failed before training began."""
-        if self._lock is not None and not self.resume and not self.checkpoints.exists():
+        """Remove the folder of a run that failed before its first checkpoint."""
+        if self._lock is not None and not self.resume and not any(self.checkpoints.glob("*")):
             self.close()
 
     def close(self) -> None:
