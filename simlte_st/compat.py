@@ -14,7 +14,6 @@ from functools import cache, partial, wraps
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
-import torch.distributed
 from torch import Tensor
 from transformers import AutoModelForMaskedLM, PreTrainedModel
 from transformers.utils import logging
@@ -184,11 +183,6 @@ def use_one_gpu(arguments: SentenceTransformerTrainingArguments, device: str) ->
     torch.cuda.set_device(chosen)
     arguments.__dict__["_setup_devices"] = chosen
     arguments._n_gpu = 1
-
-
-def store_of_processes() -> Any:
-    """Return the key-value store that the processes of a run share."""
-    return torch.distributed.distributed_c10d._get_default_store()
 
 
 def load_modules_of(model_class: type[SentenceTransformer], classes: Sequence[type[torch.nn.Module]]) -> None:

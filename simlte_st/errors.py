@@ -48,10 +48,6 @@ class DiskFullError(SimlteError, OSError):
     """The disk is full. Finished files are kept; nothing is half written."""
 
 
-class HubError(SimlteError, RuntimeError):
-    """A model cannot be uploaded to the Hugging Face Hub: no token, no answer, or a refusal."""
-
-
 class TrainingDiverged(SimlteError, ArithmeticError):
     """A loss or a weight is not finite any more; the last good checkpoint is kept."""
 
@@ -82,10 +78,6 @@ def keeping(kept: Callable[[], str]) -> Iterator[None]:
     except KeyboardInterrupt as error:
         number = error.number if isinstance(error, Interrupted) else signal.SIGINT
         raise Interrupted(f"Stopped. {kept()}", number) from error
-
-
-class ProcessLostError(SimlteError, RuntimeError):
-    """Another process of a distributed run ended too early."""
 
 
 class MissingExtraError(SimlteError, ImportError):

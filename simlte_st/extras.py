@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import json
 import sys
-from importlib.metadata import distribution
 from types import ModuleType
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from simlte_st.errors import MissingExtraError
 
@@ -31,9 +27,5 @@ def check_installed(module: str, extra: str, purpose: str) -> None:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra: from the folder that this package was installed from, or an index."""
-    origin = json.loads(distribution("simlte-st").read_text("direct_url.json") or "{}")
-    if "dir_info" not in origin:
-        return f'pip install "simlte-st[{extra}]"'
-    editable = "-e " * origin["dir_info"].get("editable", False)
-    return f'pip install {editable}"{url2pathname(urlsplit(origin["url"]).path)}[{extra}]"'
+    """Return the command that installs an extra; it works in a clone, too, once the package is installed."""
+    return f'pip install "simlte-st[{extra}]"'

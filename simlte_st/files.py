@@ -11,7 +11,6 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ def atomic_path(target: str | os.PathLike[str], *others: Path) -> Iterator[Path]
     """Yield a temporary path beside ``target`` and rename it to ``target`` when the block ends without an error.
 
     Works for files and for folders, which replace an existing one. If the block raises, ``target`` stays as it was. The
-    old version is deleted only once the new one, flushed to the disk, is in its place.
+    old version is deleted only once the new one is in its place.
 
     ``others`` are files beside a file that belong to it: written beside the temporary path, they are renamed first.
     """
@@ -49,15 +48,14 @@ def atomic_path(target: str | os.PathLike[str], *others: Path) -> Iterator[Path]
     temporary, before = holder / target.name, holder / f"{target.name}.before"
     try:
         yield temporary
-        _flush(holder)
         for other in others:
             os.replace(holder / other.name, other)
         if temporary.is_dir() and target.is_dir():
             os.replace(target, before)  # a directory cannot be renamed over a full one
         os.replace(temporary, target)
-        _flush(target.parent, inside=False)
     except Exception as error:
-        raise_if_full(error, target)
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or os.strerror(errno.ENOSPC) in str(error):
+            raise DiskFullError(f"{target} could not be written: the disk is full. Free some space.") from error
         raise
     finally:
         if before.exists() and not target.exists():  # interrupted between the two renames
@@ -78,19 +76,6 @@ def discard(folder: Path, target: Path) -> None:
         shutil.rmtree(holder, ignore_errors=True)
 
 
-def _flush(path: Path, inside: bool = True) -> None:
-    """Flush a file, or a folder with everything in it, to the disk."""
-    if os.name == "nt":  # it flushes only what is open for writing
-        return
-    for each in (path, *(path.rglob("*") if inside else ())):
-        if not each.is_symlink():
-            descriptor = os.open(each, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-
-
 def hold(folder: Path) -> FileLock:
     """Make and lock a work folder, until the lock is released or the process ends."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -106,21 +91,17 @@ def hold(folder: Path) -> FileLock:
 
 def is_unused(folder: Path) -> bool:
     """Return whether a work folder holds only what :func:`hold` writes."""
-    return all(path.name == _LOCK or fnmatch(path.name, f".*{_HOLDER}") for path in folder.iterdir())
+    return all(path.name == _LOCK or path.name.endswith(_HOLDER) for path in folder.iterdir())
 
 
 def check_apart(source: Any, output: Path) -> None:
     """Check that writing an output does not replace the documents it is made from."""
     places = getattr(source, "places", source)  # a reader's
-    if isinstance(places, (list, tuple)):
-        for each in places:
-            check_apart(each, output)
-        return
-    if not isinstance(source, (str, os.PathLike)) or not os.path.exists(source):
-        return
-    place, written = Path(source).resolve(), output.resolve()
-    if place.is_relative_to(written):
-        raise ConfigurationError(f"{output} holds the documents ({source}): choose an output outside of them.")
+    for each in places if isinstance(places, (list, tuple)) else [places]:
+        if isinstance(each, (str, os.PathLike)) and os.path.exists(each):
+            place, written = Path(each).resolve(), output.resolve()
+            if place.is_relative_to(written):
+                raise ConfigurationError(f"{output} holds the documents ({each}): choose an output outside of them.")
 
 
 def changes(saved: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, str]:
@@ -152,41 +133,13 @@ def is_model(folder: Path) -> bool:
     return os.path.isfile(folder / MODEL_FILE)  # Path.is_file would raise in a folder that may not be read
 
 
-_NEARLY_FULL = 1 << 24  # free bytes
-
-
 def check_place(target: Path, advice: str = "Choose another output.") -> None:
     """Check that a file or folder can be made at a path, before any work is done for it."""
-    parent = _nearest_folder(target.absolute().parent)
     if not target.name or target.name == "..":  # an empty name means the working folder to Path
-        problem = "it does not name a file or folder"
-    elif not parent.is_dir():
-        problem = f"{parent} is not a folder"
-    elif not os.access(parent, os.W_OK | os.X_OK):
-        problem = f"nothing can be written in {parent}"
-    else:
-        return
-    raise ConfigurationError(f"{target} cannot be written: {problem}. {advice}")
-
-
-def raise_if_full(error: Exception, target: Path, advice: str = "Free some space and run it again.") -> None:
-    """Raise a DiskFullError in place of the various errors that libraries raise when the disk is full."""
-    chain: BaseException | None = error
-    while chain is not None:
-        # torch's archive writer does not say why it failed: then the free space decides.
-        unsaid = "inline_container" in str(chain) or "PytorchStreamWriter" in str(chain)
-        if (
-            getattr(chain, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
-            or os.strerror(errno.ENOSPC) in str(chain)
-            or (unsaid and shutil.disk_usage(_nearest_folder(target)).free < _NEARLY_FULL)
-        ):
-            raise DiskFullError(f"{target} could not be written: the disk is full. {advice}") from error
-        chain = chain.__cause__ or chain.__context__
-
-
-def _nearest_folder(path: Path) -> Path:
-    """Return the path itself or its nearest parent that exists."""
-    return next(each for each in (path.absolute(), *path.absolute().parents) if os.path.lexists(each))
+        raise ConfigurationError(f"{target} cannot be written: it does not name a file or folder. {advice}")
+    parent = next(each for each in target.absolute().parents if os.path.lexists(each))
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise ConfigurationError(f"{target} cannot be written: {parent} is not a folder to write in. {advice}")
 
 
 def check_new(path: Path, overwrite: bool) -> None:

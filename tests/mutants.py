@@ -24,7 +24,7 @@ MUTANTS = [
     ("simlte_st/models/passes.py", "models/test_passes.py", "found[back.to(found.device)]", "found"),
     ("simlte_st/models/passes.py", "models/test_passes.py", "length + self._special - self._taken", "length"),
     ("simlte_st/models/parts.py", "models/test_encode.py", "max(self._before, default=0) > number", "False"),
-    ("simlte_st/models/encode.py", "test_encode.py", '"weights": weights_digest(model), ', ""),
+    ("simlte_st/models/encode.py", "test_encode.py", '"weights": weights_digest(model),', ""),
     ("simlte_st/models/loading.py", "models/test_loading.py", "tokenizer.split_special_tokens = True", "pass"),
     ("simlte_st/data/analyzer.py", "data/test_analyzer.py", "for piece in content or pieces", "for piece in content"),
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "(2 * 1.96)", "(1 * 1.96)"),
@@ -49,7 +49,7 @@ MUTANTS = [
         "is_global = valid & global_mask", "is_global = inside & global_mask",
     ),
     (
-        "simlte_st/losses/mlm_mixin.py", "training/test_processes.py",
+        "simlte_st/losses/multiple_negatives_ranking_mlm.py", "training/test_processes.py",
         "mean_over_processes(count, self.model.device)", "count",
     ),
     (

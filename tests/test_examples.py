@@ -78,7 +78,7 @@ def test_transform_with_the_stock_trainer(example: Example) -> None:
     assert all("'contrastive'" in line and "'mlm'" in line for line in lines)
 
 
-def test_a_folder_to_a_model_and_what_would_be_published(example: Example, tmp_path: Path) -> None:
+def test_a_folder_to_a_model(example: Example, tmp_path: Path) -> None:
     documents = tmp_path / "documents"
     documents.mkdir()
     for number in range(24):
@@ -87,9 +87,6 @@ def test_a_folder_to_a_model_and_what_would_be_published(example: Example, tmp_p
     assert "2 steps in" in out
     assert (tmp_path / "my-model" / "modules.json").exists()
     assert re.search(r"^Verdict: too few documents$", out, re.MULTILINE)
-    out = example("publish.py", "my-model")
-    assert "base_model:" in out
-    assert "model.safetensors" in out.split("To OWNER/NAME would go:")[1]
 
 
 def test_few_labels(example: Example) -> None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Any
 import pytest
 from safetensors import SafetensorError
 
-from simlte_st import files
 from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, DamagedFileError, DiskFullError
 from simlte_st.files import (
@@ -22,7 +20,6 @@ from simlte_st.files import (
     check_free,
     check_place,
     hold,
-    raise_if_full,
     read_json,
     write_json,
 )
@@ -110,11 +107,11 @@ def test_only_models_are_replaced(tmp_path: Path) -> None:
 def test_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_place(tmp_path / "new" / "deep" / "output")
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigurationError, match="not a folder"):
+    with pytest.raises(ConfigurationError, match="not a folder to write in"):
         check_place(tmp_path / "file" / "output")
     with monkeypatch.context() as patch:
         patch.setattr(os, "access", lambda path, mode: False)
-        with pytest.raises(ConfigurationError, match="written in"):
+        with pytest.raises(ConfigurationError, match="not a folder to write in"):
             check_place(tmp_path / "output")
 
 
@@ -171,28 +168,19 @@ def test_the_variable_decides(home: Path, monkeypatch: pytest.MonkeyPatch) -> No
     [
         OSError(errno.ENOSPC, "No space left on device"),
         SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)"),
-        RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 704 vs 598"),
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_a_full_disk_is_a_sentence_whoever_met_it(
-    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_a_sentence_whoever_met_it(error: Exception, tmp_path: Path) -> None:
     target = tmp_path / "model"
     target.mkdir()
     (target / "old").write_text("old")
-    free = shutil.disk_usage(tmp_path)._replace(free=4096)
-    monkeypatch.setattr(files.shutil, "disk_usage", lambda path: free)
     said = rf"^{re.escape(str(target))} could not be written: the disk is full\. "
     with pytest.raises(DiskFullError, match=said), atomic_path(target) as path:  # noqa: PT012
         path.mkdir()
         raise error
     assert [each.name for each in tmp_path.iterdir()] == ["model"]
     assert (target / "old").read_text() == "old"
-    chained = ValueError("while saving")
-    chained.__context__ = error
-    with pytest.raises(DiskFullError):
-        raise_if_full(chained, target)
 
 
 def test_json_holds_what_names_of_files_are_read_with(tmp_path: Path) -> None:

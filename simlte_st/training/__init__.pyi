@@ -5,4 +5,3 @@ from .presets import PRESETS as PRESETS
 from .presets import Preset as Preset
 from .presets import get_preset as get_preset
 from .result import TrainingResult as TrainingResult
-from .result import check_upload as check_upload

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +22,6 @@ from simlte_st.data.document import SegmentedDocument
 from simlte_st.data.tokens import flat_ids, space_before, special_ids
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.data.views import draw_spans
-from simlte_st.distributed import world
 from simlte_st.files import atomic_path
 from simlte_st.models.static import flat_features
 from simlte_st.modules.latent_semantic_analysis import count_matrix
@@ -36,11 +34,10 @@ _Ids = NDArray[np.integer[Any]]
 
 
 class EpochPermutation(Sampler[int]):
-    """A permutation of the rows that depends on (seed, epoch) only."""
+    """A permutation of the rows that depends on (seed, epoch) only, or the rows in their order."""
 
-    def __init__(self, size: int, seed: int) -> None:
-        self.size = size
-        self.seed = seed
+    def __init__(self, size: int, seed: int, shuffles: bool = True) -> None:
+        self.size, self.seed, self.shuffles = size, seed, shuffles
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
@@ -53,7 +50,7 @@ class EpochPermutation(Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         """Yield row numbers."""
         generator = torch.Generator().manual_seed((self.seed * 1_000_003 + self.epoch) % 2**63)
-        yield from torch.randperm(self.size, generator=generator).tolist()
+        yield from torch.randperm(self.size, generator=generator).tolist() if self.shuffles else range(self.size)
 
 
 class SeededBatchSampler(DefaultBatchSampler):
@@ -64,35 +61,15 @@ class SeededBatchSampler(DefaultBatchSampler):
     batch sampler and sets the epoch of the sampler inside.
 
     Several processes take batches in turn (accelerate's ``BatchSamplerShard``); together these are a batch of the run,
-    with the same documents as in one process. The last documents are divided into equal parts; a remainder, fewer than
-    there are processes, is skipped, other documents in each epoch. ``drop_last``, which sentence-transformers sets for
-    several processes, would skip more, and has no effect then.
-
-    Attributes:
-        processes: Number of processes.
+    with the same documents as in one process. What is left at the end of an epoch is dropped, other documents each
+    time.
     """
+
+    shuffles = True
 
     def __init__(self, dataset: Sized, batch_size: int, drop_last: bool = False, **arguments: Any) -> None:
         super().__init__(dataset, batch_size, drop_last, **arguments)
-        self.sampler: EpochPermutation = EpochPermutation(len(dataset), self.seed)
-        self.processes = world()
-        if self.processes > 1:
-            self.part_size = batch_size
-            self.batch_size = None  # type: ignore[assignment]  # else accelerate drops smaller batches
-
-    def __len__(self) -> int:
-        if self.processes == 1:
-            return super().__len__()
-        return -(-(len(self.sampler) // self.processes) // self.part_size) * self.processes
-
-    def __iter__(self) -> Iterator[list[int]]:
-        """Yield the batches of the current epoch as row numbers; those of several processes in turn."""
-        if self.processes == 1:
-            yield from super().__iter__()
-            return
-        rows = itertools.islice(self.sampler, len(self.sampler) - len(self.sampler) % self.processes)
-        while batch := list(itertools.islice(rows, self.part_size * self.processes)):
-            yield from equal_parts(batch, self.processes)
+        self.sampler: EpochPermutation = EpochPermutation(len(dataset), self.seed, self.shuffles)
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch."""
@@ -100,24 +77,10 @@ class SeededBatchSampler(DefaultBatchSampler):
         self.sampler.set_epoch(epoch)
 
 
-class _InOrder(EpochPermutation):
-    def __iter__(self) -> Iterator[int]:
-        yield from range(self.size)
-
-
 class OrderedBatchSampler(SeededBatchSampler):
     """Batches of rows in their order: those of a stream are shuffled already."""
 
-    def __init__(self, dataset: Sized, batch_size: int, drop_last: bool = False, **arguments: Any) -> None:
-        super().__init__(dataset, batch_size, drop_last, **arguments)
-        self.sampler = _InOrder(len(dataset), self.seed)
-
-
-def equal_parts(batch: list[int], parts: int) -> Iterator[list[int]]:
-    """Yield equal parts of a batch, without the rows left over."""
-    size = len(batch) // parts
-    for start in range(0, size * parts, size):
-        yield batch[start : start + size]
+    shuffles = False
 
 
 class TokenizedDocument(SegmentedDocument):

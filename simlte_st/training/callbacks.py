@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import signal
 import sys
 import threading
@@ -15,23 +13,16 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 from tqdm.auto import tqdm
-from transformers import TrainerCallback, TrainerState, TrainingArguments
+from transformers import ProgressCallback, TrainerCallback, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.distributed import barrier, is_main, largest, world
-from simlte_st.errors import ResumeError, TrainingDiverged
+from simlte_st.errors import TrainingDiverged
 from simlte_st.files import atomic_path
 from simlte_st.losses.loss_state import LossStateMixin
 from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
 from simlte_st.progress import progress_bar
-
-logger = logging.getLogger(__name__)
-
-COLLAPSED = 0.99
-"""Mean cosine between different documents above which a warning is logged; that of language models is below .95."""
-
-REMEDY = "Use a lower learning rate (learning_rate=), a longer warm-up (warmup=), or float32 (bf16=False)."
 
 LOSS_FILE = "loss.safetensors"
 COMPLETE_FILE = "complete"
@@ -67,20 +58,11 @@ class LossStateCallback(TrainerCallback):
 
         The Trainer's autocast covers the model only. With float16, which needs scaled gradients, the head stays in
         float32.
-
-        Raises:
-            ResumeError: The checkpoint has no parameters of the loss.
         """
         self.loss.set_head_precision(bool(args.bf16))
         if state.global_step == 0 or not self.loss.extra_state():
             return
-        path = checkpoint_directory(args, state) / LOSS_FILE
-        if not path.exists():
-            raise ResumeError(
-                f"{path} is missing: the run would continue with new parameters of the loss. "
-                "Resume from a checkpoint in the Trainer's output_dir that was written with LossStateCallback."
-            )
-        self.loss.load_extra_state(load_file(path))
+        self.loss.load_extra_state(load_file(checkpoint_directory(args, state) / LOSS_FILE))
 
 
 class CompleteCallback(TrainerCallback):
@@ -118,7 +100,7 @@ class SamplerEpochCallback(TrainerCallback):
 
 
 class LossMetricsCallback(TrainerCallback):
-    """Adds mean in-batch cosine, alignment and uniformity to each log line of training, and warns of a collapse.
+    """Adds mean in-batch cosine, alignment and uniformity to each log line of training.
 
     Args:
         loss: The loss that the Trainer uses, which collects the numbers.
@@ -126,7 +108,6 @@ class LossMetricsCallback(TrainerCallback):
 
     def __init__(self, loss: MLMLossMixin) -> None:
         self.loss = loss
-        self._warned = False
 
     def on_log(self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """Extend the line, for the callbacks after this one and for ``state.log_history``."""
@@ -135,14 +116,6 @@ class LossMetricsCallback(TrainerCallback):
             logs.update(metrics)
             if state.log_history:
                 state.log_history[-1].update(metrics)
-            if metrics.get("mean_cosine", 0.0) > COLLAPSED and not self._warned:
-                self._warned = True
-                logger.warning(
-                    "Step %d: the embeddings of different documents are nearly the same (mean cosine %.3f). If that "
-                    "lasts, nothing is learnt: use a lower learning rate, or another seed.",
-                    state.global_step,
-                    metrics["mean_cosine"],
-                )
 
 
 def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[TrainerCallback]:
@@ -161,71 +134,36 @@ def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[Trainer
     return [views.callback, SamplerEpochCallback(), *metrics[:1], *states[:1]]
 
 
-class ProgressBarCallback(TrainerCallback):
-    """A progress bar in documents: rate, time left, and the terms of the loss."""
-
-    def __init__(self, documents_per_step: int) -> None:
-        self.documents_per_step = documents_per_step
-        self._bar: Any = None
+class ProgressBarCallback(ProgressCallback):
+    """The Trainer's progress bar, with the terms of the loss in it instead of log lines above it."""
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Open the bar, at the current step if the run resumes."""
+        """Open the bar; it begins at the current step once the first one is done."""
         if state.is_world_process_zero:
-            self._bar = progress_bar(
-                "Training",
-                state.max_steps * self.documents_per_step,
-                initial=state.global_step * self.documents_per_step,
-            )
-
-    def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Advance the bar."""
-        if self._bar is not None:
-            self._bar.update(self.documents_per_step)
+            self.training_bar = progress_bar("Training", state.max_steps, unit="step")
+        self.current_step = 0
 
     def on_log(self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """Show the terms of the loss."""
-        if self._bar is not None and logs:
-            shown = ("loss", "contrastive", "mlm", "mean_cosine", "distance", "relation")
+        if self.training_bar is not None and logs:
+            shown = ("loss", "contrastive", "mlm", "mean_cosine")
             values = {name: f"{float(logs[name]):.3f}" for name in shown if name in logs}
-            self._bar.set_postfix(values, refresh=False)  # which without a terminal would be a line each time
-
-    def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Close the bar."""
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
+            self.training_bar.set_postfix(values, refresh=False)  # which without a terminal would be a line each time
 
 
 class DivergenceCallback(TrainerCallback):
-    """Stops the Trainer when the loss of a batch, or a weight at a checkpoint, is not finite.
+    """Stops the Trainer when a weight at a checkpoint is not finite.
 
-    The Trainer by itself leaves such losses out of its log, and saves the weights at the end. Add it before
-    :class:`CompleteCallback`: then the newest complete checkpoint is the last good one.
+    The Trainer by itself saves such weights. Add it before :class:`CompleteCallback`: then the newest complete
+    checkpoint is the last good one.
     """
 
-    def __init__(self, model: nn.Module, loss: nn.Module) -> None:
-        self.model, self.loss = model, loss
-        self._step = 0
-
-    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Begin to check the loss."""
-        self.loss.register_forward_hook(self._check)
-
-    def on_step_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Note the step."""
-        self._step = state.global_step
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
 
     def on_save(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Check the weights of the checkpoint that has just been written."""
         check_weights(self.model, f"after step {state.global_step}")
-
-    def _check(self, module: nn.Module, inputs: Any, result: Any) -> None:
-        for name, term in (result if isinstance(result, dict) else {"loss": result}).items():
-            if not torch.isfinite(term).all():
-                raise TrainingDiverged(
-                    f"Training diverged in step {self._step + 1}: {name} is {float(term.detach())}. No model was "
-                    f"saved. {REMEDY}"
-                )
 
 
 def check_weights(model: nn.Module, when: str) -> None:
@@ -234,7 +172,7 @@ def check_weights(model: nn.Module, when: str) -> None:
     if bad:
         raise TrainingDiverged(
             f"Training diverged: {when}, {len(bad)} of the model's tensors are not finite ({bad[0]}, ...). No model "
-            f"was saved. {REMEDY}"
+            "was saved. Use a lower learning rate, a longer warm-up (warmup=), or float32 (bf16=False)."
         )
 
 
@@ -251,41 +189,26 @@ class InterruptCallback(TrainerCallback):
     def __init__(self) -> None:
         self.interrupted: signal.Signals | None = None
         self._previous: dict[signal.Signals, Any] = {}
-        self._process = os.getpid()
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Handle the signals, if this is the main thread, where Python allows it."""
         if threading.current_thread() is not threading.main_thread():
             return
-        self._process = os.getpid()
         for number in (signal.SIGINT, signal.SIGTERM):
-            if signal.getsignal(number) is not None:  # None: not Python's, which could not restore it
-                self._previous[number] = signal.signal(number, self._handle)
+            self._previous[number] = signal.signal(number, self._handle)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if os.getpid() != self._process:
-            # A child, such as a data loading worker, that inherited the handler. Ctrl-C reaches both processes; SIGTERM
-            # may be meant for the child alone, and ends it.
-            if number == signal.SIGTERM:
-                signal.signal(number, signal.SIG_DFL)
-                os.kill(os.getpid(), number)
-            return
         self.interrupted = signal.Signals(number)
         self.restore()  # the next one is not ours
-        if world() == 1:  # of several, a launcher may end this one because another has failed
-            self._announce()
-
-    def _announce(self) -> None:
-        again = "Ctrl-C again" if self.interrupted == signal.SIGINT else "Another signal"
-        tqdm.write(f"Stopping after this step, with a checkpoint. {again} stops at once.", file=sys.stderr)
+        if is_main():
+            text = "Stopping after this step, with a checkpoint. Another signal stops at once."
+            tqdm.write(text, file=sys.stderr)
 
     def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> Any:
         """Request a checkpoint and the end."""
         number = largest(self.interrupted or 0)
         if number:
             self.interrupted = signal.Signals(number)
-            if world() > 1 and is_main():
-                self._announce()
             control.should_save = True
             control.should_training_stop = True
         return control

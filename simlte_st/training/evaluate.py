@@ -14,6 +14,7 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation.comparison import HALF_LENGTH, compare_halves, compare_probes
 from simlte_st.evaluation.splits import split_by_label
 from simlte_st.evaluation.verdict import give_verdict, is_longer
+from simlte_st.models.conversion import WHOLE_DOCUMENTS
 from simlte_st.models.lsa import end_with_lsa
 from simlte_st.models.truncation import Truncation
 from simlte_st.modules import LatentSemanticAnalysis
@@ -86,8 +87,8 @@ def evaluate(
     if measure:
         models["base"] = loaded.base.model.eval()
     finished = dict(models)
-    if corpus.whole is not None:
-        finished = {name: to_chunk_mean(each, corpus.whole.max_length) for name, each in models.items()}
+    if corpus.whole:
+        finished = {name: to_chunk_mean(each, WHOLE_DOCUMENTS) for name, each in models.items()}
     if lsa is None and loaded.static and corpus.stream is None:
         lsa = STATIC_LSA
     if lsa:
@@ -95,7 +96,7 @@ def evaluate(
         if tokens is not None:
             texts = tokens.counts(model.tokenizer)
         # The finished models first: the analysis counts as much of a document as they read.
-        ending = [*finished.values(), *(() if corpus.whole is None else models.values())]
+        ending = [*finished.values(), *(models.values() if corpus.whole else ())]
         end_with_lsa(ending, texts, lsa, run.seed, run.progress)
     gain = measure_gain(run, loaded, corpus, fitted, models, probe=probe) if measure else None
     helped = gain is not None and gain["verdict"] == "helped"

@@ -22,8 +22,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 
 from simlte_st.compat import eager_attention, encoder_of, is_fused, load_stock, use_one_gpu
 from simlte_st.distributed import rank, world
-from simlte_st.errors import ConfigurationError, DataError, ModelError, TrainingInterrupted
-from simlte_st.files import raise_if_full
+from simlte_st.errors import ModelError, TrainingInterrupted
 from simlte_st.modules import OWN_MODULES
 from simlte_st.progress import logs_above_bars
 from simlte_st.prompts import document_prompt
@@ -54,14 +53,12 @@ class Fitted:
     Attributes:
         steps: Optimizer steps done, those before a resumption included.
         seconds: Seconds of training, in this process.
-        documents_per_second: Rate of training.
         dtype: What training computed in: ``"float32"`` or ``"bfloat16"``.
         log: The Trainer's log lines.
     """
 
     steps: int
     seconds: float
-    documents_per_second: float
     dtype: str
     log: list[dict[str, Any]]
 
@@ -81,23 +78,20 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
         dataset = corpus.stream.rows((preset.steps or 0) * preset.batch_size)
     else:
         dataset = corpus.dataset if corpus.token_views is None else corpus.token_views.rows()
-    used = len(dataset) - len(dataset) % world()
-    if used == 0:
-        raise ConfigurationError(f"{len(dataset)} documents for {world()} processes: start fewer.")
-    size = min(preset.batch_size, used)
+    size = min(preset.batch_size, len(dataset) - len(dataset) % world())
+    # Several processes would wait for each other; a static model would change on a few documents as much as on many.
+    drops = world() > 1 or loaded.static
     sampler = SeededBatchSampler if corpus.stream is None else OrderedBatchSampler
-    batches = len(sampler(dataset, batch_size=size // world(), drop_last=loaded.static, seed=run.seed)) // world()
+    batches = len(sampler(dataset, batch_size=size // world(), drop_last=drops, seed=run.seed)) // world()
     steps = preset.planned_steps(batches) if corpus.stream is None else (preset.steps or 0)
     logger.info("Training on %s documents: %d steps of %d.", f"{len(dataset):,}", steps, size)
-    if world() > 1:
-        logger.info("%d processes share each batch, on %s.", world(), (run.device or "").split(":")[0].upper())
 
     interrupt = InterruptCallback()
     callbacks: list[TrainerCallback] = [
         *trainer_callbacks(loaded.views, loaded.loss),
         # After those whose numbers it shows.
-        *([ProgressBarCallback(size)] if run.progress else []),
-        DivergenceCallback(model, loaded.loss),
+        *([ProgressBarCallback()] if run.progress else []),
+        DivergenceCallback(model),
         CompleteCallback(),
         interrupt,
     ]
@@ -115,9 +109,7 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
         seed=run.seed,
         batch_sampler=sampler,
         dataloader_num_workers=workers,
-        # Several processes: else a warning sets it, and our samplers leave nothing to drop. Static models: a step on a
-        # few documents would change them as much as one on all.
-        dataloader_drop_last=world() > 1 or loaded.static,
+        dataloader_drop_last=drops,
         save_strategy="steps",
         # A checkpoint of a static model takes as long as ten steps.
         save_steps=save_steps or min(500, max(10, steps // (4 if loaded.static else 10))),
@@ -133,9 +125,15 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
     checkpoint = last_complete_checkpoint(folder.checkpoints) if folder.resume else None
     if folder.resume:
         logger.info("Resuming from %s.", checkpoint or "the beginning: no checkpoint was complete")
-    folder.begun = True
     began = time.perf_counter()
-    state = _restore_finished(model, checkpoint) or _train(trainer, checkpoint, interrupt)
+    state = _restore_finished(model, checkpoint)
+    if state is None:
+        try:
+            with logs_above_bars(), faster_attention(model, bf16=bf16):
+                trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        finally:
+            interrupt.restore()
+        state = trainer.state
     seconds = time.perf_counter() - began
     if interrupt.interrupted and state.global_step < state.max_steps:
         raise TrainingInterrupted(
@@ -147,24 +145,7 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
     # After a run in bfloat16 the model would still compute in it, unlike the base that it is compared with.
     trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
     vars(model).pop("forward", None)  # bound to this object; copies would share it
-    first_step = int(checkpoint.name.rsplit("-", 1)[1]) if checkpoint else 0
-    rate = (state.global_step - first_step) * size / seconds
-    return Fitted(state.global_step, seconds, rate, "bfloat16" if bf16 else "float32", state.log_history)
-
-
-def _train(trainer: SentenceTransformerTrainer, checkpoint: Path | None, interrupt: InterruptCallback) -> TrainerState:
-    try:
-        with logs_above_bars(), faster_attention(trainer.model, bf16=trainer.args.bf16):
-            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-    except DataError as error:  # to that of a worker the loader adds its traceback
-        raise type(error)(str(error).rpartition(f"{type(error).__name__}: ")[2].strip()) from error
-    except Exception as error:
-        advice = "Make room, and continue with the same settings and resume=True."
-        raise_if_full(error, Path(str(trainer.args.output_dir)), advice)
-        raise
-    finally:
-        interrupt.restore()
-    return trainer.state
+    return Fitted(state.global_step, seconds, "bfloat16" if bf16 else "float32", state.log_history)
 
 
 def training_arguments(
@@ -199,7 +180,7 @@ def training_arguments(
         dataloader_pin_memory=accelerator,
         logging_steps=max(1, min(50, steps // 20)),
         report_to="none",
-        disable_tqdm=True,  # our own bar counts documents
+        disable_tqdm=True,  # ours shows the terms of the loss
         **others,
     )
     if world() == 1 and (arguments.n_gpu > 1 or (device or "").startswith("cuda")):

@@ -1,4 +1,4 @@
-"""Second stage of a run: the documents, some of them held out and the others segmented, and what a pass sees of them.
+"""Second stage of a run: the documents, some of them held out and the others segmented.
 
 For a stream these are its first documents; the others are read as the run takes them.
 """
@@ -15,29 +15,28 @@ from typing import Any
 
 from datasets import Dataset
 
-from simlte_st.data.corpus import CorpusReport, Coverage, document_lengths
-from simlte_st.data.document import Document, content_id, text_key
+from simlte_st.data.corpus import CorpusReport, document_lengths
+from simlte_st.data.document import Document, text_key
 from simlte_st.data.document_stream import DocumentStream, StreamedViews, shard_order, usable_by
 from simlte_st.data.documents import DocumentReader
 from simlte_st.data.sentences import PunktSegmenter, Segmenter, estimate_tokens, make_segmenter, tokenizer_counter
 from simlte_st.data.shards import Shards
 from simlte_st.distributed import main_first
-from simlte_st.errors import ConfigurationError, ResumeError
+from simlte_st.errors import ConfigurationError
 from simlte_st.evaluation.splits import PROBE_LEAST, probe_rows
 from simlte_st.files import read_json, write_json
 from simlte_st.models.conversion import WHOLE_DOCUMENTS
 from simlte_st.models.language import DOCUMENTS, warn_of_language
 from simlte_st.models.truncation import CUT_SHARE, Truncation
-from simlte_st.modules.chunk_mean import can_read_in_chunks, chunk_length
+from simlte_st.modules.chunk_mean import can_read_in_chunks
 from simlte_st.training.batches import TokenViews, write_tokens
 from simlte_st.training.load_model import Loaded
-from simlte_st.training.result import WholeDocuments
 from simlte_st.training.run import Run
 
 logger = logging.getLogger(__name__)
 
 FIRST = 1_000
-"""Documents of a stream that are read before training; at most half of them are held out."""
+"""Documents of a stream that are read before training; half of them are held out."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +50,10 @@ class Corpus:
         labelled: Those of them that a probe can use.
         read: The reader's report as JSON values.
         report: What became of the documents to train on.
-        coverage: What one pass sees of them.
         segmenter: What cut the documents into sentences.
         stream: The views of all documents of a stream; None if ``dataset`` has them.
         token_views: The views of a static model, whose documents were tokenized before; None for a stream.
-        whole: How the finished model reads documents longer than the base reads; None if it reads as much as the base.
+        whole: Whether the finished model reads documents in chunks, because the base would cut too many.
     """
 
     dataset: Dataset
@@ -63,11 +61,10 @@ class Corpus:
     labelled: list[Document]
     read: dict[str, Any]
     report: CorpusReport
-    coverage: Coverage
     segmenter: Segmenter
     stream: StreamedViews | None = None
     token_views: TokenViews | None = None
-    whole: WholeDocuments | None = None
+    whole: bool = False
 
     @property
     def sentences(self) -> Dataset:
@@ -109,7 +106,7 @@ def load_corpus(
             f"probe={probe!r}: the held-out documents have fewer than two classes in that column with {PROBE_LEAST} "
             "documents or more each. Hold out more of them, or name a column with fewer classes."
         )
-    report, coverage, token_views = views.report, views.coverage(dataset), None
+    report, token_views = views.report, None
     assert report is not None
     if loaded.static and shards is None:
         write_tokens(dataset, loaded.model.tokenizer, run.folder.tokens, progress=run.progress)
@@ -118,39 +115,31 @@ def load_corpus(
         report = replace(report, tokens=int(lengths.sum()), longest=int(lengths.max()))
     learned = folder / "punkt.json"
     cut = PunktSegmenter.from_dict(read_json(learned)) if learned.exists() else make_segmenter(views.segmenter, tuple)
-    corpus = Corpus(dataset, kept_out, labelled, saved["read"], report, coverage, cut, token_views=token_views)
-    logger.info("%s.", coverage.summary().capitalize())
+    corpus = Corpus(dataset, kept_out, labelled, saved["read"], report, cut, token_views=token_views)
     rows = corpus.sentences
     spread = rows.select(range(0, len(rows), -(-len(rows) // DOCUMENTS)))
     warn_of_language({loaded.base.name: loaded.model}, (" ".join(row["sentences"]) for row in spread))
     if shards is not None:
-        if saved["shards"] != _digest(shards):
-            raise ResumeError(f"{shards.name} has other files, or in another order, than when the run began.")
-        logger.info(
-            "Lengths are estimated from the first documents of the stream; %d of these are held out.", len(kept_out)
-        )
         corpus = replace(corpus, stream=_stream_views(run, shards, loaded, corpus))
-    return replace(corpus, whole=_plan_whole(loaded, corpus)) if loaded.preset.max_length is None else corpus
+    return replace(corpus, whole=loaded.preset.max_length is None and _cuts_much(loaded, corpus))
 
 
 def _read_documents(
     run: Run, documents: DocumentReader | Shards, loaded: Loaded, held_out: float, manifest: Path
 ) -> Dataset:
     """Read and segment the documents, and write a manifest of what was read and held out."""
-    holder, digest = HeldOut(held_out, seed=run.seed), None
+    holder = HeldOut(held_out, seed=run.seed)
     if isinstance(documents, Shards):
         if loaded.preset.steps is None:
             raise ConfigurationError(
                 "Set max_steps=: the number of documents of a stream, and so an epoch, is unknown."
             )
-        wanted = holder.wanted(loaded.preset.steps * loaded.preset.batch_size)
-        holder = HeldOut(0.5 if wanted else 0, most=wanted, seed=run.seed)
-        digest = _digest(documents)
+        holder.share = 0.5 if held_out else 0.0  # of the first documents
         documents = documents.first(FIRST, shard_order(len(documents.names), run.seed, epoch=0))
     dataset = loaded.views.attach(documents, directory=run.folder.corpus, hold_out=holder.divert, progress=run.progress)
     rows = [{"id": item.id, "text": item.text, "label": item.label} for item in holder.documents]
     read = {**documents.report.to_dict(), "summary": documents.report.summary()}
-    write_json(manifest, {"read": read, "held_out": rows, "shards": digest})
+    write_json(manifest, {"read": read, "held_out": rows})
     return dataset
 
 
@@ -171,37 +160,20 @@ def _stream_views(run: Run, shards: Shards, loaded: Loaded, corpus: Corpus) -> S
     )
 
 
-def _digest(shards: Shards) -> str:
-    return content_id("\0".join(shards.names))
-
-
-def _plan_whole(loaded: Loaded, corpus: Corpus) -> WholeDocuments | None:
-    """Let the finished model read documents whole, in chunks, if the base would cut many of their tokens.
+def _cuts_much(loaded: Loaded, corpus: Corpus) -> bool:
+    """Return whether the base would cut many tokens, and the finished model can read documents in chunks instead.
 
     Of the ways to read more, the mean over chunks costs least and is as good: 47.0 with few labels and 50.0 with all
     (macro-F1 over six sets), where the Longformer that the base is converted to has 47.2 and 50.3 after 1.46 times the
     time (``benchmarks/results/models.md``). It takes any base, whose weights are trained on short views as ever.
     """
-    model = loaded.model
-    read = Truncation.of(model, max_seq_length=loaded.reads)
+    read = Truncation.of(loaded.model, max_seq_length=loaded.reads)
     for lengths in document_lengths(corpus.dataset):
         read.add(lengths)
     length = read.max_seq_length
     if length is None or length >= WHOLE_DOCUMENTS or read.cut_tokens <= CUT_SHARE * read.tokens:
-        return None
-    cut = read.cut_tokens / read.tokens
-    if not can_read_in_chunks(model):
-        logger.warning(
-            "%s cuts %.1f%% of the tokens, and cannot be made to read in chunks.", loaded.base.name, 100 * cut
-        )
-        return None
-    logger.info(
-        "The base would cut %.1f%% of the tokens: the finished model will read documents whole, up to %s tokens, in "
-        "chunks. Training sees, and the verdict compares, as much as the base reads.",
-        100 * cut,
-        f"{WHOLE_DOCUMENTS:,}",
-    )
-    return WholeDocuments(WHOLE_DOCUMENTS, chunk_length(model) or length, cut)
+        return False
+    return can_read_in_chunks(loaded.model)
 
 
 @dataclass
@@ -240,11 +212,6 @@ class HeldOut:
         needed = max(0, least - len(self.documents))
         self.documents += [document for _, document in waiting[:needed]]
         yield from (document for _, document in waiting[needed:])
-
-    def wanted(self, documents: int) -> int:
-        """Estimate the number of documents to hold out."""
-        wanted = max(min(self.most, self.share * documents), min(self.least, self.most, 3 * self.share * documents))
-        return min(documents, round(wanted))
 
     def _drawn(self, document_id: str) -> float:
         key = f"held out\x00{self.seed}\x00{document_id}".encode("utf-8", "surrogatepass")

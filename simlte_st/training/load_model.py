@@ -71,7 +71,7 @@ class Loaded:
 def choose_base(
     run: Run, documents: DocumentReader | Shards, base: str | os.PathLike[str] | None, *, static: bool | None
 ) -> str:
-    """Return the name of the base: the one asked for, the interrupted run's, or the default for such documents.
+    """Return the name of the base: the one asked for, or the default for such documents.
 
     Args:
         run: The run.
@@ -81,19 +81,14 @@ def choose_base(
     """
     if base is not None:
         return os.fspath(base)
-    if run.folder.resume and (saved := run.folder.saved):
-        return str(saved["base"])
     if static is None:
         reader = documents
         if isinstance(reader, Shards):
             reader = reader.first(200, shard_order(len(reader.names), run.seed, epoch=0))
         words = median_words(document.text for document in reader.peek())
         static = words >= LONG
-        kinds = ("a static model", "an encoder") if static else ("an encoder", "a static model")
-        logger.info(
-            "The documents have %s words (median): training %s, which is better %s %d words; static=%s trains %s.",
-            *(f"{words:,.0f}", kinds[0], "from" if static else "below", LONG, not static, kinds[1]),
-        )
+        kind = "a static model" if static else "an encoder"
+        logger.info("Documents of %.0f words (median): training %s; the other is static=%s.", words, kind, not static)
     name = OWN_STATIC if static else PACKAGED_BASE
     logger.info("Base: %s, the default.", name)
     return name
@@ -133,22 +128,24 @@ def load_model(
     static = is_static(loaded.model)
     preset = replace(preset or preset_for(loaded), **changes)
     if static:
-        _check_static(preset)
-    if rest := preset.batch_size % world():
-        nearest = max(preset.batch_size - rest, world())
+        for name in ONLY_ENCODERS:
+            if (value := getattr(preset, name)) not in (getattr(get_preset(STATIC_PRESET), name), "base"):
+                raise ConfigurationError(
+                    f"{name}={value!r} does not apply to a static model, whose preset is {STATIC_PRESET!r}. For an "
+                    "encoder: static=False."
+                )
+    if preset.batch_size % world():
         raise ConfigurationError(
-            f"batch_size={preset.batch_size} is the batch of all {world()} processes, which take equal parts: "
-            f"use {nearest}, or another multiple of {world()}."
+            f"batch_size={preset.batch_size}: must be divisible by the number of processes, {world()}."
         )
-    pooling, head = (preset.pooling, None) if static else convert(loaded, preset, folder, run.seed)
-    reads = None
+    head = reads = None
     if not static:
-        reads = loaded.model.max_seq_length
+        head, reads = convert(loaded, preset, folder, run.seed), loaded.model.max_seq_length
         if folder.exists():
             converted = models.load_model(folder, dtype=torch.float32, device=run.device)
             loaded = replace(loaded, model=converted.model)
             reads = readable_tokens(converted.model) or cast(int, preset.max_length)
-    model = loaded.copy(pooling, preset.max_view_length).model
+    model = loaded.copy(preset.pooling, preset.max_view_length).model
     if static:
         _scale_table(model)
     # encode truncates embeddings at the end; the loss sees them truncated alike.
@@ -174,31 +171,24 @@ def preset_for(base: LoadedModel) -> Preset:
     return get_preset("docsplit-longformer" if kind in ("longformer", "simlte_longformer") else "docsplit-bert")
 
 
-def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> tuple[str, MLMHead | None]:
+def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> MLMHead | None:
     """Convert a base to a folder if it has too few positions for the preset, or if it is a stock Longformer.
 
     A base that has the positions, but whose tokenizer stops earlier, is set to read more in place.
 
     Returns:
-        The pooling to load the model with, and the MLM head, if the folder lacks the one that the base has.
+        The MLM head, if the folder lacks the one that the base has.
     """
     limit, replacement = readable_tokens(base.model), encoder_of(base.model).config.model_type == "longformer"
     wanted = None if preset.max_length == "base" else preset.max_length
     if not replacement and (wanted is None or lengthen(base, wanted)):
-        if wanted is not None and (reads := base.model.max_seq_length) is not None and reads > wanted:
-            message = (
-                "max_length=%d: the base reads %d tokens, and so does the model; max_view_length= bounds the views."
-            )
-            logger.warning(message, wanted, reads)
-        return preset.pooling, None
+        return None
     chunks, length = preset.backbone == "chunk-mean" and not replacement, limit if replacement else wanted
     assert length is not None
     if not folder.exists():
         convert_base(base, folder, backbone="chunk-mean" if chunks else "longformer", max_length=length)
-    change = "trained as" if replacement else f"which reads {limit:,} tokens, converted to"
-    reading = "a model that reads up to {:,} tokens in chunks" if chunks else "a Longformer of {:,} tokens"
-    logger.info("Base: %s, %s %s.", base.name, change, reading.format(length))
-    return preset.pooling, make_mlm_head(base.model, seed=seed) if chunks and preset.mlm_weight > 0 else None
+    logger.info("Base: %s, made to read %s tokens%s.", base.name, f"{length:,}", " in chunks" if chunks else "")
+    return make_mlm_head(base.model, seed=seed) if chunks and preset.mlm_weight > 0 else None
 
 
 def set_dropout(model: nn.Module, probability: float) -> None:
@@ -235,17 +225,6 @@ def _distil(base: LoadedModel, folder: Path, device: str | None, progress: bool)
         with atomic_path(folder) as path:
             model.save_pretrained(str(path), create_model_card=False)
     return replace(models.load_model(folder, dtype=torch.float32, device=device), name=base.name)
-
-
-def _check_static(preset: Preset) -> None:
-    usual = get_preset(STATIC_PRESET)
-    for name in ONLY_ENCODERS:
-        value = getattr(preset, name)
-        if value != getattr(usual, name) and (name, value) != ("max_length", "base"):
-            raise ConfigurationError(
-                f"{name}={value!r} does not apply to a static model, whose preset is {STATIC_PRESET!r}. For an "
-                "encoder: static=False."
-            )
 
 
 def _scale_table(model: SentenceTransformer) -> None:

@@ -8,7 +8,6 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.data.columns import title_of
@@ -33,24 +32,15 @@ NEIGHBOURS = 5
 """Nearest documents that are compared, and shown of each."""
 
 _LINKS = {"loss": "Loss", "verdict": "Verdict", "neighbours": "Neighbours"}
-_TERMS = {"contrastive": "contrastive term", "mlm": "MLM term"}
 
 
 @dataclass(frozen=True, slots=True)
 class NeighbourChange:
-    """The nearest documents of one document before and after training.
-
-    Attributes:
-        row: The document.
-        overlap: Agreement of both lists, from 0 to 1: see :func:`average_overlap`.
-        before: Rows and cosines of the nearest documents with the base, the nearest first.
-        after: The same with the trained model.
-    """
+    """The nearest documents of one document, the nearest first, before training and after it, as rows."""
 
     row: int
-    overlap: float
-    before: list[tuple[int, float]]
-    after: list[tuple[int, float]]
+    before: list[int]
+    after: list[int]
 
 
 def write_report(run: Run, loaded: Loaded, corpus: Corpus, finished: Finished, result: TrainingResult) -> None:
@@ -77,52 +67,23 @@ def changed_most(
     if len(documents) < 3:
         return []
     texts = [document.text for document in documents]
-    sides = []
-    for model, name in zip(models, ("base", "trained"), strict=True):
-        vectors = encode_texts(
-            model, texts, show_progress_bar=progress, bar_name=f"Encoding held-out documents ({name})"
-        )
-        near, cosines = nearest_documents(unit_rows(vectors).astype(np.float32))
-        sides.append((near[:, :NEIGHBOURS], cosines[:, :NEIGHBOURS]))
-    (before, old), (after, new) = sides
-    overlaps = average_overlap(before, after)
-    return [
-        NeighbourChange(
-            row,
-            float(overlaps[row]),
-            list(zip(before[row].tolist(), old[row].tolist(), strict=True)),
-            list(zip(after[row].tolist(), new[row].tolist(), strict=True)),
-        )
-        for row in np.argsort(overlaps, kind="stable")[:CHANGED].tolist()
-    ]
-
-
-def average_overlap(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the overlap of ranked lists: the mean over depths of the share of the first entries that both have.
-
-    References:
-        Fagin, Kumar and Sivakumar, "Comparing top k lists", 2003: 1 less its intersection metric.
-    """
-    depths = range(1, first.shape[1] + 1)
-    equal = first[:, :, None] == second[:, None, :]
-    shares = [equal[:, :depth, :depth].sum(axis=(1, 2)) / depth for depth in depths]
-    return np.asarray(np.mean(shares, axis=0))
+    near = []
+    for model in models:
+        vectors = unit_rows(encode_texts(model, texts, show_progress_bar=progress)).astype(np.float32)
+        near.append(nearest_documents(vectors)[0][:, :NEIGHBOURS].tolist())
+    shared = [len({*before} & {*after}) for before, after in zip(*near, strict=True)]
+    rows = np.argsort(shared, kind="stable")[:CHANGED].tolist()
+    return [NeighbourChange(row, near[0][row], near[1][row]) for row in rows]
 
 
 def loss_section(log: Sequence[Mapping[str, Any]], loss: str) -> str:
-    """Return a section with the loss over the steps, or with its terms if it has several."""
+    """Return a section with the loss over the steps."""
     lines = [line for line in log if "loss" in line]
-    terms = {name: title for name, title in _TERMS.items() if all(name in line for line in lines)}
+    item = make_curve([line["step"] for line in lines], [line["loss"] for line in lines], "loss")
+    curve = f'<div class="curve"><script type="application/json">{as_script(item)}</script></div>'
     explained = f"The loss is {loss}. Each point is the mean since the one before; a smaller batch has a lower loss."
-    if len(terms) > 1:
-        explained += " The weighted terms add up to the loss."
-    curves = []
-    for term, title in (terms or {"loss": "loss"}).items():
-        item = make_curve([line["step"] for line in lines], [line[term] for line in lines], title)
-        script = f'<script type="application/json">{as_script(item)}</script>'
-        curves.append(f'<div><h3>{title}</h3><div class="curve">{script}</div></div>')
-    needed = '<noscript><p class="problem">The curves need JavaScript.</p></noscript>'
-    return section("loss", "Loss", about(explained), f'<div class="columns">{"".join(curves)}</div>', needed)
+    needed = '<noscript><p class="problem">The curve needs JavaScript.</p></noscript>'
+    return section("loss", "Loss", about(explained), curve, needed)
 
 
 def verdict_section(result: TrainingResult) -> str:
@@ -146,30 +107,22 @@ def neighbours_section(changes: Sequence[NeighbourChange], documents: Sequence[D
         return section("neighbours", "Neighbours", about("Too few documents were held out to have neighbours."))
     explained = (
         f"The {len(changes)} of {len(documents):,} held-out documents whose {NEIGHBOURS} nearest changed most, each "
-        "with its nearest among the others and their cosines: before with the base, after with the trained model. A "
-        "minus marks documents near before only, a plus those near after only. Click a title for the text."
+        "with its nearest among the others: before with the base, after with the trained model. Click a title for the "
+        "text."
     )
     parts = [about(explained)]
     for change in changes:
         sides = []
-        for side, sign, own, other in (
-            ("before", "− ", change.before, change.after), ("after", "+ ", change.after, change.before),
-        ):  # fmt: skip
-            shared = {row for row, _ in other}
-            items = [
-                _document(documents[row], f"{cosine:.2f}", *(() if row in shared else (f"only-{side}", sign)))
-                for row, cosine in own
-            ]
-            listed = "".join(f"<li>{item}</li>" for item in items)
+        for side, rows in (("before", change.before), ("after", change.after)):
+            listed = "".join(f"<li>{_document(documents[row])}</li>" for row in rows)
             sides.append(f'<div><h3>{side.capitalize()}</h3><ol class="{side}">{listed}</ol></div>')
-        head = _document(documents[change.row], "")
+        head = _document(documents[change.row])
         parts.append(f'<div class="changed">{head}<div class="columns">{"".join(sides)}</div></div>')
     return section("neighbours", "Neighbours", *parts)
 
 
-def _document(document: Document, number: str, kind: str = "", sign: str = "") -> str:
-    title = f'<span class="{kind}">{sign}<bdi>{escape(title_of(None, document.text))}</bdi></span>'
+def _document(document: Document) -> str:
+    title = f"<bdi>{escape(title_of(None, document.text))}</bdi>"
     label = "" if document.label is None else f' <span class="number">{escape(str(document.label))}</span>'
-    head = f'<span class="number">{number}</span> {title}' if number else f"<strong>{title}</strong>"
     text = f'<p class="text">{escape(document.text[:SHOWN])}{"…" if len(document.text) > SHOWN else ""}</p>'
-    return f"<details><summary>{head}{label}</summary>{text}</details>"
+    return f"<details><summary>{title}{label}</summary>{text}</details>"

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import logging
 import os
+import re
+import reprlib
 import shutil
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
 
+from simlte_st.data.document import content_id
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.shards import Shards
 from simlte_st.data.sources import is_place
-from simlte_st.distributed import choose_device, connect, is_main, on_main, together, world
-from simlte_st.errors import ConfigurationError, ResumeError, SimlteError
+from simlte_st.distributed import connect, is_main, let_main_finish, on_main, world
+from simlte_st.errors import ConfigurationError, ResumeError, SimlteError, TrainingInterrupted
 from simlte_st.files import (
     RUN,
     SETTINGS_FILE,
@@ -28,14 +30,11 @@ from simlte_st.files import (
     check_place,
     discard,
     hold,
-    is_model,
     is_unused,
     read_json,
     write_json,
 )
-from simlte_st.models.names import check_model, has_layers
-
-logger = logging.getLogger(__name__)
+from simlte_st.models.names import check_model
 
 
 def trained_path(output: Path) -> Path:
@@ -53,7 +52,6 @@ def check_run(
     output: Path,
     *,
     base: str | os.PathLike[str] | None,
-    static: bool | None,
     probe: str | None,
     report: bool,
     resume: bool,
@@ -75,10 +73,6 @@ def check_run(
     RunFolder(output, resume=resume).check(overwrite=overwrite)
     if base is not None:
         check_model(base)
-        if static and has_layers(base):
-            from simlte_st.models.distillation import check_distillation
-
-            check_distillation()
     return documents
 
 
@@ -103,19 +97,11 @@ class Run:
     def start(self, arguments: Mapping[str, Any], *, base: str, overwrite: bool) -> None:
         """Open the folder for a run with these arguments, or the folder of the interrupted run with the same.
 
-        The number of processes is compared, too: each has random numbers of its own in the checkpoints. That of threads
-        decides in which order sums are added, and so their last digits: it may differ, which is logged.
+        The number of processes is compared, too: each has random numbers of its own in the checkpoints.
         """
-        from torch import get_num_threads
-
         settings = {name: described(value) for name, value in arguments.items()}
-        settings |= {"base": base, "dtype": "bfloat16" if self.bf16 else "float32"}
-        settings |= {"processes": world(), "threads": get_num_threads()}
+        settings |= {"base": base, "dtype": "bfloat16" if self.bf16 else "float32", "processes": world()}
         on_main(self.folder.open)(settings, overwrite=overwrite)
-        if not self.folder.path.exists():
-            raise ConfigurationError(
-                f"Not every process sees {self.folder.path}: use an output in a folder that all of them share."
-            )
 
 
 @contextmanager
@@ -125,19 +111,24 @@ def open_run(
     """Connect the processes for the stages in the block; a run that fails before training leaves no folder."""
     from simlte_st.models.device import bf16_available, check_device
 
-    device = choose_device(device)
     check_device(device)
-    connect(device)
+    device = connect(device)
     folder = RunFolder(output, resume=resume)
-    with together():
-        try:
-            bf16 = bf16_available(device) if bf16 is None else bf16
-            yield Run(folder, device, bf16, seed, progress and is_main())
-        except SimlteError:
-            folder.abandon()
-            raise
-        finally:
-            folder.release()
+    try:
+        bf16 = bf16_available(device) if bf16 is None else bf16
+        yield Run(folder, device, bf16, seed, progress and is_main())
+    except SimlteError:
+        folder.abandon()
+        raise
+    except TrainingInterrupted:
+        let_main_finish()
+        raise
+    finally:
+        folder.release()
+
+
+_shown = reprlib.Repr()
+_shown.maxother = 10_000
 
 
 def described(value: Any) -> Any:
@@ -148,13 +139,8 @@ def described(value: Any) -> Any:
         return os.fspath(value)
     if isinstance(value, (list, tuple)) and value and all(map(is_place, value)):
         return [os.fspath(each) for each in value]
-    if isinstance(value, Shards):
-        return f"Shards({value.name})"
-    if is_dataclass(value) or isinstance(value, DocumentReader):
-        return repr(value)
-    named = value if hasattr(value, "__qualname__") else type(value)
-    size = f" of {len(value):,}" if isinstance(value, Sized) else ""
-    return f"{named.__module__}.{named.__qualname__}{size}"
+    files = f", {content_id(chr(0).join(value.names))}" if isinstance(value, Shards) else ""  # in their order
+    return re.sub(" at 0x[0-9a-fA-F]+", "", _shown.repr(value)) + files
 
 
 class RunFolder:
@@ -165,14 +151,14 @@ class RunFolder:
         self.trained = trained_path(output)
         names = ("base", "corpus", "tokens", "checkpoints")
         self.base, self.corpus, self.tokens, self.checkpoints = (self.path / name for name in names)
-        self.begun = resume  # whether training has begun: a run that fails before leaves no folder
         self._lock: FileLock | None = None  # of the process that has opened the folder
 
     def open(self, settings: Mapping[str, Any], *, overwrite: bool = False) -> None:
         """Make the folder, or find the interrupted run, and lock it."""
         self.check(overwrite=overwrite)
         if self.resume:
-            self._compare(settings)
+            if different := changes(self.saved, settings):
+                raise ResumeError(f"The interrupted run has other settings ({'; '.join(different.values())}).")
         elif self._interrupted:
             shutil.rmtree(self.path)
         self._lock = hold(self.path)
@@ -199,7 +185,7 @@ class RunFolder:
         check_free(self.output, overwrite)
         check_free(self.trained, overwrite)
         if self._interrupted:
-            if not self.saved or is_model(self.path):
+            if not self.saved:
                 raise ConfigurationError(
                     f"{self.path} exists and is not the work folder of a run: choose another output."
                 )
@@ -209,23 +195,9 @@ class RunFolder:
                     f"{self.path} holds an interrupted run: continue it (resume=True) or start anew (overwrite=True)."
                 )
 
-    def _compare(self, settings: Mapping[str, Any]) -> None:
-        saved = self.saved
-        different = changes(saved, settings)
-        if different.pop("threads", None) and saved.get("threads"):
-            logger.warning(
-                "The interrupted run computed with %d threads, and goes on with %d: the batches and views are the "
-                "same, the last digits may differ. OMP_NUM_THREADS=%d gives the same bytes.",
-                saved["threads"],
-                settings["threads"],
-                saved["threads"],
-            )
-        if different:
-            raise ResumeError(f"The interrupted run has other settings ({'; '.join(different.values())}).")
-
     def abandon(self) -> None:
-        """Remove the folder of a run that failed before training began."""
-        if self._lock is not None and not self.begun:
+        """Remove the folder of a run that failed before its first checkpoint."""
+        if self._lock is not None and not self.resume and not any(self.checkpoints.glob("*")):
             self.close()
 
     def close(self) -> None:

@@ -35,21 +35,18 @@ def save(
         finished: The models, and which of them to keep.
         report: Whether to write the report.
     """
-    output, read, documents, coverage, passes = run.folder.output, corpus.read, corpus.report, corpus.coverage, None
+    output, read, documents = run.folder.output, corpus.read, corpus.report
     if corpus.stream is not None:
         taken = corpus.stream.stream.taken(fitted.steps * loaded.preset.batch_size)
-        read, passes = {**read, "skipped": taken.skipped}, taken.passes
+        read = {**read, "skipped": taken.skipped}
         documents = replace(documents, documents=taken.documents, left_out=taken.left_out)
-        coverage = replace(coverage, total=taken.documents)
     result = TrainingResult(
         output=output,
         **vars(fitted),
         preset=loaded.preset,
         read=read,
         corpus=documents,
-        coverage=coverage,
         truncation=replace(finished.truncation, model=name_of(str(output))),
-        passes=passes,
         kept=finished.kept,
         gain=finished.gain,
         static=loaded.static,
@@ -81,7 +78,7 @@ def _save_model(
         model.save_pretrained(str(path))
         if loaded.static and isinstance(model[-1], Normalize):
             write_for_model2vec(path)
-        write_json(path / RUN_FILE, {"base": base, "distilled": distilled, "seed": run.seed, **result.to_dict()})
+        write_json(path / RUN_FILE, {"base": base, "seed": run.seed, **result.to_dict()})
         summary = _card_summary(result, shown_base(base), distilled=distilled, is_base=is_base)
         write_model_card(path, name=output.name, base=base, summary=summary, about=_card_section(result, run.seed))
 
@@ -90,25 +87,16 @@ def _card_summary(result: TrainingResult, base: str, *, distilled: bool, is_base
     """Return a few sentences on what a model is and whether training helped."""
     verdict = result.gain["summary"] if result.gain else "Whether training helped was not measured."
     source = f"`{base}`{', distilled,' if distilled else ''}"
-    documents = f"{result.corpus.documents:,} documents"
-    if result.lsa:
-        documents += ", with a latent semantic analysis of them appended"
-    made = f"{source} trained without labels by simlte_st on {documents}."
-    if is_base:
-        made = f"{source} as it was before it was trained on {documents}."
-    return f"{verdict} {'So this' if is_base else 'This'} is {made}"
+    lsa = ", with a latent semantic analysis of them appended" if result.lsa else ""
+    made = "as it was before it was trained" if is_base else "trained without labels by simlte_st"
+    return f"{verdict} This is {source} {made} on {result.corpus.documents:,} documents{lsa}."
 
 
 def _card_section(result: TrainingResult, seed: int) -> str:
     """Return a description of a run in Markdown."""
     settings = ", ".join(f"{name} {value}" for name, value in vars(result.preset).items() if name != "view")
-    facts = [
-        f"Views: `{result.preset.view}`",
-        *result.facts(replace(result.truncation, model=result.output.name)),
-        f"Settings: {settings}",
-        *([f"Appended: latent semantic analysis, {result.lsa} dimensions"] if result.lsa else []),
-        f"Seed: {seed}",
-    ]
+    facts = result.facts(replace(result.truncation, model=result.output.name))
+    facts.append(f"Views: `{result.preset.view}`. Settings: lsa {result.lsa}, seed {seed}, {settings}")
     heading = "## DocSplit training\n\nTwo views of one document should lie close, other documents far.\n"
     table = [f"\n{result.gain['table']}"] if result.gain else []
     return "\n".join([heading, *(f"- {fact}" for fact in facts), *table])

@@ -131,7 +131,8 @@ def train(
             makes it a Longformer; ``chunk-mean`` averages the embeddings of chunks, pooled as ``pooling=`` says.
         segmenter: What splits documents into sentences: ``punkt``, or a callable from a text to its sentences.
         lsa: Dimensions of a latent semantic analysis of the documents to append to the embedding (256 is a good
-            number), or 0 for none. By default, 256 for a static model and none for an encoder.
+            number), or 0 for none; of a stream, its first documents are analysed. By default, 256 for a static model
+            and none for an encoder or a stream.
         keep: Which model is the finished one. With ``verdict``, it is the base if training did not clearly help, and
             the trained model goes to ``OUTPUT.trained``; with ``trained``, it is always the trained one.
         held_out: Share of the documents, at most 500, kept out of training to measure the gain; up to three times as
@@ -161,7 +162,6 @@ def train(
         TrainingInterrupted: Ctrl-C or SIGTERM. The step was finished and a checkpoint written, to continue from with
             ``resume=True``.
         MissingExtraError: ``report=True``, and the extra ``explore`` is not installed.
-        ProcessLostError: The run has several processes, and another one ended.
     """
     arguments = {name: value for name, value in locals().items() if name not in NOT_DECISIVE}
     changes = preset_changes(arguments)
@@ -173,16 +173,9 @@ def train(
     if report:
         check_installed("bokeh", "explore", "the report of a run")
     if preset == STATIC_PRESET:
-        if static is False:
-            raise ConfigurationError(f"static=False: the preset {STATIC_PRESET!r} is for static models. Leave one out.")
         static = True
-    if lsa and isinstance(source, Shards):
-        raise ConfigurationError(
-            "lsa= analyses all documents together, which a stream never holds. Append an analysis of some of them to "
-            "the finished model: simlte convert MODEL --lsa DOCUMENTS --output DIR"
-        )
     check = functools.partial(
-        check_run, source, Path(output), base=base, static=static, probe=probe, report=report, resume=resume,
+        check_run, source, Path(output), base=base, probe=probe, report=report, resume=resume,
         overwrite=overwrite,
     )  # fmt: skip
     documents = check() if launched()[1] == 1 else None  # of several processes, the main one checks once connected

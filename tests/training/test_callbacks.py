@@ -169,26 +169,13 @@ def test_an_incomplete_checkpoint_is_skipped(tmp_path: Path) -> None:
 # Logs and the bar.
 
 
-def test_a_collapse_is_told_once(model: SentenceTransformer, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    loss = MultipleNegativesRankingMLMLoss(model)
-    callback = LossMetricsCallback(loss)
-    for step, spread in enumerate([1.0, 0.01, 0.01]):
-        vectors = 1 + spread * torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(step))
-        loss.metrics.update(list(vectors))
-        callback.on_log(arguments(tmp_path), state_at(step), TrainerControl(), logs={"loss": 1.0})
-    [record] = [record for record in caplog.records if "nearly the same" in record.getMessage()]
-    assert "(mean cosine 1.000)" in record.getMessage()
-
-
-def test_the_bar_of_a_real_run_is_full_at_its_end(make_trainer: Callable[..., SentenceTransformerTrainer]) -> None:
-    bars: list[Any] = []
-    callback = ProgressBarCallback(documents_per_step=6)
-    make_trainer(
-        lambda loss: [callback, Calls("on_step_end", lambda step: bars.append((callback._bar.n, callback._bar.total)))],
-        save_strategy="no",
-    ).train()
-    assert bars == [(6, 24), (12, 24), (18, 24), (24, 24)]
-    assert callback._bar is None
+def test_the_bar_of_a_real_run_is_full_at_its_end(
+    make_trainer: Callable[..., SentenceTransformerTrainer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_trainer(lambda loss: [LossMetricsCallback(loss), ProgressBarCallback()], save_strategy="no").train()
+    shown = capsys.readouterr().err
+    assert "Training: 100%" in shown
+    assert "4/4" in shown
 
 
 # Ctrl-C and SIGTERM.
@@ -241,26 +228,11 @@ def test_a_second_interrupt_stops_at_once(
     assert not (tmp_path / "run" / "checkpoint-2").exists()
 
 
-def test_sigterm_ends_a_child_that_has_the_handler_and_ctrl_c_leaves_it_to_us() -> None:
-    callback = InterruptCallback()
-    callback.on_train_begin(None, None, None)  # type: ignore[arg-type]
-    try:
-        child = os.fork()
-        if child == 0:
-            os.kill(os.getpid(), signal.SIGINT)
-            os.kill(os.getpid(), signal.SIGTERM)
-            os._exit(0)
-        assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGTERM
-        assert callback.interrupted is None
-    finally:
-        callback.restore()
-
-
 # Losses and weights that are no numbers.
 
 
 def test_a_loss_that_is_no_number_stops_the_run(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
-    with pytest.raises(TrainingDiverged, match=r"step \d: loss is (nan|inf).*lower learning rate"):
+    with pytest.raises(TrainingDiverged, match=r"tensors are not finite.*lower learning rate"):
         train(documents, tmp_path / "m", base=encoder_path, epochs=3, learning_rate=1e30, **OPTIONS)
     assert not (tmp_path / "m").exists()
     assert not (tmp_path / "m.trained").exists()

@@ -50,7 +50,7 @@ def test_the_tuned_preset_is_the_one_that_was_measured() -> None:
 )  # fmt: skip
 def test_values_out_of_range_are_named(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(settings))):
-        Preset().changed(**settings)
+        Preset(**settings)
 
 
 def test_the_arguments_of_a_run_are_those_of_a_preset() -> None:

@@ -14,7 +14,7 @@ from support import make_document
 from simlte_st import train
 from simlte_st.data import Document
 from simlte_st.training import TrainingResult
-from simlte_st.training.report import average_overlap, changed_most, neighbours_section
+from simlte_st.training.report import changed_most, neighbours_section
 
 OPTIONS: dict[str, Any] = {
     "batch_size": 8, "max_steps": 4, "learning_rate": 1e-9, "held_out": 0.3, "max_length": "base", "mlm_weight": 0.1,
@@ -54,9 +54,7 @@ def test_the_report_shows_the_run(result: TrainingResult, page: str) -> None:
         assert before + after in page, name
     assert page.count('<div class="changed">') == 10
     assert page.count('<ol class="before"><li>') == page.count('<ol class="after"><li>') == 10
-    assert "<h3>contrastive term</h3>" in page
-    assert "<h3>MLM term</h3>" in page
-    assert "<h3>loss</h3>" not in page
+    assert page.count('class="curve"') == 1
     assert "MultipleNegativesRankingMLMLoss with scale=2 and mlm_weight=0.1." in page
     assert str(result.report) in result.summary()
 
@@ -86,20 +84,17 @@ def test_documents_that_changed_most_come_first(model: SentenceTransformer, enco
         for weights in other.parameters():
             weights += 0.2 * torch.randn(weights.shape, generator=generator)
     changes = changed_most((model, other), documents)
-    overlaps = [change.overlap for change in changes]
     assert len(changes) == 10
-    assert overlaps == sorted(overlaps)
-    assert overlaps[0] < 1
+    shared = [len({*change.before} & {*change.after}) for change in changes]
+    assert shared == sorted(shared)
+    assert shared[0] < 5
     for side, encoder in (("before", model), ("after", other)):
         vectors = encoder.encode([document.text for document in documents], normalize_embeddings=True)
         cosines = vectors @ vectors[changes[0].row]
         cosines[changes[0].row] = -1
-        shown = getattr(changes[0], side)
-        assert [row for row, _ in shown] == np.argsort(-cosines)[:5].tolist()
-        np.testing.assert_allclose([cosine for _, cosine in shown], np.sort(cosines)[::-1][:5], atol=1e-5)
+        assert getattr(changes[0], side) == np.argsort(-cosines)[:5].tolist()
     written = neighbours_section(changes[:1], documents)
-    gone = {row for row, _ in changes[0].before} - {row for row, _ in changes[0].after}
-    assert written.count('"only-before"') == written.count('"only-after"') == len(gone)
+    assert written.count("<details>") == 11
     assert changed_most((model, other), documents[:2]) == []
     assert "Too few documents" in neighbours_section([], documents[:2])
 
@@ -121,9 +116,3 @@ def test_before_is_the_base_and_after_what_was_trained(
     np.testing.assert_allclose(before, base, atol=1e-6)
     np.testing.assert_allclose(after, result.load(device="cpu").encode(["Ba bun."]), atol=1e-6)
     assert not np.allclose(before, after, atol=1e-3)
-
-
-def test_lists_are_compared_at_every_depth() -> None:
-    first = np.array([[1, 2, 3], [1, 2, 3], [1, 2, 3]])
-    second = np.array([[1, 2, 3], [4, 5, 6], [2, 1, 4]])
-    np.testing.assert_allclose(average_overlap(first, second), [1, 0, (0 + 1 + 2 / 3) / 3])

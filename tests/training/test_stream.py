@@ -56,8 +56,6 @@ def test_a_run_goes_on_at_the_document_to_the_same_bytes_and_holds_no_copy_of_th
     whole = train(read_documents(source, stream=True), tmp_path / "whole", base=bert_path, **OPTIONS)
     assert len(filled) < 20, "rows are taken in their order, from buffer to buffer"
     assert whole.steps == 16
-    assert whole.passes is not None
-    assert whole.passes > 1.3
     with broken_off(10):
         train(read_documents(source, stream=True), tmp_path / "m", base=bert_path, **OPTIONS)
     kept = b"".join(path.read_bytes() for path in (tmp_path / "m.run").rglob("*") if path.is_file())
@@ -74,9 +72,8 @@ def test_a_run_goes_on_at_the_document_to_the_same_bytes_and_holds_no_copy_of_th
         read_documents(source, stream=True), tmp_path / "m", base=bert_path, resume=True, workers=2, **OPTIONS
     )
     assert_same_bytes(tmp_path / "whole", tmp_path / "m")
-    assert (result.passes, result.corpus) == (whole.passes, whole.corpus)
-    told = re.compile(r"\d\d documents of a stream, each taken 1\.\d+ times: 16 steps")
-    assert told.search((tmp_path / "m" / "README.md").read_text())
+    assert result.corpus == whole.corpus
+    assert re.search(r"\d\d documents: 16 steps", (tmp_path / "m" / "README.md").read_text())
 
 
 @pytest.mark.parametrize(
@@ -84,7 +81,6 @@ def test_a_run_goes_on_at_the_document_to_the_same_bytes_and_holds_no_copy_of_th
     [
         ({"max_steps": None}, "Set max_steps="),
         ({"max_steps": None, "preset": "docsplit-tuned", "epochs": 2}, "Set max_steps="),
-        ({"lsa": 8}, "lsa="),
         ({"batch_size": 80}, "fewer documents"),
     ],
 )
@@ -106,11 +102,11 @@ def test_a_shard_that_breaks_is_named_and_the_run_goes_on_when_it_is_mended(enco
     shutil.copy(broken, sound)
     broken.write_bytes(b"PAR1 but nothing else PAR1")
     with pytest.raises(DataError, match=rf"^\S+/{last}\.parquet"):
-        train(read_documents(source, stream=True), tmp_path / "m", workers=1, **options)
+        train(read_documents(source, stream=True), tmp_path / "m", **options)
     assert (tmp_path / "m.run" / "checkpoints" / "checkpoint-12" / "complete").exists()
     shutil.move(sound, broken)
     shutil.copy(broken, source / "4.parquet")
-    with pytest.raises(ResumeError, match="other files"):
+    with pytest.raises(ResumeError, match="source: was"):
         train(read_documents(source, stream=True), tmp_path / "m", resume=True, **options)
     (source / "4.parquet").unlink()
     train(read_documents(source, stream=True), tmp_path / "m", resume=True, **options)

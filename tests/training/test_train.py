@@ -52,9 +52,10 @@ def test_nothing_is_asked_of_the_hub_and_nothing_private_is_published(
         (tmp_path / "docs" / f"case-{index}.txt").write_text(text)
     (tmp_path / "docs" / "case-empty.txt").touch()
     train(tmp_path / "docs", tmp_path / "m", base=base, max_steps=2, **OPTIONS)
-    OwnSentenceTransformer(str(tmp_path / "m")).save(str(tmp_path / "again"))
+    OwnSentenceTransformer(str(tmp_path / "m")).save(str(tmp_path / "again"))  # as push_to_hub does
     assert not asked
-    published = {path: path.read_bytes() for path in (tmp_path / "m").rglob("*") if path.is_file()}
+    assert "## DocSplit training" in (tmp_path / "again" / "README.md").read_text()
+    published = {path: path.read_bytes() for name in ("m", "again") for path in (tmp_path / name).rglob("*.*")}
     for path, content in published.items():
         assert b"case-" not in content, path
         assert b"client-x" not in content or path.name == "simlte.json", path
@@ -131,7 +132,7 @@ def test_presets_are_chosen_by_the_base(
 def test_short_views_leave_the_models_own_length(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
     short: dict[str, Any] = {"max_steps": 1, "max_view_length": 20, "view": Crop(), "held_out": 0.0, **OPTIONS}
     result = train(documents, tmp_path / "m", base=encoder_path, **short)
-    assert result.coverage.share < 0.7
+    assert result.preset.max_view_length == 20
     assert SentenceTransformer(str(tmp_path / "m"), device="cpu").max_seq_length == 64
 
 
@@ -179,9 +180,9 @@ def test_a_short_base_is_converted_and_its_long_documents_are_not_cut(
     long = [" ".join(documents[number : number + 3]) for number in range(40)]  # 324 tokens; the base reads 64
     with caplog.at_level("INFO", "simlte_st"):
         result = train(long, tmp_path / "m", base=bert_path, preset="docsplit-longformer", max_length=400, **LONG)
-    assert "64 tokens, converted to a Longformer of 400 tokens" in caplog.text
+    assert "made to read 400 tokens" in caplog.text
     assert "MLM head: the checkpoint's" in caplog.text
-    assert (result.coverage.cut, result.coverage.share) == (0, 1.0)
+    assert result.truncation.cut_texts == 0
     model = SentenceTransformer(str(tmp_path / "m"), device="cpu")
     assert model.max_seq_length == 400
     assert type(model[0].auto_model).__name__ == "SimlteLongformerModel"
