@@ -19,7 +19,7 @@ from simlte_st.data.documents import read_documents
 from simlte_st.data.report import counted
 from simlte_st.data.sentences import PunktSegmenter, Segmenter, TokenCounter, estimate_tokens, segment_stream
 from simlte_st.data.tokens import in_batches
-from simlte_st.data.views import View
+from simlte_st.data.views import View, ViewSpans
 from simlte_st.errors import EmptyCorpusError
 from simlte_st.files import atomic_path, read_json, write_json
 from simlte_st.progress import with_progress_bar
@@ -161,11 +161,10 @@ def from_rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[SegmentedDocumen
 
 def too_few_documents(documents: int, left_out: Mapping[str, int] | None = None) -> str:
     """Return the message for too few documents to train on."""
-    usable = "1 document" if documents == 1 else f"{documents} documents"
     others = ", ".join(counted(count, reason) for reason, count in (left_out or {}).items())
     return (
         "Training needs at least 2 documents, as the others of a batch are the negatives. "
-        f"{usable} can be used{f' (left out: {others})' if others else ''}."
+        f"{documents} can be used{f' (left out: {others})' if others else ''}."
     )
 
 
@@ -176,6 +175,23 @@ def document_lengths(corpus: Dataset) -> Iterator[NDArray[np.int64]]:
         sums = np.concatenate([[0], np.cumsum(tokens.values.to_numpy())])
         ends = sums[tokens.offsets.to_numpy()]
         yield np.diff(ends)
+
+
+def count_seen(document: SegmentedDocument, views: ViewSpans, budget: int | None) -> int:
+    """Return the number of the document's tokens in a view that the tokenizer does not truncate at ``budget``."""
+    spans = [span for view in views for span in view]
+    partly = {span.sentence for span in spans if span.stop is not None}  # whose words are counted one by one
+    units = np.array([document.words(row) if row in partly else 1 for row in range(len(document.tokens))])
+    ends = np.cumsum(units)
+    sizes = np.repeat(np.array(document.tokens) / units, units)
+    seen = np.zeros_like(sizes)
+    for view in views:
+        places = np.concatenate(
+            [np.arange(units[row])[start:stop] + ends[row] - units[row] for row, start, stop in view]
+        )
+        left = np.inf if budget is None else budget - (np.cumsum(sizes[places]) - sizes[places])
+        seen[places] = np.maximum(seen[places], np.clip(left, 0, sizes[places]))
+    return round(float(seen.sum()))
 
 
 @dataclass(frozen=True, slots=True)

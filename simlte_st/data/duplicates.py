@@ -252,10 +252,10 @@ def similar_earlier(sets: Sequence[NDArray[np.uint64]], threshold: float) -> Ite
     """Yield for each set the first kept one whose Jaccard similarity with it reaches the threshold; None if it is kept.
 
     A set is kept if no kept one is similar, so that whatever is left out is similar to one that is there. Pairs are
-    found by prefix filtering (Chaudhuri et al., 2006) with positions (Xiao et al., PPJoin, 2008): with all elements in
-    one order, from the rarest on, two similar sets share one among their first few, and enough can follow it. Most of
-    those pairs are ruled out by parities (Sandes et al., Bitmap-Xor, 2019). Nothing is estimated. Documents of one
-    template share their frequent runs, which come last and so are hardly looked at.
+    found by prefix filtering (Chaudhuri et al., 2006): with all elements in one order, from the rarest on, two similar
+    sets share one among their first few. Most of those pairs are ruled out by parities (Sandes et al., Bitmap-Xor,
+    2019). Nothing is estimated. Documents of one template share their frequent runs, which come last and so are hardly
+    looked at.
     """
     counts, kept = _count(sets), _KeptSets(sets, threshold)
     for number, elements in enumerate(sets):
@@ -264,10 +264,10 @@ def similar_earlier(sets: Sequence[NDArray[np.uint64]], threshold: float) -> Ite
         most = len(elements) - ceil(threshold * len(elements) - _ROUNDING)
         first = np.argsort(rarity, kind="stable")[: most + 1]
         # Nothing else has an element that was counted once.
-        places = [(place, int(elements[row])) for place, row in enumerate(first.tolist()) if rarity[row] > 1]
-        found = next(kept.similar(elements, kept.candidates(len(elements), places)), None)
+        beginning = elements[first[rarity[first] > 1]].tolist()
+        found = next(kept.similar(elements, kept.candidates(beginning)), None)
         if found is None:
-            kept.add(number, places)
+            kept.add(number, beginning)
         yield found
 
 
@@ -286,28 +286,21 @@ class _KeptSets:
         self._sizes = np.array([len(elements) for elements in sets], dtype=np.int64)
         self._parities = np.zeros((len(sets), _PARITIES // 64), dtype=np.uint64)  # of kept ones
         self._numbers = array("I")
-        # By element and size: the numbers of the sets, and the element's places in them, in turns.
-        self._beginning: dict[int, dict[int, array[int]]] = {}
+        self._beginning: dict[int, array[int]] = {}  # by element, the numbers of the sets that begin with it
 
-    def add(self, number: int, places: Iterable[tuple[int, int]]) -> None:
-        """Keep a set, with its first elements and their places."""
-        size = len(self._sets[number])
+    def add(self, number: int, beginning: Iterable[int]) -> None:
+        """Keep a set, with its first elements."""
         self._numbers.append(number)
         self._parities[number] = _parities(self._sets[number])
-        for place, element in places:
-            self._beginning.setdefault(element, {}).setdefault(size, array("I")).extend((number, place))
+        for element in beginning:
+            self._beginning.setdefault(element, array("I")).append(number)
 
-    def candidates(self, size: int, places: Iterable[tuple[int, int]]) -> NDArray[np.uint32]:
-        """Return the numbers of those that may be similar to a set of a size and first elements, in order."""
+    def candidates(self, beginning: Iterable[int]) -> NDArray[np.uint32]:
+        """Return the numbers of those that may be similar to a set with these first elements, in order."""
         found, total = [np.zeros(0, dtype=np.uint32)], 0
-        for place, element in places:
-            for other_size, pairs in self._beginning.get(element, {}).items():
-                needed = self._threshold * (size + other_size) / (1 + self._threshold) - _ROUNDING  # in common
-                # If this is the first of them, the others come after it.
-                if needed <= min(size - place, other_size):
-                    numbers, theirs = np.frombuffer(pairs, dtype=np.uint32).reshape(-1, 2).T
-                    found.append(numbers[theirs <= other_size - needed])
-                    total += len(found[-1])
+        for element in beginning:
+            found.append(np.frombuffer(self._beginning.get(element, b""), dtype=np.uint32))
+            total += len(found[-1])
             if total > len(self._numbers):  # frequent elements alone: to look at all of them costs less
                 return np.array(self._numbers, dtype=np.uint32)
         return np.unique(np.concatenate(found))
@@ -317,9 +310,11 @@ class _KeptSets:
         own = _parities(elements)
         for begin in range(0, len(candidates), _TOGETHER):
             numbers = candidates[begin : begin + _TOGETHER]
-            both = len(elements) + self._sizes[numbers]
+            sizes = self._sizes[numbers]
+            both = len(elements) + sizes
             # What only one of two sets has makes a parity differ, or makes it the same again.
             apart = np.bitwise_count(self._parities[numbers] ^ own).sum(axis=1, dtype=np.int64)
+            apart = np.maximum(apart, abs(len(elements) - sizes))
             needed = 2 * self._threshold * both / (1 + self._threshold) - _ROUNDING
             for other in numbers[both - apart >= needed].tolist():
                 common = len(np.intersect1d(elements, self._sets[other], assume_unique=True))

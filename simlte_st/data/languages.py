@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import py3langid.langid
@@ -13,6 +14,7 @@ import Stemmer
 import stopwordsiso
 
 from simlte_st.errors import ConfigurationError, did_you_mean
+from simlte_st.files import read_json
 
 STEMMERS = {
     "ar": "arabic", "bs": "serbian", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek",
@@ -25,46 +27,6 @@ STEMMERS = {
 """Snowball's algorithms, by the ISO 639-1 code of the language."""
 
 _VARIETIES = {"nb": "no", "nn": "no", "arz": "ar", "ary": "ar", "wuu": "zh", "yue": "zh", "uzs": "uz"}
-
-_ENGLISH = (
-    "a about above across after afterwards again against all almost alone along already also although always am among "
-    "amongst amoungst an and another any anyhow anyone anything anyway anywhere are around as at back be became "
-    "because become becomes becoming been before beforehand behind being below beside besides between beyond both but "
-    "by can cannot cant co con could couldnt de do done down due during each eg either else elsewhere enough etc even "
-    "ever every everyone everything everywhere except few find first for former formerly found from further get give "
-    "go had has hasnt have he hence her here hereafter hereby herein hereupon hers herself him himself his how "
-    "however i ie if in inc indeed into is it its itself keep last latter latterly least less ltd made many may me "
-    "meanwhile might more moreover most mostly move much must my myself namely neither never nevertheless next no "
-    "nobody none noone nor not nothing now nowhere of off often on once one only onto or other others otherwise our "
-    "ours ourselves out over own per perhaps please put rather re same see seem seemed seeming seems several she "
-    "should since so some somehow someone something sometime sometimes somewhere still such take than that the their "
-    "them themselves then thence there thereafter thereby therefore therein thereupon these they this those though "
-    "through throughout thru thus to together too toward towards un under until up upon us very via was we well were "
-    "what whatever when whence whenever where whereafter whereas whereby wherein whereupon wherever whether which "
-    "while whither who whoever whole whom whose why will with within without would yet you your yours yourself "
-    "yourselves"
-)
-"""Function words of scikit-learn's list, which takes a second to import and may change with its version."""
-
-_CONTENT = {
-    "ar": "اعادة ايار زيارة سنة سنوات صباح صفر قوة لقاء للامم لوكالة مايو مساء مليار مليون",
-    "de": "gott jahr jahre jahren leide mann mensch menschen mittel ordnung recht rechte rechten rechter rechtes sache "
-    "schluss startseite suche tag tage tagen teil uhr zeit",
-    "es": "dia dias día días estado estados general horas lugar pais país paìs tiempo trabajo trabaja trabajan "
-    "trabajar uso valor verdad",
-    "fr": "droite gens mot naturel naturelle naturelles parole pièce stop sujet valeur",
-    "hi": "घर वर्ग संग",
-    "it": "anni anno ansa citta città consiglio forza giorni giorno gruppo mesi mondo paese press presa registrazione "
-    "tempo titolo uomo vita",
-    "no": "arbeid folk makt verdi",
-    "pt": "anos apoio área conselho grupo horas meses noite número obra pessoas povo questão sistema trabalhar "
-    "trabalho viagem",
-    "ru": "взгляд вид вода вопрос война год года году голова голос город дверь дело день деньги дом дорога друг душа "
-    "жена женщина жизнь жить земля книга комната конец лицо любить люди мальчик мать машина место минута мир мира "
-    "москва народ нога ночь отец писать письмо плечо правда работа работать ребенок россия рука русский свет сила "
-    "слово случай смотреть советский стол сторона страна товарищ улица утро час человек",
-}
-"""Words on the lists of stop words that people search for."""
 
 UNSPACED = (
     r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tai_Tham}\p{Javanese}\p{Balinese}"
@@ -116,13 +78,22 @@ def stemmer(language: str) -> Callable[[str], str]:
 
 
 @functools.cache
+def _word_lists() -> Any:
+    """Return function words, and content words that are on stopwordsiso's lists but that people search for.
+
+    The English ones are scikit-learn's, which takes a second to import and may change its list with its version.
+    """
+    return read_json(Path(__file__).with_name("stop_words.json"))
+
+
+@functools.cache
 def stop_words(language: str) -> frozenset[str]:
     """Return the function words of a language, in lower case; none where there is no list."""
+    own = _word_lists()
     if language == "en":
-        listed: Iterable[str] = _ENGLISH.split()
-    else:
-        listed = stopwordsiso.stopwords(language) if stopwordsiso.has_lang(language) else ()
-    return frozenset(word.lower() for word in listed if " " not in word) - {*_CONTENT.get(language, "").split()}
+        return frozenset(own["english"])
+    listed = stopwordsiso.stopwords(language) if stopwordsiso.has_lang(language) else ()
+    return frozenset(word.lower() for word in listed if " " not in word).difference(own["content"].get(language, ()))
 
 
 @functools.cache

@@ -24,12 +24,12 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from simlte_st.arguments import Count, CountOrZero, Seed, checked
 from simlte_st.compat import view_budget
-from simlte_st.data.corpus import CorpusReport, Coverage, from_rows, too_few_documents, write_corpus
+from simlte_st.data.corpus import CorpusReport, Coverage, count_seen, from_rows, too_few_documents, write_corpus
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.documents import read_documents
 from simlte_st.data.report import counted
 from simlte_st.data.sentences import Segmenter, estimate_tokens, segment_stream, tokenizer_counter
-from simlte_st.data.views import DocSplit, View, ViewPair, draw_views
+from simlte_st.data.views import DocSplit, View, ViewPair, draw_spans, draw_views
 from simlte_st.errors import EmptyCorpusError
 from simlte_st.prompts import document_prompt
 
@@ -217,12 +217,15 @@ class DocSplitTransform:
         """
         rows = corpus.with_format(None)
         chosen = rows.select(range(0, len(rows), max(1, -(-len(rows) // most))))
-        pairs = [pair for batch in chosen.iter(batch_size=256) for pair in self.draw(batch, epoch=0)]
+        counts = []  # tokens of a document, and how many of them are seen
+        for document in (each for batch in chosen.iter(batch_size=256) for each in from_rows(batch)):
+            if spans := draw_spans(document, self.view, seed=self.seed, budget=self.budget):
+                counts.append((sum(document.tokens), count_seen(document, spans, self.budget)))
         return Coverage(
-            documents=len(pairs),
-            cut=sum(pair.seen < pair.tokens for pair in pairs),
-            tokens=sum(pair.tokens for pair in pairs),
-            seen=sum(pair.seen for pair in pairs),
+            documents=len(counts),
+            cut=sum(seen < tokens for tokens, seen in counts),
+            tokens=sum(tokens for tokens, _ in counts),
+            seen=sum(seen for _, seen in counts),
             total=len(rows),
         )
 

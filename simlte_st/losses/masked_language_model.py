@@ -250,45 +250,39 @@ class MLMHead(HeadPrecision, nn.Module):
 def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed: int = 0) -> MLMHead:
     """Return the head for a model: ``"pretrained"``, ``"fresh"``, or ``"auto"`` for the former if there is one."""
     encoder = encoder_of(model)
-    head: MLMHead | None = None
-    reason = "mlm_head='fresh'"
-    if source != "fresh":
-        head, reason = _pretrained_head(encoder)
-        if head is None and source == "pretrained":
-            raise ModelError(f"No pretrained MLM head: {reason}. Use mlm_head='auto' or 'fresh' to train a new one.")
-    if head is None:
-        logger.info("MLM head: new, tied to the word embeddings (%s).", reason)
-        head = _fresh_head(encoder, seed)
+    found = "mlm_head='fresh'" if source == "fresh" else _pretrained_head(encoder)
+    if source == "pretrained" and isinstance(found, str):
+        raise ModelError(f"No pretrained MLM head: {found}. Use mlm_head='auto' or 'fresh' to train a new one.")
+    if isinstance(found, str):
+        logger.info("MLM head: new, tied to the word embeddings (%s).", found)
     else:
-        logger.info("MLM head: the checkpoint's (%s).", reason)
+        logger.info("MLM head: the checkpoint's.")
+    head = _fresh_head(encoder, seed) if isinstance(found, str) else found
     return head.to(device=model.device, dtype=torch.float32)
 
 
-def _pretrained_head(encoder: PreTrainedModel) -> tuple[MLMHead | None, str]:
-    """Return the head of the checkpoint that the encoder was loaded from, or None, and the reason."""
+def _pretrained_head(encoder: PreTrainedModel) -> MLMHead | str:
+    """Return the head of the checkpoint that the encoder was loaded from, or why there is none."""
     name, paths = checkpoint_name(encoder), MLM_HEADS.get(encoder.config.model_type)
     if paths is None:
-        return None, f"no head is known for model type {encoder.config.model_type!r}"
+        return f"no head is known for model type {encoder.config.model_type!r}"
     if not name:
-        return None, "the model was not loaded from a checkpoint"
+        return "the model was not loaded from a checkpoint"
     try:
         masked_lm, missing_keys = load_masked_lm(name)
     except (OSError, ValueError) as error:
-        return None, f"{name!r} could not be read again: {error}"
+        return f"{name!r} could not be read again: {error}"
     needed = (*(f"{path}." for path in paths[:3]), f"{paths[3]}.weight")  # a tied weight is not missing
-    missing = sorted(key for key in missing_keys if key.startswith(needed))
-    if missing:
-        return None, f"{name!r} has no {missing[0]!r}"
+    if missing := sorted(key for key in missing_keys if key.startswith(needed)):
+        return f"{name!r} has no {missing[0]!r}"
+    words = masked_lm.get_input_embeddings().weight
+    if words.shape != encoder.get_input_embeddings().weight.shape:
+        return f"{name!r} has {len(words)} word embeddings, the model another number"
     dense, activation, norm, decoder = (
         masked_lm.get_submodule(path) if "." in path or hasattr(masked_lm, path) else ACT2FN[path] for path in paths
     )
-    # Output weights of their own: a checkpoint that does not tie them.
-    words = masked_lm.get_input_embeddings().weight
-    if words.shape != encoder.get_input_embeddings().weight.shape:
-        return None, f"{name!r} has {len(words)} word embeddings, the model another number"
-    tied = decoder.weight is words or torch.equal(decoder.weight, words)
-    head = MLMHead(dense, activation, norm, decoder.bias, None if tied else decoder.weight, pretrained=True)
-    return head, repr(name)
+    own = None if torch.equal(decoder.weight, words) else decoder.weight  # a checkpoint may not tie them
+    return MLMHead(dense, activation, norm, decoder.bias, own, pretrained=True)
 
 
 def _fresh_head(encoder: PreTrainedModel, seed: int) -> MLMHead:

@@ -85,7 +85,7 @@ def test_what_reads_in_chunks_reads_more_of_them(encoder_path: Path, tmp_path: P
         ({"chunk_length": 16}, ConfigurationError, "reads in chunks already"),
         ({"backbone": "longformer"}, ModelError, "reads in chunks"),
         ({"backbone": "longformer", "chunk_length": 16}, ConfigurationError, "chunk_length=16 .*'longformer'"),
-        ({"backbone": "chunk-mean", "positions": "tile"}, ConfigurationError, "positions='tile' .*'chunk-mean'"),
+        ({"backbone": "chunk-mean", "global_tokens": "cls"}, ConfigurationError, "global_tokens='cls' .*'chunk-mean'"),
         ({"backbone": "x"}, ConfigurationError, "backbone='x'"),
     )
     for settings, error, message in refused:
