@@ -19,7 +19,7 @@ from simlte_st.data.documents import read_documents
 from simlte_st.data.report import counted
 from simlte_st.data.sentences import PunktSegmenter, Segmenter, TokenCounter, estimate_tokens, segment_stream
 from simlte_st.data.tokens import in_batches
-from simlte_st.data.views import View, ViewSpans
+from simlte_st.data.views import View
 from simlte_st.errors import EmptyCorpusError
 from simlte_st.files import atomic_path, read_json, write_json
 from simlte_st.progress import with_progress_bar
@@ -177,43 +177,25 @@ def document_lengths(corpus: Dataset) -> Iterator[NDArray[np.int64]]:
         yield np.diff(ends)
 
 
-def count_seen(document: SegmentedDocument, views: ViewSpans, budget: int | None) -> int:
-    """Return the number of the document's tokens in a view that the tokenizer does not truncate at ``budget``."""
-    spans = [span for view in views for span in view]
-    partly = {span.sentence for span in spans if span.stop is not None}  # whose words are counted one by one
-    units = np.array([document.words(row) if row in partly else 1 for row in range(len(document.tokens))])
-    ends = np.cumsum(units)
-    sizes = np.repeat(np.array(document.tokens) / units, units)
-    seen = np.zeros_like(sizes)
-    for view in views:
-        places = np.concatenate(
-            [np.arange(units[row])[start:stop] + ends[row] - units[row] for row, start, stop in view]
-        )
-        left = np.inf if budget is None else budget - (np.cumsum(sizes[places]) - sizes[places])
-        seen[places] = np.maximum(seen[places], np.clip(left, 0, sizes[places]))
-    return round(float(seen.sum()))
-
-
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What one pass over a corpus, or an evenly spread sample of it, sees."""
+    """How much of a corpus, or of the first documents of a stream, two views of each document can hold."""
 
-    documents: int  # in the sample
-    cut: int  # documents of which a part stays unseen
+    documents: int
+    cut: int  # documents that are too long for two views
     tokens: int
-    seen: int  # tokens that are in a view
+    seen: int  # tokens that two views of each document hold at most
     total: int  # documents of the corpus
 
     @property
     def share(self) -> float:
-        """Share of the tokens that a pass sees, 0 to 1."""
+        """Largest share of the tokens that a pass sees, 0 to 1."""
         return self.seen / self.tokens if self.tokens else 1.0
 
     def summary(self) -> str:
         """Return the coverage in a sentence."""
         sample = f" (a sample of {self.total:,})" if self.documents < self.total else ""
-        are = "is" if self.cut == 1 else "are"
         return (
-            f"one pass sees {self.share:.1%} of the tokens; {self.cut:,} of {self.documents:,} documents{sample} {are} "
-            "seen only in part"
+            f"one pass sees at most {self.share:.1%} of the tokens; {self.cut:,} of {self.documents:,} "
+            f"documents{sample} are seen only in part"
         )

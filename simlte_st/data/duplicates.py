@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil
@@ -257,17 +258,44 @@ def similar_earlier(sets: Sequence[NDArray[np.uint64]], threshold: float) -> Ite
     2019). Nothing is estimated. Documents of one template share their frequent runs, which come last and so are hardly
     looked at.
     """
-    counts, kept = _count(sets), _KeptSets(sets, threshold)
+    counts, parities = _count(sets), np.zeros((len(sets), _PARITIES // 64), dtype=np.uint64)
+    sizes = np.array([len(elements) for elements in sets], dtype=np.int64)
+    kept, beginning = (
+        array("I"),
+        defaultdict[int, "array[int]"](lambda: array("I")),
+    )  # sets, and those by first elements
+
+    def similar(elements: NDArray[np.uint64], own: NDArray[np.uint64], candidates: NDArray[np.uint32]) -> Iterator[int]:
+        for begin in range(0, len(candidates), _TOGETHER):
+            numbers = candidates[begin : begin + _TOGETHER]
+            both = len(elements) + sizes[numbers]
+            # What only one of two sets has makes a parity differ, or makes it the same again.
+            apart = np.bitwise_count(parities[numbers] ^ own).sum(axis=1, dtype=np.int64)
+            apart = np.maximum(apart, abs(len(elements) - sizes[numbers]))
+            needed = 2 * threshold * both / (1 + threshold) - _ROUNDING
+            for other in numbers[both - apart >= needed].tolist():
+                common = len(np.intersect1d(elements, sets[other], assume_unique=True))
+                if common >= threshold * (len(elements) + len(sets[other]) - common) - _ROUNDING:
+                    yield other
+
     for number, elements in enumerate(sets):
         rarity = counts[elements & np.uint64(_COUNTERS - 1)]
         # Before the first element that two sets of this similarity share there are at most this many others.
         most = len(elements) - ceil(threshold * len(elements) - _ROUNDING)
         first = np.argsort(rarity, kind="stable")[: most + 1]
-        # Nothing else has an element that was counted once.
-        beginning = elements[first[rarity[first] > 1]].tolist()
-        found = next(kept.similar(elements, kept.candidates(beginning)), None)
+        places = elements[first[rarity[first] > 1]].tolist()  # nothing else has an element that was counted once
+        if sum(len(beginning[element]) for element in places) > len(kept):  # to look at all of them costs less
+            candidates = np.array(kept, dtype=np.uint32)
+        else:
+            found_by = [np.array(beginning[element], dtype=np.uint32) for element in places]
+            candidates = np.unique(np.concatenate([np.zeros(0, dtype=np.uint32), *found_by]))
+        own = _parities(elements)
+        found = next(similar(elements, own, candidates), None)
         if found is None:
-            kept.add(number, beginning)
+            kept.append(number)
+            parities[number] = own
+            for element in places:
+                beginning[element].append(number)
         yield found
 
 
@@ -276,50 +304,6 @@ def _count(sets: Iterable[NDArray[np.uint64]]) -> NDArray[np.uint32]:
     for elements in sets:
         np.add.at(counts, elements & np.uint64(_COUNTERS - 1), 1)
     return counts
-
-
-class _KeptSets:
-    """The sets that are kept so far, by the elements that they begin with."""
-
-    def __init__(self, sets: Sequence[NDArray[np.uint64]], threshold: float) -> None:
-        self._sets, self._threshold = sets, threshold
-        self._sizes = np.array([len(elements) for elements in sets], dtype=np.int64)
-        self._parities = np.zeros((len(sets), _PARITIES // 64), dtype=np.uint64)  # of kept ones
-        self._numbers = array("I")
-        self._beginning: dict[int, array[int]] = {}  # by element, the numbers of the sets that begin with it
-
-    def add(self, number: int, beginning: Iterable[int]) -> None:
-        """Keep a set, with its first elements."""
-        self._numbers.append(number)
-        self._parities[number] = _parities(self._sets[number])
-        for element in beginning:
-            self._beginning.setdefault(element, array("I")).append(number)
-
-    def candidates(self, beginning: Iterable[int]) -> NDArray[np.uint32]:
-        """Return the numbers of those that may be similar to a set with these first elements, in order."""
-        found, total = [np.zeros(0, dtype=np.uint32)], 0
-        for element in beginning:
-            found.append(np.frombuffer(self._beginning.get(element, b""), dtype=np.uint32))
-            total += len(found[-1])
-            if total > len(self._numbers):  # frequent elements alone: to look at all of them costs less
-                return np.array(self._numbers, dtype=np.uint32)
-        return np.unique(np.concatenate(found))
-
-    def similar(self, elements: NDArray[np.uint64], candidates: NDArray[np.uint32]) -> Iterator[int]:
-        """Yield the numbers of those candidates that are similar, in order."""
-        own = _parities(elements)
-        for begin in range(0, len(candidates), _TOGETHER):
-            numbers = candidates[begin : begin + _TOGETHER]
-            sizes = self._sizes[numbers]
-            both = len(elements) + sizes
-            # What only one of two sets has makes a parity differ, or makes it the same again.
-            apart = np.bitwise_count(self._parities[numbers] ^ own).sum(axis=1, dtype=np.int64)
-            apart = np.maximum(apart, abs(len(elements) - sizes))
-            needed = 2 * self._threshold * both / (1 + self._threshold) - _ROUNDING
-            for other in numbers[both - apart >= needed].tolist():
-                common = len(np.intersect1d(elements, self._sets[other], assume_unique=True))
-                if common >= self._threshold * (len(elements) + len(self._sets[other]) - common) - _ROUNDING:
-                    yield other
 
 
 def _parities(elements: NDArray[np.uint64]) -> NDArray[np.uint64]:

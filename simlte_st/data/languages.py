@@ -16,17 +16,17 @@ import stopwordsiso
 from simlte_st.errors import ConfigurationError, did_you_mean
 from simlte_st.files import read_json
 
-STEMMERS = {
-    "ar": "arabic", "bs": "serbian", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek",
-    "en": "english", "eo": "esperanto", "es": "spanish", "et": "estonian", "eu": "basque", "fa": "persian",
-    "fi": "finnish", "fr": "french", "ga": "irish", "hi": "hindi", "hr": "serbian", "hu": "hungarian", "hy": "armenian",
-    "id": "indonesian", "it": "italian", "lt": "lithuanian", "ne": "nepali", "nl": "dutch", "no": "norwegian",
-    "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian", "st": "sesotho",
-    "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
-}  # fmt: skip
+_DATA = read_json(Path(__file__).with_suffix(".json"))
+
+STEMMERS: dict[str, str] = _DATA["stemmers"]
 """Snowball's algorithms, by the ISO 639-1 code of the language."""
 
-_VARIETIES = {"nb": "no", "nn": "no", "arz": "ar", "ary": "ar", "wuu": "zh", "yue": "zh", "uzs": "uz"}
+PUNKT: dict[str, str] = _DATA["punkt"]
+"""NLTK's names of the languages that ``punkt_tab`` has parameters of, by the same codes."""
+
+_VARIETIES: dict[str, str] = _DATA["varieties"]  # their codes, and those of the languages that they are taken for
+_ENGLISH = frozenset(_DATA["english"])  # scikit-learn's function words: it takes a second to import, and may change
+_CONTENT: dict[str, list[str]] = _DATA["content"]  # words on stopwordsiso's lists that people search for
 
 UNSPACED = (
     r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tai_Tham}\p{Javanese}\p{Balinese}"
@@ -78,22 +78,12 @@ def stemmer(language: str) -> Callable[[str], str]:
 
 
 @functools.cache
-def _word_lists() -> Any:
-    """Return function words, and content words that are on stopwordsiso's lists but that people search for.
-
-    The English ones are scikit-learn's, which takes a second to import and may change its list with its version.
-    """
-    return read_json(Path(__file__).with_name("stop_words.json"))
-
-
-@functools.cache
 def stop_words(language: str) -> frozenset[str]:
     """Return the function words of a language, in lower case; none where there is no list."""
-    own = _word_lists()
     if language == "en":
-        return frozenset(own["english"])
+        return _ENGLISH
     listed = stopwordsiso.stopwords(language) if stopwordsiso.has_lang(language) else ()
-    return frozenset(word.lower() for word in listed if " " not in word).difference(own["content"].get(language, ()))
+    return frozenset(word.lower() for word in listed if " " not in word).difference(_CONTENT.get(language, ()))
 
 
 @functools.cache

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
@@ -24,12 +25,12 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from simlte_st.arguments import Count, CountOrZero, Seed, checked
 from simlte_st.compat import view_budget
-from simlte_st.data.corpus import CorpusReport, Coverage, count_seen, from_rows, too_few_documents, write_corpus
+from simlte_st.data.corpus import CorpusReport, Coverage, document_lengths, from_rows, too_few_documents, write_corpus
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.documents import read_documents
 from simlte_st.data.report import counted
 from simlte_st.data.sentences import Segmenter, estimate_tokens, segment_stream, tokenizer_counter
-from simlte_st.data.views import DocSplit, View, ViewPair, draw_spans, draw_views
+from simlte_st.data.views import DocSplit, View, ViewPair, draw_views
 from simlte_st.errors import EmptyCorpusError
 from simlte_st.prompts import document_prompt
 
@@ -208,26 +209,12 @@ class DocSplitTransform:
         """Read and segment documents, as a stream."""
         return segment_stream(read_documents(documents), self.segmenter, self._count)[1]
 
-    def coverage(self, corpus: Dataset, most: int = 2_000) -> Coverage:
-        """Count what one pass sees, from the first epoch's views of documents spread evenly over the corpus.
-
-        Args:
-            corpus: The data set that :meth:`attach` or :func:`~simlte_st.data.write_corpus` returned.
-            most: Largest number of documents to look at.
-        """
-        rows = corpus.with_format(None)
-        chosen = rows.select(range(0, len(rows), max(1, -(-len(rows) // most))))
-        counts = []  # tokens of a document, and how many of them are seen
-        for document in (each for batch in chosen.iter(batch_size=256) for each in from_rows(batch)):
-            if spans := draw_spans(document, self.view, seed=self.seed, budget=self.budget):
-                counts.append((sum(document.tokens), count_seen(document, spans, self.budget)))
-        return Coverage(
-            documents=len(counts),
-            cut=sum(seen < tokens for tokens, seen in counts),
-            tokens=sum(tokens for tokens, _ in counts),
-            seen=sum(seen for _, seen in counts),
-            total=len(rows),
-        )
+    def coverage(self, corpus: Dataset) -> Coverage:
+        """Count what one pass over a data set of :meth:`attach` sees at most: two views of each document."""
+        lengths = np.concatenate(list(document_lengths(corpus)))
+        seen = lengths if self.budget is None else np.minimum(lengths, 2 * self.budget)
+        cut = int((seen < lengths).sum())
+        return Coverage(len(lengths), cut, int(lengths.sum()), int(seen.sum()), len(lengths))
 
 
 @checked

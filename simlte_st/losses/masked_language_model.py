@@ -23,7 +23,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.activations import ACT2FN
 
-from simlte_st.compat import MLM_HEADS, checkpoint_name, encoder_of, load_masked_lm
+from simlte_st.compat import MLM_HEADS, checkpoint_name, encoder_of, load_masked_lm, mask_without_prompt
 from simlte_st.errors import ModelError
 
 logger = logging.getLogger(__name__)
@@ -103,19 +103,13 @@ class TokenMasker:
         special = torch.tensor(self.special_ids, device=ids.device, dtype=ids.dtype)
         allowed: Tensor = ~torch.isin(ids, special) & self._real(features)
         prompt = features.get("prompt_length")
-        if isinstance(prompt, Tensor):  # an iterable dataset's columns: the same number for each row
-            prompt = int(prompt.reshape(-1)[0])
-        if not prompt:
+        if prompt is None:
             return allowed
         if mask is not None:
-            # Counted from the first real token, which is not column 0 where the padding is on the left.
-            position = mask.long().cumsum(dim=1) - 1
-        else:
-            starts = features["cu_seq_lens_q"].long()
-            flat = torch.arange(ids.shape[1], device=ids.device)
-            position = (flat - starts[torch.searchsorted(starts, flat, right=True) - 1]).unsqueeze(0)
-        allowed &= position >= prompt
-        return allowed
+            return allowed & mask_without_prompt(mask, prompt).bool()
+        starts = features["cu_seq_lens_q"].long()
+        flat = torch.arange(ids.shape[1], device=ids.device)
+        return allowed & (flat - starts[torch.searchsorted(starts, flat, right=True) - 1] >= prompt)
 
 
 class HeadPrecision:

@@ -109,7 +109,7 @@ class ChunkMean(Transformer):
             rows = zip(outputs["token_embeddings"].unbind(), part, strict=True)
             states += [row[chunk.begin : chunk.end] for row, chunk in rows]
         document = torch.tensor([chunk.document for chunk in chunks])
-        share = torch.tensor([max(1.0, len(chunk.places) - prefix - 1) for chunk in chunks])
+        share = torch.tensor([max(1, len(chunk.places) - prefix - 1) for chunk in chunks]).float()
         weight = share / torch.zeros(len(lengths)).index_add(0, document, share)[document]
         found = torch.cat(embeddings)
         weighted = found.float() * weight.to(device)[:, None]

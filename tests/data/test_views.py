@@ -15,7 +15,6 @@ from odd_texts import letters, texts
 from scipy.stats import chisquare
 from views_support import draws, make
 
-from simlte_st.data.corpus import count_seen
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.sentences import PunktSegmenter, segment_document
 from simlte_st.data.views import (
@@ -28,7 +27,6 @@ from simlte_st.data.views import (
     View,
     ViewPair,
     choose_window,
-    draw_spans,
     draw_views,
     has_two_words,
     make_view,
@@ -79,8 +77,6 @@ def test_views_are_disjoint_ordered_nonempty_and_complete(
     assert pair.anchor == " ".join(document.sentences[sentence] for sentence in first)
     assert pair.positive == " ".join(document.sentences[sentence] for sentence in second)
     assert pair.id == document.id
-    kept = [sum(document.tokens[sentence] for sentence in side) for side in (first, second)]
-    assert count_seen(document, sides, budget) == sum(kept if budget is None else (min(budget, size) for size in kept))
 
 
 def sides_by_epoch(view: DocSplit, document: SegmentedDocument, draws: int, budget: int | None = None) -> list[str]:
@@ -154,28 +150,6 @@ def test_the_scheme_of_generators_is_stable() -> None:
     rng = view_rng(7, 3, "doc")
     assert [rng.getrandbits(32) for _ in range(3)] == [3870031325, 796895718, 3844913893]
     assert sides_by_epoch(DocSplit(), make([1] * 16), 2) == ["AABBBBABBAABABBA", "AAABAAABBAABAAAB"]
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "budget", "seen"),
-    [
-        ([0, 2], [1, 3], None, 40),
-        ([0, 2], [1, 3], 20, 40),
-        ([0, 2], [1, 3], 15, 30),  # truncated in both
-        ([0, 1, 2], [3], 15, 25),  # truncated in one
-        ([0, 1], [0, 1], None, 20),  # the same twice counts once
-        ([0, 1, 2], [2], 20, 30),  # cut in the first, there in the second
-        ([0, 1, 2], [2, 3], 15, 30),  # cut in both: half of 1, all of 2, half of 3
-        ([Span(0, 0, 5)], [Span(0, 5, 10)], None, 10),  # halves add up
-        ([Span(0, 0, 5)], [Span(0, 5, 10)], 2, 4),
-        ([Span(0, 0, 6)], [Span(0, 4, 9)], None, 9),  # an overlap counts once
-        ([Span(0, 0, 2), Span(0, 3, 10)], [Span(0, 0, 1), Span(0, 2, 3)], 100, 10),
-        ([Span(0, 9, 10), Span(1), Span(2, 0, 1)], [Span(3, 4, 6)], None, 14),
-    ],
-)
-def test_seen_tokens(first: list[int | Span], second: list[int | Span], budget: int | None, seen: int) -> None:
-    sides = tuple([piece if isinstance(piece, Span) else Span(piece) for piece in side] for side in (first, second))
-    assert count_seen(make([10, 10, 10, 10]), sides, budget) == seen  # type: ignore[arg-type]
 
 
 def test_rendering_keeps_sentences_and_cuts_at_words() -> None:
@@ -305,9 +279,6 @@ def test_every_view_works_or_refuses(view: View, text: str, budget: int | None) 
             assert pair.anchor.strip()
             assert pair.positive.strip()
             assert set("".join((pair.anchor + pair.positive).split())) <= set(text)
-            spans = draw_spans(document, view, epoch=epoch, budget=budget)
-            assert spans is not None
-            assert 0 < count_seen(document, spans, budget) <= sum(document.tokens)
 
 
 @pytest.mark.parametrize("view", ALL, ids=repr)
