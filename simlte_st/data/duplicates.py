@@ -51,11 +51,6 @@ class DuplicateReport:
     exact: int  # with the same words as an earlier document
     near: int  # others that belong to a group with an earlier document
     groups: int  # of two documents or more
-    largest: int  # documents in the largest group
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON values."""
-        return asdict(self)
 
     def summary(self) -> str:
         """Return the counts in a sentence."""
@@ -160,7 +155,6 @@ def find_duplicates(
         exact=exact,
         near=len(members) - len(sizes) - exact,
         groups=int((sizes > 1).sum()),
-        largest=int(sizes.max(initial=0)),
     )
     return Duplicates(members, report)
 
@@ -194,9 +188,7 @@ def dedupe(
     """
     place = Path(output)
     if place.suffix not in SUFFIXES:
-        raise ConfigurationError(
-            f"{place} is not a file of JSON lines: choose a name that ends in {' or '.join(SUFFIXES)}."
-        )
+        raise ConfigurationError(f"{place}: choose a name that ends in {' or '.join(SUFFIXES)}.")
     removed = place.with_name(f"{place.stem}.removed{place.suffix}")
     for path in (place, removed):
         check_apart(source, path)
@@ -211,13 +203,12 @@ def dedupe(
         path.open("w", encoding="utf-8") as kept,
         path.with_name(removed.name).open("w", encoding="utf-8") as gone,
     ):
-        for number, document in enumerate(reader):
-            group = int(found.groups[number]) if number < len(found.groups) else -1
+        for number, (document, group) in enumerate(zip(reader, found.groups.tolist(), strict=False)):
             if number == group:
-                firsts[group] = document.id
+                firsts[number] = document.id
                 kept.write(_line(_row(document, reader.report)))
-            elif group in firsts:
-                gone.write(_line({"id": document.id, "copy_of": firsts[group]}))
+            else:
+                gone.write(_line({"id": document.id, "copy_of": firsts.get(group)}))
         if reader.checksum != checksum:
             raise DataError(f"{reader.report.source} changed while it was read: nothing was written. Run it again.")
     return DedupeReport(str(place), str(removed), len(firsts), found.report, reader.report)

@@ -95,17 +95,8 @@ def is_latin(language: str) -> bool:
 
 @functools.cache
 def _identifier() -> Any:
+    """Return py3langid's identifier (Lui and Baldwin, "langid.py: An Off-the-shelf Language Identification Tool")."""
     return py3langid.langid.LanguageIdentifier.from_model_file(py3langid.langid.MODEL_FILE, norm_probs=True)
-
-
-def identify_language(text: str) -> tuple[str, float]:
-    """Return the ISO 639 code of a text's language and its probability, from the beginning of the text.
-
-    References:
-        Lui and Baldwin, "langid.py: An Off-the-shelf Language Identification Tool", 2012; the package is py3langid.
-    """
-    language, probability = _identifier().classify(text[:_READ])
-    return _VARIETIES.get(language, language), float(probability)
 
 
 class LanguageFinder:
@@ -144,7 +135,8 @@ def _languages_of(texts: Sequence[str]) -> list[str]:
 def _told(text: str) -> str | None:
     """Return the language that a text is in; None where its words are few, or hardly any is a stop word."""
     words = _first_words(text)
-    language, likely = identify_language(text) if len(words) >= _FEWEST else ("", 0.0)
+    language, likely = _identifier().classify(text[:_READ]) if len(words) >= _FEWEST else ("", 0.0)
+    language = _VARIETIES.get(language, language)
     if likely < _LIKELY or language not in language_codes():
         return None
     few = _is_spaced(words) and stop_words(language) and stop_word_share(words, language) < _LEAST_STOP_WORDS

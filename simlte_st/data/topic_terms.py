@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -41,9 +40,8 @@ def topic_terms(
         return []
     beginnings = [_ADDRESS.sub(" ", text[:_READ]) for text in texts]
     find = LanguageFinder(beginnings, language)
-    written: defaultdict[str, Counter[str]] = defaultdict(Counter)
     vectorizer = CountVectorizer(
-        analyzer=lambda text: _phrases(text, find(text), written),
+        analyzer=lambda text: _phrases(text, find(text)),
         binary=True,
         min_df=1 if len(texts) < 200 else 3,
         max_features=_VOCABULARY,
@@ -61,13 +59,12 @@ def topic_terms(
     weights = share * np.log(np.maximum(share / elsewhere, 1))
     names = []
     for row in weights:
-        name = [_PAIR.sub(r"\1", term) for term in _heaviest(terms, row, find.languages[0])]
-        names.append([_shown(term, written) for term in name])
+        names.append([_PAIR.sub(r"\1", term) for term in _heaviest(terms, row, find.languages[0])])
     return names
 
 
-def _phrases(text: str, language: str, written: defaultdict[str, Counter[str]]) -> Iterator[str]:
-    """Return the words of a text that can name it, and its pairs of them; count how each is written."""
+def _phrases(text: str, language: str) -> Iterator[str]:
+    """Return the words of a text that can name it, and its pairs of them."""
     before = ""
     for word in plain_words(text):
         plain = normal(word)
@@ -75,7 +72,6 @@ def _phrases(text: str, language: str, written: defaultdict[str, Counter[str]]) 
         if is_stop_word(plain, language):
             before = "" if unspaced else before  # what stands beside it makes no word together
             continue
-        written[plain][word.lower()] += 1
         yield plain
         if before and not is_stop_word(before + plain, language):
             yield f"{before} {plain}"
@@ -101,9 +97,3 @@ def _heaviest(terms: NDArray[np.str_], weights: NDArray[np.float64], language: s
 
 def _stems(term: str, language: str) -> set[str]:
     return {term_of(word, language) for word in term.split()}
-
-
-def _shown(term: str, written: defaultdict[str, Counter[str]]) -> str:
-    """Return a term as its words are mostly written."""
-    words = (written[word].most_common(1)[0][0] if written.get(word) else word for word in term.split())
-    return " ".join(words)

@@ -51,8 +51,7 @@ class View(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ViewPair:
+class ViewPair(NamedTuple):
     """Two views of one document, as text.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -28,8 +27,6 @@ from simlte_st.longformer.modeling import (
     SimlteLongformerForMaskedLM,
     SimlteLongformerModel,
 )
-
-logger = logging.getLogger(__name__)
 
 MAX_LENGTH = 4096
 """Number of tokens that a converted model reads by default: the papers'."""
@@ -122,10 +119,8 @@ def convert_to_longformer(
     prefix, shifted = _FAMILIES[family]
     head = dict(zip(("dense", "activation", "layer_norm", "decoder"), MLM_HEADS[family], strict=True))
     state = source.state_dict()
-    with_head = f"{head['dense']}.weight" in state
-    if with_head and family == "bert" and source.config.hidden_act != "gelu":
-        logger.warning("The MLM head is left out: it uses %r, a Longformer's head uses gelu.", source.config.hidden_act)
-        with_head = False
+    # A Longformer's head uses gelu, as do those of the other families.
+    with_head = f"{head['dense']}.weight" in state and (family != "bert" or source.config.hidden_act == "gelu")
     encoder = {name.removeprefix(prefix): weight for name, weight in state.items() if _is_encoders(name, prefix)}
 
     pad = source.config.pad_token_id

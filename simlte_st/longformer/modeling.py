@@ -332,34 +332,22 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
         input_ids: Tensor,
         attention_mask: Tensor | None = None,
         global_attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        position_ids: Tensor | None = None,
         labels: Tensor | None = None,
         **kwargs: Any,
     ) -> LongformerMaskedLMOutput:
-        """Predict tokens; all arguments but ``labels`` are those of :meth:`SimlteLongformerModel.forward`.
+        """Predict tokens.
 
         Args:
             input_ids: Token ids.
             attention_mask: 1 for tokens, 0 for padding.
             global_attention_mask: 1 for tokens with global attention.
-            token_type_ids: Segments.
-            position_ids: Positions.
             labels: Token ids to predict, -100 for none, ``(batch, width)``, int64.
-            **kwargs: Others, such as ``output_hidden_states`` or ``return_dict``.
+            **kwargs: All other arguments of :meth:`SimlteLongformerModel.forward`.
 
         Returns:
             ``logits``, ``(batch, width, vocab)``, and with labels ``loss``, their mean cross-entropy.
         """
-        outputs = self.longformer(
-            input_ids=input_ids,
-            attention_mask=attention_mask,
-            global_attention_mask=global_attention_mask,
-            token_type_ids=token_type_ids,
-            position_ids=position_ids,
-            return_dict=True,
-            **kwargs,
-        )
+        outputs = self.longformer(input_ids, attention_mask, global_attention_mask, return_dict=True, **kwargs)
         logits = self.lm_head(outputs.last_hidden_state)
         loss = None
         if labels is not None:

@@ -257,14 +257,10 @@ def _arranged(loss: Any, columns: list[Features]) -> tuple[list[Features], Tenso
     Rows of similar lengths then share a mini-batch, and the engine removes the padding that they share. Columns that
     cannot be merged stay as they are, and so does the order of a single mini-batch.
     """
-    # A number for all rows stays one when the rows are taken apart.
-    columns = [
-        {
-            name: int(value.reshape(-1)[0]) if name == "prompt_length" and isinstance(value, Tensor) else value
-            for name, value in features.items()
-        }
-        for features in columns
-    ]
+    columns = [dict(features) for features in columns]
+    for features in columns:
+        if isinstance(prompt := features.get("prompt_length"), Tensor):
+            features["prompt_length"] = int(prompt.reshape(-1)[0])  # stays one number when the rows are taken apart
     merged = merge_columns(columns)
     if merged is None:
         return columns, None

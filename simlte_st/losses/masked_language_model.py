@@ -247,11 +247,8 @@ def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed:
     found = "mlm_head='fresh'" if source == "fresh" else _pretrained_head(encoder)
     if source == "pretrained" and isinstance(found, str):
         raise ModelError(f"No pretrained MLM head: {found}. Use mlm_head='auto' or 'fresh' to train a new one.")
-    if isinstance(found, str):
-        logger.info("MLM head: new, tied to the word embeddings (%s).", found)
-    else:
-        logger.info("MLM head: the checkpoint's.")
     head = _fresh_head(encoder, seed) if isinstance(found, str) else found
+    logger.info("MLM head: %s.", f"new, since {found}" if isinstance(found, str) else "the checkpoint's")
     return head.to(device=model.device, dtype=torch.float32)
 
 

@@ -182,7 +182,7 @@ def to_chunk_mean(model: Any, max_length: int = 4096, chunk_length: ChunkLength 
 
     Raises:
         ModelError: The model is not of this kind; the message says why.
-        ConfigurationError: A ``chunk_length`` beyond the encoder's positions, or for a model that has chunks already.
+        ConfigurationError: A ``chunk_length`` beyond the encoder's positions.
     """
     if not can_read_in_chunks(model):
         raise ModelError(
@@ -191,15 +191,10 @@ def to_chunk_mean(model: Any, max_length: int = 4096, chunk_length: ChunkLength 
         )
     made = copy.deepcopy(model)
     if isinstance(made[0], ChunkMean):
-        if chunk_length not in (None, made[0].chunk_length):
-            raise ConfigurationError(
-                "The model reads in chunks already: leave out chunk_length=, or convert the model it was made from."
-            )
+        made[0].chunk_length = chunk_length or made[0].chunk_length
     else:
         readable, length = readable_tokens(model), chunk_length or readable_length(model)
-        if length is None:
-            raise ConfigurationError("The model has no limit to its length: set chunk_length=.")
-        if readable is not None and length > readable:
+        if readable is not None and length is not None and length > readable:
             raise ConfigurationError(f"chunk_length={length}: the encoder has positions for {readable} tokens.")
         transformer, pooling, *after = made
         reader = ChunkMean.__new__(ChunkMean)

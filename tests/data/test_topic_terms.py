@@ -54,7 +54,7 @@ BANKS = ["البَنْكُ في المَدِينَةِ من {}", "هذا الب�
     [
         (GERMAN, SPORT, "de", {"regierung", "parlament", "minister", "trainer", "mannschaft", "platz"}),
         (HINDI, FARMS, "hi", {"क्रिकेट", "टीम", "मैच", "बल्लेबाज", "किसान", "खेत", "फसल", "ट्रैक्टर"}),
-        (ARABIC, BANKS, "ar", {"الفَرِيقُ", "المَلْعَبِ", "البَنْكُ", "المَدِينَةِ", "ذَهَبَ"}),
+        (ARABIC, BANKS, "ar", {"الفريق", "الملعب", "البنك", "المدينة", "ذهب"}),
     ],
 )
 def test_names_are_whole_words_and_no_function_words(
