@@ -87,7 +87,7 @@ def flat_ids(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[NDArray[np.int
         tokenizer.no_padding()
     words = word_tokens(tokenizer)
     lengths, found = np.zeros(len(texts), dtype=np.int64), [np.zeros(0, dtype=np.int64)]
-    parts = ((row, piece) for row, text in enumerate(texts) for piece in pieces_of(text))
+    parts = ((row, piece) for row, text in enumerate(texts) for piece in pieces_of(text, TOKENIZED_CHARACTERS))
     for batch in in_batches(parts, lambda part: len(part[1]), TOKENIZED_CHARACTERS):
         rows, own = zip(*batch, strict=True)
         ids, counts = _cut(tokenizer, own) if words is None else words.cut(tokenizer, own)
@@ -103,7 +103,7 @@ def _cut(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[NDArray[np.int64],
     return np.fromiter(ids, dtype=np.int64, count=int(lengths.sum())), lengths
 
 
-def pieces_of(text: str, most: int = TOKENIZED_CHARACTERS) -> Iterator[str]:
+def pieces_of(text: str, most: int) -> Iterator[str]:
     """Cut a very long text before white space: a tokenizer takes 150 bytes a token, and gets a part at a time."""
     begin = 0
     while len(text) - begin > most:

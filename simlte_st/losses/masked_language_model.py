@@ -109,7 +109,8 @@ class TokenMasker:
             return allowed & mask_without_prompt(mask, prompt).bool()
         starts = features["cu_seq_lens_q"].long()
         flat = torch.arange(ids.shape[1], device=ids.device)
-        return allowed & (flat - starts[torch.searchsorted(starts, flat, right=True) - 1] >= prompt)
+        position = flat - starts[torch.searchsorted(starts, flat, right=True) - 1]
+        return allowed & (position >= int(torch.as_tensor(prompt).flatten()[0]))
 
 
 class HeadPrecision:
