@@ -121,7 +121,8 @@ def convert_to_longformer(
     state = source.state_dict()
     # A Longformer's head uses gelu, as do those of the other families.
     with_head = f"{head['dense']}.weight" in state and (family != "bert" or source.config.hidden_act == "gelu")
-    encoder = {name.removeprefix(prefix): weight for name, weight in state.items() if _is_encoders(name, prefix)}
+    inner = {name.removeprefix(prefix): weight for name, weight in state.items() if not name.endswith("_ids")}
+    encoder = {name: inner[name] for name in inner if name.startswith(("embeddings.", "encoder.", "pooler."))}
 
     pad = source.config.pad_token_id
     fields = {name: getattr(source.config, name) for name in _FIELDS if hasattr(source.config, name)}
@@ -193,8 +194,3 @@ def _check(config: PreTrainedConfig) -> None:
     width = getattr(config, "embedding_size", config.hidden_size)
     if width != config.hidden_size:
         raise ModelError(f"This model cannot be converted: embeddings have {width} numbers, not {config.hidden_size}.")
-
-
-def _is_encoders(name: str, prefix: str) -> bool:
-    """Return whether a weight is the encoder's, not a head's or a table of indices of an older checkpoint."""
-    return name.removeprefix(prefix).startswith(("embeddings.", "encoder.", "pooler.")) and not name.endswith("_ids")

@@ -245,23 +245,6 @@ def test_learned_punkt_knows_the_abbreviations_of_its_sample() -> None:
     assert "Dr." in PunktSegmenter()(TEXT)
 
 
-def test_parameters_survive_json() -> None:
-    learned = PunktSegmenter.learn(SAMPLE)
-    learned.parameters.collocations.add(("nr", "##number##"))
-    learned.parameters.sent_starters.add("the")
-    learned.parameters.abbrev_types.add("größe")
-    written = json.dumps(learned.to_dict(), ensure_ascii=False)
-    again = PunktSegmenter.from_dict(json.loads(written))
-    assert json.dumps(again.to_dict(), ensure_ascii=False) == written
-    assert again.parameters.abbrev_types == learned.parameters.abbrev_types
-    assert again.parameters.collocations == learned.parameters.collocations
-    assert again.parameters.sent_starters == learned.parameters.sent_starters
-    assert dict(again.parameters.ortho_context) == dict(learned.parameters.ortho_context)
-    for text in [TEXT, *SAMPLE]:
-        assert again(text) == learned(text)
-    assert again(TEXT) == CUTS
-
-
 GERMAN = (
     "Die Regierung hat am Montag ein neues Gesetz beschlossen, und das Parlament wird darüber bald abstimmen. Das Haus "
     "bzw. Gebäude ist alt. Es wurde nicht gebaut, weil die Stadt dafür kein Geld hatte."
