@@ -171,7 +171,7 @@ def adopt_longformer(name: str, global_tokens: GlobalTokens) -> SimlteLongformer
         with_head, info = loaded
         if not info["missing_keys"]:
             return with_head  # type: ignore[no-any-return]
-        return SimlteLongformerModel.from_pretrained(name, global_tokens=global_tokens)  # type: ignore[no-any-return]
+        return SimlteLongformerModel.from_pretrained(name, global_tokens=global_tokens)
 
 
 def _load(path: str | os.PathLike[str]) -> PreTrainedModel:

@@ -109,7 +109,7 @@ class TokenMasker:
             return allowed & mask_without_prompt(mask, prompt).bool()
         starts = features["cu_seq_lens_q"].long()
         flat = torch.arange(ids.shape[1], device=ids.device)
-        position = flat - starts[torch.searchsorted(starts, flat, right=True) - 1]
+        position: Tensor = flat - starts[torch.searchsorted(starts, flat, right=True) - 1]
         return allowed & (position >= int(torch.as_tensor(prompt).flatten()[0]))
 
 

@@ -64,9 +64,9 @@ def convert_base(
     """
     if backbone is None and chunk_length is not None:
         backbone = "chunk-mean"
-    longformer = {"attention_window": attention_window, "global_tokens": global_tokens}
-    foreign = {"longformer": {"chunk_length": chunk_length}, "chunk-mean": longformer}.get(backbone or "", {})
-    for name, value in foreign.items():
+    longformer: dict[str, Any] = {"attention_window": attention_window, "global_tokens": global_tokens}
+    foreign: dict[str, Any] = {"chunk_length": chunk_length} if backbone == "longformer" else longformer
+    for name, value in foreign.items() if backbone else ():
         if value is not None:
             raise ConfigurationError(f"{name}={value!r} does not go with backbone={backbone!r}: leave it out.")
     target = Path(output)

@@ -102,7 +102,7 @@ class ChunkMean(Transformer):
         for part in split_by_length(chunks, [len(chunk.places) for chunk in chunks], *sizes):
             places = pad_sequence([chunk.places for chunk in part], batch_first=True).to(device)
             inside = pad_sequence([torch.ones_like(chunk.places) for chunk in part], batch_first=True).to(device)
-            batch = {name: values[places] for name, values in flat.items()}
+            batch: dict[str, Any] = {name: values[places] for name, values in flat.items()}
             outputs = pooling(super().forward({**inputs, **batch, "attention_mask": inside}, **kwargs))
             embedding: Tensor = outputs["sentence_embedding"]
             embeddings.append(functional.normalize(embedding, dim=1) if self.normalize_chunks else embedding)
@@ -226,5 +226,6 @@ def can_read_in_chunks(model: SentenceTransformer) -> bool:
     transformer, pooling = cast(Transformer, model[0]), cast(Pooling, model[1])
     if not isinstance(pooling.pooling_mode, str) or transformer.module_output_name != "token_embeddings":
         return False
-    marks = transformer.tokenizer("a a a", return_special_tokens_mask=True)["special_tokens_mask"]
+    tokenizer: Any = transformer.tokenizer
+    marks = tokenizer("a a a", return_special_tokens_mask=True)["special_tokens_mask"]
     return len(marks) > 2 and bool(marks[0] and marks[-1]) and sum(marks) == 2
