@@ -21,7 +21,7 @@ from transformers import BertConfig, BertModel, LongformerConfig, LongformerMode
 from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
 from benchmarks.timing import own_process, ratio, resident, side_by_side, spread
-from simlte_st.longformer import SimlteLongformerModel
+from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerModel
 from simlte_st.training.load_model import set_attention_dropout
 
 SIZE: dict[str, Any] = {
@@ -148,9 +148,11 @@ def page(record: dict[str, Any]) -> str:
 
 def both(window: int, length: int) -> tuple[LongformerModel, SimlteLongformerModel]:
     """Make transformers' model and ours, with the same weights."""
-    config = LongformerConfig(**SIZE, attention_window=window, pad_token_id=1, max_position_embeddings=length + 2)
-    stock = LongformerModel(config, add_pooling_layer=False)
-    return stock.eval(), SimlteLongformerModel.from_longformer(stock).eval()
+    settings = {**SIZE, "attention_window": window, "pad_token_id": 1, "max_position_embeddings": length + 2}
+    stock = LongformerModel(LongformerConfig(**settings), add_pooling_layer=False)
+    ours = SimlteLongformerModel(SimlteLongformerConfig(**settings), add_pooling_layer=False)
+    ours.load_state_dict(stock.state_dict())
+    return stock.eval(), ours.eval()
 
 
 def model_step(model: PreTrainedModel, batch: Batch, grad: bool) -> Job:

@@ -217,7 +217,7 @@ SIDES: dict[str, Callable[..., Side]] = {
 def batches(corpus: Dataset, model: SentenceTransformer, sampler: SeededBatchSampler) -> Iterator[list[dict[str, Any]]]:
     """Draw views and tokenize them, as the Trainer does, epoch after epoch."""
     views = DocSplitTransform(model=model)
-    views.callback.connect()  # every pass here is the first epoch
+    views.callback.epoch = 0
     dataset = corpus.with_transform(views)
     collator = SentenceTransformerDataCollator(preprocess_fn=model.preprocess)
     for views.callback.epoch in count():

@@ -195,21 +195,11 @@ def load_stock(source: str, classes: Sequence[type[torch.nn.Module]], **options:
     from sentence_transformers import SentenceTransformer
 
     options.setdefault("local_files_only", os.path.isdir(source))  # else the Hub is asked for the name of the folder
-    known = _by_reference(classes) | replaced_modules(source)
+    known = _by_reference(classes)
     model = SentenceTransformer._load_with_module_classes(source, known, **options)
     own = {name: each for name, each in model._module_classes.items() if name not in _STATIC_NAMES}
     model._module_classes = own  # the class that loads a static embedding cannot be sent to another process
     return cast("SentenceTransformer", model)
-
-
-def replaced_modules(source: str) -> dict[str, type[torch.nn.Module]]:
-    """Return the classes that load a folder in place of those in its ``modules.json``.
-
-    Version 0.1 saved a chunk mean as a stock ``Transformer`` of an architecture of its own.
-    """
-    from simlte_st.modules.chunk_mean import ChunkMean, is_old
-
-    return {"sentence_transformers.base.modules.transformer.Transformer": ChunkMean} if is_old(source) else {}
 
 
 def name_models(find: Callable[[str], tuple[str, Sequence[type[torch.nn.Module]]] | None]) -> None:

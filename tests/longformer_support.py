@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from transformers import LongformerConfig
+from transformers import LongformerConfig, PreTrainedModel
+
+from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerModel
 
 HIDDEN = 32
 
@@ -27,6 +29,14 @@ def stock_config(window: int | list[int] = 16, **fields: object) -> LongformerCo
         **fields,
     }
     return LongformerConfig(**settings)
+
+
+def ours_like(stock: PreTrainedModel) -> SimlteLongformerModel:
+    """Make this package's Longformer with the weights of a stock one."""
+    fields = stock.config.to_dict()
+    ours = SimlteLongformerModel(SimlteLongformerConfig(**{k: v for k, v in fields.items() if k != "model_type"}))
+    ours.load_state_dict(stock.state_dict())
+    return ours.train(stock.training)
 
 
 def randomise(model: nn.Module, seed: int = 0) -> None:

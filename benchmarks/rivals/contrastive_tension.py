@@ -15,6 +15,7 @@ from sentence_transformers.sentence_transformer.losses import ContrastiveTension
 from torch.utils.data import SequentialSampler
 
 from benchmarks.rivals.stock import RivalJob, prepare, run
+from simlte_st.data.corpus import from_rows
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ConfigurationError, EmptyCorpusError
 
@@ -88,7 +89,7 @@ class TensionTexts:
         return {**sides, "label": list(pairs["label"])}
 
     def _text(self, document: int, turn: int) -> str:
-        [views] = self.views.draw(self.corpus[[document]], turn)
+        [views] = self.views.draw(from_rows(self.corpus[[document]]), turn)
         return views.anchor
 
 

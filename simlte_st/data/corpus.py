@@ -161,11 +161,10 @@ def from_rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[SegmentedDocumen
 
 def too_few_documents(documents: int, left_out: Mapping[str, int] | None = None) -> str:
     """Return the message for too few documents to train on."""
-    usable = "1 document" if documents == 1 else f"{documents} documents"
     others = ", ".join(counted(count, reason) for reason, count in (left_out or {}).items())
     return (
         "Training needs at least 2 documents, as the others of a batch are the negatives. "
-        f"{usable} can be used{f' (left out: {others})' if others else ''}."
+        f"{documents} can be used{f' (left out: {others})' if others else ''}."
     )
 
 
@@ -180,24 +179,23 @@ def document_lengths(corpus: Dataset) -> Iterator[NDArray[np.int64]]:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What one pass over a corpus, or an evenly spread sample of it, sees."""
+    """How much of a corpus, or of the first documents of a stream, two views of each document can hold."""
 
-    documents: int  # in the sample
-    cut: int  # documents of which a part stays unseen
+    documents: int
+    cut: int  # documents that are too long for two views
     tokens: int
-    seen: int  # tokens that are in a view
+    seen: int  # tokens that two views of each document hold at most
     total: int  # documents of the corpus
 
     @property
     def share(self) -> float:
-        """Share of the tokens that a pass sees, 0 to 1."""
+        """Largest share of the tokens that a pass sees, 0 to 1."""
         return self.seen / self.tokens if self.tokens else 1.0
 
     def summary(self) -> str:
         """Return the coverage in a sentence."""
         sample = f" (a sample of {self.total:,})" if self.documents < self.total else ""
-        are = "is" if self.cut == 1 else "are"
         return (
-            f"one pass sees {self.share:.1%} of the tokens; {self.cut:,} of {self.documents:,} documents{sample} {are} "
-            "seen only in part"
+            f"one pass sees at most {self.share:.1%} of the tokens; {self.cut:,} of {self.documents:,} "
+            f"documents{sample} are seen only in part"
         )

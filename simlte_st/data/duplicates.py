@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil
@@ -50,11 +51,6 @@ class DuplicateReport:
     exact: int  # with the same words as an earlier document
     near: int  # others that belong to a group with an earlier document
     groups: int  # of two documents or more
-    largest: int  # documents in the largest group
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON values."""
-        return asdict(self)
 
     def summary(self) -> str:
         """Return the counts in a sentence."""
@@ -159,7 +155,6 @@ def find_duplicates(
         exact=exact,
         near=len(members) - len(sizes) - exact,
         groups=int((sizes > 1).sum()),
-        largest=int(sizes.max(initial=0)),
     )
     return Duplicates(members, report)
 
@@ -193,9 +188,7 @@ def dedupe(
     """
     place = Path(output)
     if place.suffix not in SUFFIXES:
-        raise ConfigurationError(
-            f"{place} is not a file of JSON lines: choose a name that ends in {' or '.join(SUFFIXES)}."
-        )
+        raise ConfigurationError(f"{place}: choose a name that ends in {' or '.join(SUFFIXES)}.")
     removed = place.with_name(f"{place.stem}.removed{place.suffix}")
     for path in (place, removed):
         check_apart(source, path)
@@ -210,13 +203,12 @@ def dedupe(
         path.open("w", encoding="utf-8") as kept,
         path.with_name(removed.name).open("w", encoding="utf-8") as gone,
     ):
-        for number, document in enumerate(reader):
-            group = int(found.groups[number]) if number < len(found.groups) else -1
+        for number, (document, group) in enumerate(zip(reader, found.groups.tolist(), strict=False)):
             if number == group:
-                firsts[group] = document.id
+                firsts[number] = document.id
                 kept.write(_line(_row(document, reader.report)))
-            elif group in firsts:
-                gone.write(_line({"id": document.id, "copy_of": firsts[group]}))
+            else:
+                gone.write(_line({"id": document.id, "copy_of": firsts.get(group)}))
         if reader.checksum != checksum:
             raise DataError(f"{reader.report.source} changed while it was read: nothing was written. Run it again.")
     return DedupeReport(str(place), str(removed), len(firsts), found.report, reader.report)
@@ -252,22 +244,49 @@ def similar_earlier(sets: Sequence[NDArray[np.uint64]], threshold: float) -> Ite
     """Yield for each set the first kept one whose Jaccard similarity with it reaches the threshold; None if it is kept.
 
     A set is kept if no kept one is similar, so that whatever is left out is similar to one that is there. Pairs are
-    found by prefix filtering (Chaudhuri et al., 2006) with positions (Xiao et al., PPJoin, 2008): with all elements in
-    one order, from the rarest on, two similar sets share one among their first few, and enough can follow it. Most of
-    those pairs are ruled out by parities (Sandes et al., Bitmap-Xor, 2019). Nothing is estimated. Documents of one
-    template share their frequent runs, which come last and so are hardly looked at.
+    found by prefix filtering (Chaudhuri et al., 2006): with all elements in one order, from the rarest on, two similar
+    sets share one among their first few. Most of those pairs are ruled out by parities (Sandes et al., Bitmap-Xor,
+    2019). Nothing is estimated. Documents of one template share their frequent runs, which come last and so are hardly
+    looked at.
     """
-    counts, kept = _count(sets), _KeptSets(sets, threshold)
+    counts, parities = _count(sets), np.zeros((len(sets), _PARITIES // 64), dtype=np.uint64)
+    sizes = np.array([len(elements) for elements in sets], dtype=np.int64)
+    kept, beginning = (
+        array("I"),
+        defaultdict[int, "array[int]"](lambda: array("I")),
+    )  # sets, and those by first elements
+
+    def similar(elements: NDArray[np.uint64], own: NDArray[np.uint64], candidates: NDArray[np.uint32]) -> Iterator[int]:
+        for begin in range(0, len(candidates), _TOGETHER):
+            numbers = candidates[begin : begin + _TOGETHER]
+            both = len(elements) + sizes[numbers]
+            # What only one of two sets has makes a parity differ, or makes it the same again.
+            apart = np.bitwise_count(parities[numbers] ^ own).sum(axis=1, dtype=np.int64)
+            apart = np.maximum(apart, abs(len(elements) - sizes[numbers]))
+            needed = 2 * threshold * both / (1 + threshold) - _ROUNDING
+            for other in numbers[both - apart >= needed].tolist():
+                common = len(np.intersect1d(elements, sets[other], assume_unique=True))
+                if common >= threshold * (len(elements) + len(sets[other]) - common) - _ROUNDING:
+                    yield other
+
     for number, elements in enumerate(sets):
         rarity = counts[elements & np.uint64(_COUNTERS - 1)]
         # Before the first element that two sets of this similarity share there are at most this many others.
         most = len(elements) - ceil(threshold * len(elements) - _ROUNDING)
         first = np.argsort(rarity, kind="stable")[: most + 1]
-        # Nothing else has an element that was counted once.
-        places = [(place, int(elements[row])) for place, row in enumerate(first.tolist()) if rarity[row] > 1]
-        found = next(kept.similar(elements, kept.candidates(len(elements), places)), None)
+        places = elements[first[rarity[first] > 1]].tolist()  # nothing else has an element that was counted once
+        if sum(len(beginning[element]) for element in places) > len(kept):  # to look at all of them costs less
+            candidates = np.array(kept, dtype=np.uint32)
+        else:
+            found_by = [np.array(beginning[element], dtype=np.uint32) for element in places]
+            candidates = np.unique(np.concatenate([np.zeros(0, dtype=np.uint32), *found_by]))
+        own = _parities(elements)
+        found = next(similar(elements, own, candidates), None)
         if found is None:
-            kept.add(number, places)
+            kept.append(number)
+            parities[number] = own
+            for element in places:
+                beginning[element].append(number)
         yield found
 
 
@@ -276,55 +295,6 @@ def _count(sets: Iterable[NDArray[np.uint64]]) -> NDArray[np.uint32]:
     for elements in sets:
         np.add.at(counts, elements & np.uint64(_COUNTERS - 1), 1)
     return counts
-
-
-class _KeptSets:
-    """The sets that are kept so far, by the elements that they begin with."""
-
-    def __init__(self, sets: Sequence[NDArray[np.uint64]], threshold: float) -> None:
-        self._sets, self._threshold = sets, threshold
-        self._sizes = np.array([len(elements) for elements in sets], dtype=np.int64)
-        self._parities = np.zeros((len(sets), _PARITIES // 64), dtype=np.uint64)  # of kept ones
-        self._numbers = array("I")
-        # By element and size: the numbers of the sets, and the element's places in them, in turns.
-        self._beginning: dict[int, dict[int, array[int]]] = {}
-
-    def add(self, number: int, places: Iterable[tuple[int, int]]) -> None:
-        """Keep a set, with its first elements and their places."""
-        size = len(self._sets[number])
-        self._numbers.append(number)
-        self._parities[number] = _parities(self._sets[number])
-        for place, element in places:
-            self._beginning.setdefault(element, {}).setdefault(size, array("I")).extend((number, place))
-
-    def candidates(self, size: int, places: Iterable[tuple[int, int]]) -> NDArray[np.uint32]:
-        """Return the numbers of those that may be similar to a set of a size and first elements, in order."""
-        found, total = [np.zeros(0, dtype=np.uint32)], 0
-        for place, element in places:
-            for other_size, pairs in self._beginning.get(element, {}).items():
-                needed = self._threshold * (size + other_size) / (1 + self._threshold) - _ROUNDING  # in common
-                # If this is the first of them, the others come after it.
-                if needed <= min(size - place, other_size):
-                    numbers, theirs = np.frombuffer(pairs, dtype=np.uint32).reshape(-1, 2).T
-                    found.append(numbers[theirs <= other_size - needed])
-                    total += len(found[-1])
-            if total > len(self._numbers):  # frequent elements alone: to look at all of them costs less
-                return np.array(self._numbers, dtype=np.uint32)
-        return np.unique(np.concatenate(found))
-
-    def similar(self, elements: NDArray[np.uint64], candidates: NDArray[np.uint32]) -> Iterator[int]:
-        """Yield the numbers of those candidates that are similar, in order."""
-        own = _parities(elements)
-        for begin in range(0, len(candidates), _TOGETHER):
-            numbers = candidates[begin : begin + _TOGETHER]
-            both = len(elements) + self._sizes[numbers]
-            # What only one of two sets has makes a parity differ, or makes it the same again.
-            apart = np.bitwise_count(self._parities[numbers] ^ own).sum(axis=1, dtype=np.int64)
-            needed = 2 * self._threshold * both / (1 + self._threshold) - _ROUNDING
-            for other in numbers[both - apart >= needed].tolist():
-                common = len(np.intersect1d(elements, self._sets[other], assume_unique=True))
-                if common >= self._threshold * (len(elements) + len(self._sets[other]) - common) - _ROUNDING:
-                    yield other
 
 
 def _parities(elements: NDArray[np.uint64]) -> NDArray[np.uint64]:

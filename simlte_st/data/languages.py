@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import py3langid.langid
@@ -13,58 +14,19 @@ import Stemmer
 import stopwordsiso
 
 from simlte_st.errors import ConfigurationError, did_you_mean
+from simlte_st.files import read_json
 
-STEMMERS = {
-    "ar": "arabic", "bs": "serbian", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek",
-    "en": "english", "eo": "esperanto", "es": "spanish", "et": "estonian", "eu": "basque", "fa": "persian",
-    "fi": "finnish", "fr": "french", "ga": "irish", "hi": "hindi", "hr": "serbian", "hu": "hungarian", "hy": "armenian",
-    "id": "indonesian", "it": "italian", "lt": "lithuanian", "ne": "nepali", "nl": "dutch", "no": "norwegian",
-    "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian", "st": "sesotho",
-    "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
-}  # fmt: skip
+_DATA = read_json(Path(__file__).with_suffix(".json"))
+
+STEMMERS: dict[str, str] = _DATA["stemmers"]
 """Snowball's algorithms, by the ISO 639-1 code of the language."""
 
-_VARIETIES = {"nb": "no", "nn": "no", "arz": "ar", "ary": "ar", "wuu": "zh", "yue": "zh", "uzs": "uz"}
+PUNKT: dict[str, str] = _DATA["punkt"]
+"""NLTK's names of the languages that ``punkt_tab`` has parameters of, by the same codes."""
 
-_ENGLISH = (
-    "a about above across after afterwards again against all almost alone along already also although always am among "
-    "amongst amoungst an and another any anyhow anyone anything anyway anywhere are around as at back be became "
-    "because become becomes becoming been before beforehand behind being below beside besides between beyond both but "
-    "by can cannot cant co con could couldnt de do done down due during each eg either else elsewhere enough etc even "
-    "ever every everyone everything everywhere except few find first for former formerly found from further get give "
-    "go had has hasnt have he hence her here hereafter hereby herein hereupon hers herself him himself his how "
-    "however i ie if in inc indeed into is it its itself keep last latter latterly least less ltd made many may me "
-    "meanwhile might more moreover most mostly move much must my myself namely neither never nevertheless next no "
-    "nobody none noone nor not nothing now nowhere of off often on once one only onto or other others otherwise our "
-    "ours ourselves out over own per perhaps please put rather re same see seem seemed seeming seems several she "
-    "should since so some somehow someone something sometime sometimes somewhere still such take than that the their "
-    "them themselves then thence there thereafter thereby therefore therein thereupon these they this those though "
-    "through throughout thru thus to together too toward towards un under until up upon us very via was we well were "
-    "what whatever when whence whenever where whereafter whereas whereby wherein whereupon wherever whether which "
-    "while whither who whoever whole whom whose why will with within without would yet you your yours yourself "
-    "yourselves"
-)
-"""Function words of scikit-learn's list, which takes a second to import and may change with its version."""
-
-_CONTENT = {
-    "ar": "اعادة ايار زيارة سنة سنوات صباح صفر قوة لقاء للامم لوكالة مايو مساء مليار مليون",
-    "de": "gott jahr jahre jahren leide mann mensch menschen mittel ordnung recht rechte rechten rechter rechtes sache "
-    "schluss startseite suche tag tage tagen teil uhr zeit",
-    "es": "dia dias día días estado estados general horas lugar pais país paìs tiempo trabajo trabaja trabajan "
-    "trabajar uso valor verdad",
-    "fr": "droite gens mot naturel naturelle naturelles parole pièce stop sujet valeur",
-    "hi": "घर वर्ग संग",
-    "it": "anni anno ansa citta città consiglio forza giorni giorno gruppo mesi mondo paese press presa registrazione "
-    "tempo titolo uomo vita",
-    "no": "arbeid folk makt verdi",
-    "pt": "anos apoio área conselho grupo horas meses noite número obra pessoas povo questão sistema trabalhar "
-    "trabalho viagem",
-    "ru": "взгляд вид вода вопрос война год года году голова голос город дверь дело день деньги дом дорога друг душа "
-    "жена женщина жизнь жить земля книга комната конец лицо любить люди мальчик мать машина место минута мир мира "
-    "москва народ нога ночь отец писать письмо плечо правда работа работать ребенок россия рука русский свет сила "
-    "слово случай смотреть советский стол сторона страна товарищ улица утро час человек",
-}
-"""Words on the lists of stop words that people search for."""
+_VARIETIES: dict[str, str] = _DATA["varieties"]  # their codes, and those of the languages that they are taken for
+_ENGLISH = frozenset(_DATA["english"])  # scikit-learn's function words: it takes a second to import, and may change
+_CONTENT: dict[str, list[str]] = _DATA["content"]  # words on stopwordsiso's lists that people search for
 
 UNSPACED = (
     r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tai_Tham}\p{Javanese}\p{Balinese}"
@@ -119,10 +81,9 @@ def stemmer(language: str) -> Callable[[str], str]:
 def stop_words(language: str) -> frozenset[str]:
     """Return the function words of a language, in lower case; none where there is no list."""
     if language == "en":
-        listed: Iterable[str] = _ENGLISH.split()
-    else:
-        listed = stopwordsiso.stopwords(language) if stopwordsiso.has_lang(language) else ()
-    return frozenset(word.lower() for word in listed if " " not in word) - {*_CONTENT.get(language, "").split()}
+        return _ENGLISH
+    listed = stopwordsiso.stopwords(language) if stopwordsiso.has_lang(language) else ()
+    return frozenset(word.lower() for word in listed if " " not in word).difference(_CONTENT.get(language, ()))
 
 
 @functools.cache
@@ -134,17 +95,8 @@ def is_latin(language: str) -> bool:
 
 @functools.cache
 def _identifier() -> Any:
+    """Return py3langid's identifier (Lui and Baldwin, "langid.py: An Off-the-shelf Language Identification Tool")."""
     return py3langid.langid.LanguageIdentifier.from_model_file(py3langid.langid.MODEL_FILE, norm_probs=True)
-
-
-def identify_language(text: str) -> tuple[str, float]:
-    """Return the ISO 639 code of a text's language and its probability, from the beginning of the text.
-
-    References:
-        Lui and Baldwin, "langid.py: An Off-the-shelf Language Identification Tool", 2012; the package is py3langid.
-    """
-    language, probability = _identifier().classify(text[:_READ])
-    return _VARIETIES.get(language, language), float(probability)
 
 
 class LanguageFinder:
@@ -183,7 +135,8 @@ def _languages_of(texts: Sequence[str]) -> list[str]:
 def _told(text: str) -> str | None:
     """Return the language that a text is in; None where its words are few, or hardly any is a stop word."""
     words = _first_words(text)
-    language, likely = identify_language(text) if len(words) >= _FEWEST else ("", 0.0)
+    language, likely = _identifier().classify(text[:_READ]) if len(words) >= _FEWEST else ("", 0.0)
+    language = _VARIETIES.get(language, language)
     if likely < _LIKELY or language not in language_codes():
         return None
     few = _is_spaced(words) and stop_words(language) and stop_word_share(words, language) < _LEAST_STOP_WORDS

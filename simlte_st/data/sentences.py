@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from simlte_st.arguments import Count, checked
 from simlte_st.data.document import Document, SegmentedDocument, count_words, word_spans
-from simlte_st.data.tokens import count_tokens
+from simlte_st.data.tokens import count_tokens, pieces_of
 from simlte_st.errors import ConfigurationError, DataError
 
 if TYPE_CHECKING:  # NLTK takes a second to import
@@ -40,13 +40,6 @@ SAMPLE_CHARACTERS = 1_000_000
 
 STATIC_PASSAGE = 256
 """Tokens of a passage where the model reads any number of them."""
-
-LANGUAGES = {
-    "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish", "et": "estonian",
-    "fi": "finnish", "fr": "french", "it": "italian", "ml": "malayalam", "nl": "dutch", "no": "norwegian",
-    "pl": "polish", "pt": "portuguese", "ru": "russian", "sl": "slovene", "sv": "swedish", "tr": "turkish",
-}  # fmt: skip
-"""NLTK's names of the languages that ``punkt_tab`` has parameters of, by their ISO 639-1 codes."""
 
 Segmenter = Callable[[str], Sequence[str]]
 """Cuts one paragraph into sentences: returns its segments in order, with exactly its non-space characters."""
@@ -192,11 +185,11 @@ def make_segmenter(
     english = PunktSegmenter.installed()
     if english is None:
         return PunktSegmenter.learn(sample())
-    from simlte_st.data.languages import LanguageFinder
+    from simlte_st.data.languages import PUNKT, LanguageFinder
 
     codes = [language] if language else LanguageFinder([*itertools.islice(sample(), _TOLD)]).languages
-    others = [code for code in codes if code in LANGUAGES and code != "en"]
-    installed = {code: PunktSegmenter.installed(LANGUAGES[code]) for code in others}
+    others = [code for code in codes if code in PUNKT and code != "en"]
+    installed = {code: PunktSegmenter.installed(PUNKT[code]) for code in others}
     found = {code: installed.get(code) or english for code in codes}
     return next(iter(found.values())) if len({*found.values()}) == 1 else PunktOfLanguages(found)
 
@@ -234,7 +227,7 @@ def paragraphs_of(text: str) -> list[str]:
 def cut_sentences(paragraph: str, segmenter: Segmenter, max_words: int = MAX_WORDS) -> list[str]:
     """Cut one paragraph into sentences of at most ``max_words`` words."""
     sentences: list[str] = []
-    for piece in _pieces(paragraph):
+    for piece in pieces_of(paragraph, _PIECE):
         segments = segmenter(piece)
         if "".join("".join(segments).split()) != "".join(piece.split()):
             raise DataError(
@@ -245,17 +238,6 @@ def cut_sentences(paragraph: str, segmenter: Segmenter, max_words: int = MAX_WOR
             for sentence in _at_stops(segment):
                 sentences.extend(_bounded(sentence.strip(), max_words))
     return sentences
-
-
-def _pieces(paragraph: str) -> Iterator[str]:
-    begin = 0
-    while len(paragraph) - begin > _PIECE:
-        # at white space where there is any, so that no word is cut in two
-        stop = max(paragraph.rfind(space, begin, begin + _PIECE) for space in " \n\t") + 1
-        stop = stop if stop > begin else begin + _PIECE
-        yield paragraph[begin:stop]
-        begin = stop
-    yield paragraph[begin:]
 
 
 def _at_stops(text: str) -> Iterator[str]:

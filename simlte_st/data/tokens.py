@@ -87,8 +87,8 @@ def flat_ids(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[NDArray[np.int
         tokenizer.no_padding()
     words = word_tokens(tokenizer)
     lengths, found = np.zeros(len(texts), dtype=np.int64), [np.zeros(0, dtype=np.int64)]
-    pieces = ((row, piece) for row, text in enumerate(texts) for piece in _pieces(text))
-    for batch in in_batches(pieces, lambda piece: len(piece[1]), TOKENIZED_CHARACTERS):
+    parts = ((row, piece) for row, text in enumerate(texts) for piece in pieces_of(text, TOKENIZED_CHARACTERS))
+    for batch in in_batches(parts, lambda part: len(part[1]), TOKENIZED_CHARACTERS):
         rows, own = zip(*batch, strict=True)
         ids, counts = _cut(tokenizer, own) if words is None else words.cut(tokenizer, own)
         found.append(ids.astype(np.int64))
@@ -103,12 +103,12 @@ def _cut(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[NDArray[np.int64],
     return np.fromiter(ids, dtype=np.int64, count=int(lengths.sum())), lengths
 
 
-def _pieces(text: str) -> Iterator[str]:
-    """Cut a very long text at spaces, so that the tokenizer, which takes 150 bytes a token, gets a part at a time."""
+def pieces_of(text: str, most: int) -> Iterator[str]:
+    """Cut a very long text before white space: a tokenizer takes 150 bytes a token, and gets a part at a time."""
     begin = 0
-    while len(text) - begin > TOKENIZED_CHARACTERS:
-        stop = max(text.rfind(space, begin + 1, begin + TOKENIZED_CHARACTERS) for space in " \n")
-        stop = stop if stop > begin else begin + TOKENIZED_CHARACTERS
+    while len(text) - begin > most:
+        stop = max(text.rfind(space, begin + 1, begin + most) for space in " \n\t")
+        stop = stop if stop > begin else begin + most
         yield text[begin:stop]
         begin = stop
     yield text[begin:] if begin else text

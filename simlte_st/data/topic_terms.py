@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -22,8 +21,6 @@ _ADDRESS = regex.compile(r"(?:https?://|www\.)\S+|\S+@\S+\.\S+")
 _UNIT = rf"(?!\p{{M}})[{UNSPACED}]\p{{M}}*"
 _SINGLE = regex.compile(_UNIT)
 _PAIR = regex.compile(rf"({_UNIT}) (?={_UNIT})")
-_LONGEST = 8  # characters that a pair of them grows to
-_TOGETHER = 0.8  # share of the documents with a piece that have the same character beside it
 
 
 def topic_terms(
@@ -33,8 +30,8 @@ def topic_terms(
 
     A term weighs the share of the topic's documents that have it, times the logarithm of the ratio of that share to the
     share in all other documents. With BERTopic's sums of counts, words of every topic such as "said" came first on BBC
-    News. Stop words of each document's language, URLs and mail addresses are ignored. In scripts without spaces, pairs
-    of characters grow by those that nearly always stand beside them.
+    News. Stop words of each document's language, URLs and mail addresses are ignored. In scripts without spaces,
+    characters and their pairs are the terms.
 
     References:
         Grootendorst, "BERTopic: Neural topic modeling with a class-based TF-IDF procedure", 2022.
@@ -43,9 +40,8 @@ def topic_terms(
         return []
     beginnings = [_ADDRESS.sub(" ", text[:_READ]) for text in texts]
     find = LanguageFinder(beginnings, language)
-    written: defaultdict[str, Counter[str]] = defaultdict(Counter)
     vectorizer = CountVectorizer(
-        analyzer=lambda text: _phrases(text, find(text), written),
+        analyzer=lambda text: _phrases(text, find(text)),
         binary=True,
         min_df=1 if len(texts) < 200 else 3,
         max_features=_VOCABULARY,
@@ -62,16 +58,13 @@ def topic_terms(
     share, elsewhere = having / np.maximum(sizes, 1), (others + 1) / (len(texts) - sizes + 1)
     weights = share * np.log(np.maximum(share / elsewhere, 1))
     names = []
-    for topic, row in enumerate(weights):
-        own = [normal(beginnings[place]) for place in np.flatnonzero(assigned == topic).tolist()]
-        name = [_grown(_PAIR.sub(r"\1", term), own) for term in _heaviest(terms, row, find.languages[0])]
-        whole = [term for term in dict.fromkeys(name) if not any(_is_piece(term, other) for other in name)]
-        names.append([_shown(term, written) for term in whole])
+    for row in weights:
+        names.append([_PAIR.sub(r"\1", term) for term in _heaviest(terms, row, find.languages[0])])
     return names
 
 
-def _phrases(text: str, language: str, written: defaultdict[str, Counter[str]]) -> Iterator[str]:
-    """Return the words of a text that can name it, and its pairs of them; count how each is written."""
+def _phrases(text: str, language: str) -> Iterator[str]:
+    """Return the words of a text that can name it, and its pairs of them."""
     before = ""
     for word in plain_words(text):
         plain = normal(word)
@@ -79,7 +72,6 @@ def _phrases(text: str, language: str, written: defaultdict[str, Counter[str]]) 
         if is_stop_word(plain, language):
             before = "" if unspaced else before  # what stands beside it makes no word together
             continue
-        written[plain][word.lower()] += 1
         yield plain
         if before and not is_stop_word(before + plain, language):
             yield f"{before} {plain}"
@@ -105,30 +97,3 @@ def _heaviest(terms: NDArray[np.str_], weights: NDArray[np.float64], language: s
 
 def _stems(term: str, language: str) -> set[str]:
     return {term_of(word, language) for word in term.split()}
-
-
-def _grown(piece: str, texts: Sequence[str]) -> str:
-    """Return a piece of a script without spaces, with the characters that nearly always stand beside it."""
-    while regex.fullmatch(rf"(?:{_UNIT}){{2,{_LONGEST - 1}}}", piece):
-        same = regex.escape(piece)
-        having = [text for text in texts if piece in text]
-        counts = Counter(
-            longer
-            for text in having
-            for longer in {*regex.findall(f"{_UNIT}{same}", text), *regex.findall(f"{same}{_UNIT}", text)}
-        )
-        longer, count = max(counts.items(), key=lambda item: (item[1], item[0]), default=("", 0))
-        if count < _TOGETHER * len(having):
-            break
-        piece = longer
-    return piece
-
-
-def _is_piece(term: str, other: str) -> bool:
-    return term != other and term in other and regex.fullmatch(rf"(?:{_UNIT})+", term) is not None
-
-
-def _shown(term: str, written: defaultdict[str, Counter[str]]) -> str:
-    """Return a term as its words are mostly written."""
-    words = (written[word].most_common(1)[0][0] if written.get(word) else word for word in term.split())
-    return " ".join(words)

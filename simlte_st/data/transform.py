@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
@@ -24,7 +25,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from simlte_st.arguments import Count, CountOrZero, Seed, checked
 from simlte_st.compat import view_budget
-from simlte_st.data.corpus import CorpusReport, Coverage, from_rows, too_few_documents, write_corpus
+from simlte_st.data.corpus import CorpusReport, Coverage, document_lengths, from_rows, too_few_documents, write_corpus
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.documents import read_documents
 from simlte_st.data.report import counted
@@ -42,14 +43,13 @@ class EpochClock(TrainerCallback):
     The number is in shared memory: workers that were started before the epoch began see it too.
     """
 
-    def __init__(self, epoch: int = 0) -> None:
-        self._epoch = torch.tensor(epoch, dtype=torch.int64).share_memory_()
-        self._connected = torch.tensor(False).share_memory_()
+    def __init__(self) -> None:
+        self._epoch = torch.tensor(-1).share_memory_()  # -1 until a Trainer sets it
 
     @property
     def epoch(self) -> int:
         """The current epoch, from 0."""
-        return int(self._epoch)
+        return max(0, int(self._epoch))
 
     @epoch.setter
     def epoch(self, value: int) -> None:
@@ -57,16 +57,12 @@ class EpochClock(TrainerCallback):
 
     @property
     def connected(self) -> bool:
-        """Whether a Trainer has this callback."""
-        return bool(self._connected)
-
-    def connect(self) -> None:
-        """Note that the epoch is being set."""
-        self._connected.fill_(True)
+        """Whether the epoch was set, by a Trainer that has this callback."""
+        return int(self._epoch) >= 0
 
     def on_init_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Note that a Trainer has this callback: it draws views for its model card before training begins."""
-        self.connect()
+        self.epoch = self.epoch
 
     on_train_begin = on_init_end  # for callbacks that were added by ``add_callback``
 
@@ -178,7 +174,7 @@ class DocSplitTransform:
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
         """Draw the views of a batch of segmented documents, in the current epoch; a column ``label`` stays."""
-        pairs = self.draw(batch)
+        pairs = list(self.draw(from_rows(batch)))
         self._drawn += len(pairs)
         if self._drawn > self._documents > 0 and not self.callback.connected:
             self._documents = 0  # warn once
@@ -189,42 +185,23 @@ class DocSplitTransform:
         views = {"anchor": [pair.anchor for pair in pairs], "positive": [pair.positive for pair in pairs]}
         return {**views, "label": list(batch["label"])} if "label" in batch else views
 
-    def draw(self, batch: Mapping[str, Sequence[Any]], epoch: int | None = None) -> list[ViewPair]:
-        """Draw one pair per row, without counting it as a pass.
-
-        Args:
-            batch: The columns of :func:`~simlte_st.data.write_corpus`. Rows that the view does not accept give none.
-            epoch: The epoch; None for the current one.
-        """
-        drawn = (self.draw_pair(document, epoch) for document in from_rows(batch))
-        return [pair for pair in drawn if pair is not None]
-
-    def draw_pair(self, document: SegmentedDocument, epoch: int | None = None) -> ViewPair | None:
-        """Draw the views of one document in an epoch, the current one for None; None if the view does not accept it."""
+    def draw(self, documents: Iterable[SegmentedDocument], epoch: int | None = None) -> Iterator[ViewPair]:
+        """Draw the views of the documents that the view accepts, in an epoch; None is the current one."""
         epoch = self.callback.epoch if epoch is None else epoch
-        return draw_views(document, self.view, seed=self.seed, epoch=epoch, budget=self.budget)
+        for document in documents:
+            if pair := draw_views(document, self.view, seed=self.seed, epoch=epoch, budget=self.budget):
+                yield pair
 
     def segment(self, documents: Any) -> Iterator[SegmentedDocument]:
         """Read and segment documents, as a stream."""
         return segment_stream(read_documents(documents), self.segmenter, self._count)[1]
 
-    def coverage(self, corpus: Dataset, most: int = 2_000) -> Coverage:
-        """Count what one pass sees, from the first epoch's views of documents spread evenly over the corpus.
-
-        Args:
-            corpus: The data set that :meth:`attach` or :func:`~simlte_st.data.write_corpus` returned.
-            most: Largest number of documents to look at.
-        """
-        rows = corpus.with_format(None)
-        chosen = rows.select(range(0, len(rows), max(1, -(-len(rows) // most))))
-        pairs = [pair for batch in chosen.iter(batch_size=256) for pair in self.draw(batch, epoch=0)]
-        return Coverage(
-            documents=len(pairs),
-            cut=sum(pair.seen < pair.tokens for pair in pairs),
-            tokens=sum(pair.tokens for pair in pairs),
-            seen=sum(pair.seen for pair in pairs),
-            total=len(rows),
-        )
+    def coverage(self, corpus: Dataset) -> Coverage:
+        """Count what one pass over a data set of :meth:`attach` sees at most: two views of each document."""
+        lengths = np.concatenate(list(document_lengths(corpus)))
+        seen = lengths if self.budget is None else np.minimum(lengths, 2 * self.budget)
+        cut = int((seen < lengths).sum())
+        return Coverage(len(lengths), cut, int(lengths.sum()), int(seen.sum()), len(lengths))
 
 
 @checked
@@ -258,18 +235,15 @@ def docsplit_examples(
         EmptyCorpusError: There are no usable documents.
     """
     views = DocSplitTransform(view, model=model, seed=seed, segmenter=segmenter)
-    left_out = made = 0
-    for document in views.segment(documents):
-        pair = views.draw_pair(document, epoch)
-        if pair is None:
-            left_out += 1
-        else:
+    read = made = 0
+    for read, document in enumerate(views.segment(documents), 1):  # noqa: B007
+        for pair in views.draw([document], epoch):
             made += 1
             yield _example(pair, model)
-    if left_out:
-        logger.warning("%d documents are too short for %r and were left out.", left_out, views.view)
+    if made < read:
+        logger.warning("%d documents are too short for %r and were left out.", read - made, views.view)
     if not made:
-        raise EmptyCorpusError(f"None of the {left_out} documents can make two views of {views.view!r}.")
+        raise EmptyCorpusError(f"None of the {read} documents can make two views of {views.view!r}.")
 
 
 @checked
@@ -312,7 +286,7 @@ def docsplit_objectives(
         raise EmptyCorpusError(too_few_documents(len(usable)))
     objectives: list[tuple[DataLoader[InputExample], nn.Module]] = []
     for epoch in range(epochs):
-        examples = [_example(pair, model) for document in usable if (pair := views.draw_pair(document, epoch))]
+        examples = [_example(pair, model) for pair in views.draw(usable, epoch)]
         objectives.append((DataLoader(examples, batch_size=batch_size), loss))  # type: ignore[arg-type]
     return objectives
 

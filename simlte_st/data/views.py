@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from random import Random
 from typing import Annotated, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -51,23 +51,18 @@ class View(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ViewPair:
+class ViewPair(NamedTuple):
     """Two views of one document, as text.
 
     Attributes:
         id: The document's id.
         anchor: The first view.
         positive: The second view.
-        tokens: Tokens of the document.
-        seen: Those of them that are in at least one of the views.
     """
 
     id: str
     anchor: str
     positive: str
-    tokens: int
-    seen: int
 
 
 def view_rng(seed: int, epoch: int, document_id: str) -> Random:
@@ -97,8 +92,7 @@ def draw_views(
     spans = draw_spans(document, view, seed=seed, epoch=epoch, budget=budget)
     if spans is None:
         return None
-    anchor, positive = (render(document, side) for side in spans)
-    return ViewPair(document.id, anchor, positive, sum(document.tokens), count_seen(document, spans, budget))
+    return ViewPair(document.id, *(render(document, side) for side in spans))
 
 
 def draw_spans(
@@ -118,35 +112,6 @@ def render(document: SegmentedDocument, spans: Sequence[Span]) -> str:
             text = text[words[start][0] : words[stop - 1][1]]
         parts.append(text)
     return " ".join(parts)
-
-
-def count_seen(document: SegmentedDocument, views: ViewSpans, budget: int | None) -> int:
-    """Return the number of the document's tokens in a view that the tokenizer does not truncate at ``budget``."""
-    if budget is None and all(span.stop is None for spans in views for span in spans):  # nothing of them is partly seen
-        return sum(document.tokens[sentence] for sentence in {span.sentence for spans in views for span in spans})
-    parts: dict[int, list[tuple[float, float]]] = {}  # of each sentence, as shares of it: 0 to 1 is all of it
-    for spans in views:
-        left = float("inf") if budget is None else float(budget)
-        for sentence, start, stop in spans:
-            words = 1 if stop is None else max(1, document.words(sentence))
-            first, last = start / words, (words if stop is None else stop) / words
-            size = (last - first) * document.tokens[sentence]
-            kept = min(size, left)
-            left -= kept
-            if kept > 0:
-                parts.setdefault(sentence, []).append(
-                    (first, last if kept == size else first + kept / size * (last - first))
-                )
-    return round(sum(document.tokens[sentence] * _covered(shares) for sentence, shares in parts.items()))
-
-
-def _covered(intervals: list[tuple[float, float]]) -> float:
-    """Return the length of a union of intervals: the parts that two views take of a sentence may overlap."""
-    covered, reached = 0.0, 0.0
-    for first, last in sorted(intervals):
-        covered += max(0.0, last - max(first, reached))
-        reached = max(reached, last)
-    return covered
 
 
 def choose_window(sizes: Sequence[int], budget: int | None, rng: Random, at_least: int = 2) -> list[int]:
@@ -361,12 +326,9 @@ def make_view(name: str, **settings: object) -> View:
         **settings: Fields of that view; the others have their defaults.
 
     Raises:
-        ConfigurationError: An unknown name, a setting that this view does not have, or one out of its range.
+        ConfigurationError: An unknown name, or a setting out of its range.
+        TypeError: A setting that this view does not have.
     """
     if name not in VIEWS:
         raise ConfigurationError(f"Unknown view {name!r}: use one of {', '.join(VIEWS)}.{did_you_mean(name, VIEWS)}")
-    known = [field.name for field in fields(VIEWS[name])]  # type: ignore[arg-type]  # each is a dataclass
-    if unknown := [given for given in settings if given not in known]:
-        has = ", ".join(f"{each}=" for each in known)
-        raise ConfigurationError(f"The view {name!r} has no setting {unknown[0]}=: it has {has}.")
     return VIEWS[name](**settings)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import copy
-import logging
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
-from torch import Tensor
-from torch.nn import functional
-from transformers import AutoConfig, AutoModel, PreTrainedModel
+from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 
 from simlte_st.arguments import Count, checked
 from simlte_st.compat import (
@@ -31,10 +28,6 @@ from simlte_st.longformer.modeling import (
     SimlteLongformerModel,
 )
 
-logger = logging.getLogger(__name__)
-
-Positions = Literal["tile", "interpolate"]
-
 MAX_LENGTH = 4096
 """Number of tokens that a converted model reads by default: the papers'."""
 
@@ -45,17 +38,6 @@ _FAMILIES = {
     "roberta": ("roberta.", True),
     "camembert": ("roberta.", True),
     "xlm-roberta": ("roberta.", True),
-}
-
-# Why others are refused -> their model types.
-_REFUSED = {
-    "its layers share their weights": ("albert",),
-    "its attention uses relative positions": ("deberta", "deberta-v2", "funnel", "xlnet"),
-    "its attention has a relative position bias": ("mpnet", "t5"),
-    "its positions are rotary": ("eurobert", "modernbert", "new", "nomic_bert", "roformer"),
-    "its layers are named and built otherwise": ("distilbert",),
-    "it is a Longformer: SimlteLongformerModel.from_pretrained loads it as it is": ("longformer",),
-    "it is a Longformer already": ("simlte_longformer",),
 }
 
 # Fields of the configuration that are taken over.
@@ -73,7 +55,6 @@ def save_as_longformer(
     *,
     tuned: bool,
     attention_window: int | list[int] | None = None,
-    positions: Positions | None = None,
     global_tokens: GlobalTokens | None = None,
 ) -> None:
     """Save a model with a Longformer in place of its encoder, with the MLM head of the encoder's checkpoint, if any.
@@ -84,7 +65,6 @@ def save_as_longformer(
         max_length: Tokens to read; None for 4,096, or for the length of a stock Longformer, which cannot change.
         tuned: Whether the model is a sentence encoder, as opposed to a bare language model.
         attention_window: See :func:`convert_to_longformer`; not used for a stock Longformer.
-        positions: Likewise.
         global_tokens: Likewise; None for ``"none"`` if the model is a stock Longformer and tuned, otherwise ``"cls"``.
     """
     encoder, readable = encoder_of(model), readable_tokens(model)
@@ -94,9 +74,9 @@ def save_as_longformer(
             raise ConfigurationError(
                 f"max_length={max_length}: the base is a Longformer of {readable} tokens, and stays one."
             )
-        converted = adopt_longformer(encoder, global_tokens or ("none" if tuned else "cls"))
+        converted = adopt_longformer(checkpoint_name(encoder), global_tokens or ("none" if tuned else "cls"))
     else:
-        settings = attention_window or 512, positions or "tile", global_tokens or "cls"
+        settings = attention_window or 512, global_tokens or "cls"
         converted = convert_to_longformer(checkpoint_name(encoder), max_length or MAX_LENGTH, *settings)
     made: Any = copy.deepcopy(model)
     made[0].model = converted
@@ -109,20 +89,17 @@ def convert_to_longformer(
     model_or_path: PreTrainedModel | str | os.PathLike[str],
     max_length: Count = MAX_LENGTH,
     attention_window: int | list[int] = 512,
-    positions: Positions = "tile",
     global_tokens: GlobalTokens = "cls",
 ) -> SimlteLongformerModel | SimlteLongformerForMaskedLM:
     """Turn an encoder with absolute positions (BERT, MiniLM, RoBERTa, XLM-R, ELECTRA) into a Longformer.
 
-    Documents that fit in half a window, and whose positions were not interpolated, get the states of the original: the
-    global projections begin as copies of the local ones.
+    Documents that fit in half a window get the states of the original: the global projections begin as copies of the
+    local ones, and the position embeddings are repeated up to the new length.
 
     Args:
         model_or_path: The encoder, with or without its MLM head, or a checkpoint of one.
         max_length: Tokens that the Longformer reads, special tokens included.
         attention_window: Tokens that a token sees on both sides together; even, one number or one a layer.
-        positions: Where the position embeddings beyond the original's come from: ``"tile"`` repeats the original's
-            from the start, as the paper does; ``"interpolate"`` stretches them.
         global_tokens: See :class:`SimlteLongformerConfig`.
 
     Returns:
@@ -131,22 +108,21 @@ def convert_to_longformer(
 
     Raises:
         ModelError: The model cannot be converted; the message says why.
-        ConfigurationError: A ``max_length`` below 1, an unknown ``positions``, a window that is not even.
+        ConfigurationError: A ``max_length`` below 1, or a window that is not even.
 
     References:
         Longformer, section 5, "Attention pattern" and "Position Embeddings".
     """
     source = model_or_path if isinstance(model_or_path, PreTrainedModel) else _load(model_or_path)
-    _check(source)
+    _check(source.config)
     family = source.config.model_type
     prefix, shifted = _FAMILIES[family]
     head = dict(zip(("dense", "activation", "layer_norm", "decoder"), MLM_HEADS[family], strict=True))
     state = source.state_dict()
-    with_head = f"{head['dense']}.weight" in state
-    if with_head and family == "bert" and source.config.hidden_act != "gelu":
-        logger.warning("The MLM head is left out: it uses %r, a Longformer's head uses gelu.", source.config.hidden_act)
-        with_head = False
-    encoder = {name.removeprefix(prefix): weight for name, weight in state.items() if _is_encoders(name, prefix)}
+    # A Longformer's head uses gelu, as do those of the other families.
+    with_head = f"{head['dense']}.weight" in state and (family != "bert" or source.config.hidden_act == "gelu")
+    inner = {name.removeprefix(prefix): weight for name, weight in state.items() if not name.endswith("_ids")}
+    encoder = {name: inner[name] for name in inner if name.startswith(("embeddings.", "encoder.", "pooler."))}
 
     pad = source.config.pad_token_id
     fields = {name: getattr(source.config, name) for name in _FIELDS if hasattr(source.config, name)}
@@ -160,7 +136,8 @@ def convert_to_longformer(
     learned = table[pad + 1 :] if shifted else table
     # Positions of padding are never used for a token.
     unused = table[: pad + 1] if shifted else table.new_zeros(pad + 1, table.shape[1])
-    encoder["embeddings.position_embeddings.weight"] = torch.cat([unused, _stretch(learned, max_length, positions)])
+    tiled = learned.repeat(-(-max_length // len(learned)), 1)[:max_length]
+    encoder["embeddings.position_embeddings.weight"] = torch.cat([unused, tiled])
     for name in list(encoder):
         for part in ("query", "key", "value"):
             if f".attention.self.{part}." in name:
@@ -185,23 +162,21 @@ def convert_to_longformer(
     return converted
 
 
-def adopt_longformer(
-    encoder: PreTrainedModel, global_tokens: GlobalTokens
-) -> SimlteLongformerModel | SimlteLongformerForMaskedLM:
-    """Return this package's Longformer for a stock one, with the MLM head of its checkpoint if that has one."""
+def adopt_longformer(name: str, global_tokens: GlobalTokens) -> SimlteLongformerModel | SimlteLongformerForMaskedLM:
+    """Load a stock Longformer as this package's, with the MLM head of its checkpoint if that has one."""
     with quiet_transformers():
         loaded: Any = SimlteLongformerForMaskedLM.from_pretrained(
-            checkpoint_name(encoder), output_loading_info=True, global_tokens=global_tokens
+            name, output_loading_info=True, global_tokens=global_tokens
         )
-    with_head, info = loaded
-    if isinstance(with_head, SimlteLongformerForMaskedLM) and not info["missing_keys"]:
-        return with_head
-    return SimlteLongformerModel.from_longformer(encoder, global_tokens)
+        with_head, info = loaded
+        if not info["missing_keys"]:
+            return with_head  # type: ignore[no-any-return]
+        return SimlteLongformerModel.from_pretrained(name, global_tokens=global_tokens)
 
 
 def _load(path: str | os.PathLike[str]) -> PreTrainedModel:
     """Load a checkpoint, with the MLM head if it has one."""
-    _check_type(AutoConfig.from_pretrained(path).model_type)
+    _check(AutoConfig.from_pretrained(path))
     with_head, missing_keys = load_masked_lm(path)
     if not missing_keys:
         return with_head  # type: ignore[no-any-return]
@@ -209,36 +184,13 @@ def _load(path: str | os.PathLike[str]) -> PreTrainedModel:
         return AutoModel.from_pretrained(path)  # type: ignore[no-any-return]
 
 
-def _check_type(kind: str) -> None:
-    if kind not in _FAMILIES:
-        reason = next((why for why, kinds in _REFUSED.items() if kind in kinds), "its architecture is not supported")
+def _check(config: PreTrainedConfig) -> None:
+    """Raise a ModelError for an encoder that is built otherwise."""
+    if config.model_type not in _FAMILIES:
         raise ModelError(
-            f"A model of type {kind!r} cannot be converted: {reason}. Convertible: {', '.join(_FAMILIES)}."
+            f"A model of type {config.model_type!r} cannot be converted to a Longformer. Convertible, with absolute "
+            f"positions: {', '.join(_FAMILIES)}."
         )
-
-
-def _check(model: PreTrainedModel) -> None:
-    config = model.config
-    _check_type(config.model_type)
-    name = f"This {config.model_type} model cannot be converted:"
-    kind = getattr(config, "position_embedding_type", None) or "absolute"
-    if kind != "absolute":
-        raise ModelError(f"{name} its positions are {kind!r}, not absolute.")
-    if getattr(config, "embedding_size", config.hidden_size) != config.hidden_size:
-        raise ModelError(f"{name} its embeddings have {config.embedding_size} numbers, not {config.hidden_size}.")
-
-
-def _is_encoders(name: str, prefix: str) -> bool:
-    """Return whether a weight is the encoder's, not a head's or a table of indices of an older checkpoint."""
-    return name.removeprefix(prefix).startswith(("embeddings.", "encoder.", "pooler.")) and not name.endswith("_ids")
-
-
-def _stretch(table: Tensor, length: int, positions: Positions) -> Tensor:
-    """Return a table of ``length`` positions, made from a learned one, ``(learned, hidden)``."""
-    if length <= len(table):
-        return table[:length]
-    if positions == "tile":
-        return table.repeat(-(-length // len(table)), 1)[:length]
-    columns = table.float().T[None]
-    stretched = functional.interpolate(columns, size=length, mode="linear", align_corners=True)
-    return stretched[0].T.to(table.dtype)
+    width = getattr(config, "embedding_size", config.hidden_size)
+    if width != config.hidden_size:
+        raise ModelError(f"This model cannot be converted: embeddings have {width} numbers, not {config.hidden_size}.")

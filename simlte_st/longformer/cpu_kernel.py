@@ -32,9 +32,7 @@ class Run(NamedTuple):
 
 def has_cpu_kernel() -> bool:
     """Return whether this PyTorch has the private fused kernel."""
-    return hasattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu") and hasattr(
-        torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu_backward"
-    )
+    return hasattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu_backward")
 
 
 def cpu_attention(query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int) -> Tensor:

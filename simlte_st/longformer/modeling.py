@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -16,8 +15,6 @@ from transformers import (
     AutoModel,
     AutoModelForMaskedLM,
     LongformerConfig,
-    LongformerForMaskedLM,
-    LongformerModel,
     PreTrainedModel,
 )
 from transformers import initialization as init
@@ -40,9 +37,6 @@ from simlte_st.longformer.packing import Packing, pack_batch
 
 GlobalTokens = Literal["cls", "none"]
 
-Model = TypeVar("Model", bound="SimlteLongformerPreTrainedModel")
-AnyModel = TypeVar("AnyModel", bound=PreTrainedModel)
-
 SLOTS = 2048
 """Slots in a pass through the feed-forward on the CPU without gradients: their activations fit the cache."""
 
@@ -52,8 +46,8 @@ class SimlteLongformerConfig(LongformerConfig):
 
     Positions are numbered as in RoBERTa and the stock Longformer: the first token has position ``pad_token_id + 1``, so
     that the usable length is :attr:`usable_length`, not ``max_position_embeddings``. A model converted from BERT, whose
-    positions begin at 0, has its table shifted: one rule holds for every model, and every model can be saved as a stock
-    checkpoint.
+    positions begin at 0, has its table shifted: one rule holds for every model, and transformers' ``LongformerModel``
+    loads its checkpoint.
 
     Args:
         attention_window: Tokens that a token sees on both sides together; even, one number or one a layer.
@@ -189,8 +183,6 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
     supports_gradient_checkpointing = True
     _no_split_modules: ClassVar[list[str]] = ["LongformerLayer"]  # type: ignore[misc]
     _supports_sdpa = True
-    # The stock class with the same weights.
-    _stock: type[PreTrainedModel] = LongformerModel
 
     def get_correct_attn_implementation(self, requested_attention: str | None, is_init_check: bool = False) -> str:
         """Return ``"sdpa"``: this Longformer's attention is its own, with PyTorch's kernels."""
@@ -206,24 +198,6 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
         super()._init_weights(module)  # type: ignore[no-untyped-call]
         if isinstance(module, LongformerLMHead):
             init.zeros_(module.bias)
-
-    @classmethod
-    def from_longformer(
-        cls: type[Model], model: PreTrainedModel | str | os.PathLike[str], global_tokens: GlobalTokens = "cls"
-    ) -> Model:
-        """Return the model with the weights of a stock one; ``from_pretrained`` reads stock checkpoints too."""
-        if not isinstance(model, PreTrainedModel):
-            model = cls._stock.from_pretrained(model)
-        if model.config.model_type != "longformer":
-            raise ModelError(f"{type(model).__name__} is not a stock Longformer; see convert_to_longformer.")
-        return _with_weights(cls(SimlteLongformerConfig(global_tokens, **_fields(model))), model)
-
-    def to_longformer(self) -> PreTrainedModel:
-        """Return the stock model with the same weights, ``LongformerModel`` or ``LongformerForMaskedLM``.
-
-        In a stock model no token has global attention by default: pass it a ``global_attention_mask``.
-        """
-        return _with_weights(self._stock(LongformerConfig(**_fields(self))), self)
 
 
 class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
@@ -285,7 +259,7 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
             ModelError: More tokens than positions, or ``output_attentions``.
         """
         if self.config.output_attentions if output_attentions is None else output_attentions:
-            raise ModelError("output_attentions=True: weights are never held. The model of to_longformer() has them.")
+            raise ModelError("output_attentions=True: weights are never held. transformers' LongformerModel has them.")
         shape, device = input_ids.shape, input_ids.device
         # On the CPU, where the plan is made: one wait for the device here instead of one at each decision.
         mask = torch.ones(shape, dtype=torch.int64) if attention_mask is None else attention_mask.cpu()
@@ -332,7 +306,6 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
         config: The configuration.
     """
 
-    _stock = LongformerForMaskedLM
     _tied_weights_keys: ClassVar[dict[str, str]] = {  # type: ignore[misc]
         "lm_head.decoder.weight": "longformer.embeddings.word_embeddings.weight",
         "lm_head.decoder.bias": "lm_head.bias",
@@ -359,64 +332,27 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
         input_ids: Tensor,
         attention_mask: Tensor | None = None,
         global_attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        position_ids: Tensor | None = None,
         labels: Tensor | None = None,
         **kwargs: Any,
     ) -> LongformerMaskedLMOutput:
-        """Predict tokens; all arguments but ``labels`` are those of :meth:`SimlteLongformerModel.forward`.
+        """Predict tokens.
 
         Args:
             input_ids: Token ids.
             attention_mask: 1 for tokens, 0 for padding.
             global_attention_mask: 1 for tokens with global attention.
-            token_type_ids: Segments.
-            position_ids: Positions.
             labels: Token ids to predict, -100 for none, ``(batch, width)``, int64.
-            **kwargs: Others, such as ``output_hidden_states`` or ``return_dict``.
+            **kwargs: All other arguments of :meth:`SimlteLongformerModel.forward`.
 
         Returns:
             ``logits``, ``(batch, width, vocab)``, and with labels ``loss``, their mean cross-entropy.
         """
-        outputs = self.longformer(
-            input_ids=input_ids,
-            attention_mask=attention_mask,
-            global_attention_mask=global_attention_mask,
-            token_type_ids=token_type_ids,
-            position_ids=position_ids,
-            return_dict=True,
-            **kwargs,
-        )
+        outputs = self.longformer(input_ids, attention_mask, global_attention_mask, return_dict=True, **kwargs)
         logits = self.lm_head(outputs.last_hidden_state)
         loss = None
         if labels is not None:
             loss = functional.cross_entropy(logits.flatten(0, 1), labels.to(logits.device).flatten())
         return LongformerMaskedLMOutput(loss=loss, logits=logits, hidden_states=outputs.hidden_states)
-
-
-def _fields(model: PreTrainedModel) -> dict[str, Any]:
-    """Return the fields that the stock configuration and ours share."""
-    others = ("model_type", "transformers_version", "architectures", "global_tokens")
-    return {name: value for name, value in model.config.to_dict().items() if name not in others}
-
-
-def _with_weights(target: AnyModel, source: PreTrainedModel) -> AnyModel:
-    """Copy weights between a stock model and ours, which have the same names; with a head these have a prefix."""
-    prefix = "longformer."
-    state = source.state_dict()
-    if hasattr(target, "lm_head") != hasattr(source, "lm_head"):
-        if hasattr(target, "lm_head"):
-            state = {prefix + name: weight for name, weight in state.items()}
-        else:
-            state = {name.removeprefix(prefix): weight for name, weight in state.items() if name.startswith(prefix)}
-    extra = target.load_state_dict(state, strict=False).unexpected_keys
-    if [name for name in extra if "pooler" not in name]:
-        raise ModelError(f"{type(source).__name__} has weights without a place in {type(target).__name__}: {extra}.")
-    target.tie_weights()
-    floating = next(weight for weight in state.values() if weight.is_floating_point())
-    nn.Module.to(target, device=floating.device, dtype=floating.dtype)
-    target.train(source.training)
-    return target
 
 
 AutoConfig.register(SimlteLongformerConfig.model_type, SimlteLongformerConfig, exist_ok=True)

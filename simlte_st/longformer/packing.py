@@ -64,12 +64,9 @@ class Packing:
         starts = torch.tensor([span.start for span in self.spans], dtype=torch.int64, device=self.document.device)
         return torch.arange(self.slots, device=self.document.device) - starts[self.document]
 
-    def pack(self, padded: Tensor, fill: int | None = None) -> Tensor:
-        """Return the values of a padded batch at each slot; ``fill`` replaces those at padding."""
-        packed = padded.reshape(self.batch * self.width, *padded.shape[2:]).index_select(0, self.source)
-        if fill is None:
-            return packed
-        return packed.masked_fill(~self.inside.view(-1, *[1] * (packed.dim() - 1)), fill)
+    def pack(self, padded: Tensor, fill: int) -> Tensor:
+        """Return the values of a padded batch ``(batch, width)`` at each slot; ``fill`` at padding."""
+        return padded.flatten().index_select(0, self.source).masked_fill(~self.inside, fill)
 
     def unpack(self, packed: Tensor) -> Tensor:
         """Return the values of slots as a padded batch, zeros at padding."""

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.parallel import DistributedDataParallel
 
-from simlte_st.arguments import Count, checked
 from simlte_st.compat import mini_batch_ranges, slice_rows
 from simlte_st.losses.columns import Features, encode, merge_columns, take_rows
 from simlte_st.losses.loss_state import average_gradient
@@ -50,7 +49,7 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
             ``CachedMultipleNegativesRankingLoss``.
 
     Raises:
-        ConfigurationError: As ``MultipleNegativesRankingMLMLoss``, and for a size of mini-batches below 1.
+        ConfigurationError: A setting is out of its range.
         ModelError: The model cannot train a masked language model.
 
     References:
@@ -72,18 +71,6 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
             arguments = SentenceTransformerTrainingArguments(per_device_train_batch_size=1024)
             SentenceTransformerTrainer(model, arguments, train_dataset=views.attach(dataset), loss=loss)
     """
-
-    @checked
-    def __init__(
-        self,
-        *arguments: Any,
-        mini_batch_size: Count = 32,
-        mini_batch_num_tokens: Count | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            *arguments, mini_batch_size=mini_batch_size, mini_batch_num_tokens=mini_batch_num_tokens, **options
-        )
 
     def compute_terms(self, columns: list[Features], masked: list[Features], labels: Any) -> tuple[Tensor, Tensor]:
         """Return the contrastive and the weighted MLM term, scalars."""
@@ -270,14 +257,10 @@ def _arranged(loss: Any, columns: list[Features]) -> tuple[list[Features], Tenso
     Rows of similar lengths then share a mini-batch, and the engine removes the padding that they share. Columns that
     cannot be merged stay as they are, and so does the order of a single mini-batch.
     """
-    # A number for all rows stays one when the rows are taken apart.
-    columns = [
-        {
-            name: int(value.reshape(-1)[0]) if name == "prompt_length" and isinstance(value, Tensor) else value
-            for name, value in features.items()
-        }
-        for features in columns
-    ]
+    columns = [dict(features) for features in columns]
+    for features in columns:
+        if isinstance(prompt := features.get("prompt_length"), Tensor):
+            features["prompt_length"] = int(prompt.reshape(-1)[0])  # stays one number when the rows are taken apart
     merged = merge_columns(columns)
     if merged is None:
         return columns, None

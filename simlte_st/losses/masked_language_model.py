@@ -23,7 +23,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.activations import ACT2FN
 
-from simlte_st.compat import MLM_HEADS, checkpoint_name, encoder_of, load_masked_lm
+from simlte_st.compat import MLM_HEADS, checkpoint_name, encoder_of, load_masked_lm, mask_without_prompt
 from simlte_st.errors import ModelError
 
 logger = logging.getLogger(__name__)
@@ -103,19 +103,14 @@ class TokenMasker:
         special = torch.tensor(self.special_ids, device=ids.device, dtype=ids.dtype)
         allowed: Tensor = ~torch.isin(ids, special) & self._real(features)
         prompt = features.get("prompt_length")
-        if isinstance(prompt, Tensor):  # an iterable dataset's columns: the same number for each row
-            prompt = int(prompt.reshape(-1)[0])
-        if not prompt:
+        if prompt is None:
             return allowed
         if mask is not None:
-            # Counted from the first real token, which is not column 0 where the padding is on the left.
-            position = mask.long().cumsum(dim=1) - 1
-        else:
-            starts = features["cu_seq_lens_q"].long()
-            flat = torch.arange(ids.shape[1], device=ids.device)
-            position = (flat - starts[torch.searchsorted(starts, flat, right=True) - 1]).unsqueeze(0)
-        allowed &= position >= prompt
-        return allowed
+            return allowed & mask_without_prompt(mask, prompt).bool()
+        starts = features["cu_seq_lens_q"].long()
+        flat = torch.arange(ids.shape[1], device=ids.device)
+        position: Tensor = flat - starts[torch.searchsorted(starts, flat, right=True) - 1]
+        return allowed & (position >= int(torch.as_tensor(prompt).flatten()[0]))
 
 
 class HeadPrecision:
@@ -250,45 +245,36 @@ class MLMHead(HeadPrecision, nn.Module):
 def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed: int = 0) -> MLMHead:
     """Return the head for a model: ``"pretrained"``, ``"fresh"``, or ``"auto"`` for the former if there is one."""
     encoder = encoder_of(model)
-    head: MLMHead | None = None
-    reason = "mlm_head='fresh'"
-    if source != "fresh":
-        head, reason = _pretrained_head(encoder)
-        if head is None and source == "pretrained":
-            raise ModelError(f"No pretrained MLM head: {reason}. Use mlm_head='auto' or 'fresh' to train a new one.")
-    if head is None:
-        logger.info("MLM head: new, tied to the word embeddings (%s).", reason)
-        head = _fresh_head(encoder, seed)
-    else:
-        logger.info("MLM head: the checkpoint's (%s).", reason)
+    found = "mlm_head='fresh'" if source == "fresh" else _pretrained_head(encoder)
+    if source == "pretrained" and isinstance(found, str):
+        raise ModelError(f"No pretrained MLM head: {found}. Use mlm_head='auto' or 'fresh' to train a new one.")
+    head = _fresh_head(encoder, seed) if isinstance(found, str) else found
+    logger.info("MLM head: %s.", f"new, since {found}" if isinstance(found, str) else "the checkpoint's")
     return head.to(device=model.device, dtype=torch.float32)
 
 
-def _pretrained_head(encoder: PreTrainedModel) -> tuple[MLMHead | None, str]:
-    """Return the head of the checkpoint that the encoder was loaded from, or None, and the reason."""
+def _pretrained_head(encoder: PreTrainedModel) -> MLMHead | str:
+    """Return the head of the checkpoint that the encoder was loaded from, or why there is none."""
     name, paths = checkpoint_name(encoder), MLM_HEADS.get(encoder.config.model_type)
     if paths is None:
-        return None, f"no head is known for model type {encoder.config.model_type!r}"
+        return f"no head is known for model type {encoder.config.model_type!r}"
     if not name:
-        return None, "the model was not loaded from a checkpoint"
+        return "the model was not loaded from a checkpoint"
     try:
         masked_lm, missing_keys = load_masked_lm(name)
     except (OSError, ValueError) as error:
-        return None, f"{name!r} could not be read again: {error}"
+        return f"{name!r} could not be read again: {error}"
     needed = (*(f"{path}." for path in paths[:3]), f"{paths[3]}.weight")  # a tied weight is not missing
-    missing = sorted(key for key in missing_keys if key.startswith(needed))
-    if missing:
-        return None, f"{name!r} has no {missing[0]!r}"
+    if missing := sorted(key for key in missing_keys if key.startswith(needed)):
+        return f"{name!r} has no {missing[0]!r}"
+    words = masked_lm.get_input_embeddings().weight
+    if words.shape != encoder.get_input_embeddings().weight.shape:
+        return f"{name!r} has {len(words)} word embeddings, the model another number"
     dense, activation, norm, decoder = (
         masked_lm.get_submodule(path) if "." in path or hasattr(masked_lm, path) else ACT2FN[path] for path in paths
     )
-    # Output weights of their own: a checkpoint that does not tie them.
-    words = masked_lm.get_input_embeddings().weight
-    if words.shape != encoder.get_input_embeddings().weight.shape:
-        return None, f"{name!r} has {len(words)} word embeddings, the model another number"
-    tied = decoder.weight is words or torch.equal(decoder.weight, words)
-    head = MLMHead(dense, activation, norm, decoder.bias, None if tied else decoder.weight, pretrained=True)
-    return head, repr(name)
+    own = None if torch.equal(decoder.weight, words) else decoder.weight  # a checkpoint may not tie them
+    return MLMHead(dense, activation, norm, decoder.bias, own, pretrained=True)
 
 
 def _fresh_head(encoder: PreTrainedModel, seed: int) -> MLMHead:

@@ -36,13 +36,6 @@ CITATION = """
     note={First published as: SimLTE: Simple Contrastive Learning for Long Text Embeddings},
     year={2023},
 }
-@inproceedings{gao-etal-2021-simcse,
-    title={{SimCSE}: Simple Contrastive Learning of Sentence Embeddings},
-    author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi},
-    booktitle={Proceedings of EMNLP 2021},
-    pages={6894--6910},
-    year={2021},
-}
 """
 
 

@@ -6,7 +6,6 @@ from typing import Annotated, Any, cast
 
 import torch
 from annotated_types import Interval
-from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.losses import uses_gradient_cache
 from sentence_transformers.util.tensor import repad_flattened_features
 from torch import Tensor, nn
@@ -51,7 +50,7 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
 
     Raises:
         ConfigurationError: A setting is out of its range; or the other loss, or one that it wraps, has gradient
-            caching, whose passes keep no graph, or ``mlm_input="shared"``, or has no ``model``.
+            caching, whose passes keep no graph, or ``mlm_input="shared"``.
         ModelError: The model has no encoder with word embeddings.
     """
 
@@ -77,11 +76,6 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
                 "mlm_input='separate'."
             )
         model = _model_of(loss)
-        if not isinstance(model, SentenceTransformer):
-            raise ConfigurationError(
-                f"{type(loss).__name__} has no SentenceTransformer as .model: use a loss of sentence-transformers, or "
-                "set the attribute in yours."
-            )
         self.loss = loss
         self.model = model
         self.weight = weight

@@ -26,7 +26,6 @@ def convert_base(
     pooling: Literal["keep", "cls", "mean"] = "keep",
     chunk_length: Annotated[int, Interval(ge=3)] | None = None,
     attention_window: Annotated[int, Interval(ge=2)] | list[int] | None = None,
-    positions: Literal["tile", "interpolate"] | None = None,
     global_tokens: Literal["cls", "none"] | None = None,
     overwrite: bool = False,
 ) -> Any:
@@ -50,8 +49,6 @@ def convert_base(
             reads.
         attention_window: Tokens that a token attends to, on both sides together; an even number, or one for each layer
             (longformer only). The default is 512.
-        positions: How to make the position embeddings beyond the base's (longformer only): ``"tile"``, the default,
-            repeats them, as the Longformer paper does; ``"interpolate"`` stretches them.
         global_tokens: Tokens with global attention (longformer only): ``"cls"``, the first one, or ``"none"``. The
             default is none for a sentence encoder that is a stock Longformer, since it was tuned without, otherwise
             cls.
@@ -67,13 +64,9 @@ def convert_base(
     """
     if backbone is None and chunk_length is not None:
         backbone = "chunk-mean"
-    longformer: dict[str, Any] = {
-        "attention_window": attention_window,
-        "positions": positions,
-        "global_tokens": global_tokens,
-    }
-    foreign = {"longformer": {"chunk_length": chunk_length}, "chunk-mean": longformer, None: {}}[backbone]
-    for name, value in foreign.items():
+    longformer: dict[str, Any] = {"attention_window": attention_window, "global_tokens": global_tokens}
+    foreign: dict[str, Any] = {"chunk_length": chunk_length} if backbone == "longformer" else longformer
+    for name, value in foreign.items() if backbone else ():
         if value is not None:
             raise ConfigurationError(f"{name}={value!r} does not go with backbone={backbone!r}: leave it out.")
     target = Path(output)

@@ -9,13 +9,7 @@ from sentence_transformers.util import load_file_path
 
 from simlte_st.errors import ModelError
 
-_KINDS = {
-    "SparseEncoder": "a sparse encoder (such as SPLADE): load it with sentence_transformers.SparseEncoder",
-    "CrossEncoder": "a cross-encoder (reranker), which scores pairs of texts: load it with "
-    "sentence_transformers.CrossEncoder",
-    "MultiVectorEncoder": "a multi-vector encoder (such as ColBERT): load it with "
-    "sentence_transformers.MultiVectorEncoder",
-}
+_KINDS = ("SparseEncoder", "CrossEncoder", "MultiVectorEncoder")
 
 
 def check_kind(name: str, places: tuple[str, ...], local: bool, cache: str | None = None) -> None:
@@ -36,4 +30,6 @@ def check_kind(name: str, places: tuple[str, ...], local: bool, cache: str | Non
     ):
         kind = "CrossEncoder"
     if kind in _KINDS:
-        raise ModelError(f"{name!r} is {_KINDS[kind]}, and name an embedding model here.")
+        raise ModelError(
+            f"{name!r} is not an embedding model: load it with sentence_transformers.{kind}, and name one here."
+        )

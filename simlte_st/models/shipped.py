@@ -55,7 +55,7 @@ def untrained(name: str, model: SentenceTransformer) -> SentenceTransformer:
     if name == "simlte-longformer":
         with torch.random.fork_rng(devices=[]):  # converting draws weights, which are then replaced
             source = checkpoint_name(encoder_of(model))
-            encoder = convert_to_longformer(source, OWN_ENCODERS[name], attention_window=128, positions="tile")
+            encoder = convert_to_longformer(source, OWN_ENCODERS[name], attention_window=128)
         pooling = next(place for place, module in enumerate(model) if isinstance(module, Pooling))
         model[0] = with_encoder(cast(Any, model[0]), encoder)
         model[pooling] = PositionPooling(encoder.config.hidden_size)

@@ -25,8 +25,9 @@ class SavedModule(Module):
     def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> Self:  # type: ignore[override]
         """Read the result of :meth:`save`, from a folder or the Hub."""
         module = super().load(model_name_or_path, subfolder, **options)
-        names = ("token", "cache_folder", "revision", "local_files_only")
-        place = {name: options[name] for name in names if name in options}
+        place = {
+            name: options[name] for name in ("token", "cache_folder", "revision", "local_files_only") if name in options
+        }
         loaded: Self = cls.load_torch_weights(model_name_or_path, subfolder, model=module, **place)
         return loaded
 

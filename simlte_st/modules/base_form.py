@@ -52,7 +52,7 @@ class BaseForm(Transformer):
     words of that list, 's becomes "has" before been, got and had, and otherwise "is"; after its pronouns, 'd becomes
     "had" before these and better, and otherwise "would". After all other words 's and 'd stay, since 's is mostly a
     possessive there; so do "ain't" and "y'all". Separated endings, as in tokenized texts ("ca n't", "it 's"), are read
-    alike. All other characters stay. A prompt is converted separately.
+    alike. What is written out is in lower case; all other characters stay. A prompt is converted separately.
 
     It is the first module of a model and is saved with it::
 
@@ -97,7 +97,6 @@ def _expanded(contraction: re.Match[str]) -> str:
     text, word = contraction.string, contraction[1]
     if word is None:
         return contraction[0]
-    capitals = len(word) > 1 and word.isupper()
     before = word.lower()
     parts = [word]
     for ending_match in EACH_ENDING.finditer(text, contraction.end(1), contraction.end()):
@@ -110,8 +109,8 @@ def _expanded(contraction: re.Match[str]) -> str:
             parts.append(ending_match[0])
         else:
             if ending == "n't" and before in STEMS:
-                parts = [_cased(_readings()[before], word)]
-            parts += [" ", reading.upper() if capitals or written.isupper() else reading]
+                parts = [_readings()[before]]
+            parts += [" ", reading]
         before = ending
     return "".join(parts)
 
@@ -128,10 +127,6 @@ def _reading(before: str, ending: str, joined: bool, after: str) -> str | None:
     if ending in ("n't", "'m") and known is None and joined:
         return None  # "con't" is not a negation, "ma'm" has no "am"
     return readings[ending]
-
-
-def _cased(stem: str, like: str) -> str:
-    return stem.upper() if like.isupper() else stem.capitalize() if like[0].isupper() else stem
 
 
 def _converted(inputs: Any) -> Any:

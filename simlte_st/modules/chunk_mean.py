@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple, cast
 
 import torch
@@ -15,21 +13,15 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 from torch import Tensor
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
-from transformers import AutoConfig, PreTrainedModel
-from typing_extensions import Self
 
 from simlte_st.arguments import checked
 from simlte_st.compat import readable_length, readable_tokens
 from simlte_st.data.tokens import split_by_length
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.files import read_json
 from simlte_st.longformer.packing import document_spans
 
 ChunkLength = Annotated[int, Interval(ge=3)]
 """Tokens in a chunk: two special tokens and at least one of the text."""
-
-OLD_TYPE = "simlte_chunk_mean"
-"""Version 0.1 saved such models as an architecture of transformers with this ``model_type``."""
 
 # Tokens that go through the encoder at once, and how many of them may be padding. A CPU is fastest while its data stay
 # in its caches; a GPU starts slowly. Both bound the memory of inference.
@@ -84,100 +76,65 @@ class ChunkMean(Transformer):
         **options: Any,
     ) -> None:
         super().__init__(model_name_or_path, **options)
-        if is_old(model_name_or_path):
-            del self.model._weight_conversions  # else it would be saved with the old names of its weights
         self.chunk_length = chunk_length
         self.pooling_mode = pooling_mode
         self.include_prompt = include_prompt
         self.normalize_chunks = normalize_chunks
 
-    @classmethod
-    def around(cls, transformer: Transformer, **settings: Any) -> Self:
-        """Return a module with a copy of the encoder and tokenizer of another one."""
-        made = cls.__new__(cls)
-        vars(made).update(vars(copy.deepcopy(transformer)), **settings)
-        return made
-
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """Add ``sentence_embedding`` and ``token_embeddings``."""
         ids: Tensor = features["input_ids"]
-        mask = features.get("attention_mask")
+        device, mask = ids.device, features.get("attention_mask")
         if "cu_seq_lens_q" in features:
             bounds = features["cu_seq_lens_q"].cpu().long()
             starts, lengths = bounds[:-1], bounds.diff()
         else:
             starts, lengths = document_spans(torch.ones_like(ids).cpu() if mask is None else mask.cpu())
-        prompt = features.get("prompt_length")
-        prompt = None if prompt is None else int(torch.as_tensor(prompt).flatten()[0])
+        inputs: dict[str, Any] = {}
+        if features.get("prompt_length") is not None:
+            inputs["prompt_length"] = int(torch.as_tensor(features["prompt_length"]).flatten()[0])
+        prefix = max(1, inputs.get("prompt_length", 0))  # [CLS] stands before every chunk in any case
+        chunks = cut_chunks(starts, lengths, self.chunk_length, prefix)
         pooling = Pooling(self.get_embedding_dimension(), self.pooling_mode, self.include_prompt)
         flat = {name: features[name].flatten() for name in ("input_ids", "token_type_ids") if name in features}
-        sizes = _CPU_PASS if ids.device.type == "cpu" else _GPU_PASS
-        # [CLS] stands before every chunk in any case.
-        plan = list(plan_chunks(starts, lengths, self.chunk_length, max(1, prompt or 0), *sizes))
+        sizes = _CPU_PASS if device.type == "cpu" else _GPU_PASS
         embeddings, states = [], []
-        for chunks in plan:
-            inputs: dict[str, Any] = {name: values[chunks.places.to(ids.device)] for name, values in flat.items()}
-            inputs["attention_mask"] = chunks.inside.long().to(ids.device)
-            if prompt is not None:
-                inputs["prompt_length"] = prompt
-            outputs = pooling(super().forward(inputs, **kwargs))
+        for part in split_by_length(chunks, [len(chunk.places) for chunk in chunks], *sizes):
+            places = pad_sequence([chunk.places for chunk in part], batch_first=True).to(device)
+            inside = pad_sequence([torch.ones_like(chunk.places) for chunk in part], batch_first=True).to(device)
+            batch: dict[str, Any] = {name: values[places] for name, values in flat.items()}
+            outputs = pooling(super().forward({**inputs, **batch, "attention_mask": inside}, **kwargs))
             embedding: Tensor = outputs["sentence_embedding"]
             embeddings.append(functional.normalize(embedding, dim=1) if self.normalize_chunks else embedding)
-            states.append(outputs["token_embeddings"].flatten(0, 1)[chunks.own.flatten().to(ids.device)])
-        document = torch.cat([chunks.document for chunks in plan]).to(ids.device)
-        weight = torch.cat([chunks.weight for chunks in plan]).to(ids.device)
+            rows = zip(outputs["token_embeddings"].unbind(), part, strict=True)
+            states += [row[chunk.begin : chunk.end] for row, chunk in rows]
+        document = torch.tensor([chunk.document for chunk in chunks])
+        share = torch.tensor([max(1, len(chunk.places) - prefix - 1) for chunk in chunks]).float()
+        weight = share / torch.zeros(len(lengths)).index_add(0, document, share)[document]
         found = torch.cat(embeddings)
-        sums = torch.zeros(len(lengths), found.shape[1], device=ids.device)
-        means = sums.index_add(0, document, found.float() * weight[:, None]).to(states[0].dtype)
-        targets = torch.cat([chunks.places[chunks.own] for chunks in plan]).to(ids.device)
-        values = states[0].new_zeros(ids.numel(), states[0].shape[1]).index_copy(0, targets, torch.cat(states))
+        weighted = found.float() * weight.to(device)[:, None]
+        sums = torch.zeros(len(lengths), found.shape[1], device=device).index_add(0, document.to(device), weighted)
+        own = torch.cat([chunk.places[chunk.begin : chunk.end] for chunk in chunks]).to(device)
+        values = states[0].new_zeros(ids.numel(), states[0].shape[1]).index_copy(0, own, torch.cat(states))
         features["token_embeddings"] = values.view(*ids.shape, -1)
-        features["sentence_embedding"] = means
-        features["cls_token_embeddings"] = means  # for the Pooling("cls") that comes next in models of version 0.1
+        features["sentence_embedding"] = sums.to(values.dtype)
         return features
 
     def __repr__(self) -> str:
         return "ChunkMean" + super().__repr__().removeprefix("Transformer")
 
-    # Folders of version 0.1 have the settings and the encoder's configuration in config.json.
 
-    @classmethod
-    def _load_init_kwargs(cls, model_name_or_path: str, *args: Any, **options: Any) -> dict[str, Any]:
-        values: dict[str, Any] = super()._load_init_kwargs(model_name_or_path, *args, **options)
-        if is_old(model_name_or_path):
-            old = read_json(Path(model_name_or_path, "config.json"))
-            names = ("chunk_length", "pooling_mode", "include_prompt", "normalize_chunks")
-            values |= {name: old[name] for name in names}
-            values["max_seq_length"] = read_json(Path(model_name_or_path, "tokenizer_config.json"))["model_max_length"]
-            values["model_kwargs"]["key_mapping"] = {r"^encoder\.": ""}
-        return values
+class Chunk(NamedTuple):
+    """A chunk of a document."""
 
-    def _load_config(self, model_name_or_path: str, backend: str, config_kwargs: dict[str, Any]) -> tuple[Any, bool]:
-        if is_old(model_name_or_path):
-            return AutoConfig.for_model(**read_json(Path(model_name_or_path, "config.json"))["encoder_config"]), False
-        return cast("tuple[Any, bool]", super()._load_config(model_name_or_path, backend, config_kwargs))
+    document: int
+    places: Tensor  # (tokens,), int64, the places of its tokens in the flattened batch
+    begin: int  # the states from here ...
+    end: int  # ... to here are its tokens' states in the document; each token's are in one chunk
 
 
-def is_old(source: str) -> bool:
-    """Return whether a folder holds a chunk mean that version 0.1 saved."""
-    config = Path(source, "config.json")
-    return config.is_file() and read_json(config).get("model_type") == OLD_TYPE
-
-
-class Chunks(NamedTuple):
-    """Chunks that go through the encoder together, the longest first, padded on the right."""
-
-    places: Tensor  # (chunks, width), int64, index of a slot's token in the flattened batch; 0 at padding
-    inside: Tensor  # (chunks, width), bool, whether a slot belongs to the chunk, as opposed to padding
-    own: Tensor  # (chunks, width), bool, whether the slot's state is its token's; true once for each token
-    document: Tensor  # (chunks,), int64, number of the chunk's document
-    weight: Tensor  # (chunks,), float32, weight of the chunk in its document's mean; a document's weights sum to 1
-
-
-def plan_chunks(
-    starts: Tensor, lengths: Tensor, chunk_length: int, prefix: int = 1, slots: int = 2048, padding: int = 64
-) -> Iterator[Chunks]:
-    """Split documents into chunks, and yield chunks of similar lengths together.
+def cut_chunks(starts: Tensor, lengths: Tensor, chunk_length: int, prefix: int = 1) -> list[Chunk]:
+    """Cut documents into chunks, and return them by their length, the longest first.
 
     A document that fits a chunk is one, as it is. Each chunk of a longer one has the document's ``prefix`` first tokens
     (``[CLS]`` and the prompt), a stretch of the tokens between, and the document's last token (``[SEP]``). All
@@ -187,30 +144,23 @@ def plan_chunks(
         ConfigurationError: A document does not fit a chunk, and the prefix leaves no room.
     """
     room = chunk_length - prefix - 1
-    if room <= 0 and bool((lengths > chunk_length).any()):
-        raise ConfigurationError(
-            f"A prompt of {prefix - 1} tokens leaves no room in chunks of {chunk_length}: use longer chunks or a "
-            "shorter prompt."
-        )
-    places, owned, document = [], [], []
-    for row, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
+    chunks = []
+    for document, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
         tokens = torch.arange(start, start + length)
-        stretches = [tokens[prefix:-1]] if length <= chunk_length else list(tokens[prefix:-1].split(room))
-        for number, stretch in enumerate(stretches if length else []):
-            chunk = torch.cat([tokens[:prefix], stretch, tokens[-1:]]) if len(stretches) > 1 else tokens
-            first, last = number == 0, number == len(stretches) - 1
-            places.append(chunk)
-            owned.append((0 if first else prefix, len(chunk) - (not last)))
-            document.append(row)
-    rows, size, (begin, end) = torch.tensor(document), torch.tensor([*map(len, places)]), torch.tensor(owned).T
-    share = (size - prefix - 1).clamp(min=1).float()
-    weight = share / torch.zeros(len(lengths)).index_add(0, rows, share)[rows]
-    order = size.argsort(descending=True, stable=True)
-    for chosen in split_by_length(order, size[order].tolist(), slots, padding):
-        slot = torch.arange(int(size[chosen[0]]))
-        own = (slot >= begin[chosen, None]) & (slot < end[chosen, None])
-        padded = pad_sequence([places[index] for index in chosen.tolist()], batch_first=True)
-        yield Chunks(padded, slot < size[chosen, None], own, rows[chosen], weight[chosen])
+        if length <= chunk_length:
+            chunks += [Chunk(document, tokens, 0, length)] if length else []
+            continue
+        if room <= 0:
+            raise ConfigurationError(
+                f"A prompt of {prefix - 1} tokens leaves no room in chunks of {chunk_length}: use longer chunks or a "
+                "shorter prompt."
+            )
+        stretches = tokens[prefix:-1].split(room)
+        for number, stretch in enumerate(stretches):
+            chunk = torch.cat([tokens[:prefix], stretch, tokens[-1:]])
+            end = len(chunk) if number == len(stretches) - 1 else len(chunk) - 1
+            chunks.append(Chunk(document, chunk, prefix if number else 0, end))
+    return sorted(chunks, key=lambda chunk: -len(chunk.places))
 
 
 @checked
@@ -232,41 +182,33 @@ def to_chunk_mean(model: Any, max_length: int = 4096, chunk_length: ChunkLength 
 
     Raises:
         ModelError: The model is not of this kind; the message says why.
-        ConfigurationError: A ``chunk_length`` beyond the encoder's positions, or for a model that has chunks already.
+        ConfigurationError: A ``chunk_length`` beyond the encoder's positions.
     """
-    first, *after = model
-    if isinstance(first, ChunkMean):
-        if chunk_length not in (None, first.chunk_length):
-            raise ConfigurationError(
-                "The model reads in chunks already: leave out chunk_length=, or convert the model it was made from."
-            )
-        reader = copy.deepcopy(first)
+    if not can_read_in_chunks(model):
+        raise ModelError(
+            "This model cannot read in chunks: it must consist of Transformer, Pooling with one mode and at most "
+            "Normalize, and have a tokenizer that puts one special token before and one behind a text."
+        )
+    made = copy.deepcopy(model)
+    if isinstance(made[0], ChunkMean):
+        made[0].chunk_length = chunk_length or made[0].chunk_length
     else:
-        if obstacle := _obstacle(model):
-            raise ModelError(f"This model cannot read in chunks: {obstacle}.")
-        readable, (pooling, *after) = readable_tokens(model), after
-        length = chunk_length or readable_length(model)
-        if length is None:
-            raise ConfigurationError("The model has no limit to its length: set chunk_length=.")
-        if readable is not None and length > readable:
+        readable, length = readable_tokens(model), chunk_length or readable_length(model)
+        if readable is not None and length is not None and length > readable:
             raise ConfigurationError(f"chunk_length={length}: the encoder has positions for {readable} tokens.")
-        reader = ChunkMean.around(
-            first,
+        transformer, pooling, *after = made
+        reader = ChunkMean.__new__(ChunkMean)
+        vars(reader).update(
+            vars(transformer),
             chunk_length=length,
             pooling_mode=pooling.pooling_mode,
             include_prompt=pooling.include_prompt,
             normalize_chunks=bool(after),
         )
-    reader.max_seq_length = max_length
-    made = SentenceTransformer(
-        modules=[reader, *copy.deepcopy(after)],
-        device=str(model.device),
-        prompts={name: prompt for name, prompt in model.prompts.items() if prompt is not None},
-        default_prompt_name=model.default_prompt_name,
-        similarity_fn_name=model.similarity_fn_name,
-        truncate_dim=model.truncate_dim,
-    )
-    return made.train(model.training)
+        made[0] = reader
+        del made[1]
+    made[0].max_seq_length = max_length
+    return cast("SentenceTransformer", made)
 
 
 def chunk_length(model: SentenceTransformer) -> int | None:
@@ -276,24 +218,14 @@ def chunk_length(model: SentenceTransformer) -> int | None:
 
 def can_read_in_chunks(model: SentenceTransformer) -> bool:
     """Return whether :func:`to_chunk_mean` takes a model."""
-    return isinstance(model[0], ChunkMean) or not _obstacle(model)
-
-
-def _obstacle(model: SentenceTransformer) -> str:
-    """Return why a model cannot read in chunks; empty for one that can."""
     kinds = [type(module) for module in model]
+    if kinds[0] is ChunkMean:
+        return True
     if kinds[:2] != [Transformer, Pooling] or kinds[2:] not in ([], [Normalize]):
-        names = ", ".join(kind.__name__ for kind in kinds)
-        return f"it consists of {names}, not of Transformer, Pooling and at most Normalize"
+        return False
     transformer, pooling = cast(Transformer, model[0]), cast(Pooling, model[1])
-    if not isinstance(pooling.pooling_mode, str):
-        return f"it pools {' and '.join(pooling.pooling_mode)} together"
-    if not isinstance(transformer.model, PreTrainedModel):
-        return f"its encoder is a {type(transformer.model).__name__}"
-    if transformer.module_output_name != "token_embeddings":
-        return f"its architecture, {transformer.config.model_type!r}, returns no states of the tokens of a text"
+    if not isinstance(pooling.pooling_mode, str) or transformer.module_output_name != "token_embeddings":
+        return False
     tokenizer: Any = transformer.tokenizer
     marks = tokenizer("a a a", return_special_tokens_mask=True)["special_tokens_mask"]
-    if sum(marks) != 2 or len(marks) < 3 or not (marks[0] and marks[-1]):
-        return f"{type(tokenizer).__name__} does not put one special token before and one behind a text"
-    return ""
+    return len(marks) > 2 and bool(marks[0] and marks[-1]) and sum(marks) == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Sequence
 from operator import length_hint
 from typing import Any
@@ -28,8 +27,6 @@ from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.modules.base import SavedModule
 from simlte_st.modules.base_form import texts_as_read
 from simlte_st.progress import progress_bar
-
-logger = logging.getLogger(__name__)
 
 DIMENSION = 256
 WEIGHT = 0.4
@@ -129,10 +126,7 @@ class LatentSemanticAnalysis(SavedModule):
         if any(isinstance(module, LatentSemanticAnalysis) for module in model):
             raise ConfigurationError("The model has a latent semantic analysis already: remove it by del model[-1].")
         if model.truncate_dim is not None:
-            raise ConfigurationError(
-                f"The model truncates embeddings to {model.truncate_dim} numbers, and so would remove the analysis: "
-                f"set model.truncate_dim to None, and embedding_dimension={model.truncate_dim} here."
-            )
+            raise ConfigurationError("Set model.truncate_dim to None: it would cut the analysis off.")
         size = vocabulary_size(model.tokenizer)
         own = int(model.get_embedding_dimension() or 0)
         fitted = cls(own if embedding_dimension is None else embedding_dimension, size, dimension, weight, full)
@@ -140,10 +134,7 @@ class LatentSemanticAnalysis(SavedModule):
         present = np.diff(counts.tocsc().indptr) > 0
         most = min(dimension, counts.shape[0] - 1, int(present.sum()) - 1)
         if most < 1:
-            raise DataError(
-                f"{counts.shape[0]} document{'s' * (counts.shape[0] != 1)} with {present.sum()} different tokens: a "
-                "latent semantic analysis needs at least two of each."
-            )
+            raise DataError("A latent semantic analysis needs at least two documents, and two different tokens.")
         tfidf = TfidfTransformer(sublinear_tf=True)
         decomposition = TruncatedSVD(most, n_iter=5, random_state=seed).fit(tfidf.fit_transform(counts))
         factors = scaling(decomposition.singular_values_, counts.shape[0])
@@ -152,13 +143,6 @@ class LatentSemanticAnalysis(SavedModule):
             raise DataError(f"No two of the {counts.shape[0]} documents share a token: there is nothing to learn.")
         scaled = decomposition.components_[kept].T * factors[kept]
         fitted.dimension = int(kept.sum())
-        if fitted.dimension < dimension:
-            logger.warning(
-                "The analysis has %d dimensions, not %d: %d documents do not support more.",
-                fitted.dimension,
-                dimension,
-                counts.shape[0],
-            )
         fitted.components = torch.from_numpy(np.where(present[:, None], scaled, 0.0)).float().contiguous()
         fitted.idf = torch.from_numpy(np.where(present, tfidf.idf_, 0.0)).float()
         return fitted

@@ -133,11 +133,6 @@ class StarTransformer(WeightedPooling):
             Sentence embeddings ``[B, d]``; the weights of the ring, ``[B, S, heads, 2 c + 2]``, the relay's last; the
             weights of the star, ``[B, heads, S]``; all float32.
         """
-        batch, length = mask.shape
-        if not length:  # nothing to take a maximum of
-            width = 2 * self.window + 2
-            sizes = ((self.embedding_dimension,), (0, self.heads, width), (self.heads, 0))
-            return tuple(embeddings.new_zeros(batch, *size, dtype=torch.float32) for size in sizes)  # type: ignore
         keep = mask[..., None]
         states = embeddings.float().masked_fill(~keep, 0.0)
         relay = states.sum(dim=1) / keep.sum(dim=1).clamp(min=1)

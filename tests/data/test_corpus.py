@@ -92,7 +92,7 @@ def test_punkt_learns_from_the_corpus_and_is_written_beside_it(tmp_path: Path, m
 
 @pytest.mark.parametrize("documents", [[], DOCUMENTS[:1], [DOCUMENTS[0], DOCUMENTS[2], Document("e", "Short")]])
 def test_fewer_than_two_usable_documents_is_an_error_and_no_corpus(tmp_path: Path, documents: list[Document]) -> None:
-    expected = {3: "left out: too short", 1: "1 document can", 0: "no usable document"}[len(documents)]
+    expected = {3: "left out: too short", 1: "1 can be used", 0: "no usable document"}[len(documents)]
     for _ in range(2):  # the second call does not take what the first one left for a corpus
         with pytest.raises(EmptyCorpusError, match=expected):
             write_corpus(documents, tmp_path, view=DocSplit())

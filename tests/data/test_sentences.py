@@ -245,43 +245,6 @@ def test_learned_punkt_knows_the_abbreviations_of_its_sample() -> None:
     assert "Dr." in PunktSegmenter()(TEXT)
 
 
-def test_parameters_survive_json() -> None:
-    learned = PunktSegmenter.learn(SAMPLE)
-    learned.parameters.collocations.add(("nr", "##number##"))
-    learned.parameters.sent_starters.add("the")
-    learned.parameters.abbrev_types.add("größe")
-    written = json.dumps(learned.to_dict(), ensure_ascii=False)
-    again = PunktSegmenter.from_dict(json.loads(written))
-    assert json.dumps(again.to_dict(), ensure_ascii=False) == written
-    assert again.parameters.abbrev_types == learned.parameters.abbrev_types
-    assert again.parameters.collocations == learned.parameters.collocations
-    assert again.parameters.sent_starters == learned.parameters.sent_starters
-    assert dict(again.parameters.ortho_context) == dict(learned.parameters.ortho_context)
-    for text in [TEXT, *SAMPLE]:
-        assert again(text) == learned(text)
-    assert again(TEXT) == CUTS
-
-
-def test_installed_punkt_tab_is_used_and_nothing_is_learned(
-    no_nltk_data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    learned = PunktSegmenter.learn(SAMPLE)
-    write_punkt_tab(no_nltk_data, learned)
-    installed = PunktSegmenter.installed()
-    assert installed is not None
-    assert installed.to_dict() == learned.to_dict()
-    assert installed(TEXT) == CUTS
-    assert PunktSegmenter.installed("klingon") is None
-
-    def learning(*args: Any) -> None:
-        raise AssertionError("learned, though punkt_tab is installed")
-
-    monkeypatch.setattr(PunktSegmenter, "learn", learning)
-    made = make_segmenter("punkt", lambda: SAMPLE)
-    assert isinstance(made, PunktSegmenter)
-    assert made.to_dict() == learned.to_dict()
-
-
 GERMAN = (
     "Die Regierung hat am Montag ein neues Gesetz beschlossen, und das Parlament wird darüber bald abstimmen. Das Haus "
     "bzw. Gebäude ist alt. Es wurde nicht gebaut, weil die Stadt dafür kein Geld hatte."
@@ -347,10 +310,9 @@ def test_without_punkt_tab_the_language_changes_nothing(no_nltk_data: Path) -> N
         assert make_segmenter("punkt", lambda: texts, language).to_dict() == expected  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("name", ["spacy", "nupunkt"])
-def test_an_unknown_name_is_refused(name: str) -> None:
+def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="'punkt' or"):
-        make_segmenter(name, list)
+        make_segmenter("spacy", list)
 
 
 def test_punkt_that_gives_up_returns_the_text_whole(

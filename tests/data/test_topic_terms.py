@@ -54,7 +54,7 @@ BANKS = ["البَنْكُ في المَدِينَةِ من {}", "هذا الب�
     [
         (GERMAN, SPORT, "de", {"regierung", "parlament", "minister", "trainer", "mannschaft", "platz"}),
         (HINDI, FARMS, "hi", {"क्रिकेट", "टीम", "मैच", "बल्लेबाज", "किसान", "खेत", "फसल", "ट्रैक्टर"}),
-        (ARABIC, BANKS, "ar", {"الفَرِيقُ", "المَلْعَبِ", "البَنْكُ", "المَدِينَةِ", "ذَهَبَ"}),
+        (ARABIC, BANKS, "ar", {"الفريق", "الملعب", "البنك", "المدينة", "ذهب"}),
     ],
 )
 def test_names_are_whole_words_and_no_function_words(
@@ -65,15 +65,3 @@ def test_names_are_whole_words_and_no_function_words(
         found = topic_terms(texts, np.repeat([0, 1], 12), 2, named)
         assert all(found)
         assert {word for name in found for term in name for word in term.split()} <= names
-
-
-def test_pairs_of_characters_grow_to_words() -> None:
-    texts = [f"明天的天气预报说{sign}雨" for sign in "大小中多少"] + [
-        f"今日股票市场{sign}涨了" for sign in "上又再也都"
-    ]
-    weather, shares = topic_terms(texts, np.repeat([0, 1], 5), 2)
-    assert any("天气预报" in term for term in weather)
-    assert any("股票市场" in term for term in shares)
-    assert "的" not in "".join(weather).replace("的天气预报", "")
-    texts = [f"ข่าวด่วน{sign}" for sign in "กขคง"] + [f"ทีมฟุตบอล{sign}" for sign in "กขคง"]
-    assert topic_terms(texts, np.repeat([0, 1], 4), 2) == [["ข่าวด่วน"], ["ทีมฟุตบอล"]]

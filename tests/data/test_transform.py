@@ -108,20 +108,6 @@ def test_without_the_callback_it_warns_and_repeats_itself(
     assert epochs[0] == epochs[1] == epochs[2]
 
 
-def test_rows_are_the_views_of_the_clocks_epoch(model: SentenceTransformer, documents: list[str]) -> None:
-    views = DocSplitTransform(InverseCloze(), model=model, seed=2, segmenter=PunktSegmenter())
-    dataset = views.attach(Dataset.from_dict({"text": documents}))
-    assert len(dataset) == len(documents)
-    for epoch in (0, 1, 5):
-        views.callback.epoch = epoch
-        expected = expected_pairs(documents, model, epoch, seed=2, view=InverseCloze())
-        rows = [{"anchor": pair.anchor, "positive": pair.positive} for pair in expected]
-        assert [dataset[index] for index in range(len(dataset))] == rows
-        assert dataset[3:6] == {name: [row[name] for row in rows[3:6]] for name in ("anchor", "positive")}
-        assert list(dataset[0]) == ["anchor", "positive"]
-        assert list(dataset) == rows
-
-
 # Rows drawn by hand.
 
 
@@ -203,7 +189,7 @@ def test_the_texts_are_the_views_of_the_document(model: SentenceTransformer, doc
         segmented = segment_document(Document(row["id"], row["text"]), PUNKT, count)
         pair = draw_views(segmented, view, seed=3, epoch=2, budget=view_budget(model))
         assert pair is not None
-        assert pair.seen < pair.tokens  # windowed
+        assert len(pair.anchor) + len(pair.positive) < len(row["text"]) * 0.9  # windowed
         expected[row["id"]] = [pair.anchor, pair.positive]
     assert examples_of(rows, view=view, seed=3, epoch=2, model=model) == expected
 

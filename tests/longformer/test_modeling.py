@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from longformer_support import assert_same_gradients, gradients, make_batch, randomise, stock_config
+from longformer_support import assert_same_gradients, gradients, make_batch, ours_like, randomise, stock_config
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, LongformerForMaskedLM, LongformerModel
 
 from simlte_st.errors import ConfigurationError, ModelError
@@ -16,7 +16,7 @@ from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerForMask
 def make_pair(window: int | list[int] = 16, **fields: object) -> tuple[LongformerModel, SimlteLongformerModel]:
     stock = LongformerModel(stock_config(window, **fields))
     randomise(stock)
-    return stock, SimlteLongformerModel.from_longformer(stock)
+    return stock, ours_like(stock)
 
 
 def assert_same(stock: LongformerModel, ours: SimlteLongformerModel, batch: dict[str, torch.Tensor]) -> None:
@@ -139,8 +139,7 @@ def test_stock_checkpoints_load_and_are_saved_again(tmp_path: Path) -> None:
     ours.save_pretrained(tmp_path / "ours")
     again = AutoModel.from_pretrained(tmp_path / "ours")
     assert isinstance(again, SimlteLongformerModel)
-    again.to_longformer().save_pretrained(tmp_path / "back")
-    back, info = LongformerModel.from_pretrained(tmp_path / "back", output_loading_info=True)
+    back, info = LongformerModel.from_pretrained(tmp_path / "ours", output_loading_info=True)
     assert not info["missing_keys"]
     assert back.config.attention_window == [16, 8]
     assert all(torch.equal(back.state_dict()[name], weight) for name, weight in stock.state_dict().items())
@@ -159,16 +158,15 @@ def test_the_head_goes_both_ways(tmp_path: Path, tied: bool) -> None:
     ours.save_pretrained(tmp_path / "ours")
     for model in (
         ours,
-        SimlteLongformerForMaskedLM.from_longformer(tmp_path / "stock"),
         AutoModelForMaskedLM.from_pretrained(tmp_path / "ours"),
-        ours.to_longformer(),
+        LongformerForMaskedLM.from_pretrained(tmp_path / "ours"),
     ):
         found = model(**batch, labels=labels)
         assert torch.allclose(found.loss, expected.loss, atol=1e-4)
         mask = batch["attention_mask"][..., None]
         assert ((found.logits - expected.logits) * mask).abs().max() < 1e-3
         assert (model.get_output_embeddings().weight is model.get_input_embeddings().weight) == tied
-    headless = SimlteLongformerModel.from_longformer(stock)
+    headless = SimlteLongformerModel.from_pretrained(tmp_path / "stock")
     assert torch.equal(headless.embeddings.word_embeddings.weight, stock.get_input_embeddings().weight)
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 import torch
-from datasets import Dataset
 from losses_support import (
     OPTIONS,
     Scaling,
@@ -23,10 +22,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
 from support import rounding
 from torch import Tensor
-from training_support import stock_trainer
 
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
-from simlte_st.training import LossMetricsCallback, LossStateCallback
 from simlte_st.training.load_model import set_dropout
 
 # The same as the plain loss.
@@ -108,44 +105,6 @@ def test_prompts(with_head: SentenceTransformer, documents: list[str], as_tensor
     if as_tensor:  # as the collator gives it for a dataset, or an iterable one
         columns = [{**column, "prompt_length": torch.full((as_tensor,), column["prompt_length"])} for column in columns]
     compare(*both(with_head, columns), rtol=1e-5, atol=1e-5)
-
-
-# With the Trainer.
-
-
-@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
-def test_the_trainer_does_the_same_steps(
-    encoder_path: Path, documents: list[str], tmp_path: Path, mlm_input: Any
-) -> None:
-    anchors, positives, _ = cut(documents, rows=24)
-    dataset = Dataset.from_dict({"anchor": anchors, "positive": positives})
-    results = []
-    for kind, sizes in (
-        (MultipleNegativesRankingMLMLoss, {}),
-        (CachedMultipleNegativesRankingMLMLoss, {"mini_batch_size": 3}),
-    ):
-        model = SentenceTransformer(str(encoder_path), device="cpu")
-        set_dropout(model, 0.0)
-        loss = kind(model, mlm_weight=0.5, mlm_input=mlm_input, **sizes)
-        settings = {"max_steps": 3, "per_device_train_batch_size": 8, "gradient_accumulation_steps": 2}
-        settings |= {"max_grad_norm": 0.5, "learning_rate": 1e-2, "logging_steps": 1, "save_strategy": "no"}
-        settings["optim"] = "sgd"  # Adam would make much of the rounding of small gradients
-        callbacks = [LossStateCallback(loss), LossMetricsCallback(loss)]
-        trainer = stock_trainer(model, loss, dataset, tmp_path / kind.__name__, callbacks, **settings)
-        trainer.train()
-        torch.manual_seed(0)
-        evaluation = trainer.evaluate(dataset)
-        lines = [line for line in trainer.state.log_history if "loss" in line]
-        assert len(lines) == 3
-        weights = {**dict(model.named_parameters()), **loss.extra_state()}
-        results.append((weights, lines, {name: evaluation[name] for name in evaluation if "loss" in name}))
-    (plain, plain_lines, plain_evaluation), (cached, cached_lines, cached_evaluation) = results
-    compare(plain, cached, rtol=1e-5, atol=1e-5)
-    assert not torch.equal(cached["mlm_head.bias"], torch.zeros_like(cached["mlm_head.bias"]))
-    for first, second in zip(plain_lines, cached_lines, strict=True):
-        for name in ("loss", "contrastive", "mlm", "grad_norm", "mean_cosine", "alignment", "uniformity"):
-            assert second[name] == pytest.approx(first[name], abs=2e-4), name
-    assert cached_evaluation == pytest.approx(plain_evaluation, abs=1e-4)
 
 
 # Dropout.
@@ -232,9 +191,6 @@ def test_autocast(with_head: SentenceTransformer, documents: list[str], mlm_inpu
             value, other = value.flatten().float(), other.flatten().float()
             assert torch.cosine_similarity(value, other, dim=0) > 0.99, name
             assert float(other.norm()) == pytest.approx(float(value.norm()), rel=0.05), name
-
-
-# Mini-batches.
 
 
 # Memory.

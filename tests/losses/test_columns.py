@@ -8,7 +8,7 @@ from losses_support import columns_of, cut
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.losses import column_merging_disabled
 
-from simlte_st.losses.columns import LABELS, encode_columns, merge_columns, row_count, split_embeddings, take_rows
+from simlte_st.losses.columns import LABELS, encode_columns, merge_columns, split_embeddings
 from simlte_st.losses.masked_language_model import IGNORE, TokenMasker
 
 
@@ -57,17 +57,3 @@ def test_embeddings_of_each_column(model: SentenceTransformer, documents: list[s
     for column, found in zip(columns, embeddings, strict=True):
         assert "sentence_embedding" not in column
         torch.testing.assert_close(found, model(dict(column))["sentence_embedding"])
-
-
-def test_rows_of_a_padded_column(model: SentenceTransformer, documents: list[str]) -> None:
-    column = {**columns_of(model, documents)[0], "prompt_length": 3}
-    lengths = column["attention_mask"].sum(dim=1)
-    assert row_count(column) == 6
-    rows = torch.tensor([3, 0])
-    taken = take_rows(column, rows)
-    width = int(lengths[rows].max())
-    assert width < column["input_ids"].shape[1]
-    assert taken.keys() == column.keys()
-    assert taken["prompt_length"] == 3
-    for name in ("input_ids", "attention_mask"):
-        assert torch.equal(taken[name], column[name][rows][:, :width])

@@ -82,10 +82,9 @@ def test_what_reads_in_chunks_reads_more_of_them(encoder_path: Path, tmp_path: P
     assert model.max_seq_length == 200
     np.testing.assert_allclose(model.encode(["ba bei " * 60]), expected.encode(["ba bei " * 60]), atol=1e-6)
     refused: tuple[tuple[dict[str, Any], type[Exception], str], ...] = (
-        ({"chunk_length": 16}, ConfigurationError, "reads in chunks already"),
         ({"backbone": "longformer"}, ModelError, "reads in chunks"),
         ({"backbone": "longformer", "chunk_length": 16}, ConfigurationError, "chunk_length=16 .*'longformer'"),
-        ({"backbone": "chunk-mean", "positions": "tile"}, ConfigurationError, "positions='tile' .*'chunk-mean'"),
+        ({"backbone": "chunk-mean", "global_tokens": "cls"}, ConfigurationError, "global_tokens='cls' .*'chunk-mean'"),
         ({"backbone": "x"}, ConfigurationError, "backbone='x'"),
     )
     for settings, error, message in refused:

@@ -22,10 +22,10 @@ def written(folder: Path, **files: Any) -> Path:
 @pytest.mark.parametrize(
     ("kind", "files"),
     [
-        ("sparse", {"config_sentence_transformers": {"model_type": "SparseEncoder"}}),
-        ("cross-encoder", {"config_sentence_transformers": {"model_type": "CrossEncoder"}}),
-        ("multi-vector", {"config_sentence_transformers": {"model_type": "MultiVectorEncoder"}}),
-        ("reranker", {"config": {"model_type": "bert", "architectures": ["BertForSequenceClassification"]}}),
+        ("SparseEncoder", {"config_sentence_transformers": {"model_type": "SparseEncoder"}}),
+        ("CrossEncoder", {"config_sentence_transformers": {"model_type": "CrossEncoder"}}),
+        ("MultiVectorEncoder", {"config_sentence_transformers": {"model_type": "MultiVectorEncoder"}}),
+        ("CrossEncoder", {"config": {"model_type": "bert", "architectures": ["BertForSequenceClassification"]}}),
     ],
 )
 def test_it_is_named(kind: str, files: dict[str, Any], tmp_path: Path) -> None:

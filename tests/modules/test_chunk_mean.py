@@ -25,9 +25,8 @@ from simlte_st.compat import readable_length, readable_tokens, view_budget
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.losses.masked_language_model import IGNORE, make_mlm_head
-from simlte_st.models.loading import load_model
 from simlte_st.modules import ChunkMean, to_chunk_mean
-from simlte_st.modules.chunk_mean import OLD_TYPE, Chunks, can_read_in_chunks, plan_chunks
+from simlte_st.modules.chunk_mean import can_read_in_chunks, cut_chunks
 from simlte_st.training.load_model import set_dropout
 
 SHORT = ["ba bei bo", "", "cun. dis, et", "ba " * 22]
@@ -35,21 +34,14 @@ LONG = [make_document(number, sentences=sentences) for number, sentences in enum
 TEXTS = [make_document(number, sentences=sentences) for number, sentences in enumerate((5, 1, 14))] + ["ba bei"]
 
 
-def plan(lengths: list[int], chunk_length: int, **options: int) -> tuple[Tensor, list[Chunks]]:
-    sizes = torch.tensor(lengths)
-    starts = sizes.cumsum(0) - sizes
-    return starts, list(plan_chunks(starts, sizes, chunk_length, **options))
-
-
 @pytest.mark.parametrize("prefix", [1, 3])
 def test_chunks_against_slices(prefix: int) -> None:
-    lengths = [30, 1, 12, 0, 2, 13, 55, 14, 97]
-    starts, batches = plan(lengths, 12, prefix=prefix, padding=5)
-    found: dict[int, list[tuple[list[int], float]]] = {row: [] for row in range(len(lengths))}
-    for batch in batches:
-        for row, inside, places, weight in zip(batch.document, batch.inside, batch.places, batch.weight, strict=True):
-            found[int(row)].append(((places[inside] - starts[row]).tolist(), float(weight)))
-    for row, length in enumerate(lengths):
+    lengths = torch.tensor([30, 1, 12, 0, 2, 13, 55, 14, 97])
+    starts = lengths.cumsum(0) - lengths
+    chunks = cut_chunks(starts, lengths, 12, prefix)
+    sizes = [len(chunk.places) for chunk in chunks]
+    assert sizes == sorted(sizes, reverse=True)
+    for row, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
         room = 12 - prefix - 1
         if length <= 12:
             expected = [list(range(length))] if length else []
@@ -57,24 +49,9 @@ def test_chunks_against_slices(prefix: int) -> None:
             body = list(range(prefix, length - 1))
             pieces = [body[start : start + room] for start in range(0, len(body), room)]
             expected = [[*range(prefix), *piece, length - 1] for piece in pieces]
-        assert sorted(tokens for tokens, _ in found[row]) == sorted(expected)
-        shares = {tuple(tokens): float(max(1, len(tokens) - prefix - 1)) for tokens, _ in found[row]}
-        for tokens, weight in found[row]:
-            assert weight == pytest.approx(shares[tuple(tokens)] / sum(shares.values()))
-    owned = torch.cat([batch.places[batch.own] for batch in batches])
-    assert sorted(owned.tolist()) == list(range(sum(lengths))), "each token has one state"
-
-
-@pytest.mark.parametrize(("slots", "padding"), [(48, 10_000), (10_000, 5), (1, 0)])
-def test_passes_hold_neither_too_much_nor_too_much_padding(slots: int, padding: int) -> None:
-    _, batches = plan([12, 11, 11, 5, 5, 4, 100, 2, 2, 2], 12, slots=slots, padding=padding)
-    assert sum(len(batch.document) for batch in batches) == 9 + 10
-    for batch in batches:
-        sizes = batch.inside.sum(1)
-        assert sizes.tolist() == sorted(sizes.tolist(), reverse=True)
-        assert batch.inside.shape[1] == sizes[0]
-        assert batch.inside.numel() <= slots or len(sizes) == 1
-        assert int((~batch.inside).sum()) <= padding
+        assert sorted((chunk.places - start).tolist() for chunk in chunks if chunk.document == row) == sorted(expected)
+    owned = torch.cat([chunk.places[chunk.begin : chunk.end] for chunk in chunks])
+    assert sorted(owned.tolist()) == list(range(int(lengths.sum()))), "each token has one state"
 
 
 def assert_close(found: Tensor, expected: Tensor, tolerance: float) -> None:
@@ -111,7 +88,7 @@ def test_every_family_and_its_way_to_disk(tmp_path: Path, family: str) -> None:
         sentence_transformers.SentenceTransformer(str(tmp_path / "made"), device="cpu")
 
 
-def test_a_folder_of_version_0_1(tmp_path: Path) -> None:
+def test_the_docs_convert_a_folder_of_version_0_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its encoder was inside an architecture of transformers, and its Pooling took the embedding from [CLS]."""
     model = make_model(tmp_path / "base")
     to_chunk_mean(model, 300).save_pretrained(str(tmp_path / "new"))
@@ -121,16 +98,17 @@ def test_a_folder_of_version_0_1(tmp_path: Path) -> None:
     old.save_pretrained(str(tmp_path / "old"))
     settings = {"chunk_length": 24, "pooling_mode": "mean", "include_prompt": True, "normalize_chunks": True}
     encoder = json.loads((tmp_path / "old" / "config.json").read_text())
-    config = {"model_type": OLD_TYPE, **settings, "max_position_embeddings": 300, "encoder_config": encoder}
+    config = {"model_type": "simlte_chunk_mean", **settings, "max_position_embeddings": 300, "encoder_config": encoder}
     (tmp_path / "old" / "config.json").write_text(json.dumps(config))
     weights = {f"encoder.{name}": weight for name, weight in load_file(tmp_path / "old" / "model.safetensors").items()}
     save_file(weights, tmp_path / "old" / "model.safetensors", {"format": "pt"})
+    page = Path(__file__).parents[2] / "docs" / "concepts" / "chunk_mean.md"
+    monkeypatch.chdir(tmp_path)
+    exec(page.read_text().split("```python")[1].split("```")[0], {})
     expected = SentenceTransformer(tmp_path / "new", device="cpu").encode([*SHORT, *LONG], convert_to_tensor=True)
-    loaded = SentenceTransformer(tmp_path / "old", device="cpu")
-    loaded.save_pretrained(str(tmp_path / "again"))
-    for made in (loaded, load_model(tmp_path / "old").model, load_model(tmp_path / "again").model):
-        assert (made.max_seq_length, made.prompts["document"]) == (300, "ba bo ")
-        assert_close(made.encode([*SHORT, *LONG], prompt="", convert_to_tensor=True), expected, 1e-6)
+    made = SentenceTransformer(tmp_path / "old", device="cpu")
+    assert (made.max_seq_length, made.prompts["document"]) == (300, "ba bo ")
+    assert_close(made.encode([*SHORT, *LONG], prompt="", convert_to_tensor=True), expected, 1e-6)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
@@ -179,29 +157,30 @@ def test_lengths(tmp_path: Path) -> None:
     assert_close(converted.encode(LONG[1], convert_to_tensor=True), expected, 1e-5)
     longer = to_chunk_mean(converted, 60).encode(LONG[1], convert_to_tensor=True)
     assert_close(longer, by_hand(model, LONG[1], 16, max_length=60), 1e-5)
-    for base, wrong, message in ((model, 65, "64 tokens"), (model, 2, "at least 3"), (converted, 24, "already")):
+    assert to_chunk_mean(converted, 60, 24)[0].chunk_length == 24
+    for wrong, message in ((65, "64 tokens"), (2, "at least 3")):
         with pytest.raises(ConfigurationError, match=message):
-            to_chunk_mean(base, chunk_length=wrong)
+            to_chunk_mean(model, chunk_length=wrong)
 
 
-def test_other_models_are_refused_by_name(tmp_path: Path) -> None:
+def test_other_models_are_refused(tmp_path: Path) -> None:
     model = make_model(tmp_path / "base")
     transformer, pooling = model[0], model[1]
 
-    def refused(modules: list[torch.nn.Module], message: str) -> None:
-        made = sentence_transformers.SentenceTransformer(modules=modules, device="cpu")
+    def refused(*modules: torch.nn.Module) -> None:
+        made = sentence_transformers.SentenceTransformer(modules=list(modules), device="cpu")
         assert not can_read_in_chunks(made)
-        with pytest.raises(ModelError, match=message):
+        with pytest.raises(ModelError, match="cannot read in chunks"):
             to_chunk_mean(made)
 
-    refused([StaticEmbedding(make_tokenizer(), embedding_dim=4)], "StaticEmbedding")
-    refused([transformer, pooling, Dense(32, 8)], "Pooling, Dense")
-    refused([transformer, Pooling(32, ("cls", "mean"))], "cls and mean")
+    refused(StaticEmbedding(make_tokenizer(), embedding_dim=4))
+    refused(transformer, pooling, Dense(32, 8))
+    refused(transformer, Pooling(32, ("cls", "mean")))
     for single in ("$A", "[CLS] $A", "[CLS] [CLS] $A [SEP]"):
         transformer.tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
             single=single, special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
         )
-        refused([transformer, pooling], "does not put one special token before and one behind")
+        refused(transformer, pooling)
 
 
 def features_of(model: sentence_transformers.SentenceTransformer, left: bool = False) -> dict[str, Any]:

@@ -95,15 +95,10 @@ def test_what_says_no_more_than_a_single_document_is_left_out(model: SentenceTra
         LatentSemanticAnalysis.fit(model, apart)
 
 
-def test_copies_and_few_documents_have_fewer_dimensions(
-    model: SentenceTransformer, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_copies_and_few_documents_have_fewer_dimensions(model: SentenceTransformer) -> None:
     assert LatentSemanticAnalysis.fit(model, TEXTS[:5]).dimension == 4
-    assert [record.args for record in caplog.records] == [(4, 256, 5)]
     assert LatentSemanticAnalysis.fit(model, TEXTS[:3] * 4).dimension == 3
-    caplog.clear()
     assert LatentSemanticAnalysis.fit(model, TEXTS, dimension=4).dimension == 4
-    assert not caplog.messages
 
 
 def batch(model: SentenceTransformer, texts: list[str], **options: Any) -> dict[str, Any]:
@@ -164,13 +159,13 @@ def test_what_cannot_be_fitted(fitted: SentenceTransformer, model: SentenceTrans
     for name, value in (("dimension", 0), ("weight", 1.1), ("full", 0)):
         with pytest.raises(ConfigurationError, match=f"{name}={value}: must be"):
             LatentSemanticAnalysis.fit(model, TEXTS, **{name: value})
-    with pytest.raises(DataError, match="1 document with"):
+    with pytest.raises(DataError, match="at least two documents"):
         LatentSemanticAnalysis.fit(model, TEXTS[:1])
 
 
 def test_an_analysis_behind_embeddings_that_are_cut(model: SentenceTransformer) -> None:
     model.truncate_dim = 12
-    with pytest.raises(ConfigurationError, match=r"truncate_dim.*embedding_dimension=12"):
+    with pytest.raises(ConfigurationError, match="truncate_dim"):
         LatentSemanticAnalysis.fit(model, TEXTS, dimension=4)
     plain = model.encode(TEXTS)
     end_with_lsa([model], TEXTS, 4, 0, False)
