@@ -22,9 +22,9 @@ from simlte_st.evaluation.halves import NEIGHBOURS, StructureResult, draw_halves
 from simlte_st.evaluation.probe import fit_probe
 from simlte_st.evaluation.splits import Label, check_lengths, number_labels, warn_of_copies
 from simlte_st.models.loading import check_room, side_of
-from simlte_st.models.pace import reading
 from simlte_st.models.passes import TextReader
 from simlte_st.models.static import is_static
+from simlte_st.progress import reading
 from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:

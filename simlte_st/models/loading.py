@@ -13,7 +13,7 @@ import torch
 from huggingface_hub import constants
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Router, Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
+from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding
 from sentence_transformers.util import is_sentence_transformer_model
 
 from simlte_st.compat import NO_LIMIT, load_stock, modules_of_route, readable_length, readable_tokens, taken_tokens
@@ -72,7 +72,7 @@ def load_model(
     them. The setting is saved with the model.
 
     Args:
-        name: A folder, a name in the user's model folder, a model of this package, or a name on the Hub.
+        name: A folder, a model of this package, or a name on the Hub.
         pooling: ``"cls"`` or ``"mean"`` replaces the model's pooling.
         max_seq_length: Tokens that the model reads; None for its own number.
         dtype: What the model computes in: None for float32 on a CPU and the checkpoint's own on a GPU, ``"auto"`` for
@@ -99,7 +99,7 @@ def load_model(
     except (MissingExtraError, MemoryError):
         raise
     except Exception as error:  # damaged files make the libraries raise anything anywhere
-        raise not_loaded(name, _problem(error)) from (None if isinstance(error, (OSError, ValueError)) else error)
+        raise not_loaded(name, f"{type(error).__name__}: {error}") from error
     finally:
         torch.set_rng_state(random_state)
     whole, model = model, side_of(model, "document", name)
@@ -153,23 +153,18 @@ def attend_fully(model: SentenceTransformer) -> None:
     numpy's global generator in every pass. Of 1,024 tokens a pass takes as long, of 4,096 twice as long (one thread).
     """
     encoder: Any = model.transformers_model
-    if getattr(encoder, "attention_type", None) != "block_sparse":
-        return
-    encoder.set_attention_type("original_full")
-    encoder.config.attention_type = "original_full"  # what is saved
-    logger.warning(
-        "BigBird's sparse attention ends with the first short batch, and gives a text other vectors beside longer "
-        "ones. Here each token attends to all others, which takes memory with the square of the length."
-    )
+    if getattr(encoder, "attention_type", None) == "block_sparse":
+        encoder.set_attention_type("original_full")
+        encoder.config.attention_type = "original_full"  # what is saved
 
 
 def _check_side(model: SentenceTransformer, name: str) -> None:
-    attend_fully(model)
-    check_encodes(model, name)
-    if not isinstance(model[0], Transformer) and not is_static(model):
+    if not isinstance(model[0], (Transformer, StaticEmbedding)):
         raise ModelError(
             f"The model {name!r} begins with {type(model[0]).__name__}, not with a Transformer or a StaticEmbedding."
         )
+    attend_fully(model)
+    check_encodes(model, name)
     if not is_static(model):
         _read_special_words_as_text(model)
     _set_length(model, name, readable_length(model))  # a tokenizer may state no limit
@@ -180,23 +175,15 @@ def check_encodes(model: SentenceTransformer, name: str) -> None:
     if not isinstance(model[0], Transformer):
         return
     if model.tokenizer.pad_token_id is None:
-        raise ModelError(
-            f"The model {name!r} has no padding token, so it cannot encode texts of different lengths together. "
-            "Set one and save the model: model.tokenizer.pad_token = model.tokenizer.eos_token."
-        )
+        raise ModelError(f"The model {name!r} has no padding token: set model.tokenizer.pad_token and save the model.")
     if (length := readable_length(model)) is not None:
         check_room(model, length, f"The model {name!r} reads {length} tokens")
 
 
 def check_room(model: SentenceTransformer, length: int, said: str) -> None:
     """Check that a length leaves room for a text beside special tokens and the prompt for documents."""
-    prompt = document_prompt(model)
-    if (taken := taken_tokens(model, prompt)) >= length:
-        beside = f"and the prompt {prompt[:40]!r} " if prompt else ""
-        advice = " Shorten the prompt, or raise max_seq_length." if prompt else ""
-        raise ConfigurationError(
-            f"{said}, of which special tokens {beside}take {taken}: there is no room for a text.{advice}"
-        )
+    if (taken := taken_tokens(model, document_prompt(model))) >= length:
+        raise ConfigurationError(f"{said}, of which special tokens and the prompt take {taken}: no room for a text.")
 
 
 def without_queries(loaded: LoadedModel, done: str) -> LoadedModel:
@@ -229,23 +216,13 @@ def _read_special_words_as_text(model: SentenceTransformer) -> None:
         tokenizer.init_kwargs["split_special_tokens"] = True  # what is saved
 
 
-def _problem(error: Exception) -> str:
-    if "trust_remote_code" in str(error):  # an argument that is not here
-        return "it has custom code of its own, which is not run. Use a model of an architecture that transformers has."
-    return str(error) if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: {error}"
-
-
 def _set_length(model: SentenceTransformer, name: str, length: int | None) -> None:
     if length is None or length >= NO_LIMIT:
         return
-    if is_static(model):
-        raise ConfigurationError(
-            f"max_seq_length={length}: {name!r} is a static embedding, which reads texts to their end, at next to no "
-            "cost: leave it out."
-        )
-    positions = readable_tokens(model)
+    positions = 0 if is_static(model) else readable_tokens(model)
     if positions is not None and length > positions:
-        raise ConfigurationError(f"max_seq_length={length}: {name!r} has positions for {positions} tokens.")
+        reads = "reads texts to their end" if is_static(model) else f"has positions for {positions} tokens"
+        raise ConfigurationError(f"max_seq_length={length}: {name!r} {reads}.")
     check_room(model, length, f"max_seq_length={length} tokens")
     model.max_seq_length = length
 

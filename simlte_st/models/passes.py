@@ -28,7 +28,7 @@ from simlte_st.arguments import Count, check_value
 from simlte_st.compat import encodes_here, mini_batch_ranges, onednn_linear, slice_rows, taken_tokens, tokens_read
 from simlte_st.data.tokens import TOKENIZED_CHARACTERS, count_tokens, split_by_length
 from simlte_st.models.device import cpu_capabilities
-from simlte_st.models.loading import attend_fully, side_of
+from simlte_st.models.loading import side_of
 from simlte_st.models.static import TEXTS, is_static, static_passes
 from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths
 
@@ -67,7 +67,6 @@ class TextReader:
     ) -> None:
         check_value("batch_size", batch_size, Count)
         model = side_of(model, task)
-        attend_fully(model)
         self.model = copy.copy(model)
         vars(self.model).update(vars(model))  # copy leaves out what torch.compile made
         self.batch_size, self._rows = batch_size, batch_size

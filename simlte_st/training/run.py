@@ -33,7 +33,7 @@ from simlte_st.files import (
     read_json,
     write_json,
 )
-from simlte_st.models.names import check_model, has_layers
+from simlte_st.models.names import check_model
 
 logger = logging.getLogger(__name__)
 
@@ -75,10 +75,6 @@ def check_run(
     RunFolder(output, resume=resume).check(overwrite=overwrite)
     if base is not None:
         check_model(base)
-        if static and has_layers(base):
-            from simlte_st.models.distillation import check_distillation
-
-            check_distillation()
     return documents
 
 

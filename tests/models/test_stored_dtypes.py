@@ -27,11 +27,10 @@ from transformers import (
 from simlte_st.errors import ResumeError
 from simlte_st.models import device
 from simlte_st.models.conversion import convert_base
-from simlte_st.models.device import dtype_unasked
-from simlte_st.models.encode import encode_documents
-from simlte_st.models.engine import Engine
+from simlte_st.models.device import Engine, dtype_unasked
+from simlte_st.models.encode import encode_documents, open_parts
 from simlte_st.models.loading import load_model
-from simlte_st.models.parts import open_parts, weights_digest
+from simlte_st.models.parts import weights_digest
 from simlte_st.models.sentence_transformer import SentenceTransformer
 
 TEXTS = [make_document(number, sentences=1 + number) for number in range(8)]
