@@ -24,7 +24,7 @@ from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:  # sentence_transformers may be half imported when this module is
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
-    from sentence_transformers.base.modules import Router, Transformer
+    from sentence_transformers.base.modules import Transformer
 
 _LM_HEAD = ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder")
 MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
@@ -258,12 +258,6 @@ def slice_rows(features: dict[str, Any], begin: int, end: int) -> dict[str, Any]
     from sentence_transformers.base.losses import gradcache
 
     return gradcache._create_minibatch(features, begin, end)
-
-
-def modules_of_route(router: Router, task: str | None) -> list[torch.nn.Module]:
-    """Return the modules by which a Router reads texts of a task; raise a ValueError where there are none."""
-    route = str(router._resolve_route(task=task, modality="text"))
-    return list(cast("torch.nn.Sequential", router.sub_modules[route]))
 
 
 def merge_feature_batches(columns: list[dict[str, Any]]) -> dict[str, Any] | None:

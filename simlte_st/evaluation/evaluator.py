@@ -21,7 +21,7 @@ from simlte_st.data.document import Document
 from simlte_st.evaluation.halves import NEIGHBOURS, StructureResult, draw_halves, splittable, structure_agreement
 from simlte_st.evaluation.probe import fit_probe
 from simlte_st.evaluation.splits import Label, check_lengths, number_labels, warn_of_copies
-from simlte_st.models.loading import check_room, side_of
+from simlte_st.models.loading import check_room
 from simlte_st.models.passes import TextReader
 from simlte_st.models.static import is_static
 from simlte_st.progress import reading
@@ -66,7 +66,6 @@ def encode_texts(
 
     Unless ``prompt`` or ``prompt_name`` says otherwise, the model's prompt for documents stands before each text.
     """
-    model = side_of(model, "document")
     with (
         reading_at_most(model, max_seq_length),
         reading(model, bar_name, texts, shown=show_progress_bar),

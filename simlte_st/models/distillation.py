@@ -105,10 +105,10 @@ def to_static(
     import torch
 
     from simlte_st.models.cards import write_model_card
-    from simlte_st.models.loading import load_model, without_queries
+    from simlte_st.models.loading import load_model
     from simlte_st.models.static import write_for_model2vec
 
-    loaded = without_queries(load_model(base, dtype=torch.float32, device=device), "distilled")
+    loaded = load_model(base, dtype=torch.float32, device=device)
     model = distilled(loaded, dimension=dimension, progress=progress)
     tokens, size = cast(Any, model[0]).embedding.weight.shape
     with atomic_path(target) as path:

@@ -120,14 +120,13 @@ def encode_documents(
     from sentence_transformers import SentenceTransformer
 
     from simlte_st.models.device import check_devices
-    from simlte_st.models.loading import check_encodes, side_of
+    from simlte_st.models.loading import check_encodes
     from simlte_st.models.truncation import REMEDY, Truncation
 
     if not isinstance(model, SentenceTransformer):
         raise ConfigurationError(f"model={model!r}: load it first, with simlte_st.SentenceTransformer(...).")
-    model = side_of(model, "document")
+    check_encodes(model, "given")
     truncation = Truncation.of(model)
-    check_encodes(model, truncation.model or "in memory")
     check_devices(where)
     folder = parts_folder(output)
     wanted = {

@@ -97,9 +97,9 @@ def export_onnx(
     import torch
 
     from simlte_st.models.cards import export_card
-    from simlte_st.models.loading import load_model, without_queries
+    from simlte_st.models.loading import load_model
 
-    loaded = without_queries(load_model(name, dtype=torch.float32, device="cpu"), "exported").model.eval()
+    loaded = load_model(name, dtype=torch.float32, device="cpu").model.eval()
     with atomic_path(target) as path:
         path.mkdir()
         _check_exportable(loaded, name)

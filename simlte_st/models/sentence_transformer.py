@@ -114,7 +114,7 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
 
     def encode(self, *args: Any, **options: Any) -> Any:
         """Encode as the stock class does, in batches of similar lengths, and warn of truncation."""
-        if is_read(self):
+        if is_read(self) or any(isinstance(module, Router) for module in self):
             return super().encode(*args, **options)
         call = inspect.signature(sentence_transformers.SentenceTransformer.encode).bind(self, *args, **options)
         call.apply_defaults()
@@ -124,8 +124,7 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
             given["inputs"] = list(given["inputs"])
         texts = [given["inputs"]] if single else given["inputs"]
         here = given["pool"] is None and not isinstance(given["device"], list)
-        embeds, task = here and given["output_value"] == "sentence_embedding", given["kwargs"].get("task")
-        reader = TextReader(self, given["batch_size"], texts, embeds, task)
+        reader = TextReader(self, given["batch_size"], texts, here and given["output_value"] == "sentence_embedding")
         given.update(self=reader.model, batch_size=reader.batch_size)
         vectors = sentence_transformers.SentenceTransformer.encode(*call.args, **call.kwargs)
         if reader.truncation is not None and reader.truncation.cut_texts:
