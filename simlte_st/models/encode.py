@@ -121,7 +121,7 @@ def encode_documents(
 
     from simlte_st.models.device import check_devices
     from simlte_st.models.loading import check_encodes
-    from simlte_st.models.truncation import REMEDY, Truncation
+    from simlte_st.models.truncation import Truncation
 
     if not isinstance(model, SentenceTransformer):
         raise ConfigurationError(f"model={model!r}: load it first, with simlte_st.SentenceTransformer(...).")
@@ -140,7 +140,7 @@ def encode_documents(
         parts = Parts(reader, folder.absolute(), part_size)
         try:
             with keeping(lambda: f"Finished parts of {part_size:,} documents are in {folder}: resume=True goes on."):
-                paths = make_parts(parts, PartEncoder(model, batch_size, normalize), where, progress, REMEDY)
+                paths = make_parts(parts, PartEncoder(model, batch_size, normalize), where, progress, warn=True)
         except SimlteError:
             if not any(folder.glob("part-*")):  # nothing to resume
                 shutil.rmtree(folder)
@@ -153,10 +153,15 @@ def encode_documents(
         lock.release()
 
 
-def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: bool, remedy: str = "") -> list[Path]:
+def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: bool, *, warn: bool = False) -> list[Path]:
     """Make the missing part files: in this process, in one on each of several devices, or with Ray.
 
-    With a ``remedy`` it is said first if this process finds that the model truncates much.
+    Args:
+        parts: The parts.
+        encoder: Makes each.
+        engine: Where to make them.
+        progress: Whether to show a progress bar.
+        warn: Whether to warn first if the model truncates much of the texts that this process encodes.
 
     Returns:
         The files of all parts, in order.
@@ -185,8 +190,8 @@ def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: boo
     first = list(islice(local, 1))  # errors of the source are raised before a bar is shown
     if isinstance(engine.device, str):
         model.to(engine.device)
-    if first and remedy:
-        warn_of_truncation(model, first[0].texts, remedy)
+    if first and warn:
+        warn_of_truncation(model, first[0].texts)
     with (
         device_pool(model, engine.several) if engine.several else nullcontext() as pool,
         TextBar(model, "Encoding", parts.total, shown=progress) as bar,

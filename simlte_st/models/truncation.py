@@ -24,12 +24,6 @@ logger = logging.getLogger(__name__)
 CUT_SHARE = 0.1
 """Share of truncated tokens from which a model should rather read whole documents."""
 
-REMEDY = (
-    "simlte convert {name} --output LONGER makes a model that reads texts whole; simlte index --parts finds them by "
-    "their passages."
-)
-"""What to do about truncated texts."""
-
 _SAMPLE = 64  # texts that are looked at before all are read
 
 Counts = Iterable[int] | NDArray[np.integer[Any]]
@@ -96,32 +90,28 @@ class Truncation:
     @property
     def advice(self) -> str:
         """What to do about truncated texts; empty if there are none."""
-        return REMEDY.format(name=shlex.quote(self.model or "MODEL")) if self.cut_texts else ""
+        if not self.cut_texts:
+            return ""
+        command = f"simlte convert {shlex.quote(self.model or 'MODEL')} --output LONGER"
+        return f"{command} makes a model that reads texts whole; simlte index --parts finds them by their passages."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts and the sentences as JSON values."""
         return {**asdict(self), "summary": self.summary(), "advice": self.advice}
 
 
-def warn_of_truncation(model: SentenceTransformer, texts: Sequence[str], remedy: str) -> None:
+def warn_of_truncation(model: SentenceTransformer, texts: Sequence[str], remedy: str = "") -> None:
     """Warn, before texts are read, where the model reads less than nine tenths of the first ones.
 
-    In the remedy ``{name}`` is the model, and ``{times}`` how much more work it is to read passages of all, too.
+    In the remedy ``{times}`` is how much more work it is to read passages of all, too.
     """
     read = Truncation.of(model)
     if read.budget is None:
         return
-    sample = list(islice(texts, _SAMPLE))
-    read.add(text_lengths(model, sample))
+    read.add(text_lengths(model, list(islice(texts, _SAMPLE))))
     if read.cut_tokens > CUT_SHARE * read.tokens:
         times = 1 + read.tokens / (read.tokens - read.cut_tokens)
-        logger.warning(
-            "%.1f%% of the tokens of the first %d texts lie beyond the %s that the model reads. %s",
-            100 * read.cut_tokens / read.tokens,
-            len(sample),
-            f"{read.max_seq_length:,}",
-            remedy.format(name=shlex.quote(read.model or "MODEL"), times=times),
-        )
+        logger.warning("%s %s", read.summary(), remedy.format(times=times) or read.advice)
 
 
 def text_lengths(model: SentenceTransformer, texts: Sequence[str], prompt: str | None = None) -> list[int]:
