@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from sentence_transformers import SentenceTransformer
@@ -56,13 +57,7 @@ class TextReader:
         truncation: How much of the texts so far was read; None before the first.
     """
 
-    def __init__(
-        self,
-        model: SentenceTransformer,
-        batch_size: int,
-        texts: Sequence[Any],
-        embeds: bool = True,
-    ) -> None:
+    def __init__(self, model: SentenceTransformer, batch_size: int, texts: Sequence[Any], embeds: bool = True) -> None:
         check_value("batch_size", batch_size, Count)
         self.model = copy.copy(model)
         vars(self.model).update(vars(model))  # copy leaves out what torch.compile made
@@ -113,15 +108,15 @@ class TextReader:
                     self._count(inputs, prompt or "", lengths)
         return dict(features)  # without the tokenizer's record of each token, which is large
 
-    def _count(self, texts: Sequence[Any], prompt: str, lengths: Sequence[int]) -> None:
+    def _count(self, texts: Sequence[Any], prompt: str, lengths: Any) -> None:
         """Count texts by their tokens with the prompt and without special tokens."""
         if self.truncation is None:
             self.truncation = Truncation.of(self._model, prompt=prompt)
             before = prompt_as_read(self._model, prompt)
             self._of_prompt = count_tokens(self._model.tokenizer, [before])[0] if before else 0
-        own = [int(length) - self._of_prompt for length in lengths]
+        own = np.asarray(lengths, dtype=np.int64) - self._of_prompt
         self.truncation.add(own)
-        self._counts.update((text, each) for text, each in zip(texts, own, strict=True) if type(text) is str)
+        self._counts.update((text, each) for text, each in zip(texts, own.tolist(), strict=True) if type(text) is str)
 
     def _forward(self, features: dict[str, Any], **options: Any) -> dict[str, Any]:
         """Compute the embeddings of a batch in passes."""
