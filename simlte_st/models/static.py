@@ -46,11 +46,11 @@ class StaticLoader(StaticEmbedding):
     """
 
     @classmethod
-    def load(cls, model_name_or_path: str, **options: Any) -> Any:
+    def load(cls, *args: Any, **options: Any) -> Any:
         """Load a table and its tokenizer from a folder or the Hub."""
         names = ("subfolder", "token", "cache_folder", "revision", "local_files_only")
         hub = {name: options[name] for name in names if name in options}
-        files = (cls.load_file_path(model_name_or_path, filename=file, **hub) for file in (WEIGHTS, TOKENIZER))
+        files = (cls.load_file_path(*args, filename=file, **hub) for file in (WEIGHTS, TOKENIZER))
         weights, tokenizer = (str(file) for file in files)
         made = StaticEmbedding(Tokenizer.from_file(tokenizer), embedding_weights=token_table(load_file(weights)))
         made.tokenizer.no_truncation()
