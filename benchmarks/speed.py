@@ -37,9 +37,8 @@ from benchmarks.timing import one_thread, ratio, side_by_side, spread
 from simlte_st import SentenceTransformer
 from simlte_st.models import passes
 from simlte_st.models.conversion import convert_base
-from simlte_st.models.export import export_onnx
+from simlte_st.models.export import export_onnx, load_onnx
 from simlte_st.models.names import PACKAGED_BASE, find_model
-from simlte_st.models.onnx_encoder import load_onnx
 from simlte_st.training.load_model import set_attention_dropout
 
 STOCK, OURS, ONNX, INT8 = "sentence-transformers", "simlte_st", "onnx", "onnx int8"

@@ -9,7 +9,7 @@ from .losses.cached_multiple_negatives_ranking_mlm import (
 from .losses.multiple_negatives_ranking_mlm import MultipleNegativesRankingMLMLoss as MultipleNegativesRankingMLMLoss
 from .models.distillation import to_static as to_static
 from .models.encode import encode_documents as encode_documents
-from .models.onnx_encoder import load_onnx as load_onnx
+from .models.export import load_onnx as load_onnx
 from .models.sentence_transformer import SentenceTransformer as SentenceTransformer
 from .search.index import Index as Index
 from .training.callbacks import trainer_callbacks as trainer_callbacks

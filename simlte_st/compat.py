@@ -10,7 +10,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, partial, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -23,8 +23,7 @@ from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:  # sentence_transformers may be half imported when this module is
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
-    from sentence_transformers.base.modules import Router, Transformer
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from sentence_transformers.base.modules import Transformer
 
 _LM_HEAD = ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder")
 MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
@@ -55,14 +54,8 @@ NO_LIMIT = 10**9
 """Far below the length that a tokenizer without a limit states: transformers' ``VERY_LARGE_INTEGER``, 1e30."""
 
 _STATIC_NAMES = tuple(
-    f"sentence_transformers.{place}StaticEmbedding"
-    for place in (
-        "models.",
-        "models.static_embedding.",
-        "models.StaticEmbedding.",
-        "sentence_transformer.modules.",
-        "sentence_transformer.modules.static_embedding.",
-    )
+    f"sentence_transformers.{place}.StaticEmbedding"
+    for place in ("models", "models.StaticEmbedding", "sentence_transformer.modules.static_embedding")
 )
 """What ``modules.json`` may call sentence-transformers' table of token vectors."""
 
@@ -196,10 +189,7 @@ def load_stock(source: str, classes: Sequence[type[torch.nn.Module]], **options:
 
     options.setdefault("local_files_only", os.path.isdir(source))  # else the Hub is asked for the name of the folder
     known = _by_reference(classes)
-    model = SentenceTransformer._load_with_module_classes(source, known, **options)
-    own = {name: each for name, each in model._module_classes.items() if name not in _STATIC_NAMES}
-    model._module_classes = own  # the class that loads a static embedding cannot be sent to another process
-    return cast("SentenceTransformer", model)
+    return cast("SentenceTransformer", SentenceTransformer._load_with_module_classes(source, known, **options))
 
 
 def name_models(find: Callable[[str], tuple[str, Sequence[type[torch.nn.Module]]] | None]) -> None:
@@ -213,43 +203,18 @@ def name_models(find: Callable[[str], tuple[str, Sequence[type[torch.nn.Module]]
         named = type(self) is Stock and isinstance(model_name_or_path, str)
         if named and (found := find(str(model_name_or_path))) is not None:
             model_name_or_path, classes = found
-            self._module_classes = _own_by_reference(classes)  # before modules.json is read
+            self._module_classes = _by_reference(classes)  # before modules.json is read
             options.setdefault("local_files_only", True)
         load(self, model_name_or_path, *args, **options)
 
     Stock.__init__ = initialise  # type: ignore[method-assign]
 
 
-def _own_by_reference(classes: Sequence[type[torch.nn.Module]]) -> dict[str, type[torch.nn.Module]]:
-    return {f"{module.__module__}.{module.__qualname__}": module for module in classes}
-
-
 def _by_reference(classes: Sequence[type[torch.nn.Module]]) -> dict[str, type[torch.nn.Module]]:
-    return _own_by_reference(classes) | dict.fromkeys(_STATIC_NAMES, static_loader())
+    from simlte_st.models.static import StaticLoader
 
-
-@cache
-def static_loader() -> type[StaticEmbedding]:
-    """Return a class whose ``load`` makes a stock ``StaticEmbedding`` in float32 that reads texts to their end.
-
-    model2vec keeps tables in 8 or 16 bits too, of which torch takes no means or no gradients, and writes its default
-    limit of 512 tokens into the tokenizer.
-    """
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-
-    class Loader(StaticEmbedding):
-        @classmethod
-        def load(cls, *args: Any, **options: Any) -> Any:
-            made = super().load(*args, **options)
-            made.embedding.float()
-            made.tokenizer.no_truncation()
-            return made
-
-        @staticmethod
-        def _fold_model2vec_weights(embeddings: Any, *args: Any) -> Tensor:
-            return StaticEmbedding._fold_model2vec_weights(torch.as_tensor(embeddings).float(), *args)
-
-    return Loader
+    own = {f"{module.__module__}.{module.__qualname__}": module for module in classes}
+    return own | dict.fromkeys(_STATIC_NAMES, StaticLoader)
 
 
 def onednn_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -277,12 +242,6 @@ def slice_rows(features: dict[str, Any], begin: int, end: int) -> dict[str, Any]
     from sentence_transformers.base.losses import gradcache
 
     return gradcache._create_minibatch(features, begin, end)
-
-
-def modules_of_route(router: Router, task: str | None) -> list[torch.nn.Module]:
-    """Return the modules by which a Router reads texts of a task; raise a ValueError where there are none."""
-    route = str(router._resolve_route(task=task, modality="text"))
-    return list(cast("torch.nn.Sequential", router.sub_modules[route]))
 
 
 def merge_feature_batches(columns: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -315,15 +274,11 @@ def masks_without_vmap() -> Iterator[None]:
 
     before = {name: KNOWN[name] for name in ("sdpa", "eager")}
     for name, made in before.items():
-        KNOWN[name] = partial(_broadcast, made)
+        KNOWN[name] = lambda *args, made=made, **options: made(*args, **{**options, "use_vmap": False})
     try:
         yield
     finally:
         KNOWN.update(before)
-
-
-def _broadcast(made: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    return made(*args, **{**options, "use_vmap": False})
 
 
 def is_fused(encoder: PreTrainedModel) -> bool:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import torch
 import transformers
 from sentence_transformers import CrossEncoder, MultiVectorEncoder, SentenceTransformer, SparseEncoder
-from sentence_transformers.base.modules import Dense, Router, Transformer
+from sentence_transformers.base.modules import Dense, Transformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 from sentence_transformers.sparse_encoder.modules import SpladePooling
 from support import WORDS, make_document, make_static_model, make_tokenizer
@@ -194,11 +194,6 @@ def _(folder: Path) -> Path:
         **_SIZES, attention_window=[16], max_position_embeddings=97, pad_token_id=0, type_vocab_size=1
     )
     return saved(folder, modules_of(folder / "raw", transformers.LongformerModel(config)))
-
-
-@base("Router, an encoder for documents", "static queries, to be fast")
-def _(folder: Path) -> Path:
-    return saved(folder, [Router.for_query_document([make_static_model()[0]], modules_of(folder / "raw", bert()))])
 
 
 @base("Static", "static-retrieval-mrl-en-v1, potion")

@@ -24,7 +24,6 @@ from simlte_st.files import (
     write_json,
 )
 from simlte_st.files import home as home_folder
-from simlte_st.models.names import models_folder
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -158,7 +157,6 @@ def test_json_that_is_cut_is_named(tmp_path: Path, content: bytes) -> None:
 
 def test_the_variable_decides(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert home_folder() == home
-    assert models_folder() == home / "models"
     monkeypatch.setenv("SIMLTE_ST_HOME", "~/somewhere")
     assert home_folder() == Path.home() / "somewhere"
 

@@ -11,10 +11,9 @@ from simlte_st.data.documents import read_documents
 from simlte_st.data.duplicates import dedupe
 from simlte_st.errors import ConfigurationError
 from simlte_st.exploration.explore import explore
-from simlte_st.models.encode import encode_documents
-from simlte_st.models.engine import Engine
+from simlte_st.models.device import Engine
+from simlte_st.models.encode import check_vectors, encode_documents
 from simlte_st.models.names import check_model
-from simlte_st.models.parts import check_vectors
 
 
 @command("dedupe", {"": (dedupe,)}, reads=True, named={"near": Parameter(name="--near", negative="--exact")})

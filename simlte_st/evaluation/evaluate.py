@@ -159,14 +159,12 @@ def evaluate_models(
             train, test = documents, list(_reader(test_data, label))
     from simlte_st.evaluation.comparison import compare_halves, compare_probes
     from simlte_st.evaluation.verdict import give_verdict, why_not_compared
-    from simlte_st.models.loading import side_of
 
     if isinstance(models, Mapping):
         found = dict(models)
         bases = {} if base is None else {name: base for name in found if name != base}
     else:
         found, bases = _load_with_bases([os.fspath(name) for name in models], base, device)
-    found = {name: side_of(model, "document") for name, model in found.items()}
     common: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "progress": progress}
     compared = compare_halves(found, halved, segmenter=segmenter, **common)
     probes: dict[str, ProbeComparison] = {}

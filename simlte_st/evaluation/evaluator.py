@@ -18,10 +18,10 @@ from simlte_st.arguments import Count, check_value
 from simlte_st.compat import readable_tokens, view_budget
 from simlte_st.data.document import Document
 from simlte_st.evaluation.halves import NEIGHBOURS, StructureResult, draw_halves, splittable, structure_agreement
-from simlte_st.models.loading import check_room, side_of
-from simlte_st.models.pace import reading
+from simlte_st.models.loading import check_room
 from simlte_st.models.passes import TextReader
 from simlte_st.models.static import is_static
+from simlte_st.progress import reading
 from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ def encode_texts(
 
     The model's prompt for documents stands before each text.
     """
-    model = side_of(model, "document")
     with (
         reading_at_most(model, max_seq_length),
         reading(model, bar_name, texts, shown=show_progress_bar),

@@ -19,10 +19,9 @@ from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.halves import EVALUATION_EPOCH
 from simlte_st.evaluation.splits import sample_rows
 from simlte_st.models.language import warn_of_language
-from simlte_st.models.pace import reading
 from simlte_st.models.truncation import Truncation
 from simlte_st.models.vectors import unit_rows
-from simlte_st.progress import with_progress_bar
+from simlte_st.progress import reading, with_progress_bar
 from simlte_st.search import Index
 from simlte_st.search.encoder import Encoder, Model
 from simlte_st.search.settings import is_index

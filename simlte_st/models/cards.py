@@ -6,6 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from huggingface_hub import RepoCard
+from huggingface_hub.repocard import metadata_save
+
 from simlte_st.files import MODEL_FILE, read_json
 from simlte_st.models.names import HUB_BASE, PACKAGED_BASE, encode_call, settings_of, shown_base
 
@@ -13,8 +16,6 @@ MODEL_ID = "sentence_transformers_model_id"
 """Placeholder in a card for a model that is not on the Hub yet."""
 
 _INSTALL = "pip install -U sentence-transformers"
-_MATTER = re.compile(r"\A---\n(.*?\n)---\n", re.DOTALL)
-_ENTRY = re.compile(r"^([\w-]+):.*\n(?:(?:[ -].*)?\n)*", re.MULTILINE)
 _KEPT = {"language", "library_name", "license", "license_link", "license_name", "pipeline_tag", "tags"}
 """What is kept of a base's front matter, without its results, training data and emissions."""
 
@@ -26,31 +27,29 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
     language and tags are kept.
     """
     path = folder / "README.md"
-    card = path.read_text(encoding="utf-8")
-    match = _MATTER.match(card)
-    matter, body = (match[1], card[match.end() :]) if match else ("", card)
+    card = RepoCard.load(path, ignore_metadata_errors=True)
+    matter, generated = card.data.to_dict(), "\n## Model Details\n" in card.text.partition("\n## Usage\n")[0]
     on_hub = re.fullmatch(r"[\w.-]+/[\w.-]+", base) and not Path(base).exists()
     public = HUB_BASE if base == PACKAGED_BASE else base if on_hub else None
     link = f"[{public}](https://huggingface.co/{public})" if public else f"`{shown_base(base)}`"
-    generated = "\n## Model Details\n" in body.partition("\n## Usage\n")[0]
     if not generated:
-        matter = "".join(entry[0] for entry in _ENTRY.finditer(matter) if entry[1] in _KEPT)
+        matter = {name: value for name, value in matter.items() if name in _KEPT}
         link += ", which has a card of its own"
     if public:
-        matter = "".join(entry[0] for entry in _ENTRY.finditer(matter) if entry[1] != "base_model")
-        matter += f"base_model: {public}\n"
+        matter["base_model"] = public
     own = needs_package(folder)
     package, install = ("simlte_st", f"{_INSTALL} simlte-st") if own else ("sentence_transformers", _INSTALL)
     parts = [
-        f"---\n{matter}---\n\n# {name}\n",
+        f"\n# {name}\n",
         f"{summary}\n\n- **Base model:** {link}\n",
         f"## Usage\n\n```bash\n{install}\n```\n\n```python\nfrom {package} import SentenceTransformer\n\n"
         f'model = SentenceTransformer("{MODEL_ID}")\n'
         f"vectors = model.{encode_call(settings_of(folder))}\n```\n",
         about.strip() + "\n",
-        *([f"## Training Details\n{_training_details(body)}"] if generated else []),
+        *([f"## Training Details\n{_training_details(card.text)}"] if generated else []),
     ]
     path.write_text("\n".join(parts), encoding="utf-8")
+    metadata_save(path, matter)
 
 
 def needs_package(folder: Path) -> bool:

@@ -73,13 +73,12 @@ def convert_base(
     check_free(target, overwrite)
     from simlte_st.compat import encoder_of
     from simlte_st.longformer.convert import save_as_longformer
-    from simlte_st.models.loading import LoadedModel, load_model, without_queries
+    from simlte_st.models.loading import LoadedModel, load_model
     from simlte_st.models.static import is_static
     from simlte_st.modules.chunk_mean import ChunkMean, to_chunk_mean
 
     # The new model is stored in the dtype of the base.
     loaded = base.copy(pooling) if isinstance(base, LoadedModel) else load_model(base, pooling, dtype="auto")
-    loaded = without_queries(loaded, "converted")
     if is_static(loaded.model):
         raise ModelError(f"{loaded.name!r} is a static embedding, which reads texts to their end as it is.")
     in_chunks = isinstance(loaded.model[0], ChunkMean)

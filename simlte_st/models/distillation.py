@@ -1,8 +1,7 @@
 """Distil any encoder to a static model: a vector for each token, whose mean is a text's (model2vec's distillation).
 
-model2vec's own ``distill_from_model`` pools an encoder's last states, and reads the words that it adds by their form in
-the vocabulary: the bytes of "\u0120word", for a byte-level tokenizer. Here the base pools as it pools texts, by all of
-its modules, and reads words as they stand in a text; vocabulary, principal components and weights are model2vec's.
+model2vec's own ``distill_from_model`` pools an encoder's last states. Here the base pools as it pools texts, by all of
+its modules; vocabulary, principal components and weights are model2vec's.
 """
 
 from __future__ import annotations
@@ -10,24 +9,18 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from simlte_st.arguments import Count, CountOrZero, checked
-from simlte_st.data.analyzer import PLAIN
-from simlte_st.data.document import Document
-from simlte_st.data.documents import read_documents
-from simlte_st.data.report import ReadReport
+from simlte_st.arguments import Count, checked
 from simlte_st.errors import ModelError
 from simlte_st.extras import check_installed
-from simlte_st.files import atomic_path, check_apart, check_free
+from simlte_st.files import atomic_path, check_free
 from simlte_st.models.names import shown_base
-from simlte_st.progress import progress_bar, with_progress_bar
+from simlte_st.progress import progress_bar
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,7 +36,6 @@ UNUSED = r"\[unused\d+\]"
 """Tokens of BERT's vocabulary that stand for nothing: they get no vector."""
 
 _BATCH = 256
-_FEWEST = 2  # documents with a word
 
 
 @dataclass(frozen=True)
@@ -53,16 +45,12 @@ class Distilled:
     Attributes:
         output: The new model's folder.
         tokens: Tokens that have a vector.
-        words: How many of them are words of the documents that were added.
         dimension: Dimensions of the embeddings.
-        read: What came of reading the documents; None without documents.
     """
 
     output: Path
     tokens: int
-    words: int
     dimension: int
-    read: ReadReport | None
 
 
 def check_distillation() -> None:
@@ -76,9 +64,7 @@ def to_static(
     base: str | os.PathLike[str],
     output: str | os.PathLike[str],
     *,
-    documents: Any = None,
     dimension: Count = 256,
-    words: CountOrZero = 500,
     device: str | None = None,
     overwrite: bool = False,
     progress: bool = True,
@@ -94,13 +80,10 @@ def to_static(
     Args:
         base: The encoder: a folder or a name; see :func:`~simlte_st.models.names.find_model`.
         output: The folder to write.
-        documents: Anything that :func:`~simlte_st.data.read_documents` takes. Their most frequent words that the
-            base's tokenizer cuts into several pieces get vectors of their own.
         dimension: Dimensions of the embeddings; no more than the base has.
-        words: Number of words of the documents that get vectors of their own.
         device: Where the base computes; by default a GPU, if there is one.
         overwrite: Whether to overwrite an existing model.
-        progress: Whether to show progress bars.
+        progress: Whether to show a progress bar.
 
     Returns:
         What was done.
@@ -108,8 +91,7 @@ def to_static(
     Raises:
         ModelError: The base cannot be loaded, or cannot be distilled: it has no fast tokenizer, is static already,
             or makes no embeddings of tokens.
-        DataError: The documents cannot be read.
-        ConfigurationError: An argument is out of its range, something is at the output, or the documents are in there.
+        ConfigurationError: An argument is out of its range, or something is at the output.
         MissingExtraError: The extra ``static`` is not installed.
 
     References:
@@ -118,24 +100,20 @@ def to_static(
     """
     check_distillation()
     target, name = Path(output), os.fspath(base)
-    if documents is not None:
-        check_apart(documents, target)
     check_free(target, overwrite)
-    reader = None if documents is None else read_documents(documents)
 
     import torch
 
     from simlte_st.models.cards import write_model_card
-    from simlte_st.models.loading import load_model, without_queries
+    from simlte_st.models.loading import load_model
     from simlte_st.models.static import write_for_model2vec
 
-    loaded = without_queries(load_model(base, dtype=torch.float32, device=device), "distilled")
-    model, added = _distil(loaded, reader, dimension, words, progress)
+    loaded = load_model(base, dtype=torch.float32, device=device)
+    model = distilled(loaded, dimension=dimension, progress=progress)
     tokens, size = cast(Any, model[0]).embedding.weight.shape
     with atomic_path(target) as path:
         model.save_pretrained(str(path))
         write_for_model2vec(path)
-        said = f", {added:,} of them words of {reader.report.documents:,} documents" if reader is not None else ""
         write_model_card(
             path,
             name=target.name,
@@ -143,35 +121,19 @@ def to_static(
             summary=f"A static model that simlte_st distilled from `{shown_base(name)}`: one vector for each token, "
             "whose mean is the embedding of a text of any length.",
             about="## Distillation\n\n"
-            f"- Tokens: {tokens:,}{said}\n"
+            f"- Tokens: {tokens:,}\n"
             f"- Dimensions: {size}\n"
             f"- Weights of tokens: smooth inverse frequency, {SIF:g}\n"
             "- Without torch: `model2vec.StaticModel.from_pretrained` loads this folder\n",
         )
-    return Distilled(target, tokens, added, size, None if reader is None else reader.report)
+    return Distilled(target, tokens, size)
 
 
 def distilled(
-    base: SentenceTransformer | LoadedModel,
-    documents: Iterable[Document] | None = None,
-    *,
-    dimension: int = 256,
-    words: int = 500,
-    progress: bool = True,
+    base: SentenceTransformer | LoadedModel, *, dimension: int = 256, progress: bool = True
 ) -> SentenceTransformer:
     """Return a static model of a loaded base, in float32, on the CPU; the same base gives the same bytes."""
     check_distillation()
-    return _distil(base, documents, dimension, words, progress)[0]
-
-
-def _distil(
-    base: SentenceTransformer | LoadedModel,
-    documents: Iterable[Document] | None,
-    dimension: int,
-    words: int,
-    progress: bool,
-) -> tuple[SentenceTransformer, int]:
-    """Return the static model, and how many words of documents it has."""
     import torch
     from model2vec.distill.inference import apply_pca, compute_weights
     from model2vec.tokenizer import clean_and_create_vocabulary
@@ -193,11 +155,7 @@ def _distil(
         vocabulary.adds_prefix_space = True  # a word at the beginning of a text is the same as elsewhere
     added = [str(each) for each in tokenizer.added_tokens_decoder.values() if not each.special]
     vocabulary = clean_and_create_vocabulary(vocabulary, added, re.compile(UNUSED))
-    chosen = [] if documents is None or not words else _words_to_add(documents, vocabulary, words, progress)
-    if chosen:
-        vocabulary = clean_and_create_vocabulary(vocabulary, [*added, *chosen], re.compile(UNUSED))
-
-    vectors = _token_vectors(loaded.model, modules, _read_by_base(tokenizer, vocabulary), progress)
+    vectors = _token_vectors(loaded.model, modules, _read_by_base(tokenizer, vocabulary.sorted_vocabulary), progress)
     vectors = apply_pca(vectors, min(dimension, vectors.shape[1])) * compute_weights(len(vectors), SIF)[:, None]
     if vocabulary.unk_token_id is not None:
         # model2vec reads a text without its unknown tokens, StaticEmbedding with them: now both do the same.
@@ -206,9 +164,7 @@ def _distil(
     reads.no_truncation()
     reads.no_padding()
     weights = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
-    return SentenceTransformer(
-        modules=[StaticEmbedding(reads, embedding_weights=weights), Normalize()], device="cpu"
-    ), len(chosen)
+    return SentenceTransformer(modules=[StaticEmbedding(reads, embedding_weights=weights), Normalize()], device="cpu")
 
 
 def _modules_to_distil(loaded: LoadedModel) -> list[nn.Module]:
@@ -230,37 +186,15 @@ def _modules_to_distil(loaded: LoadedModel) -> list[nn.Module]:
     return modules
 
 
-def _words_to_add(documents: Iterable[Document], vocabulary: Any, number: int, progress: bool) -> list[str]:
-    """Return the words that most documents have, of those that the tokenizer cuts into pieces."""
-    counts: Counter[str] = Counter()
-    for document in with_progress_bar(documents, "Counting words", shown=progress):
-        counts.update(set(PLAIN.findall(document.text)))
-    preprocessor, known = vocabulary.preprocessor, vocabulary.vocabulary
-    pieces: Counter[str] = Counter()  # by their form in the vocabulary, which may be lower-cased
-    forms: dict[str, str] = {}
-    for word, count in counts.items():
-        form = preprocessor.preprocess(word, had_initial_subword_prefix=True)
-        if count >= _FEWEST and len(form) == 1 and form[0] not in known:
-            pieces[form[0]] += count
-            forms.setdefault(form[0], word)
-    return [forms[form] for form, _ in sorted(pieces.items(), key=lambda each: (-each[1], each[0]))[:number]]
-
-
-def _read_by_base(tokenizer: Any, vocabulary: Any) -> list[list[int]]:
+def _read_by_base(tokenizer: Any, tokens: list[str]) -> list[list[int]]:
     """Return the ids by which the base reads each token by itself, with its special tokens around."""
     bare, full = (tokenizer("a", add_special_tokens=special)["input_ids"] for special in (False, True))
     start = next(at for at in range(len(full)) if full[at : at + len(bare)] == bare)
-    before, after = full[:start], full[start + len(bare) :]
-    preprocessor, known, found = vocabulary.preprocessor, tokenizer.get_vocab(), []
-    for token in vocabulary.sorted_vocabulary:
-        if token in known:
-            ids = [known[token]]
-        else:  # a word, or a piece of one that byte pairs are merged by
-            read = preprocessor.decode(token)
-            space = " " * (read.had_initial_subword_prefix and preprocessor.byte_transformer is not None)
-            ids = tokenizer(f"{space}{read.decoded}", add_special_tokens=False)["input_ids"]
-        found.append([*before, *ids, *after])
-    return found
+    before, after, known = full[:start], full[start + len(bare) :], tokenizer.get_vocab()
+    own = (
+        [known[each]] if each in known else tokenizer(each, add_special_tokens=False)["input_ids"] for each in tokens
+    )
+    return [[*before, *ids, *after] for ids in own]
 
 
 def _token_vectors(

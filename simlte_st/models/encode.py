@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -13,28 +13,30 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from filelock import FileLock
 
 from simlte_st.arguments import Count, checked
 from simlte_st.data.documents import read_documents
-from simlte_st.errors import ConfigurationError, SimlteError, keeping
-from simlte_st.files import atomic_path, discard
-from simlte_st.models.engine import Engine
-from simlte_st.models.parts import (
-    DocumentParts,
-    PartEncoder,
-    Parts,
-    check_vectors,
-    open_parts,
-    part_files,
-    parts_folder,
-    weights_digest,
+from simlte_st.errors import ConfigurationError, ResumeError, SimlteError, keeping
+from simlte_st.files import (
+    SETTINGS_FILE,
+    atomic_path,
+    changes,
+    check_apart,
+    check_new,
+    check_place,
+    discard,
+    hold,
+    is_unused,
+    read_json,
+    write_json,
 )
-from simlte_st.progress import complete, progress_bar
+from simlte_st.models.device import Engine
+from simlte_st.models.parts import Part, PartEncoder, Parts, weights_digest
+from simlte_st.progress import TextBar, complete, progress_bar
 
 if TYPE_CHECKING:
     from simlte_st.models.truncation import Truncation
-
-REMEDY = "simlte convert {name} makes a model that reads documents whole, and simlte index finds them by passages."
 
 
 @dataclass
@@ -95,7 +97,7 @@ def encode_documents(
             output has to be on a file system that all machines share.
         actors: Number of actors of Ray, each with a CPU and, if there are any, a GPU; by default as many as fit.
         address: Address of a Ray cluster; by default one that runs on this machine, else a new one.
-        resume: Whether to continue an interrupted run, from its finished parts.
+        resume: Whether to continue an interrupted run: parts whose documents have not changed are kept.
         overwrite: Whether to overwrite an existing output, or the parts of an interrupted run.
         progress: Whether to show a progress bar.
 
@@ -106,11 +108,11 @@ def encode_documents(
         ConfigurationError: The model is not loaded, or an argument is out of its range. The output or parts exist, and
             neither ``resume`` nor ``overwrite`` is set; the output does not end in .parquet, would replace the
             documents, or is being written by another process. The device or cluster is not available.
-        ResumeError: There is nothing to resume, or the parts have other settings, documents or weights.
+        ResumeError: There is nothing to resume, or the parts have other settings or weights.
         DataError: The documents cannot be read.
         ModelError: A vector is not finite, or a process that encodes died.
         MissingExtraError: ``engine="ray"`` without the extra ``ray``.
-        Interrupted: Ctrl-C, or SIGTERM at the command line; the message says which parts are kept.
+        Interrupted: Ctrl-C, or SIGTERM at the command line; the message says where finished parts are.
     """
     where, reader, output = Engine(device, engine, actors, address), read_documents(source), Path(output)
     check_vectors(reader, output, resume=resume, overwrite=overwrite)
@@ -118,14 +120,13 @@ def encode_documents(
     from sentence_transformers import SentenceTransformer
 
     from simlte_st.models.device import check_devices
-    from simlte_st.models.loading import check_encodes, side_of
+    from simlte_st.models.loading import check_encodes
     from simlte_st.models.truncation import Truncation
 
     if not isinstance(model, SentenceTransformer):
         raise ConfigurationError(f"model={model!r}: load it first, with simlte_st.SentenceTransformer(...).")
-    model = side_of(model, "document")
+    check_encodes(model, "given")
     truncation = Truncation.of(model)
-    check_encodes(model, truncation.model or "in memory")
     check_devices(where)
     folder = parts_folder(output)
     wanted = {
@@ -136,73 +137,121 @@ def encode_documents(
     }
     lock = open_parts(output, wanted, resume=resume)
     try:
-        parts = DocumentParts(reader, folder.absolute(), part_size)
+        parts = Parts(reader, folder.absolute(), part_size)
         try:
-            with keeping(lambda: _kept(folder, part_size)):
-                make_parts(parts, PartEncoder(model, batch_size, normalize), where, progress, REMEDY)
+            with keeping(lambda: f"Finished parts of {part_size:,} documents are in {folder}: resume=True goes on."):
+                paths = make_parts(parts, PartEncoder(model, batch_size, normalize), where, progress, warn=True)
         except SimlteError:
-            if not part_files(folder):  # nothing to resume
+            if not any(folder.glob("part-*")):  # nothing to resume
                 shutil.rmtree(folder)
             raise
         report = EncodingReport(0, int(model.get_embedding_dimension() or 0), truncation)
-        _join_parts(folder, output, report)
+        _join_parts(paths, output, report)
+        discard(folder, output)
         return report
     finally:
         lock.release()
 
 
-def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: bool, remedy: str = "") -> None:
+def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: bool, *, warn: bool = False) -> list[Path]:
     """Make the missing part files: in this process, in one on each of several devices, or with Ray.
 
-    With a ``remedy`` it is said first if this process finds that the model truncates much.
+    Args:
+        parts: The parts.
+        encoder: Makes each.
+        engine: Where to make them.
+        progress: Whether to show a progress bar.
+        warn: Whether to warn first if the model truncates much of the texts that this process encodes.
+
+    Returns:
+        The files of all parts, in order.
     """
     from simlte_st.models.device import device_pool
-    from simlte_st.models.encode_ray import encode_with_ray
-    from simlte_st.models.pace import TextBar
     from simlte_st.models.truncation import warn_of_truncation
 
-    model, before = encoder.model, encoder.model.device
+    model, before, paths = encoder.model, encoder.model.device, []
+
+    def noted() -> Iterator[Part]:
+        for part in parts:
+            paths.append(part.path)
+            yield part
+
     if engine.engine == "ray":
+        from simlte_st.models.encode_ray import encode_with_ray
+
         with progress_bar("Encoding", parts.total, shown=progress) as documents:
             try:
-                encode_with_ray(parts, encoder, engine, documents)
+                encode_with_ray(noted(), encoder, engine, documents)
             finally:
                 model.to(before)
             complete(documents)
-        return
-    local = iter(parts)
+        return paths
+    local = noted()
     first = list(islice(local, 1))  # errors of the source are raised before a bar is shown
     if isinstance(engine.device, str):
         model.to(engine.device)
-    if first and remedy:
-        warn_of_truncation(model, first[0].texts, remedy)
+    if first and warn:
+        warn_of_truncation(model, first[0].texts)
     with (
         device_pool(model, engine.several) if engine.several else nullcontext() as pool,
         TextBar(model, "Encoding", parts.total, shown=progress) as bar,
     ):
         for part in chain(first, local):
             bar.documents = parts.total  # known once the source has been read to its end
-            if part.path.exists():
-                bar.begin(len(part.ids))
-            else:
-                bar.begin(len(part.ids))
+            bar.begin(len(part.ids))
+            if not part.path.exists():
                 with bar.reading(part.texts):
                     encoder.make(part, pool)
+    return paths
 
 
-def _kept(folder: Path, size: int) -> str:
-    count = len(part_files(folder))
-    if not count:
-        return f"Nothing is kept: no part of {size:,} documents was finished (part_size= makes them smaller)."
-    return f"{count:,} finished part{'s' * (count > 1)} of {size:,} documents in {folder}: resume=True goes on."
-
-
-def _join_parts(parts: Path, output: Path, report: EncodingReport) -> None:
+def _join_parts(paths: Sequence[Path], output: Path, report: EncodingReport) -> None:
     schema = pa.schema({"id": pa.string(), "vector": pa.list_(pa.float32(), report.dimension)})
     with atomic_path(output) as temporary, pq.ParquetWriter(temporary, schema, use_dictionary=False) as writer:
-        for path in part_files(parts):
+        for path in paths:
             table = pq.read_table(path)
             writer.write_table(table.select(schema.names).cast(schema))
             report.documents += len(table)
             report.truncation.add(table["tokens"].to_numpy())
-    discard(parts, output)
+
+
+# The folder of the parts.
+
+
+def parts_folder(output: Path) -> Path:
+    """Return the folder of the parts."""
+    return output.with_name(f"{output.name}.parts")
+
+
+def check_vectors(documents: Any, output: Path, *, resume: bool = False, overwrite: bool = False) -> None:
+    """Check that vectors of documents can be written, and that there is an interrupted run where one is resumed."""
+    check_apart(documents, output)
+    check_place(output)
+    if output.suffix.lower() != ".parquet":
+        raise ConfigurationError(f"{output}: the vectors are a parquet file: choose a name that ends in .parquet.")
+    parts = parts_folder(output)
+    interrupted = (parts / SETTINGS_FILE).exists()
+    if resume:
+        if not interrupted:
+            raise ResumeError(f"There is no interrupted run at {parts}.")
+        return
+    check_new(output, overwrite)
+    if interrupted and not overwrite:
+        raise ConfigurationError(f"{parts} exists already: resume it (resume=True) or replace it (overwrite=True).")
+    if output.is_dir() or (parts.exists() and not interrupted and not is_unused(parts)):
+        raise ConfigurationError(f"{output} or {parts} was not written by this command: choose another output.")
+
+
+def open_parts(output: Path, settings: dict[str, Any], *, resume: bool) -> FileLock:
+    """Open the folder of the parts of a checked output for this process, empty unless a run is resumed."""
+    parts = parts_folder(output)
+    lock, saved = hold(parts), parts / SETTINGS_FILE
+    if resume:
+        if different := changes(read_json(saved), settings):
+            lock.release()
+            raise ResumeError(f"The interrupted run at {parts} has other settings ({'; '.join(different.values())}).")
+        return lock
+    for path in parts.glob("part-*"):
+        path.unlink()
+    write_json(saved, settings)
+    return lock

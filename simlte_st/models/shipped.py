@@ -1,13 +1,12 @@
 """The models that come with this package, small: they are made on the user's machine from what the package carries.
 
-Each is a folder of :data:`FOLDER` with the model's card and the record of the run that made it. Of an encoder there is
-the difference from the packaged base in low-rank factors; the static model is there in 8 bits, in model2vec's format. A
-model is made, and kept in the user's model folder, when it is first asked for.
+Each is a folder of :data:`FOLDER` with the model's card and the record of the run that made it. An encoder is stored
+as its difference from the packaged base, in low-rank factors; the static model in 8 bits, in model2vec's format. A
+model is made when it is first asked for, and kept in :func:`~simlte_st.models.names.own_folder`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 from collections.abc import Callable
@@ -23,11 +22,10 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import Tensor, nn
 
 from simlte_st.compat import checkpoint_name, encoder_of, quiet_transformers, with_encoder
-from simlte_st.errors import ModelError
-from simlte_st.files import HOME_VARIABLE, atomic_path, check_place, is_model
+from simlte_st.files import HOME_VARIABLE, atomic_path, check_place, digest_of
 from simlte_st.longformer import convert_to_longformer
-from simlte_st.models.names import OWN_ENCODERS, OWN_STATIC, base_of_own_models, model_path
-from simlte_st.models.static import SETTINGS, TOKENIZER, WEIGHTS, model2vec_modules, write_for_model2vec
+from simlte_st.models.names import OWN_ENCODERS, OWN_STATIC, base_of_own_models, own_folder
+from simlte_st.models.static import model2vec_modules, write_for_model2vec
 from simlte_st.modules import PositionPooling
 
 logger = logging.getLogger(__name__)
@@ -42,8 +40,8 @@ DIFFERENCE_FILE = "difference.safetensors"
 CARD_FILE, BUILD_FILE = "README.md", "build.json"
 """The model's card, and the record of the run that made the difference."""
 
-DIGEST_FILE = "difference.sha256"
-"""Marks a model that was made here, with the SHA-256 of its sources."""
+DIGEST_FILE = "source.digest"
+"""Marks a model that was made here, with the digest of its sources."""
 
 RECIPE = 1
 """Part of that digest. Raise it when :func:`untrained` or a default of :class:`~simlte_st.modules.PositionPooling`
@@ -65,16 +63,10 @@ def untrained(name: str, model: SentenceTransformer) -> SentenceTransformer:
 
 def add_difference(model: SentenceTransformer, path: str | os.PathLike[str]) -> None:
     """Add a difference, in place, to the model that it was computed from."""
-    factors = load_file(path)
-    weights = linear_weights(model)
-    changes = {}
-    for name in sorted({key.rpartition(".")[0] for key in factors}):
-        change = factors[f"{name}.left"].float() @ factors[f"{name}.right"].float()
-        if name not in weights or change.shape != weights[name].shape:
-            raise ModelError(f"The difference {os.fspath(path)} does not fit {name}: it is of another model.")
-        changes[name] = change
+    factors, weights = load_file(path), linear_weights(model)
     with torch.no_grad():
-        for name, change in changes.items():
+        for name in sorted({key.rpartition(".")[0] for key in factors}):
+            change = factors[f"{name}.left"].float() @ factors[f"{name}.right"].float()
             weights[name].add_(change.to(weights[name]))
 
 
@@ -87,20 +79,20 @@ def linear_weights(model: SentenceTransformer) -> dict[str, Tensor]:
 
 
 def put_together(name: str, load: Callable[[Path], SentenceTransformer]) -> Path:
-    """Make one of this package's models in the user's model folder, unless it is there, and return its folder.
+    """Make one of this package's models, unless it is there, and return its folder.
 
-    ``load`` loads the base, in float32 on the CPU. A user's own model of that name stays. A model that was made by
-    another version of this package is made again. One of several processes makes it, and the others wait.
+    ``load`` loads the base, in float32 on the CPU. A model that was made by another version of this package is made
+    again. One of several processes makes it, and the others wait.
     """
-    target, source = model_path(name), FOLDER / name
-    digest = _digest(source, (WEIGHTS, TOKENIZER, SETTINGS) if name == OWN_STATIC else (DIFFERENCE_FILE,))
-    if _stays(target, digest):
+    target, source = own_folder(name), FOLDER / name
+    digest = digest_of([str(RECIPE).encode(), *(path.read_bytes() for path in sorted(source.iterdir()))])
+    if _is_made(target, digest):
         return target
     check_place(target, f"Set the environment variable {HOME_VARIABLE} to a folder that can be written.")
     target.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as held:
         held.enter_context(FileLock(target.with_name(f".{name}.lock")))
-        if not _stays(target, digest):
+        if not _is_made(target, digest):
             # Warnings, which are shown without any set-up of logging, since this writes into the user's folders.
             if name == OWN_STATIC:
                 logger.warning("Unpacking %s (first use only) to %s.", name, target)
@@ -117,24 +109,10 @@ def put_together(name: str, load: Callable[[Path], SentenceTransformer]) -> Path
                     write_for_model2vec(path)
                 for file in (CARD_FILE, BUILD_FILE):
                     (path / file).write_bytes((source / file).read_bytes())
-                (path / DIGEST_FILE).write_text(f"{digest}\n", encoding="ascii")
+                (path / DIGEST_FILE).write_text(digest, encoding="ascii")
     return target
 
 
-def _digest(source: Path, carried: tuple[str, ...]) -> str:
-    digest = hashlib.sha256(f"recipe {RECIPE}\n".encode("ascii"))
-    for name in (*carried, CARD_FILE, BUILD_FILE):
-        try:
-            content = (source / name).read_bytes()
-        except OSError as error:
-            raise ModelError(f"{error.filename}: {error.strerror}. Install simlte-st again.") from None
-        digest.update(f"{name} {len(content)}\n".encode("ascii"))
-        digest.update(content)
-    return digest.hexdigest()
-
-
-def _stays(folder: Path, digest: str) -> bool:
-    """Return whether a folder is the model of a digest, or the user's own."""
-    if os.path.isfile(folder / DIGEST_FILE):
-        return (folder / DIGEST_FILE).read_text(encoding="ascii").split()[-1:] == [digest]
-    return is_model(folder)
+def _is_made(folder: Path, digest: str) -> bool:
+    file = folder / DIGEST_FILE
+    return os.path.isfile(file) and file.read_text(encoding="ascii") == digest

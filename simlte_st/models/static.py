@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
+from tokenizers import Tokenizer
 from torch import nn
 
-from simlte_st.compat import static_loader
 from simlte_st.data.tokens import TOKENIZED_CHARACTERS, flat_ids, in_batches
 from simlte_st.files import MODEL_FILE, read_json
+from simlte_st.models.vectors import token_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,6 +38,25 @@ def is_static(model: SentenceTransformer) -> bool:
     return isinstance(model[0], StaticEmbedding)
 
 
+class StaticLoader(StaticEmbedding):
+    """Loads a stock ``StaticEmbedding`` in float32 that reads texts to their end.
+
+    model2vec keeps tables in 8 or 16 bits too, of which torch takes no means or no gradients, and writes its default
+    limit of 512 tokens into the tokenizer.
+    """
+
+    @classmethod
+    def load(cls, *args: Any, **options: Any) -> Any:
+        """Load a table and its tokenizer from a folder or the Hub."""
+        names = ("subfolder", "token", "cache_folder", "revision", "local_files_only")
+        hub = {name: options[name] for name in names if name in options}
+        files = (cls.load_file_path(*args, filename=file, **hub) for file in (WEIGHTS, TOKENIZER))
+        weights, tokenizer = (str(file) for file in files)
+        made = StaticEmbedding(Tokenizer.from_file(tokenizer), embedding_weights=token_table(load_file(weights)))
+        made.tokenizer.no_truncation()
+        return made
+
+
 def model2vec_modules(source: str) -> list[nn.Module] | None:
     """Return the modules of a folder that model2vec wrote without a ``modules.json``; None for other places."""
     config, folder = Path(source, SETTINGS), Path(source)
@@ -45,7 +65,7 @@ def model2vec_modules(source: str) -> list[nn.Module] | None:
     values = read_json(config)
     if not isinstance(values, dict) or values.get("model_type") != "model2vec":
         return None
-    embedding: nn.Module = static_loader().load(source, local_files_only=True)
+    embedding: nn.Module = StaticLoader.load(source, local_files_only=True)
     return [embedding, Normalize()] if values.get("normalize") else [embedding]
 
 

@@ -1,16 +1,38 @@
-"""Embeddings as arrays: checked, of length 1, and compared block by block."""
+"""Vectors without torch: arrays of embeddings, and static models read by NumPy alone, so that a query need not wait.
+
+:class:`TokenVectors` computes what ``StaticEmbedding``, ``Normalize`` and
+:class:`~simlte_st.modules.LatentSemanticAnalysis` compute, which a test compares; a model of other modules is not read.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer
 
+from simlte_st.data.document import Document
+from simlte_st.data.sentences import Segmenter, passages_of, tokenizer_counter
+from simlte_st.data.tokens import flat_ids
 from simlte_st.errors import DataError
+from simlte_st.files import MODEL_FILE, digest_of, read_json
+from simlte_st.models.names import settings_of
+from simlte_st.prompts import document_prompt, query_prompt
+
+Floats = NDArray[np.float32]
 
 # Bounds the scratch memory of a step of what is computed block by block: 4 million float64 values are 32 MB.
 _SCRATCH_VALUES = 4_000_000
+
+_KIND = re.compile(r"(?:sentence_transformers|simlte_st)\.[\w.]*\.(\w+)")
+_ORDER = re.compile("StaticEmbedding( Normalize)?( LatentSemanticAnalysis)?")
+_EMBEDDING = "0.embedding.weight"
 
 
 def row_blocks(rows: int, columns: int) -> list[slice]:
@@ -29,7 +51,7 @@ def unit_rows(x: ArrayLike) -> NDArray[np.float64]:
 
 def check_embeddings(x: Any, dtype: Any = None) -> Any:
     """Bring embeddings to an array ``[n, dim]`` of ``dtype``, or of their own; a SciPy sparse matrix stays as it is."""
-    sparse = not isinstance(x, np.ndarray) and _is_sparse(x)
+    sparse = hasattr(x, "tocsr")
     data = x if sparse else np.asarray(x, dtype=dtype)
     if data.ndim != 2 or 0 in data.shape:
         raise DataError(f"Embeddings must form a non-empty array [n, dim], got shape {data.shape}.")
@@ -38,7 +60,112 @@ def check_embeddings(x: Any, dtype: Any = None) -> Any:
     return data
 
 
-def _is_sparse(x: Any) -> bool:
-    from scipy.sparse import issparse  # a fifth of a second that a search need not wait for
+@dataclass(frozen=True)
+class TokenVectors:
+    """A vector for each token; and for each token that an analysis knows its rareness and its latent dimensions.
 
-    return bool(issparse(x))
+    Attributes:
+        tokenizer: Cuts texts.
+        weights: All weights by the names that they have in the modules.
+        analysis: Settings of the analysis that the model ends with; None without one.
+        prompts: Prompts by their names.
+        default_prompt_name: Name of the default prompt.
+    """
+
+    tokenizer: Tokenizer
+    weights: dict[str, Floats]
+    analysis: dict[str, Any] | None
+    prompts: dict[str, str | None]
+    default_prompt_name: str | None
+
+    @classmethod
+    def read(cls, folder: Path) -> TokenVectors | None:
+        """Read a model; None where it has other modules, or its files are not as sentence-transformers writes them."""
+        try:
+            modules, settings = read_json(folder / MODEL_FILE), settings_of(folder)
+            kinds = [_KIND.fullmatch(module["type"]) for module in modules]
+            names = [kind[1] if kind else "" for kind in kinds]
+            if not _ORDER.fullmatch(" ".join(names)) or modules[0]["path"] not in ("", "."):
+                return None
+            weights, analysis = {_EMBEDDING: token_table(load_file(folder / "model.safetensors"))}, None
+            if names[-1] == "LatentSemanticAnalysis":
+                place = folder / modules[-1]["path"]
+                analysis = read_json(place / "config.json")
+                own = load_file(place / "model.safetensors")
+                weights |= {f"{len(names) - 1}.{name}": values for name, values in own.items()}
+            if any(values.dtype != np.float32 for values in weights.values()):
+                return None
+            tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        except Exception:  # tokenizers raises nothing more special
+            return None  # loading it as usual tells what is wrong
+        prompts = {"query": "", "document": "", **(settings.get("prompts") or {})}
+        return cls(tokenizer, weights, analysis, prompts, settings.get("default_prompt_name"))
+
+    @property
+    def dimension(self) -> int:
+        """Size of a vector."""
+        if self.analysis is None:
+            return int(self.weights[_EMBEDDING].shape[1])
+        return int(self.analysis["embedding_dimension"] + self.analysis["dimension"])
+
+    def identity(self) -> dict[str, Any]:
+        """Return everything that decides the vectors, as an index knows it of the loaded model."""
+        state = sorted(self.weights.items())
+        values = (np.ascontiguousarray(each).reshape(-1).view(np.uint8) for _, each in state)
+        names = f"{[name for name, _ in state]} None".encode()
+        return {
+            "weights": digest_of([names, *values]),
+            "prompts": self.prompts,
+            "default_prompt": self.default_prompt_name,
+            "dimension": self.dimension,
+        }
+
+    def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
+        """Return the passages of a document; see :func:`~simlte_st.data.sentences.passages_of`."""
+        return passages_of(document, segmenter, tokenizer_counter(self.tokenizer), None)
+
+    def query(self, text: str) -> Floats:
+        """Return the vector of a query: shape ``[dimension]``."""
+        vector: Floats = self._encode([query_prompt(self) + text])[0]
+        return vector
+
+    def documents(self, texts: Sequence[str]) -> Floats:
+        """Return the vectors of documents, passages or sentences: shape ``[len(texts), dimension]``."""
+        return self._encode([document_prompt(self) + text for text in texts])
+
+    def _encode(self, texts: Sequence[str]) -> Floats:
+        ids, lengths = flat_ids(self.tokenizer, texts)
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for row, own in enumerate(np.split(ids, np.cumsum(lengths))[: len(texts)]):
+            vectors[row] = self._vector(own)
+        return unit_rows(vectors).astype(np.float32) if texts else vectors
+
+    def _vector(self, ids: NDArray[np.int64]) -> Floats:
+        tokens, times = np.unique(ids, return_counts=True)  # a long text has more tokens than the table has rows
+        mean: Floats = times.astype(np.float32) @ self.weights[_EMBEDDING][tokens] / np.float32(max(1, len(ids)))
+        if self.analysis is None:
+            return mean
+        place = max(name for name in self.weights if name.endswith(".idf")).removesuffix("idf")
+        idf, components = self.weights[f"{place}idf"], self.weights[f"{place}components"]
+        known, counts = tokens[idf[tokens] > 0], times[idf[tokens] > 0]
+        latent = ((1 + np.log(counts)) * idf[known]).astype(np.float32) @ components[known]
+        share = self.analysis["weight"] * min(1.0, counts.sum() / self.analysis["full"])
+        own = _unit(mean[: self.analysis["embedding_dimension"]])
+        return np.concatenate([own * np.float32((1 - share) ** 0.5), _unit(latent) * np.float32(share**0.5)])
+
+
+def token_table(weights: Mapping[str, NDArray[Any]]) -> Floats:
+    """Return the vectors of tokens; model2vec may keep them in fewer bits or for several tokens, and weigh tokens."""
+    if (stock := weights.get("embedding.weight")) is not None:
+        return stock.astype(np.float32)
+    table: Floats = weights["embeddings"].astype(np.float32)
+    if (rows := weights.get("mapping")) is not None:
+        table = table[rows]
+    if (scale := weights.get("weights")) is not None:
+        table = (table * scale[:, None]).astype(np.float32)
+    return table
+
+
+def _unit(vector: Floats) -> Floats:
+    unit: Floats = vector / max(float(np.linalg.norm(vector)), 1e-12)
+    return unit

@@ -18,15 +18,15 @@ from simlte_st.data.documents import DocumentReader
 from simlte_st.data.report import ReadReport
 from simlte_st.data.sentences import Segmenter, peek
 from simlte_st.errors import ConfigurationError
-from simlte_st.models.engine import Engine
+from simlte_st.models.device import Engine
 from simlte_st.models.vectors import unit_rows
 from simlte_st.search.schema import MOST_COLUMNS, Metadata, own_schema
 from simlte_st.search.store import Store, text_hash
 from simlte_st.search.words import DocumentTerms, count_words
 
 if TYPE_CHECKING:  # with torch
-    from simlte_st.models.pace import TextBar
     from simlte_st.models.truncation import Truncation
+    from simlte_st.progress import TextBar
     from simlte_st.search.encoder import Encoder
 
 VECTORS_FOLDER = "vectors.parts"
@@ -81,7 +81,7 @@ class IndexReport:
         ]
         if self.kept:
             lines.append(f"kept {len(self.kept):,} documents that could not be read this time")
-        if self.truncation.cut_texts or self.truncation.unread:
+        if self.truncation.cut_texts:
             lines.append(self.truncation.summary())
         if self.misfits:
             columns = ", ".join(f"{name} ({count:,})" for name, count in self.misfits.items())
@@ -112,9 +112,9 @@ def add_documents(
     """Add documents to an index; see :meth:`simlte_st.search.Index.add`. Its settings are changed in place."""
     from simlte_st.models.encode import make_parts
     from simlte_st.models.language import warn_of_language
-    from simlte_st.models.pace import TextBar
     from simlte_st.models.parts import PartEncoder
     from simlte_st.models.truncation import warn_of_truncation
+    from simlte_st.progress import TextBar
     from simlte_st.search.encoder import TextParts
 
     first, stream = peek(_named(reader), lambda document: len(document.text))

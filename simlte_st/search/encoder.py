@@ -16,8 +16,7 @@ from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader
 from simlte_st.data.sentences import Segmenter, TokenCounter, passages_of
 from simlte_st.data.tokens import in_batches
-from simlte_st.files import digest_of
-from simlte_st.models.loading import check_encodes, load_model, side_of
+from simlte_st.models.loading import check_encodes, load_model
 from simlte_st.models.parts import Encoded, Part, Parts, encode_counted, weights_digest
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import Truncation, text_lengths
@@ -50,12 +49,11 @@ class Encoder:
     def __init__(self, model: Model, device: str | None = None) -> None:
         self.name: str | None = None
         if isinstance(model, SentenceTransformer):
-            self.model, self._queries = side_of(model, "document"), side_of(model, "query")
+            self.model = model
             check_encodes(self.model, "the model of this index")
         else:  # a folder is found from anywhere
             self.name = os.path.abspath(model) if os.path.isdir(model) else os.fspath(model)
-            loaded = load_model(model, device=device)
-            self.model, self._queries = loaded.model, loaded.other or loaded.model
+            self.model = load_model(model, device=device).model
         self.budget = self.truncation().budget
         self.count: TokenCounter = lambda texts: text_lengths(self.model, texts)
         self.dimension = int(self.model.get_embedding_dimension() or 0)
@@ -67,7 +65,7 @@ class Encoder:
     def identity(self) -> dict[str, Any]:
         """Return everything that decides the vectors."""
         return {
-            "weights": self._digest(),
+            "weights": weights_digest(self.model),
             "prompts": dict(self.model.prompts),
             "default_prompt": self.model.default_prompt_name,
             "dimension": self.dimension,
@@ -78,12 +76,6 @@ class Encoder:
     def dtype(self) -> str:
         """What the model computes in, such as ``"float32"``."""
         return str(self.model.dtype or torch.float32).removeprefix("torch.")  # an ONNX graph has none
-
-    def _digest(self) -> str:
-        own = weights_digest(self.model)
-        if self._queries is self.model:
-            return own
-        return digest_of([own.encode(), weights_digest(self._queries).encode()])
 
     def batches(self, documents: Iterable[Document]) -> Iterator[list[Document]]:
         """Yield the documents of each commit."""
@@ -107,7 +99,7 @@ class Encoder:
 
     def query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a query: shape ``[dimension]``."""
-        rows = self._queries.encode_query([text], prompt=query_prompt(self._queries), show_progress_bar=False)
+        rows = self.model.encode_query([text], prompt=query_prompt(self.model), show_progress_bar=False)
         vector: NDArray[np.float32] = unit_rows(rows).astype(np.float32)[0]
         return vector
 

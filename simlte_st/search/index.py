@@ -21,7 +21,7 @@ from simlte_st.data.languages import check_language
 from simlte_st.data.tokens import in_batches
 from simlte_st.errors import ConfigurationError, DataError, keeping
 from simlte_st.files import hold
-from simlte_st.models.engine import Engine
+from simlte_st.models.device import Engine
 from simlte_st.models.names import check_model
 from simlte_st.search.add import IndexReport, add_documents
 from simlte_st.search.hits import Hit
@@ -40,7 +40,7 @@ from simlte_st.search.settings import (
 from simlte_st.search.store import Store
 
 if TYPE_CHECKING:  # with torch
-    from simlte_st.models.token_vectors import TokenVectors
+    from simlte_st.models.vectors import TokenVectors
     from simlte_st.search.encoder import Encoder
 
 Cosine = Annotated[float, Interval(ge=-1, le=1)]

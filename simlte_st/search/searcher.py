@@ -24,7 +24,7 @@ from simlte_st.search.store import Store, is_one_of, text_hash
 from simlte_st.search.words import WordCounts
 
 if TYPE_CHECKING:
-    from simlte_st.models.token_vectors import TokenVectors
+    from simlte_st.models.vectors import TokenVectors
     from simlte_st.search.encoder import Encoder
 
 _BEGINNING = 300  # characters

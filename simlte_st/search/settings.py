@@ -10,8 +10,8 @@ from simlte_st.data.analyzer import ANALYZER
 from simlte_st.errors import ConfigurationError, ModelError, StoreError
 from simlte_st.extras import check_installed
 from simlte_st.files import SETTINGS_FILE, atomic_path, changes, check_place, hold, write_json
-from simlte_st.models.names import check_model, present_folder
-from simlte_st.models.token_vectors import TokenVectors
+from simlte_st.models.names import cached_folder, check_model, local_folder
+from simlte_st.models.vectors import TokenVectors
 from simlte_st.search.store import TABLE, Store, read_part
 
 if TYPE_CHECKING:
@@ -92,7 +92,8 @@ def check_encoder(folder: Path, settings: dict[str, Any], model: Any = None) -> 
 def read_token_vectors(folder: Path, settings: dict[str, Any], model: Any) -> TokenVectors | None:
     """Return what encodes queries without torch: the model of an index where it is static, and as it was."""
     wanted = check_encoder(folder, settings, model)
-    place = present_folder(wanted) if isinstance(wanted, (str, os.PathLike)) else None
+    named = isinstance(wanted, (str, os.PathLike))
+    place = (local_folder(wanted) or cached_folder(os.fspath(wanted))) if named else None
     found = TokenVectors.read(Path(place)) if place and settings["dtype"] == "float32" else None
     return found if found and found.identity().items() <= settings.items() else None
 

@@ -29,7 +29,7 @@ from simlte_st.losses.masked_language_model import MLMHead, make_mlm_head
 from simlte_st.models import loading as models
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.distillation import distilled
-from simlte_st.models.loading import LoadedModel, lengthen, without_queries
+from simlte_st.models.loading import LoadedModel, lengthen
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE
 from simlte_st.models.static import is_static
 from simlte_st.modules import LatentSemanticAnalysis
@@ -118,7 +118,7 @@ def load_model(
     """
     folder = run.folder.base
     set_seed(run.seed)
-    loaded = without_queries(models.load_model(base, dtype=torch.float32, device=run.device), "trained")
+    loaded = models.load_model(base, dtype=torch.float32, device=run.device)
     if (lsa == 0 or is_static(loaded.model)) and isinstance(loaded.model[-1], LatentSemanticAnalysis):
         del loaded.model[-1]  # a static model is trained without, and ends with one of its own documents
     if is_static(loaded.model) and static is False:

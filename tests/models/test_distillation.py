@@ -21,8 +21,7 @@ from transformers import (
 )
 
 import simlte_st
-from simlte_st.data.document import Document
-from simlte_st.errors import ConfigurationError, DataError, ModelError
+from simlte_st.errors import ModelError
 from simlte_st.models import distillation
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.distillation import distilled
@@ -51,7 +50,7 @@ def test_one_folder_for_sentence_transformers_and_for_model2vec(
     encoder_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
     made = simlte_st.to_static(encoder_path, tmp_path / "fast", dimension=12, progress=False)
-    assert (made.output, made.tokens, made.words, made.dimension, made.read) == (tmp_path / "fast", 133, 0, 12, None)
+    assert (made.output, made.tokens, made.dimension) == (tmp_path / "fast", 133, 12)
     stock, other = SentenceTransformer(str(made.output), device="cpu"), static_model.from_pretrained(made.output)
     assert [type(module) for module in stock] == [StaticEmbedding, Normalize]
     assert embeddings(stock).dtype == torch.float32
@@ -77,40 +76,6 @@ def test_it_is_what_model2vec_makes(encoder_path: Path) -> None:
     rows = [row for row in range(len(theirs.embedding)) if row != theirs.unk_token_id]
     np.testing.assert_allclose(embeddings(ours)[rows], theirs.embedding[rows], atol=1e-6)
     assert not embeddings(ours)[theirs.unk_token_id].any()
-
-
-@pytest.mark.parametrize("kind", TOKENIZERS)
-def test_words_of_documents_whatever_cuts_them(kind: str, tmp_path: Path) -> None:
-    base = tiny(tmp_path, TOKENIZERS[kind]())
-    texts = ["Zuqbar Zuqbar xylophone, beito.", "Zuqbar xylophone beito", "Zuqbar vorpal", "beitun beitun beitun"]
-    documents = [Document(str(number), text) for number, text in enumerate(texts)]
-    without, both = distilled(base, progress=False), distilled(base, documents, words=2, progress=False)
-
-    def pieces(model: SentenceTransformer, text: str) -> int:
-        return len(model.tokenizer.encode(text, add_special_tokens=False).ids)
-
-    assert pieces(both, "Zuqbar") == 1, "most documents have it"
-    assert pieces(both, "Ba Zuqbar") == 1 + pieces(both, "Ba")
-    assert not any("vorpal" in token for token in both.tokenizer.get_vocab()), "one document has it"
-    assert pieces(without, "vorpal") == pieces(both, "vorpal") or "byte" in kind or "bpe" in kind
-    vectors = both.encode(["Zuqbar", "Ba Zuqbar"])
-    assert np.linalg.norm(vectors[0]) == pytest.approx(1, abs=1e-5)
-    assert embeddings(both).shape[0] == both.tokenizer.get_vocab_size()
-
-
-def test_documents_of_a_folder(encoder_path: Path, tmp_path: Path) -> None:
-    (tmp_path / "texts").mkdir()
-    for name in "ab":
-        (tmp_path / "texts" / f"{name}.txt").write_text("Zuqbar ba bun. Zuqbar.", encoding="utf-8")
-    given = {"documents": tmp_path / "texts", "progress": False}
-    made = simlte_st.to_static(encoder_path, tmp_path / "fast", **given)  # type: ignore[arg-type]
-    assert made.read is not None
-    assert (made.words, made.tokens, made.read.documents) == (1, 134, 2)
-    assert simlte_st.to_static(encoder_path, tmp_path / "none", words=0, **given).words == 0  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="holds the documents"):
-        simlte_st.to_static(encoder_path, tmp_path / "texts", overwrite=True, **given)  # type: ignore[arg-type]
-    with pytest.raises(DataError):
-        simlte_st.to_static(encoder_path, tmp_path / "x", documents=tmp_path / "none.jsonl")
 
 
 def test_tokens_that_somebody_added_stay(tmp_path: Path) -> None:

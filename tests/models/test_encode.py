@@ -28,7 +28,7 @@ def interrupt(model: SentenceTransformer, corpus: list[Document], output: Path) 
         yield from corpus[:25]
         raise KeyboardInterrupt
 
-    kept = r"Stopped\. 2 finished parts of 10 documents in .*v\.parquet\.parts: resume=True goes on\."
+    kept = r"Stopped\. Finished parts of 10 documents are in .*v\.parquet\.parts: resume=True goes on\."
     with pytest.raises(Interrupted, match=kept):
         encode_documents(model, broken(), output, part_size=10)
 
@@ -77,9 +77,7 @@ def test_an_interrupted_run_goes_on(model: SentenceTransformer, corpus: list[Doc
     assert pq.read_table(output)["id"].to_pylist() == [document.id for document in corpus]
 
 
-def test_resuming_needs_the_same_settings_and_documents(
-    model: SentenceTransformer, corpus: list[Document], tmp_path: Path
-) -> None:
+def test_resuming_needs_the_same_settings(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
     output = tmp_path / "v.parquet"
     with pytest.raises(ResumeError, match="no interrupted run"):
         encode_documents(model, corpus, output, resume=True)
@@ -92,11 +90,6 @@ def test_resuming_needs_the_same_settings_and_documents(
         encode_documents(model, broken(), output, part_size=10)
     with pytest.raises(ResumeError, match="other settings"):
         encode_documents(model, corpus, output, part_size=10, normalize=True, resume=True)
-    with pytest.raises(ResumeError, match="other documents"):
-        encode_documents(model, corpus[::-1], output, part_size=10, resume=True)
-    (tmp_path / "v.parquet.parts" / f"part-00000009-{'0' * 32}.parquet").touch()
-    with pytest.raises(ResumeError, match="holds more documents"):
-        encode_documents(model, corpus, output, part_size=10, resume=True)
     with pytest.raises(ConfigurationError, match="resume=True"):
         encode_documents(model, corpus, output)
 
@@ -116,9 +109,6 @@ def test_changed_texts_and_other_weights_are_noticed(
 ) -> None:
     output = tmp_path / "v.parquet"
     interrupt(model, corpus, output)
-    changed = [Document(one.id, one.text + " bis" * (row == 3)) for row, one in enumerate(corpus)]
-    with pytest.raises(ResumeError, match=r"part-00000001-\w+\.parquet .*overwrite=True"):
-        encode_documents(model, changed, output, part_size=10, resume=True)
     weight = next(model.parameters())
     with torch.no_grad():
         weight[0, 0] += 1
@@ -126,9 +116,14 @@ def test_changed_texts_and_other_weights_are_noticed(
         encode_documents(model, corpus, output, part_size=10, resume=True)
     with torch.no_grad():
         weight[0, 0] -= 1
-    encode_documents(model, corpus, output, part_size=10, resume=True)
+    seen: list[str] = []
+    original = model.encode_document
+    model.encode_document = lambda texts, **options: seen.extend(texts) or original(texts, **options)  # type: ignore[assignment]
+    changed = [Document(one.id, one.text + " bis" * (row == 3)) for row, one in enumerate(corpus)][:-20]
+    encode_documents(model, changed, output, part_size=10, resume=True)
+    assert seen == [one.text for one in (*changed[:10], *changed[20:])], "the second part stays"
     whole = tmp_path / "whole.parquet"
-    encode_documents(model, corpus, whole, part_size=10)
+    encode_documents(model, changed, whole, part_size=10)
     assert pq.read_table(output).equals(pq.read_table(whole))
 
 
@@ -138,14 +133,14 @@ def test_neither_the_documents_nor_a_folder_are_replaced(model: SentenceTransfor
     with pytest.raises(ConfigurationError, match="holds the documents"):
         encode_documents(model, tmp_path / "texts", tmp_path / "texts", overwrite=True)
     (tmp_path / "other.parquet").mkdir()
-    with pytest.raises(ConfigurationError, match=r"other\.parquet .*not replaced"):
+    with pytest.raises(ConfigurationError, match=r"other\.parquet .*not written by"):
         encode_documents(model, tmp_path / "texts", tmp_path / "other.parquet", overwrite=True)
     for name in ("v.csv", "v", "texts/a.txt", "v.parquet.gz"):
         with pytest.raises(ConfigurationError, match=r"ends in \.parquet"):
             encode_documents(model, tmp_path / "texts", tmp_path / name, overwrite=True)
     (tmp_path / "v.parquet.parts").mkdir()
     (tmp_path / "v.parquet.parts" / "thesis.txt").write_text("years")
-    with pytest.raises(ConfigurationError, match=r"v\.parquet\.parts .*not replaced"):
+    with pytest.raises(ConfigurationError, match=r"v\.parquet\.parts was not written by"):
         encode_documents(model, tmp_path / "texts", tmp_path / "v.parquet", overwrite=True)
     assert (tmp_path / "texts" / "a.txt").exists()
 

@@ -165,7 +165,7 @@ def test_threads_take_turns_at_the_tokenizer(encoder_path: Path, monkeypatch: py
     with ThreadPoolExecutor(4) as threads:
         for found in threads.map(model.encode, [texts] * 4):
             np.testing.assert_allclose(found, expected, atol=1e-6)
-    assert len(most) >= 12
+    assert len(most) >= 8
     assert max(most) == 1
 
 

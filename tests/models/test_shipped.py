@@ -15,23 +15,21 @@ from sentence_transformers import SentenceTransformer
 from shipped_support import BERT, LONGFORMER, STATIC, cosines, ship, ship_static, start_of, table
 
 import simlte_st
-from simlte_st.errors import ConfigurationError, DiskFullError, ModelError
+from simlte_st.errors import ConfigurationError, DiskFullError
 from simlte_st.files import HOME_VARIABLE, read_json
 from simlte_st.models import shipped
 from simlte_st.models.loading import model_source
 from simlte_st.models.names import (
     OWN_ENCODERS,
     base_of_own_models,
-    model_path,
+    own_folder,
     packaged_base_installed,
 )
 from simlte_st.models.shipped import (
     BUILD_FILE,
     CARD_FILE,
     DIFFERENCE_FILE,
-    DIGEST_FILE,
     RECIPE,
-    add_difference,
 )
 from simlte_st.modules.position_pooling import FLAT, POWER
 
@@ -93,7 +91,7 @@ def test_a_model_is_put_together_once(tiny: Path, caplog: pytest.LogCaptureFixtu
     [record] = caplog.records
     assert record.levelname == "WARNING", "seen without setting up logging"
     assert re.search(rf"simlte-bert .* from {tiny}, .*{folder}", record.getMessage())
-    assert folder == model_path(BERT)
+    assert folder == own_folder(BERT)
     assert (folder / CARD_FILE).read_text(encoding="utf-8") == "# simlte-bert 0\n"
     assert read_json(folder / BUILD_FILE) == {"seed": 0}
     written = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
@@ -122,16 +120,6 @@ def test_it_is_made_anew_where_anything_of_it_changes(tiny: Path, monkeypatch: p
 def test_what_the_recipe_number_stands_for() -> None:
     """Where one of these changes, the number must rise too: else models that are unpacked already stay as they are."""
     assert (RECIPE, POWER, FLAT, OWN_ENCODERS) == (1, 0.25, 64, {BERT: 512, LONGFORMER: 4096})
-
-
-def test_what_the_user_made_stays(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ship(BERT, tiny)
-    own = model_path(BERT)
-    shutil.copytree(tiny, own)
-    monkeypatch.setattr(shipped, "base_of_own_models", lambda: pytest.fail("nothing is to be made"))
-    assert folder_of(BERT) == own
-    assert not (own / DIGEST_FILE).exists()
-    assert SentenceTransformer(str(own), device="cpu").max_seq_length == 512
 
 
 def test_where_it_fails_nothing_is_left(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,15 +166,10 @@ def test_of_several_processes_one_makes_it(tiny: Path) -> None:
         process.join(timeout=60)
     assert [process.exitcode for process in processes] == [0, 0, 0]
     assert sorted(made.get() for _ in processes) == [0, 0, 1]
-    assert read_json(model_path(BERT) / BUILD_FILE) == {"seed": 2}
+    assert read_json(own_folder(BERT) / BUILD_FILE) == {"seed": 2}
 
 
-def test_what_is_damaged_or_cannot_be_written(base: Path, tiny: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    with pytest.raises(ModelError, match=r"simlte-bert.*Install simlte-st again"):
-        folder_of(BERT)
-    ship(LONGFORMER, base)
-    with pytest.raises(ModelError, match=r"does not fit encoder\.layer\."):
-        add_difference(start_of(BERT, base), shipped.FOLDER / LONGFORMER / DIFFERENCE_FILE)
+def test_a_place_that_cannot_be_written(tiny: Path, tmp_path: Path, monkeypatch: Any) -> None:
     ship(BERT, tiny)
     (tmp_path / "file").touch()
     monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "file"))

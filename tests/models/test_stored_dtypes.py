@@ -25,13 +25,11 @@ from transformers import (
 )
 
 from simlte_st.errors import ResumeError
-from simlte_st.models import device
 from simlte_st.models.conversion import convert_base
-from simlte_st.models.device import dtype_unasked
-from simlte_st.models.encode import encode_documents
-from simlte_st.models.engine import Engine
+from simlte_st.models.device import Engine, dtype_unasked
+from simlte_st.models.encode import encode_documents, open_parts
 from simlte_st.models.loading import load_model
-from simlte_st.models.parts import open_parts, weights_digest
+from simlte_st.models.parts import weights_digest
 from simlte_st.models.sentence_transformer import SentenceTransformer
 
 TEXTS = [make_document(number, sentences=1 + number) for number in range(8)]
@@ -91,7 +89,7 @@ def test_a_conversion_stores_what_the_base_does(backbone: str, tmp_path: Path) -
 def test_a_gpu_computes_in_what_a_checkpoint_is_stored_in(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [dtype_unasked(each) for each in ("cpu", "cuda", "cuda:1", "mps")] == [torch.float32, None, None, None]
     for found, expected in (("cpu", torch.float32), ("cuda", None)):
-        monkeypatch.setattr(device, "get_device_name", lambda name=found: name)
+        monkeypatch.setattr("sentence_transformers.util.get_device_name", lambda name=found: name)
         assert dtype_unasked(None) is expected
     for several, expected in ((["cuda:0", "cuda:1"], "cuda:0"), (["cpu", "cpu"], "cpu"), (["cuda:0", "cpu"], "cpu")):
         assert Engine(several).loading_device == expected

@@ -12,7 +12,7 @@ from support import make_static_model, write_model2vec
 
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.models.token_vectors import TokenVectors
+from simlte_st.models.vectors import TokenVectors
 from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.search import Index
 from simlte_st.search.encoder import Encoder

@@ -9,12 +9,9 @@ from pathlib import Path
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.errors import ModelError
 from simlte_st.models.encode import encode_documents
 from simlte_st.models.loading import load_model
 from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths, warn_of_truncation
-from simlte_st.modules import PositionPooling
-from simlte_st.modules.chunk_mean import to_chunk_mean
 from simlte_st.search import Index
 
 TEXTS = ["ba bun bis", "ba " * 100, "bo " * 62, "bo " * 63]
@@ -29,8 +26,7 @@ def test_counts_are_what_the_tokenizer_cuts(model: SentenceTransformer, prompt: 
     lost = [all_of - part for all_of, part in zip(whole, read, strict=True)]
     assert (truncation.texts, truncation.cut_texts, truncation.cut_tokens) == (4, sum(map(bool, lost)), sum(lost))
     assert truncation.tokens == 3 + 100 + 62 + 63
-    assert (truncation.longest, truncation.max_seq_length) == (100, 64)
-    assert (truncation.taken, truncation.prompt_tokens) == (2 + 4 * bool(prompt), 4 * bool(prompt))
+    assert (truncation.max_seq_length, truncation.taken) == (64, 2 + 4 * bool(prompt))
 
 
 def test_the_default_prompt_takes_its_tokens(model: SentenceTransformer) -> None:
@@ -38,28 +34,16 @@ def test_the_default_prompt_takes_its_tokens(model: SentenceTransformer) -> None
     truncation = Truncation.of(model).add(text_lengths(model, ["bo " * 58, "bo " * 59]))
     assert prompt_as_read(model) == "ba bei bo: "
     assert (truncation.budget, truncation.cut_texts, truncation.cut_tokens) == (58, 1, 1)
-    said = "reads the first 64 tokens of a text, 4 of them its prompt's: 1 of 2 texts is longer; 0.9% of all tokens are"
+    said = "reads the first 64 tokens of a text: 1 of 2 texts is longer; 0.9% of all tokens are"
     assert said in truncation.summary()
 
 
-def test_what_is_advised_names_the_model_and_the_length(encoder_path: Path, tmp_path: Path) -> None:
-    command = "To read them whole:\n    simlte convert {} --backbone chunk-mean --max-length 102 --output LONGER"
-
-    def advised(model: SentenceTransformer) -> str:
-        return Truncation.of(model).add([100]).advice
-
-    model = load_model(encoder_path).model
-    assert Truncation.of(model).add([62]).advice == ""
-    assert advised(model) == command.format(encoder_path)
-    assert advised(to_chunk_mean(model, 80)) == command.format(encoder_path)
+def test_what_is_advised_names_the_model(encoder_path: Path, tmp_path: Path) -> None:
     (tmp_path / "my own model").symlink_to(encoder_path)
-    assert advised(load_model(tmp_path / "my own model").model) == command.format(
-        shlex.quote(f"{tmp_path}/my own model")
-    )
-    model[1] = PositionPooling(32)
-    with pytest.raises(ModelError, match="in chunks"):
-        to_chunk_mean(model, 200)
-    assert advised(model).endswith(f":\n    simlte index {encoder_path} DOCUMENTS --output INDEX --parts")
+    truncation = Truncation.of(load_model(tmp_path / "my own model").model).add([62])
+    assert truncation.advice == ""
+    name = shlex.quote(f"{tmp_path}/my own model")
+    assert truncation.add([63]).advice.startswith(f"simlte convert {name} --output LONGER ")
 
 
 def test_what_a_model_does_not_read_is_said_before_the_work(
@@ -70,23 +54,22 @@ def test_what_a_model_does_not_read_is_said_before_the_work(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     short = [text[:100] for text in documents]
-    warn_of_truncation(model, short, "")
-    warn_of_truncation(static_model, documents, "")
+    warn_of_truncation(model, short)
+    warn_of_truncation(static_model, documents)
     assert caplog.messages == []
     long = [text * 4 for text in documents] * 2
-    warn_of_truncation(model, long, "{name}: {times:.1f} times the work")
+    warn_of_truncation(model, long, "{times:.1f} times the work")
     read = Truncation.of(model).add(text_lengths(model, long[:64]))
     share = read.cut_tokens / read.tokens
-    beyond = f"{100 * share:.1f}% of the tokens of the first 64 texts lie beyond the 64 that the model reads."
     [said] = caplog.messages
-    assert said.startswith(beyond)
+    assert f"of 64 texts are longer; {share:.1%} of all tokens are truncated." in said
     assert said.endswith(f"{1 + 1 / (1 - share):.1f} times the work")
     caplog.clear()
     encode_documents(model, long, tmp_path / "v.parquet")
-    assert re.search(r"lie beyond .* simlte convert .* whole, and simlte index finds them", caplog.messages[0])
+    assert re.search(r"are truncated\. simlte convert .* whole; simlte index --parts finds them", caplog.messages[0])
     caplog.clear()
     for parts in (False, True):
         Index.create(tmp_path / f"index-{parts}", model, parts=parts).add(long[:30])
-    said = [message for message in caplog.messages if "lie beyond" in message]
+    said = [message for message in caplog.messages if "are truncated" in message]
     assert len(said) == 1
-    assert re.search(r"parts=True finds documents by all of it, for about \d+\.\d times the work\.", said[0])
+    assert re.search(r"parts=True finds documents by all of their text, for about \d+\.\d times the work\.", said[0])

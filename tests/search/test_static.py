@@ -26,21 +26,18 @@ def static_index(static_model: SentenceTransformer, tmp_path: Path) -> Index:
     return Index.create(tmp_path / "index", static_model, parts=True)
 
 
-def test_documents_are_indexed_whole_and_what_has_no_vector_is_told(
-    static_model: SentenceTransformer, tmp_path: Path
-) -> None:
+def test_documents_are_indexed_whole(static_model: SentenceTransformer, tmp_path: Path) -> None:
     static_index = Index.create(tmp_path / "whole", static_model)
     report = static_index.add(CORPUS)
     assert (report.documents, report.vectors, report.encoded) == (10, 10, 10), "no passages"
     found = report.truncation
-    assert (found.cut_texts, found.empty_texts) == (0, 1)
-    assert "1 of 10 texts have no tokens" in report.summary()
+    assert found.cut_texts == 0
     assert "truncated" not in report.summary()
     rows = static_index.table()
     texts = [document.text for document in sorted(CORPUS, key=lambda document: document.id)]
     assert rows["tokens"].to_pylist() == text_lengths(make_static_model(), texts)
     again = static_index.add(CORPUS)
-    assert (again.unchanged, again.encoded, again.truncation.empty_texts) == (10, 0, 1)
+    assert (again.unchanged, again.encoded) == (10, 0)
 
 
 def test_a_zero_vector_is_no_hit(static_index: Index) -> None:

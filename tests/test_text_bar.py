@@ -7,8 +7,8 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.loading import load_model
-from simlte_st.models.pace import TextBar, reading
 from simlte_st.models.passes import TextReader
+from simlte_st.progress import TextBar, reading
 
 
 @pytest.mark.parametrize("kind", ["encoder", "chunk-mean", "static"])
