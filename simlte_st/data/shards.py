@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from glob import has_magic
 from typing import Any
 
 from simlte_st.data.arrow import dataset_table, in_short, is_hub, is_instance, open_hub
 from simlte_st.data.document import Document
-from simlte_st.data.reader import DocumentReader
-from simlte_st.data.report import ReadReport
+from simlte_st.data.reader import DocumentReader, ReadReport
 from simlte_st.data.rows import BrokenSourceError, Columns, Event, Reading, Row
 from simlte_st.data.sources import Source
 from simlte_st.data.tables import choose_columns, read_table
@@ -109,20 +107,8 @@ def open_shards(source: Any, reading: Reading) -> Shards:
     elif is_hub(source):
         opened = _of_dataset(open_hub(source), source, reading)
     else:
-        opened = _of_parquet(check_places(source), reading)
+        opened = _of_parquet(source, reading)
     return replace(opened, given=source, asked=reading)
-
-
-def check_places(source: Any) -> list[str]:
-    """Return the places of parquet files; those on this machine must be there."""
-    places = source if isinstance(source, (list, tuple)) else [source]
-    if not places or not all(isinstance(place, (str, os.PathLike)) for place in places):
-        raise DataError(f"A {type(source).__name__} is not read as a stream. A stream is read from {KINDS}.")
-    paths = [os.fspath(place) for place in places]
-    for path in paths:
-        if not is_hub(path) and "://" not in path and not has_magic(path) and not os.path.exists(path):
-            raise DataError(f"There is no file or folder {path!r}. A stream is read from {KINDS}.")
-    return paths
 
 
 def _of_dataset(dataset: Any, name: str, reading: Reading) -> Shards:
@@ -133,9 +119,13 @@ def _of_dataset(dataset: Any, name: str, reading: Reading) -> Shards:
     return Shards(name, dataset, names, _chosen(reading, dataset, name))
 
 
-def _of_parquet(places: list[str], reading: Reading) -> Shards:
+def _of_parquet(source: Any, reading: Reading) -> Shards:
+    places = source if isinstance(source, (list, tuple)) else [source]
+    if not places or not all(isinstance(place, (str, os.PathLike)) for place in places):
+        raise DataError(f"A {type(source).__name__} is not read as a stream. A stream is read from {KINDS}.")
     import datasets
 
+    places = [os.fspath(place) for place in places]
     name = places[0] if len(places) == 1 else f"{len(places):,} sources"
     patterns = [os.path.join(place, "**", "*.parquet") if os.path.isdir(place) else place for place in places]
     options: dict[str, Any] = {"data_files": patterns, "batch_size": _ROWS}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,6 @@ from typing import Any
 
 from simlte_st.data.document import Document, UntypedText
 from simlte_st.data.rows import (
-    BLANK_LINE,
     NOT_A_STRING,
     TOO_LONG,
     BadTextError,
@@ -110,12 +108,11 @@ def choose_columns(reading: Reading, table: Table) -> Columns:
     strings = [column for column in columns if column in (table.strings or ())]
     # A column called "text" is chosen whatever it holds; of the other names, the first one with strings.
     text = named or _first_of(("text",), columns) or _first_of(TEXT_COLUMNS, strings)
-    text = text or _first_of(TEXT_COLUMNS, columns)
     if text is None:
         candidates = [name for name in strings if name not in (id_column, label)]
         text = candidates[0] if len(candidates) == 1 else None
-    if text is None or text in table.kinds or not (named or text.lower() == "text" or text in strings):
-        known = "" if text is None else f" {text!r} holds {table.kinds.get(text, 'no strings'):.200}."
+    if text is None or text in table.kinds:
+        known = "" if text is None else f" {text!r} holds {table.kinds[text]:.200}."
         raise DataError(
             f"Cannot tell which column of {table.name} holds the text.{known} Its columns are: {there}; those that "
             f"hold strings: {', '.join(strings) or 'none'}. Name it with text_column= (article.body is in a struct)."
@@ -127,11 +124,8 @@ def choose_columns(reading: Reading, table: Table) -> Columns:
 
 
 def _first_of(names: Sequence[str], columns: Collection[str]) -> str | None:
-    for name in names:
-        for column in (name, *columns):
-            if column in columns and column.lower() == name:
-                return column
-    return None
+    found = {column.lower(): column for column in columns}
+    return next((found[name] for name in names if name in found), None)
 
 
 def read_table(table: Table, reading: Reading) -> Iterator[Event]:
@@ -162,8 +156,7 @@ def read_table(table: Table, reading: Reading) -> Iterator[Event]:
         if reading.metadata:
             others = _without(values, chosen.text)
             others = _without(others, chosen.id) if chosen.id else others
-        has_id = chosen.id is not None
-        yield Row(row.where, row.made_id, text, id_value, label, has_id=has_id, metadata=others, left_out=row.left_out)
+        yield Row(row.where, row.made_id, text, id_value, label, has_id=chosen.id is not None, metadata=others)
 
 
 def mappings_table(
@@ -210,8 +203,6 @@ def item_rows(items: Iterable[Any], name: str, reading: Reading) -> Iterator[Raw
             yield Row(where, None, item)
         elif isinstance(item, Mapping):
             yield RawRow(where, str(index), item)
-        elif isinstance(item, os.PathLike):
-            raise DataError(f"{where} of {name} is a path ({os.fspath(item)!r}), not a text: pass a list of paths.")
         else:
             yield Skip(where, NOT_A_STRING, f"{type(item).__name__} instead of a string or a mapping")
 
@@ -260,8 +251,7 @@ def open_csv(path: Path, reading: Reading, delimiter: str | None = None) -> Tabl
             last = reader.line_num
             where = f"line {first:,}" if last <= first else f"lines {first:,} to {last:,}"
             if not row and not problems:
-                yield Skip(where, BLANK_LINE, ignored=True)
-                continue
+                continue  # a blank line
             index += 1
             if problems:
                 yield Skip(where, *problems[0])
@@ -295,7 +285,6 @@ def _objects(path: Path, reading: Reading) -> Iterator[RawRow | Skip]:
             yield Skip(where, line.problem, line.what)
             continue
         if not line.text.strip():
-            yield Skip(where, BLANK_LINE, ignored=True)
             continue
         try:
             values = json.loads(line.text)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from simlte_st.data.document import word_spans
 from simlte_st.data.duplicates import DuplicateReport, find_duplicates
-from simlte_st.data.report import ReadReport
+from simlte_st.data.reader import ReadReport
 from simlte_st.exploration.html import about, section, table
 from simlte_st.exploration.topics import LabelComparison, Topics
 from simlte_st.models.truncation import Truncation

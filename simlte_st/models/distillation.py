@@ -22,7 +22,7 @@ from simlte_st.arguments import Count, CountOrZero, checked
 from simlte_st.data.analyzer import PLAIN
 from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
-from simlte_st.data.report import ReadReport
+from simlte_st.data.reader import ReadReport
 from simlte_st.errors import ModelError
 from simlte_st.extras import check_installed
 from simlte_st.files import atomic_path, check_apart, check_free

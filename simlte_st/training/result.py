@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from simlte_st.data.report import counted
+from simlte_st.data.reader import counted
 from simlte_st.errors import HubError
 from simlte_st.files import RUN_FILE, read_json, write_json
 from simlte_st.models.names import shown_base

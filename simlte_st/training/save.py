@@ -38,8 +38,7 @@ def save(
     output, read, documents, coverage, passes = run.folder.output, corpus.read, corpus.report, corpus.coverage, None
     if corpus.stream is not None:
         taken = corpus.stream.stream.taken(fitted.steps * loaded.preset.batch_size)
-        read, passes = {**read, "skipped": taken.skipped}, taken.passes
-        documents = replace(documents, documents=taken.documents, left_out=taken.left_out)
+        passes, documents = taken.passes, replace(documents, documents=taken.documents)
         coverage = replace(coverage, total=taken.documents)
     result = TrainingResult(
         output=output,
