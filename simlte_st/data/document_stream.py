@@ -14,8 +14,8 @@ import torch.utils.data
 from datasets import Dataset
 
 from simlte_st.data.document import Document, SegmentedDocument, text_key
+from simlte_st.data.documents import ShardReader, Shards
 from simlte_st.data.sentences import Segmenter, TokenCounter, segment_document
-from simlte_st.data.shards import ShardReader, Shards
 from simlte_st.data.views import View, draw_views, view_rng
 from simlte_st.distributed import is_main
 from simlte_st.errors import DataError, EmptyCorpusError

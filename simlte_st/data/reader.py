@@ -95,8 +95,8 @@ class DocumentReader:
     """The documents of a source, read anew at each iteration and never held together.
 
     Made by :func:`~simlte_st.data.read_documents`. The memory used does not grow with the corpus, except for the hashes
-    that keep ids unique (about 100 bytes a document). Without ``remember`` it does not grow at all: ids stay as they are,
-    and those of unreadable documents are not known.
+    that keep ids unique (about 100 bytes a document). Without ``remember`` it does not grow at all: ids stay as they
+    are, and those of unreadable documents are not known.
 
     Attributes:
         report: The report of the latest iteration, up to date after every document.
@@ -192,7 +192,7 @@ class DocumentReader:
             read = f"{report.documents:,} document{'' if report.documents == 1 else 's'} had been read before"
             raise DataError(f"{error}; {read}. Download or create it again.") from error
         report.finished, self.checksum = True, texts.hexdigest()
-        if not report.documents:
+        if not report.documents and self._remembers:
             raise EmptyCorpusError("\n".join([f"{self._source.name} holds no usable document.", *report.troubles()]))
 
     def _note_unread(self, name: str | None) -> None:

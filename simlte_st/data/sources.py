@@ -229,15 +229,8 @@ def is_place(item: object) -> bool:
 
 
 def _are_places(items: Sequence[object]) -> bool:
-    """Return whether the items of a list are paths, not texts."""
-    if not items or not all(isinstance(item, (str, os.PathLike)) for item in items) or not is_place(items[0]):
-        return False
-    if missing := [str(item) for item in items if not is_place(item)]:
-        raise DataError(
-            f"There is no file or folder {missing[0][:_SHOWN_LENGTH]!r}, but there is {str(items[0])!r}: are these "
-            "paths? To pass texts that look like paths, use mappings: [{'text': ...}, ...]."
-        )
-    return True
+    """Return whether the items of a list are paths, not texts: the first one decides."""
+    return bool(items) and is_place(items[0]) and all(isinstance(item, (str, os.PathLike)) for item in items)
 
 
 def _prefixed(source: Source) -> Iterator[Event]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -34,10 +35,8 @@ WRONG_FIELDS = "wrong number of fields"
 MALFORMED_JSON = "malformed JSON"
 NOT_AN_OBJECT = "not an object"
 
-# The columns of a table without a schema are those of its first rows.
-LOOK_AHEAD_ROWS = 100
-LOOK_AHEAD_CHARACTERS = 4_000_000
-LOOK_AHEAD_SKIPS = 10_000
+LOOK_AHEAD = 100
+"""Rows from which the columns of a table without a schema are known."""
 
 MISSING = object()
 """The value at a path without one."""
@@ -74,12 +73,11 @@ def value_at(values: Mapping[str, Any], path: str) -> Any:
 
 
 def _without(values: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Return values without that of a column or at a path, nor a struct that held nothing else."""
+    """Return values without that of a column or at a path."""
     kept = {str(name): value for name, value in values.items() if name != path}
     for name, rest in _cuts(path) if len(kept) == len(values) else ():
-        if isinstance(inner := kept.get(name), Mapping) and value_at(inner, rest) is not MISSING:
+        if isinstance(inner := kept.get(name), Mapping):
             kept[name] = _without(inner, rest)
-            return kept if kept[name] else _without(kept, name)
     return kept
 
 
@@ -165,28 +163,19 @@ def mappings_table(
     is_text: Callable[[object], bool] = lambda value: isinstance(value, str),
     header: Sequence[str] = (),
 ) -> Table:
-    """Make a table of rows without a schema, from a look at the first of them.
-
-    At most ``LOOK_AHEAD_ROWS`` rows are held for it, so a column that first occurs after them is not seen.
-    """
-    held: list[RawRow | Row | Skip] = []
+    """Make a table of rows without a schema, whose columns are those of the first rows."""
+    held = list(itertools.islice(rows, LOOK_AHEAD))
     columns: dict[str, bool] = {}
-    count = characters = 0
-    for row in rows:
-        held.append(row)
+    for row in held:
         for column, value in row.values.items() if isinstance(row, RawRow) else ():
             columns[str(column)] = columns.get(str(column), False) or is_text(value)
-            characters += len(value) if isinstance(value, str) else 0
-        count += isinstance(row, RawRow)
-        if count >= LOOK_AHEAD_ROWS or characters >= LOOK_AHEAD_CHARACTERS or len(held) >= LOOK_AHEAD_SKIPS:
-            break
 
     def everything(wanted: Sequence[str]) -> Iterator[RawRow | Row | Skip]:
         yield from held
         held.clear()
         yield from rows
 
-    strings = [column for column, text in columns.items() if text] if count else None
+    strings = [column for column, text in columns.items() if text] if columns else None
     return Table(name, header or list(columns), strings, everything)
 
 

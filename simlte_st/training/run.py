@@ -13,8 +13,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from simlte_st.data.documents import DocumentReader, read_documents
-from simlte_st.data.shards import Shards
+from simlte_st.data.documents import DocumentReader, Shards, read_documents
 from simlte_st.data.sources import is_place
 from simlte_st.distributed import choose_device, connect, is_main, on_main, together, world
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError

@@ -16,9 +16,8 @@ from datasets import Dataset
 from simlte_st.data import document_stream
 from simlte_st.data.document import Document, text_key
 from simlte_st.data.document_stream import DocumentStream, StreamedViews, shard_order, usable_by
-from simlte_st.data.documents import read_documents
+from simlte_st.data.documents import Shards, read_documents
 from simlte_st.data.sentences import estimate_tokens, segment_document
-from simlte_st.data.shards import Shards
 from simlte_st.data.views import DocSplit, InverseCloze, draw_views
 from simlte_st.errors import DataError, EmptyCorpusError
 

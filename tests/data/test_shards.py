@@ -14,8 +14,7 @@ import pytest
 from datasets import Features, IterableDataset, Value
 
 from simlte_st.data.document import content_id
-from simlte_st.data.documents import read_documents
-from simlte_st.data.shards import ShardReader
+from simlte_st.data.documents import ShardReader, read_documents
 from simlte_st.errors import ConfigurationError, DataError
 
 ROWS = 100

@@ -38,33 +38,13 @@ _BREAKS = {**dict.fromkeys(_BLOCKS, "\n\n"), **dict.fromkeys(("td", "th", "butto
 _HIDING_STYLE = re.compile(r"(?:^|[;\s])display\s*:\s*none\b", re.IGNORECASE)
 
 # Elements without an end, or that the next one ends: they are never deep.
-_SHALLOW = frozenset(
-    [
-        "area",
-        "base",
-        "br",
-        "col",
-        "embed",
-        "hr",
-        "img",
-        "input",
-        "link",
-        "meta",
-        "param",
-        "source",
-        "track",
-        "wbr",
-        "p",
-        "li",
-        "dt",
-        "dd",
-        "option",
-        "td",
-        "th",
-        "tr",
-    ]
-)
-_REOPENED = frozenset(["a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"])
+_SHALLOW = frozenset((
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr", "p",
+    "li", "dt", "dd", "option", "td", "th", "tr",
+))  # fmt: skip
+_REOPENED = frozenset((
+    "a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u",
+))  # fmt: skip
 _TOKEN = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style|title|textarea|iframe|noscript)\b.*?(?:</\1\b[^>]*>|\Z)|</?[a-z][^>]*(?:>|\Z)",
     re.DOTALL | re.IGNORECASE,
