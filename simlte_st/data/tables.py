@@ -106,11 +106,12 @@ def choose_columns(reading: Reading, table: Table) -> Columns:
     strings = [column for column in columns if column in (table.strings or ())]
     # A column called "text" is chosen whatever it holds; of the other names, the first one with strings.
     text = named or _first_of(("text",), columns) or _first_of(TEXT_COLUMNS, strings)
+    text = text or _first_of(TEXT_COLUMNS, columns)
     if text is None:
         candidates = [name for name in strings if name not in (id_column, label)]
         text = candidates[0] if len(candidates) == 1 else None
-    if text is None or text in table.kinds:
-        known = "" if text is None else f" {text!r} holds {table.kinds[text]:.200}."
+    if text is None or text in table.kinds or not (named or text.lower() == "text" or text in strings):
+        known = "" if text is None else f" {text!r} holds {table.kinds.get(text, 'no strings'):.200}."
         raise DataError(
             f"Cannot tell which column of {table.name} holds the text.{known} Its columns are: {there}; those that "
             f"hold strings: {', '.join(strings) or 'none'}. Name it with text_column= (article.body is in a struct)."

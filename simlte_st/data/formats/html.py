@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -136,10 +137,12 @@ def _takes_long(page: str) -> bool:
     A browser searches all open elements at most tags, reopens unclosed ``<font>``s in every paragraph, and compares
     each attribute of a tag with all others.
     """
+    opened: Counter[str] = Counter()
     depth = steps = 0
     for closes, name in _NAME.findall(page.lower()):
         steps += depth
-        if name not in _SHALLOW:
-            weight = 20 if name in _REOPENED else 1
-            depth = max(0, depth - weight if closes else depth + weight)
+        if name not in _SHALLOW and (opened[name] or not closes):
+            change = -1 if closes else 1
+            opened[name] += change
+            depth += change * (20 if name in _REOPENED else 1)
     return steps > _MOST_STEPS or _LONG_TAG.search(page) is not None
