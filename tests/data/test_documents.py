@@ -116,13 +116,6 @@ def test_the_text_column_is_found(row: dict[str, object], expected: str) -> None
     assert reader.report.text_column == expected
 
 
-@pytest.mark.parametrize("name", ["limit", "max_characters"])
-@pytest.mark.parametrize("value", [0, 1.5, "7"])
-def test_settings_out_of_range(name: str, value: Any) -> None:
-    with pytest.raises(ConfigurationError, match=f"{name}={value!r}: .*whole number"):
-        read_documents(["a"], **{name: value})
-
-
 @pytest.mark.parametrize("source", ["nowhere/at-all.jsonl", "A document given as itself. " * 400, "nul\0", ""])
 def test_a_source_that_does_not_exist(source: str) -> None:
     with pytest.raises(DataError, match=r"(?s)no file or folder.*hub:NAME"):
