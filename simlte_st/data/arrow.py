@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from simlte_st.data.rows import WRONG_ENCODING, BrokenSourceError, RawRow, Reading, Skip
+from simlte_st.data.rows import BrokenSourceError, RawRow, Reading
 from simlte_st.data.tables import Table, mappings_table
 from simlte_st.errors import DataError
 
@@ -71,13 +70,15 @@ def is_frame(source: object) -> bool:
 
 def frame_table(frame: Any, name: str) -> Table:
     """Return the table of a data frame of pandas or polars or of a ``pyarrow.Table``."""
-    if is_instance(frame, "pyarrow", "Table"):
-        return _schema_table(name, frame.schema, lambda wanted: frame.select(list(wanted)).to_batches())
-    columns = [str(column) for column in frame.columns]
-    pandas = is_instance(frame, "pandas", "DataFrame")
-    rows = frame.itertuples(index=False, name=None) if pandas else frame.iter_rows()
-    values = (dict(zip(columns, row, strict=True)) for row in rows)
-    return mappings_table(name, itertools.starmap(_row, enumerate(values)), header=columns)
+    import pyarrow
+
+    if is_instance(frame, "pandas", "DataFrame"):
+        try:
+            frame = pyarrow.Table.from_pandas(frame, preserve_index=False)
+        except (pyarrow.ArrowException, TypeError, ValueError) as error:  # such as columns of several types
+            raise DataError(f"{name} cannot be read: {error}") from error
+    table = frame if isinstance(frame, pyarrow.Table) else frame.to_arrow()
+    return _schema_table(name, table.schema, lambda wanted: table.select(list(wanted)).to_batches())
 
 
 def dataset_table(dataset: Any, name: str, first: int = 0, batch_size: int = 1) -> Table:
@@ -99,16 +100,15 @@ def _schema_table(name: str, schema: Any, batches: Callable[[Sequence[str]], Ite
     types = {field.name: field.type for field in schema if not _INDEX.fullmatch(field.name)}
     classes = _class_names(schema)
 
-    def rows(wanted: Sequence[str]) -> Iterator[RawRow | Skip]:
+    def rows(wanted: Sequence[str]) -> Iterator[RawRow]:
         numbers = itertools.count(first)
         for batch in batches(wanted):
-            columns = [_scalars(batch.column(column)) for column in wanted]
-            for values, number in zip(zip(*columns, strict=True), numbers, strict=False):
-                undecoded = next((value for value in values if isinstance(value, UnicodeDecodeError)), None)
-                if undecoded is not None:
-                    yield Skip(f"row {number:,}", WRONG_ENCODING, str(undecoded))
-                else:
-                    yield _row(number, _with_classes(dict(zip(wanted, values, strict=True)), classes))
+            try:
+                values = batch.to_pylist()
+            except (ValueError, OverflowError) as error:  # invalid UTF-8, or a time for which Python has no type
+                raise BrokenSourceError(f"{name} has a value that cannot be read ({error})") from error
+            for row, number in zip(values, numbers, strict=False):
+                yield _row(number, _with_classes(row, classes))
 
     columns = [field.name for field in schema if not _INDEX.fullmatch(field.name)]
     kinds = {each: str(kind) for each, kind in types.items() if not _is_text(kind)}
@@ -132,13 +132,12 @@ def _is_text(kind: Any) -> bool:
 
 def _class_names(schema: Any) -> dict[str, Sequence[str]]:
     """Return the names of classes that ``datasets`` wrote into a schema, by column."""
-    written = json.loads((schema.metadata or {}).get(b"huggingface", "{}"))
-    features = written.get("info", {}).get("features", {})
-    return {
-        column: each["names"]
-        for column, each in features.items()
-        if isinstance(each, dict) and each.get("_type") == "ClassLabel" and each.get("names")
-    }
+    if b"huggingface" not in (schema.metadata or {}):
+        return {}
+    import datasets
+
+    features = datasets.Features.from_arrow_schema(schema)
+    return {name: each.names for name, each in features.items() if isinstance(each, datasets.ClassLabel) and each.names}
 
 
 def _with_classes(values: dict[str, Any], classes: Mapping[str, Sequence[str]]) -> dict[str, Any]:
@@ -147,22 +146,6 @@ def _with_classes(values: dict[str, Any], classes: Mapping[str, Sequence[str]]) 
         if isinstance(value := values.get(column), int):
             values[column] = names[value] if 0 <= value < len(names) else None
     return values
-
-
-def _scalars(column: Any) -> list[object]:
-    try:
-        return list(column.to_pylist())
-    except (ValueError, OverflowError):  # invalid UTF-8, or a time for which Python has no type
-        return [_scalar(each) for each in column]
-
-
-def _scalar(scalar: Any) -> object:
-    try:
-        return scalar.as_py()
-    except UnicodeDecodeError as error:
-        return error
-    except (ValueError, OverflowError):
-        return str(scalar)
 
 
 def is_hub(source: object) -> bool:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from simlte_st.data.document import Document, SegmentedDocument, text_key
 from simlte_st.data.documents import read_documents
-from simlte_st.data.report import counted
+from simlte_st.data.reader import counted
 from simlte_st.data.sentences import PunktSegmenter, Segmenter, TokenCounter, estimate_tokens, segment_stream
 from simlte_st.data.tokens import in_batches
 from simlte_st.data.views import View

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import bisect
 import logging
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,10 +13,9 @@ import numpy as np
 import torch.utils.data
 from datasets import Dataset
 
-from simlte_st.data.corpus import EXACT_COPY, TOO_SHORT
 from simlte_st.data.document import Document, SegmentedDocument, text_key
+from simlte_st.data.documents import ShardReader, Shards
 from simlte_st.data.sentences import Segmenter, TokenCounter, segment_document
-from simlte_st.data.shards import ShardReader, Shards
 from simlte_st.data.views import View, draw_views, view_rng
 from simlte_st.distributed import is_main
 from simlte_st.errors import DataError, EmptyCorpusError
@@ -43,8 +41,6 @@ class Cursor:
     shard: int = 0  # shards of the pass that are read
     line: int = 0  # rows of the next one that are read
     used: int = 0  # documents of the pass before this one
-    skipped: Mapping[str, int] = field(default_factory=dict)  # rows of the first pass without a document, by reason
-    left_out: Mapping[str, int] = field(default_factory=dict)  # documents of it that are not trained on, by reason
 
 
 class Taken(NamedTuple):
@@ -52,8 +48,6 @@ class Taken(NamedTuple):
 
     documents: int  # different ones
     passes: float  # how many times each was taken on average
-    skipped: dict[str, int]  # as in a cursor, up to the end of the last buffer
-    left_out: dict[str, int]
 
 
 def shard_order(shards: int, seed: int, epoch: int) -> list[int]:
@@ -115,18 +109,11 @@ class DocumentStream:
         order = shard_order(len(self._shards.names), self._seed, cursor.epoch)
         reading = ShardReader(self._shards, order, cursor.shard, cursor.line)
         documents: list[Document] = []
-        left_out: Counter[str] = Counter()
-        texts: set[int] = set()
+        texts = set(self._without)
         room, ended = BUFFER_CHARACTERS, False
         for document in reading:
             key = text_key(document.text)
-            if key in self._without:
-                continue
-            if key in texts:
-                left_out[EXACT_COPY] += 1
-            elif not self._usable(document):
-                left_out[TOO_SHORT] += 1
-            else:
+            if key not in texts and self._usable(document):
                 texts.add(key)
                 documents.append(document)
                 room -= len(document.text)
@@ -138,9 +125,6 @@ class DocumentStream:
         del documents[len(documents) - len(documents) % self._batch_size :]
         used = cursor.used + len(documents)
         after = replace(cursor, row=cursor.row + len(documents), shard=reading.shard, line=reading.row, used=used)
-        if cursor.epoch == 0:
-            skipped = Counter(cursor.skipped) + Counter(reading.report.skipped)
-            after = replace(after, skipped=dict(skipped), left_out=dict(Counter(cursor.left_out) + left_out))
         if ended:
             if not used:
                 raise EmptyCorpusError(
@@ -163,13 +147,9 @@ class DocumentStream:
 
     def taken(self, rows: int) -> Taken:
         """Return what the first rows were; another process may have read them."""
-        cursors = self._known_cursors()
-        ended = next((cursor for cursor in cursors if cursor.epoch), None)
-        last = next((cursor for cursor in cursors if cursor.row >= rows), cursors[-1])
-        if ended is not None and ended.row < last.row:
-            last = ended
-        different = rows if ended is None else min(rows, ended.row)
-        return Taken(different, rows / different, dict(last.skipped), dict(last.left_out))
+        ended = next((cursor.row for cursor in self._known_cursors() if cursor.epoch), rows)
+        different = min(rows, ended)
+        return Taken(different, rows / different)
 
 
 class StreamedViews:

@@ -23,7 +23,7 @@ from simlte_st.arguments import checked
 from simlte_st.data.analyzer import normal, words_of
 from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
-from simlte_st.data.report import ReadReport
+from simlte_st.data.reader import ReadReport
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.files import atomic_path, check_apart, check_new, check_place
 from simlte_st.progress import with_progress_bar

@@ -1,21 +1,25 @@
-"""The reader: rows of a source become documents, and whatever cannot is counted in its report."""
+"""The reader, which turns the rows of a source into documents, and its report of what it read and skipped."""
 
 from __future__ import annotations
 
 import hashlib
-from array import array
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from simlte_st.data.document import Document, composed, content_id, name_of
-from simlte_st.data.formats.html import has_tags
-from simlte_st.data.formats.mail import looks_like_mail
-from simlte_st.data.report import LOOKED_AT, ReadReport
-from simlte_st.data.rows import EMPTY, NOT_A_STRING, TOO_LONG, BrokenSourceError, Columns, Reading, Row, Skip
+from simlte_st.data.document import Document, composed, content_id, name_of, text_key
+from simlte_st.data.rows import (
+    EMPTY,
+    NOT_A_STRING,
+    TOO_LONG,
+    WRONG_ENCODING,
+    BrokenSourceError,
+    Columns,
+    Reading,
+    Row,
+    Skip,
+)
 from simlte_st.data.sentences import peek
 from simlte_st.data.sources import Source, open_source
 from simlte_st.errors import DataError, EmptyCorpusError
@@ -26,19 +30,79 @@ DUPLICATE_ID = "duplicate id"
 MISSING_ID = "missing id"
 UNUSABLE_LABEL = "label not usable"
 
+_EXAMPLES = 3
+_EXAMPLE_LENGTH = 200
+
+
+@dataclass
+class ReadReport:
+    """What was read from a source; every row of it is counted somewhere."""
+
+    source: str
+    documents: int = 0
+    characters: int = 0  # of these documents
+    skipped: dict[str, int] = field(default_factory=dict)  # rows or files that gave no document, by reason
+    repaired: dict[str, int] = field(default_factory=dict)  # documents, by what was repaired
+    ignored: dict[str, int] = field(default_factory=dict)  # files of other kinds, by suffix
+    examples: dict[str, list[str]] = field(default_factory=dict)  # the first few cases of each reason
+    text_column: str | None = None  # of several tables the last one's, as for the id and the label
+    id_column: str | None = None
+    label_column: str | None = None
+    finished: bool = False  # whether the source was read to its end
+    stopped_at: int | None = None  # the limit at which reading stopped
+
+    def note(self, counts: dict[str, int], reason: str, where: str, what: str = "") -> None:
+        """Count a case in ``skipped``, ``repaired`` or ``ignored``; keep the first few as examples."""
+        counts[reason] = counts.get(reason, 0) + 1
+        if counts is not self.ignored and len(examples := self.examples.setdefault(reason, [])) < _EXAMPLES:
+            example = f"{where}: {what}" if what else where
+            # Names and messages come from the data and may be unprintable.
+            examples.append(example[:_EXAMPLE_LENGTH].encode("utf-8", "replace").decode("utf-8"))
+
+    def summary(self) -> str:
+        """Return in a few lines what was read, skipped, repaired and ignored."""
+        line = f"read {self.documents:,} document{'' if self.documents == 1 else 's'} ({self.characters:,} characters)"
+        lines = [line + (f" from the column {self.text_column!r}" if self.text_column else ""), *self.troubles()]
+        if self.stopped_at is not None:
+            lines.append(f"stopped at the limit of {self.stopped_at:,}; the rest of the source was not read")
+        return "\n".join(lines)
+
+    def troubles(self) -> list[str]:
+        """Return lines about what was skipped, repaired and ignored."""
+        lines = []
+        for verb in ("skipped", "repaired", "ignored"):
+            counts: dict[str, int] = getattr(self, verb)
+            parts = []
+            for reason, number in sorted(counts.items(), key=lambda item: -item[1]):
+                first = self.examples.get(reason)
+                parts.append(counted(number, reason) + (f", first: {first[0]}" if first else ""))
+            lines += [f"{verb} {sum(counts.values()):,}: {'; '.join(parts)}"] if counts else []
+        if WRONG_ENCODING in self.skipped:
+            lines.append("if the files are in another encoding, name it with encoding=")
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        return asdict(self)
+
+
+def counted(number: int, reason: str) -> str:
+    """Return a reason, and the number of documents, rows or files it holds for."""
+    return f"{reason} ({number:,})"
+
 
 class DocumentReader:
     """The documents of a source, read anew at each iteration and never held together.
 
     Made by :func:`~simlte_st.data.read_documents`. The memory used does not grow with the corpus, except for the hashes
-    that keep ids unique (about 100 bytes a document) and count duplicates (8). Without ``remember`` it does not grow at
-    all: ids stay as they are, and neither duplicates nor the ids of unreadable documents are known.
+    that keep ids unique (about 100 bytes a document). Without ``remember`` it does not grow at all: ids stay as they
+    are, and those of unreadable documents are not known.
 
     Attributes:
         report: The report of the latest iteration, up to date after every document.
-        checksum: Of the texts of the latest iteration, in their order; None before its end, or without ``remember``.
-        unread: Ids of unreadable documents, and prefixes of ids (up to a slash) of unreadable folders.
-        unnamed: Number of unreadable rows whose ids are not known.
+        checksum: Of the texts of the latest iteration, in their order; None before its end.
+        unread: Ids of unreadable documents, and prefixes of ids: those of unreadable folders, which end in a slash, and
+            the empty one, if there are rows whose ids are not known.
     """
 
     def __init__(self, source: Any, reading: Reading | None = None, *, remember: bool = True) -> None:
@@ -53,7 +117,6 @@ class DocumentReader:
         self.report = ReadReport(self._source.name)
         self.checksum: str | None = None
         self.unread: set[str] = set()
-        self.unnamed = 0
 
     def with_options(self, **options: Any) -> DocumentReader:
         """Return a reader of the same source with some options of :func:`~simlte_st.data.read_documents` replaced.
@@ -102,11 +165,12 @@ class DocumentReader:
         return first
 
     def _documents(self, report: ReadReport) -> Iterator[Document]:
-        ids, texts = _Ids() if self._remembers else None, array("Q")
+        ids: dict[int, int] | None = {} if self._remembers else None
+        texts = hashlib.blake2b(digest_size=16)
         try:
             for event in self._source.events():
                 if isinstance(event, Columns):
-                    report.note_columns(event)
+                    report.text_column, report.id_column, report.label_column = event
                 elif isinstance(event, Skip) and event.ignored:
                     report.note(report.ignored, event.reason, event.where)
                 elif isinstance(event, Skip):
@@ -117,39 +181,26 @@ class DocumentReader:
                 else:
                     report.documents += 1
                     report.characters += len(document.text)
-                    if report.documents <= LOOKED_AT:
-                        report.mails += looks_like_mail(document.text)
-                        report.tagged += has_tags(document.text)
-                    if self._remembers:
-                        texts.append(int(content_id(document.text), 16))
+                    texts.update(content_id(document.text).encode())
                     if report.documents == self._reading.limit:
                         # Before the yield: a consumer of exactly this many documents never comes back here.
-                        report.stopped_at = self._reading.limit
-                        self._finish(report, texts)
+                        report.stopped_at, self.checksum = self._reading.limit, texts.hexdigest()
                         yield document
                         return
                     yield document
         except BrokenSourceError as error:
-            read = f"; {report.documents:,} document{'' if report.documents == 1 else 's'} had been read before"
-            raise DataError(f"{error}{read if self._remembers else ''}. Download or create it again.") from error
-        report.finished = True
-        self._finish(report, texts)
-        if not report.documents:
+            read = f"{report.documents:,} document{'' if report.documents == 1 else 's'} had been read before"
+            raise DataError(f"{error}; {read}. Download or create it again.") from error
+        report.finished, self.checksum = True, texts.hexdigest()
+        if not report.documents and self._remembers:
             raise EmptyCorpusError("\n".join([f"{self._source.name} holds no usable document.", *report.troubles()]))
 
-    def _finish(self, report: ReadReport, texts: array[int]) -> None:
-        # Sorting 64-bit hashes takes a tenth of the memory of a set of them.
-        report.copies = len(texts) - len(np.unique(np.frombuffer(texts, dtype=np.uint64)))
-        self.checksum = hashlib.blake2b(texts, digest_size=16).hexdigest() if self._remembers else None
-
     def _note_unread(self, name: str | None) -> None:
-        """Keep the id of an unreadable document; "" is a row that has neither a text nor an id."""
-        if name is None:
-            self.unnamed += 1
-        elif name and self._remembers:
-            self.unread.add(composed(name))
+        """Keep the id of an unreadable document, None if it is not known; "" is a row without a text and an id."""
+        if name != "" and self._remembers:
+            self.unread.add(composed(name or ""))
 
-    def _document(self, row: Row, ids: _Ids | None, report: ReadReport) -> Document | None:
+    def _document(self, row: Row, ids: dict[int, int] | None, report: ReadReport) -> Document | None:
         """Return the document of a row, or None after counting the reason why there is none."""
         text = row.text
         if not isinstance(text, str):
@@ -165,8 +216,6 @@ class DocumentReader:
             return None
         if text != raw:
             report.note(report.repaired, INVALID, row.where)
-        for reason, what in row.left_out:
-            report.note(report.left_out, reason, row.where, what)
         label = None
         try:
             label = name_of(row.label)
@@ -174,41 +223,28 @@ class DocumentReader:
             report.note(report.repaired, UNUSABLE_LABEL, row.where, f"a {error} became no label")
         return Document(self._id(row, text, ids, report), text, label, row.split, row.metadata)
 
-    def _id(self, row: Row, text: str, ids: _Ids | None, report: ReadReport) -> str:
+    def _id(self, row: Row, text: str, ids: dict[int, int] | None, report: ReadReport) -> str:
         own = _own_id(row)
         name = own or composed(row.made_id or content_id(text))
         if own is None and row.has_id:
             report.note(report.repaired, MISSING_ID, row.where, f"called {name!r}")
         if ids is None:
             return name
-        unique = ids.unique(name, row.source if own else None)
+        unique = _unique(name, ids)
         if unique != name:
             report.note(report.repaired, DUPLICATE_ID, row.where, f"{name!r} became {unique!r}")
         return unique
 
 
-class _Ids:
-    """Makes ids unique, holding a 64-bit hash of each instead of the ids."""
-
-    def __init__(self) -> None:
-        self._seen: set[int] = set()
-        self._next: dict[int, int] = {}
-
-    def unique(self, name: str, source: str | None = None) -> str:
-        """Return the name; if it is taken, with its source before it, or with a number after it."""
-        # Not hash(), which differs between processes: a chance collision must not give other ids on the next run.
-        key = int(content_id(name), 16)
-        if key not in self._seen:
-            self._seen.add(key)
-            return name
-        if source is not None:
-            return self.unique(f"{source}:{name}")
-        number = self._next.get(key, 2)
-        while (other := int(content_id(f"{name}#{number}"), 16)) in self._seen:
-            number += 1
-        self._seen.add(other)
-        self._next[key] = number + 1
-        return f"{name}#{number}"
+def _unique(name: str, taken: dict[int, int]) -> str:
+    """Return an id with a number after it if it is taken; instead of the ids, 64-bit hashes of them are held."""
+    # Not hash(), which differs between processes: a chance collision must not give other ids on the next run.
+    key, unique = text_key(name), name
+    while text_key(unique) in taken:
+        taken[key] += 1
+        unique = f"{name}#{taken[key]}"
+    taken[text_key(unique)] = 1
+    return unique
 
 
 def _own_id(row: Row) -> str | None:

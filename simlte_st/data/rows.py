@@ -21,7 +21,6 @@ DAMAGED = "damaged"
 ENCRYPTED = "encrypted"
 BINARY = "binary"
 WRONG_ENCODING = "wrong encoding"
-BLANK_LINE = "blank line"
 
 
 def is_encoding(name: str) -> bool:
@@ -81,7 +80,6 @@ class RawRow:
     where: str
     made_id: str | None
     values: Mapping[str, Any]
-    left_out: tuple[tuple[str, str], ...] = ()  # as in Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +95,6 @@ class Row:
     split: str | None = None
     is_document: bool = False  # whether it was a Document already, whose text was checked when it was read
     metadata: Mapping[str, Any] | None = None
-    source: str | None = None  # if it is one of several
-    left_out: tuple[tuple[str, str], ...] = ()  # parts of a file that are not in its text: their kind and content
 
 
 @dataclass(frozen=True, slots=True)

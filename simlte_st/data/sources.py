@@ -11,16 +11,15 @@ import itertools
 import operator
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 from simlte_st.data.arrow import FORM, dataset_table, frame_table, is_frame, is_hub, is_instance, open_hub
-from simlte_st.data.formats import DESCRIPTION, MAIL, MAILBOX, PLAIN_TEXT, TableFormat, TextFormat, format_of
+from simlte_st.data.formats import DESCRIPTION, MAIL, PLAIN_TEXT, TableFormat, TextFormat, format_of
 from simlte_st.data.formats.html import has_tags, html_text
-from simlte_st.data.formats.mail import RAW_MAIL, is_mail, is_mailbox, looks_like_mail, read_mail
+from simlte_st.data.formats.mail import is_mail, looks_like_mail, read_mail
 from simlte_st.data.rows import (
     EXTRA,
     UNREADABLE,
@@ -53,7 +52,7 @@ class Source:
     events: Callable[[], Iterator[Event]]
     size: Callable[[], int | None] = lambda: None  # at most so many documents, if counting costs little
     once: bool = False  # whether it can be read only once
-    joint: str | None = ":"  # between its name, if it is one of several, and made ids; None for a file of one document
+    prefix: str = ""  # of its places and made ids, if it is one of several sources
     places: tuple[Path, ...] = ()  # files and folders that it reads
 
 
@@ -87,7 +86,7 @@ def _as_mail(row: Row, reading: Reading) -> Row:
     """Parse a raw mail; its columns do not replace those of the source."""
     mail = read_mail(cast(str, row.text).encode("utf-8", "surrogatepass"), reading)
     metadata = {**mail.columns, **(row.metadata or {})} if reading.metadata else None
-    return replace(row, text=mail.text, metadata=metadata, left_out=(*row.left_out, *mail.left_out))
+    return replace(row, text=mail.text, metadata=metadata)
 
 
 def _opened(source: Any, reading: Reading) -> Source:
@@ -141,28 +140,26 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
     if path.is_dir() or isinstance(known, TextFormat):
         refuse_columns(replace(reading, label_column=None), f"{path} holds text, which")
     if path.is_dir():
-        size = functools.partial(_count_files, path)
-        return Source(name, lambda: _folder(path, reading), size, joint="/", places=(path,))
+        return Source(
+            name, lambda: _folder(path, reading), prefix=f"{os.path.basename(os.path.abspath(path))}/", places=(path,)
+        )
     if isinstance(known, TextFormat):
         known.check_library()  # in a folder, files whose library is missing are counted
-        return Source(name, lambda: iter([known.row(path, path.name, reading)]), joint=None, places=(path,))
+        return Source(name, lambda: iter([known.row(path, path.name, reading)]), places=(path,))
     if known is None:
         raise DataError(f"{path} is of an unknown kind. Documents are read from {PLACES}.")
     if not path.is_file():  # tables are read more than once, and a pipe may never end
         raise DataError(f"{path} is a pipe or a device, not a file: write its content to a file first.")
+    size = functools.partial(known.count_rows, path)
     return Source(
-        name, lambda: read_table(known.open(path, reading), reading), lambda: known.count_rows(path), places=(path,)
+        name, lambda: read_table(known.open(path, reading), reading), size, prefix=f"{path.name}:", places=(path,)
     )
-
-
-def _count_files(folder: Path) -> int:
-    return sum(len(names) for _, _, names in os.walk(folder))
 
 
 def _format(path: Path, reading: Reading) -> TextFormat | TableFormat | None:
     known = format_of(path)
     if reading.mails and known in (None, PLAIN_TEXT):
-        return MAILBOX if is_mailbox(path) else MAIL if is_mail(path) else known
+        return MAIL if is_mail(path) else known
     return known
 
 
@@ -179,7 +176,7 @@ def _open_hub(source: str, reading: Reading) -> Source:
         except (OSError, pyarrow.ArrowException, datasets.exceptions.DatasetsError) as error:
             raise BrokenSourceError(f"{source} broke off ({error})") from error
 
-    return Source(source, events)
+    return Source(source, events, prefix=f"{source}:")
 
 
 def _folder(folder: Path, reading: Reading, relative: str = "") -> Iterator[Event]:
@@ -203,7 +200,7 @@ def _folder(folder: Path, reading: Reading, relative: str = "") -> Iterator[Even
         elif isinstance(known := _format(path, reading), TextFormat):
             yield known.row(path, name, reading)
         else:
-            yield Skip(name, RAW_MAIL if is_mail(path) else path.suffix.lower() or "no suffix", ignored=True)
+            yield Skip(name, path.suffix.lower() or "no suffix", ignored=True)
 
 
 # Several places: paths are told apart from texts, and ids say from which source a document is.
@@ -215,8 +212,8 @@ def _open_several(places: Sequence[str | os.PathLike[str]], reading: Reading) ->
         return sources[0]
 
     def events() -> Iterator[Event]:
-        for source, label in zip(sources, _labels(places), strict=True):
-            yield from _labelled(source, label)
+        for source in sources:
+            yield from _prefixed(source)
 
     paths = tuple(place for source in sources for place in source.places)
     return Source(f"{len(sources)} sources", events, places=paths)
@@ -232,42 +229,17 @@ def is_place(item: object) -> bool:
 
 
 def _are_places(items: Sequence[object]) -> bool:
-    """Return whether the items of a list are paths, not texts."""
-    if not items or not all(isinstance(item, (str, os.PathLike)) for item in items) or not is_place(items[0]):
-        return False
-    if missing := [str(item) for item in items if not is_place(item)]:
-        raise DataError(
-            f"There is no file or folder {missing[0][:_SHOWN_LENGTH]!r}, but there is {str(items[0])!r}: are these "
-            "paths? To pass texts that look like paths, use mappings: [{'text': ...}, ...]."
-        )
-    return True
+    """Return whether the items of a list are paths, not texts: the first one decides."""
+    return bool(items) and is_place(items[0]) and all(isinstance(item, (str, os.PathLike)) for item in items)
 
 
-def _labels(places: Sequence[str | os.PathLike[str]]) -> list[str]:
-    """Return a label for each source: the last part of its path, or the whole path if that is not unique."""
-    paths = [str(place) if is_hub(place) else Path(place).as_posix() for place in places]
-    names = [path if is_hub(path) else Path(os.path.abspath(path)).name or path for path in paths]
-    times = Counter(names)
-    return [name if times[name] == 1 else path for name, path in zip(names, paths, strict=True)]
-
-
-def _labelled(source: Source, label: str) -> Iterator[Event]:
-    """Put the label of one of several sources into the places of its documents and the ids made for them.
-
-    Ids of the source itself stay, unless an earlier source has the same. Made ids become ``label/path/in/the/folder``
-    for folders, ``label:number`` for tables, and ``label`` for a file that is one document.
-    """
-
-    def with_label(name: str) -> str:
-        return label if source.joint is None else f"{label}{source.joint}{name}"
-
+def _prefixed(source: Source) -> Iterator[Event]:
+    """Put the name of one of several sources before the places of its documents and the ids made for them."""
     for event in source.events():
-        if isinstance(event, Columns):
-            yield event
-            continue
-        event = replace(event, where=f"{label}, {event.where}" if source.joint == ":" else with_label(event.where))
-        if isinstance(event, Row):
-            event = replace(event, source=label, made_id=event.made_id and with_label(event.made_id))
-        elif event.id is not None and source.joint != ":":  # ids of a table stay as they are
-            event = replace(event, id=with_label(event.id))
+        if not isinstance(event, Columns):
+            event = replace(event, where=f"{source.prefix}{event.where}")
+        if isinstance(event, Row) and event.made_id is not None:
+            event = replace(event, made_id=f"{source.prefix}{event.made_id}")
+        elif isinstance(event, Skip) and event.id is not None and source.prefix.endswith("/"):  # tables have ids
+            event = replace(event, id=f"{source.prefix}{event.id}")
         yield event

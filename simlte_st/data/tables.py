@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,6 @@ from typing import Any
 
 from simlte_st.data.document import Document, UntypedText
 from simlte_st.data.rows import (
-    BLANK_LINE,
     NOT_A_STRING,
     TOO_LONG,
     BadTextError,
@@ -36,10 +35,8 @@ WRONG_FIELDS = "wrong number of fields"
 MALFORMED_JSON = "malformed JSON"
 NOT_AN_OBJECT = "not an object"
 
-# The columns of a table without a schema are those of its first rows.
-LOOK_AHEAD_ROWS = 100
-LOOK_AHEAD_CHARACTERS = 4_000_000
-LOOK_AHEAD_SKIPS = 10_000
+LOOK_AHEAD = 100
+"""Rows from which the columns of a table without a schema are known."""
 
 MISSING = object()
 """The value at a path without one."""
@@ -76,12 +73,11 @@ def value_at(values: Mapping[str, Any], path: str) -> Any:
 
 
 def _without(values: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Return values without that of a column or at a path, nor a struct that held nothing else."""
+    """Return values without that of a column or at a path."""
     kept = {str(name): value for name, value in values.items() if name != path}
     for name, rest in _cuts(path) if len(kept) == len(values) else ():
-        if isinstance(inner := kept.get(name), Mapping) and value_at(inner, rest) is not MISSING:
+        if isinstance(inner := kept.get(name), Mapping):
             kept[name] = _without(inner, rest)
-            return kept if kept[name] else _without(kept, name)
     return kept
 
 
@@ -127,11 +123,8 @@ def choose_columns(reading: Reading, table: Table) -> Columns:
 
 
 def _first_of(names: Sequence[str], columns: Collection[str]) -> str | None:
-    for name in names:
-        for column in (name, *columns):
-            if column in columns and column.lower() == name:
-                return column
-    return None
+    found = {column.lower(): column for column in columns}
+    return next((found[name] for name in names if name in found), None)
 
 
 def read_table(table: Table, reading: Reading) -> Iterator[Event]:
@@ -162,8 +155,7 @@ def read_table(table: Table, reading: Reading) -> Iterator[Event]:
         if reading.metadata:
             others = _without(values, chosen.text)
             others = _without(others, chosen.id) if chosen.id else others
-        has_id = chosen.id is not None
-        yield Row(row.where, row.made_id, text, id_value, label, has_id=has_id, metadata=others, left_out=row.left_out)
+        yield Row(row.where, row.made_id, text, id_value, label, has_id=chosen.id is not None, metadata=others)
 
 
 def mappings_table(
@@ -172,28 +164,19 @@ def mappings_table(
     is_text: Callable[[object], bool] = lambda value: isinstance(value, str),
     header: Sequence[str] = (),
 ) -> Table:
-    """Make a table of rows without a schema, from a look at the first of them.
-
-    At most ``LOOK_AHEAD_ROWS`` rows are held for it, so a column that first occurs after them is not seen.
-    """
-    held: list[RawRow | Row | Skip] = []
+    """Make a table of rows without a schema, whose columns are those of the first rows."""
+    held = list(itertools.islice(rows, LOOK_AHEAD))
     columns: dict[str, bool] = {}
-    count = characters = 0
-    for row in rows:
-        held.append(row)
+    for row in held:
         for column, value in row.values.items() if isinstance(row, RawRow) else ():
             columns[str(column)] = columns.get(str(column), False) or is_text(value)
-            characters += len(value) if isinstance(value, str) else 0
-        count += isinstance(row, RawRow)
-        if count >= LOOK_AHEAD_ROWS or characters >= LOOK_AHEAD_CHARACTERS or len(held) >= LOOK_AHEAD_SKIPS:
-            break
 
     def everything(wanted: Sequence[str]) -> Iterator[RawRow | Row | Skip]:
         yield from held
         held.clear()
         yield from rows
 
-    strings = [column for column, text in columns.items() if text] if count else None
+    strings = [column for column, text in columns.items() if text] if columns else None
     return Table(name, header or list(columns), strings, everything)
 
 
@@ -210,8 +193,6 @@ def item_rows(items: Iterable[Any], name: str, reading: Reading) -> Iterator[Raw
             yield Row(where, None, item)
         elif isinstance(item, Mapping):
             yield RawRow(where, str(index), item)
-        elif isinstance(item, os.PathLike):
-            raise DataError(f"{where} of {name} is a path ({os.fspath(item)!r}), not a text: pass a list of paths.")
         else:
             yield Skip(where, NOT_A_STRING, f"{type(item).__name__} instead of a string or a mapping")
 
@@ -260,8 +241,7 @@ def open_csv(path: Path, reading: Reading, delimiter: str | None = None) -> Tabl
             last = reader.line_num
             where = f"line {first:,}" if last <= first else f"lines {first:,} to {last:,}"
             if not row and not problems:
-                yield Skip(where, BLANK_LINE, ignored=True)
-                continue
+                continue  # a blank line
             index += 1
             if problems:
                 yield Skip(where, *problems[0])
@@ -295,7 +275,6 @@ def _objects(path: Path, reading: Reading) -> Iterator[RawRow | Skip]:
             yield Skip(where, line.problem, line.what)
             continue
         if not line.text.strip():
-            yield Skip(where, BLANK_LINE, ignored=True)
             continue
         try:
             values = json.loads(line.text)

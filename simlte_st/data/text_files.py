@@ -1,4 +1,4 @@
-"""Text files: compression, encodings, lines of bounded length, and Markdown with front matter."""
+"""Text files: compression, encodings, lines of bounded length, and Markdown."""
 
 from __future__ import annotations
 
@@ -9,13 +9,9 @@ import io
 import re
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import date
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
-
-import yaml
+from typing import BinaryIO, NamedTuple, cast
 
 from simlte_st.data.rows import BINARY, TOO_LONG, WRONG_ENCODING, BadTextError, BrokenSourceError, Reading
 
@@ -28,21 +24,11 @@ COMPRESSED = (".gz", ".zst")
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _BUFFER = 1 << 18
-_LINE_ENDS = ("\n", b"\n")
+_ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that could not be decoded
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _LONGEST = 1 << 16  # characters of front matter
-_VALUES = (str, int, float, date)  # and bool and datetime, which are such
-
-
-@dataclass(frozen=True, slots=True)
-class FileText:
-    """The text of a file; the kinds and names of the parts that are not in it; the values of its headers."""
-
-    text: str
-    left_out: tuple[tuple[str, str], ...] = ()
-    columns: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Line(NamedTuple):
@@ -133,33 +119,21 @@ def read_whole(path: Path, reading: Reading) -> bytes:
 
 def read_lines(path: Path, reading: Reading) -> Iterator[Line]:
     """Stream the lines of a file, with their line ends; a line's ``problem`` says why it has no text."""
+    bound, number = reading.most_bytes, 0
     with open_bytes(path) as stream:
-        marked = _marked_encoding(stream.peek(4)[:4])  # type: ignore[attr-defined]
-        if marked == "utf-8-sig" or (marked is None and _ascii_compatible(reading.encoding)):
-            yield from _lines(stream, "utf-8" if marked else reading.encoding, reading.most_bytes)
-            return
-        # In UTF-16 a line feed byte is not a line end, so the stream is decoded before it is cut into lines.
-        text = io.TextIOWrapper(stream, encoding=marked or reading.encoding, newline="\n")
-        yield from _lines(text, marked or reading.encoding, reading.most_bytes)
-
-
-def _lines(stream: BinaryIO | io.TextIOWrapper, encoding: str, bound: int) -> Iterator[Line]:
-    """Number and decode the lines of a stream; nothing is kept of one longer than the bound."""
-    number = 0
-    while line := stream.readline(bound):
-        number += 1
-        if len(line) >= bound and line[-1:] not in _LINE_ENDS:
-            while (rest := stream.readline(bound)) and rest[-1:] not in _LINE_ENDS:
-                pass
-            yield Line(number, "", TOO_LONG, f"a line of more than {bound:,} bytes")
-        elif isinstance(line, str):
-            yield Line(number, line)
-        else:
-            data = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-            try:
-                yield Line(number, data.decode(encoding))
-            except UnicodeDecodeError as error:
-                yield Line(number, data.decode(encoding, "replace"), WRONG_ENCODING, _wrong(error, encoding))
+        encoding = _marked_encoding(stream.peek(4)[:4]) or reading.encoding  # type: ignore[attr-defined]
+        lines = io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline="\n")
+        while line := lines.readline(bound):
+            number += 1
+            if len(line) >= bound and line[-1] != "\n":
+                while (rest := lines.readline(bound)) and rest[-1] != "\n":
+                    pass
+                yield Line(number, "", TOO_LONG, f"a line of more than {bound:,} characters")
+            elif line.isascii() or (wrong := _ESCAPED.search(line)) is None:
+                yield Line(number, line)
+            else:
+                what = f"not valid {encoding} (0x{ord(wrong[0]) - 0xDC00:02x})"
+                yield Line(number, _ESCAPED.sub("\ufffd", line), WRONG_ENCODING, what)
 
 
 def tidy_lines(parts: Iterable[str]) -> str:
@@ -168,39 +142,13 @@ def tidy_lines(parts: Iterable[str]) -> str:
     return _BLANK_LINES.sub("\n\n", "\n".join(lines)).strip()
 
 
-def read_text(path: Path, reading: Reading) -> FileText:
+def read_text(path: Path, reading: Reading) -> str:
     """Return the text of a file."""
-    return FileText(decode_text(read_whole(path, reading), reading.encoding))
+    return decode_text(read_whole(path, reading), reading.encoding)
 
 
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Without aliases, by which a few lines can stand for gigabytes."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("an alias")
-        return super().compose_node(parent, index)
-
-
-def read_markdown(path: Path, reading: Reading) -> FileText:
-    """Return the text below the front matter, YAML between two lines ``---``; all of it where that is not a mapping.
-
-    Numbers, dates and text are values of columns, and lists of them are joined; other values are not read.
-    """
-    whole = read_text(path, reading)
-    if (match := _FRONT_MATTER.match(whole.text, 0, _LONGEST)) is None:
-        return whole
-    try:
-        values = yaml.load(match[1] or "", _Loader)
-    except Exception:  # YAML errors, and ValueError of impossible dates
-        return whole
-    if not isinstance(values, dict):
-        return whole
-    columns = {str(name): kept for name, value in values.items() if (kept := _front_value(value)) is not None}
-    return FileText(whole.text[match.end() :].lstrip("\n"), columns=columns)
-
-
-def _front_value(value: Any) -> Any:
-    if isinstance(value, list):
-        return ", ".join(str(each) for each in value if isinstance(each, _VALUES)) or None
-    return value if isinstance(value, _VALUES) else None
+def read_markdown(path: Path, reading: Reading) -> str:
+    """Return the text below the front matter, which stands between two lines ``---``."""
+    text = read_text(path, reading)
+    match = _FRONT_MATTER.match(text, 0, _LONGEST)
+    return text if match is None else text[match.end() :].lstrip("\n")

@@ -28,7 +28,7 @@ from simlte_st.compat import view_budget
 from simlte_st.data.corpus import CorpusReport, Coverage, document_lengths, from_rows, too_few_documents, write_corpus
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.documents import read_documents
-from simlte_st.data.report import counted
+from simlte_st.data.reader import counted
 from simlte_st.data.sentences import Segmenter, estimate_tokens, segment_stream, tokenizer_counter
 from simlte_st.data.views import DocSplit, View, ViewPair, draw_views
 from simlte_st.errors import EmptyCorpusError

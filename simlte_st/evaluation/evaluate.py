@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from simlte_st.arguments import Count, Seed, checked
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
-from simlte_st.data.report import ReadReport
+from simlte_st.data.reader import ReadReport
 from simlte_st.data.sentences import Segmenter
 from simlte_st.errors import ConfigurationError
 from simlte_st.evaluation.splits import Sample, sample_documents, split_by_label

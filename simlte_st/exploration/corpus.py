@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from simlte_st.data.columns import Column, columns_of, titles_of
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader
-from simlte_st.data.report import ReadReport
+from simlte_st.data.reader import ReadReport
 from simlte_st.data.sentences import make_segmenter, segment_documents
 from simlte_st.data.views import DocSplit, draw_views
 from simlte_st.errors import ConfigurationError, DataError

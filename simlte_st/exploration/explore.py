@@ -12,7 +12,7 @@ from annotated_types import Interval
 from simlte_st.arguments import Count, Seed, checked
 from simlte_st.data.documents import read_documents
 from simlte_st.data.languages import check_language
-from simlte_st.data.report import ReadReport
+from simlte_st.data.reader import ReadReport
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import check_installed
 from simlte_st.files import atomic_path, check_apart, check_new, check_place

@@ -14,7 +14,7 @@ import numpy as np
 
 from simlte_st.data.document import word_spans
 from simlte_st.data.duplicates import Duplicates
-from simlte_st.data.report import ReadReport
+from simlte_st.data.reader import ReadReport
 from simlte_st.exploration.html import about, section, table
 from simlte_st.exploration.topics import Topics
 from simlte_st.models.truncation import Truncation

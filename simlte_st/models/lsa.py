@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from simlte_st.arguments import Count, Seed, checked
 from simlte_st.data.documents import read_documents
-from simlte_st.data.report import ReadReport
+from simlte_st.data.reader import ReadReport
 from simlte_st.files import atomic_path, check_apart, check_free
 from simlte_st.models.names import shown_base
 from simlte_st.prompts import document_prompt

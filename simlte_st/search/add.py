@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from simlte_st.data.document import Document, content_id
 from simlte_st.data.documents import DocumentReader
-from simlte_st.data.report import ReadReport
+from simlte_st.data.reader import ReadReport
 from simlte_st.data.sentences import Segmenter, peek
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.device import Engine
@@ -178,8 +178,8 @@ def _remove_missing(store: Store, reader: DocumentReader, seen: set[str], report
     if reader.report.stopped_at is not None:
         raise ConfigurationError("Only a part of the documents was read (limit=): sync=True would remove the rest.")
     missing = sorted({*store.rows("part = 0", ["id"])["id"].to_pylist()} - seen)
-    folders = tuple(name for name in reader.unread if name.endswith("/"))
-    report.kept = [name for name in missing if reader.unnamed or name in reader.unread or name.startswith(folders)]
+    prefixes = tuple(name for name in reader.unread if not name or name.endswith("/"))
+    report.kept = [name for name in missing if name in reader.unread or name.startswith(prefixes)]
     gone = sorted({*missing} - {*report.kept})
     store.delete(gone)
     report.removed = len(gone)

@@ -18,9 +18,8 @@ from datasets import Dataset
 from simlte_st.data.corpus import CorpusReport, document_lengths
 from simlte_st.data.document import Document, text_key
 from simlte_st.data.document_stream import DocumentStream, StreamedViews, shard_order, usable_by
-from simlte_st.data.documents import DocumentReader
+from simlte_st.data.documents import DocumentReader, Shards
 from simlte_st.data.sentences import PunktSegmenter, Segmenter, estimate_tokens, make_segmenter, tokenizer_counter
-from simlte_st.data.shards import Shards
 from simlte_st.distributed import main_first
 from simlte_st.errors import ConfigurationError
 from simlte_st.evaluation.splits import PROBE_LEAST, probe_rows

@@ -17,9 +17,8 @@ from transformers import set_seed
 from simlte_st.compat import encoder_of, readable_tokens
 from simlte_st.data.document import LONG, median_words
 from simlte_st.data.document_stream import shard_order
-from simlte_st.data.documents import DocumentReader
+from simlte_st.data.documents import DocumentReader, Shards
 from simlte_st.data.sentences import Segmenter
-from simlte_st.data.shards import Shards
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.distributed import from_main, main_first, world
 from simlte_st.errors import ConfigurationError

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from simlte_st.data.report import counted
+from simlte_st.data.reader import counted
 from simlte_st.training.run import trained_path
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from typing import Any
 from filelock import FileLock
 
 from simlte_st.data.document import content_id
-from simlte_st.data.documents import DocumentReader, read_documents
-from simlte_st.data.shards import Shards
+from simlte_st.data.documents import DocumentReader, Shards, read_documents
 from simlte_st.data.sources import is_place
 from simlte_st.distributed import connect, is_main, let_main_finish, on_main, world
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError, TrainingInterrupted

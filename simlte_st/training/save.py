@@ -38,8 +38,7 @@ def save(
     output, read, documents = run.folder.output, corpus.read, corpus.report
     if corpus.stream is not None:
         taken = corpus.stream.stream.taken(fitted.steps * loaded.preset.batch_size)
-        read = {**read, "skipped": taken.skipped}
-        documents = replace(documents, documents=taken.documents, left_out=taken.left_out)
+        documents = replace(documents, documents=taken.documents)
     result = TrainingResult(
         output=output,
         **vars(fitted),

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 from annotated_types import Interval
 
 from simlte_st.arguments import Count, CountOrZero, Positive, Seed, checked
+from simlte_st.data.documents import Shards
 from simlte_st.data.sentences import Segmenter
-from simlte_st.data.shards import Shards
 from simlte_st.data.views import View
 from simlte_st.distributed import launched, on_main
 from simlte_st.errors import ConfigurationError

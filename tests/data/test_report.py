@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,8 @@ def test_an_empty_corpus_says_what_became_of_it(tmp_path: Path) -> None:
         list(read_documents([{"text": " "}, {"text": None}]))
     with pytest.raises(EmptyCorpusError, match="no usable document"):
         list(read_documents([]))
-    (tmp_path / "a.xls").write_text("x")
-    with pytest.raises(EmptyCorpusError, match=r"ignored 1: \.xls"):
+    (tmp_path / "a.csv").write_text("text\na\n")
+    with pytest.raises(EmptyCorpusError, match=r"ignored 1: \.csv"):
         list(read_documents(tmp_path))
 
 
@@ -31,28 +30,13 @@ def test_limit_counts_usable_documents_and_is_told() -> None:
     assert reader.report.skipped == {"empty": 2}
 
 
-def test_copies_are_counted_and_kept() -> None:
-    rows = [{"text": text} for text in ("a", "b", "a", "a\0", "A", "a ", "b")]
-    reader = read_documents(rows)
-    assert len(list(reader)) == 7
-    assert reader.report.copies == 3, "to the letter, after mending"
-    assert re.match(r"read 7 documents \(8 .*'text'; 3 are duplicates", reader.report.summary())
-    assert reader.report.to_dict()["copies"] == 3
-
-
-def test_tables_in_a_folder_are_not_read_but_told(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("text\na\n")
-    with pytest.raises(EmptyCorpusError, match=r"ignored 1: \.csv \(1\)\n.* FOLDER/\*\.csv"):
-        list(read_documents(tmp_path))
-
-
 def test_summary_and_dict() -> None:
     rows = [{"text": "x" * 1000, "id": str(number)} for number in range(2000)]
     rows += [{"text": ""}, {"text": None}, {"text": "a\0", "id": "nul"}]
     reader = read_documents(rows)
     list(reader)
     assert reader.report.summary().splitlines() == [
-        "read 2,001 documents (2,000,001 characters) from the column 'text'; 1,999 are duplicates of others",
+        "read 2,001 documents (2,000,001 characters) from the column 'text'",
         "skipped 2: empty (1), first: item 2,000; not a string (1), first: item 2,001: NoneType",
         "repaired 1: invalid characters removed or replaced (1), first: item 2,002",
     ]

@@ -102,7 +102,7 @@ def ids(*sources: str) -> list[str]:
 def test_made_ids_tell_the_source(here: Path) -> None:
     assert ids("one", "b.csv") == ["one/a.txt", "b.csv:0", "b.csv:1"]
     assert ids("one", "two") == ["one/a.txt", "two/a.txt"]
-    assert ids("one/a.txt", "two/a.txt") == ["one/a.txt", "two/a.txt"], "more of the path where the names are the same"
+    assert ids("one/a.txt", "two/a.txt") == ["a.txt", "a.txt#2"]
     assert ids(str(here / "one"), "two/") == ["one/a.txt", "two/a.txt"], "but not of where it lies"
     assert ids("one/a.txt", "b.csv")[0] == "a.txt"
     assert ids("one") == ["a.txt"], "one source needs no name"
@@ -111,7 +111,7 @@ def test_made_ids_tell_the_source(here: Path) -> None:
 
 @pytest.mark.parametrize("items", [["b.csv", "nothing.csv"], [Path("one"), "what is this"]])
 def test_names_of_files_that_are_not_there_are_not_learned(here: Path, items: list[str]) -> None:
-    with pytest.raises(DataError, match=rf"'{items[1]}'.*paths\?"):
+    with pytest.raises(DataError, match=f"no file or folder '{items[1]}'"):
         read_documents(items)
 
 
@@ -131,5 +131,3 @@ def test_a_list_of_paths_is_no_list_of_texts(tmp_path: Path) -> None:
         assert [item.text for item in reader] == [item.text for item in reader] == ["one", "two", "three"]
         assert [item.id for item in reader] == ["folder/a.txt", "a.txt", "c.csv:0"]
     assert texts(["b.jsonl", "c.csv"]) == ["b.jsonl", "c.csv"], "texts, where no files are called so"
-    with pytest.raises(DataError, match="no file"):
-        read_documents([*places, tmp_path / "nothing.csv"])

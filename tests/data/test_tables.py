@@ -1,9 +1,9 @@
-"""Tables: rows that are looked at ahead come in their order, before what breaks, and texts are found in structs."""
+"""Tables: texts are found in structs."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +15,8 @@ import pytest
 from reading_support import texts
 from support import write_jsonl
 
-from simlte_st.data import tables
 from simlte_st.data.documents import read_documents
-from simlte_st.data.rows import Columns, RawRow, Reading, Row, Skip
-from simlte_st.data.tables import mappings_table, read_table
 from simlte_st.errors import DataError
-
-
-def test_rows_after_endless_skips_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "LOOK_AHEAD_SKIPS", 3)
-
-    def rows() -> Iterator[RawRow | Skip]:
-        yield from (Skip(f"line {number}", "malformed row") for number in range(5))
-        yield RawRow("line 5", "5", {"a": 1, "text": "one"})
-
-    events = list(read_table(mappings_table("source", rows(), header=["a", "text"]), Reading(text_column="text")))
-    assert [type(event) for event in events] == [*[Skip] * 5, Columns, Row]
-
 
 ARTICLES: list[dict[str, Any]] = [
     {

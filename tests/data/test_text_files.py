@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import tracemalloc
 from pathlib import Path
 
 import pytest
-from reading_support import packed, texts, zstd
+from reading_support import packed, texts
 
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import DataError, EmptyCorpusError
@@ -41,17 +40,6 @@ def test_files_that_are_not_what_their_names_say(tmp_path: Path) -> None:
         (tmp_path / name).write_text('{"text": "a"}\n')
         with pytest.raises(DataError, match=rf"{name} is truncated.*; 0 documents"):
             texts(tmp_path / name)
-
-
-def test_compressed_files_of_several_parts(tmp_path: Path) -> None:
-    for suffix, pack in ((".gz", gzip.compress), (".zst", zstd.compress)):
-        one, two = (pack(b'{"text": "%s"}\n' % name) for name in (b"one", b"two"))
-        path = tmp_path / f"c.jsonl{suffix}"
-        path.write_bytes(one + two)
-        assert texts(path) == ["one", "two"]
-        path.write_bytes(one + two[:-3])
-        with pytest.raises(DataError, match="truncated, corrupt"):
-            texts(path)
 
 
 @pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst", ".csv.zst"])

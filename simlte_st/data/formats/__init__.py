@@ -9,12 +9,12 @@ from pathlib import Path
 
 from simlte_st.data.arrow import count_rows, open_parquet
 from simlte_st.data.formats.html import read_html
-from simlte_st.data.formats.mail import open_mbox, read_eml
+from simlte_st.data.formats.mail import Mail, open_mbox, read_eml
 from simlte_st.data.formats.office import read_docx, read_epub, read_odt, read_rtf
 from simlte_st.data.formats.pdf import read_pdf
 from simlte_st.data.rows import EXTRA, BadTextError, Reading, Row, Skip, skip_of
 from simlte_st.data.tables import Table, open_csv, open_json, open_json_lines
-from simlte_st.data.text_files import COMPRESSED, FileText, read_markdown, read_text
+from simlte_st.data.text_files import COMPRESSED, read_markdown, read_text
 from simlte_st.extras import check_installed
 
 
@@ -27,7 +27,7 @@ class TextFormat:
     """
 
     suffixes: tuple[str, ...]  # in lower case
-    read: Callable[[Path, Reading], FileText]
+    read: Callable[[Path, Reading], str | Mail]
     libraries: tuple[str, ...] = ()  # modules that the extra ``documents`` installs
 
     def check_library(self) -> None:
@@ -44,9 +44,9 @@ class TextFormat:
             read = self.read(path, reading)
         except Exception as error:  # the libraries raise anything for damaged files
             return skip_of(error, name, name)
-        label = read.columns.get(reading.label_column or "")
-        metadata = dict(read.columns) if reading.metadata else None
-        return Row(name, name, read.text, label=label, metadata=metadata, left_out=read.left_out)
+        text, columns = (read, {}) if isinstance(read, str) else (read.text, read.columns)
+        label = columns.get(reading.label_column or "")
+        return Row(name, name, text, label=label, metadata=columns if reading.metadata else None)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,6 @@ class TableFormat:
 
 PLAIN_TEXT = TextFormat((".txt",), read_text)
 MAIL = TextFormat((".eml",), read_eml)
-MAILBOX = TableFormat((".mbox",), open_mbox)
 
 FORMATS: tuple[TextFormat | TableFormat, ...] = (
     PLAIN_TEXT,
@@ -75,17 +74,17 @@ FORMATS: tuple[TextFormat | TableFormat, ...] = (
     TableFormat((".jsonl", ".ndjson"), open_json_lines),
     TableFormat((".json",), open_json),
     TableFormat((".csv", ".tsv"), open_csv),
-    MAILBOX,
+    TableFormat((".mbox",), open_mbox),
     TableFormat((".parquet",), open_parquet, count_rows),
 )
 
 _BY_SUFFIX = {suffix: each for each in FORMATS for suffix in each.suffixes}
 _TEXT_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, TextFormat))
-TABLE_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, TableFormat))
+_TABLE_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, TableFormat))
 
 DESCRIPTION = (
     f"a folder of files that hold a document each ({', '.join(_TEXT_SUFFIXES)}), or one such file; a table "
-    f"({', '.join(TABLE_SUFFIXES)}; all but parquet also with {' or '.join(COMPRESSED)} after it)"
+    f"({', '.join(_TABLE_SUFFIXES)}; all but parquet also with {' or '.join(COMPRESSED)} after it)"
 )
 """All formats in words, for messages and ``--help``."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simlte_st.data.rows import Reading
-from simlte_st.data.text_files import FileText, decode_text, read_whole, tidy_lines
+from simlte_st.data.text_files import decode_text, read_whole, tidy_lines
 
 _SPACE = re.compile(r"[ \t\n\f\r]{2,}|[\t\n\f\r]")  # what is not one space already
 _LABEL = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})""", re.IGNORECASE)
@@ -23,10 +23,9 @@ _TAG = re.compile(
     r"</?(?:html|head|body|p|br|div|span|b|i|a|ul|ol|li|table|tr|td|h[1-6]|strong|em|font|img)\b[^<>]*>", re.IGNORECASE
 )
 _TAGGED = 8_192  # characters
-_NAVIGATION = ("nav", "menu", "footer")
 _UNSEEN = frozenset((
     "head", "title", "script", "style", "template", "noscript", "iframe", "noembed", "noframes", "datalist", "rp",
-    "select", "audio", "video", "canvas", "svg", "annotation", "annotation-xml",
+    "select", "audio", "video", "canvas", "svg", "annotation", "annotation-xml", "nav", "menu", "footer",
 ))  # fmt: skip
 _VERBATIM = frozenset(("pre", "textarea", "listing", "xmp", "plaintext"))
 _BLOCKS = (
@@ -39,11 +38,10 @@ _BREAKS = {**dict.fromkeys(_BLOCKS, "\n\n"), **dict.fromkeys(("td", "th", "butto
 """What is put before and after the text of a tag."""
 _HIDING_STYLE = re.compile(r"(?:^|[;\s])display\s*:\s*none\b", re.IGNORECASE)
 
-# Elements without an end, or that the next one ends: they are never deep, except in others.
+# Elements without an end, or that the next one ends: they are never deep.
 _SHALLOW = frozenset((
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr", "p",
-    "li", "dt", "dd", "option", "optgroup", "rt", "rp", "td", "th", "tr", "tbody", "thead", "tfoot", "caption",
-    "colgroup",
+    "li", "dt", "dd", "option", "td", "th", "tr",
 ))  # fmt: skip
 _REOPENED = frozenset((
     "a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u",
@@ -62,14 +60,14 @@ def has_tags(text: str) -> bool:
     return len(_TAG.findall(text, 0, _TAGGED)) > 1
 
 
-def read_html(path: Path, reading: Reading) -> FileText:
+def read_html(path: Path, reading: Reading) -> str:
     """Return what a browser shows, except navigation: inline tags do not separate words, blocks are paragraphs.
 
     Left out are scripts, styles, templates, drawings, drop-down lists and elements hidden by ``hidden`` or
-    ``display: none``; and ``nav``, ``menu`` and ``footer``, unless one is never closed. Style sheets are not evaluated.
+    ``display: none``; and ``nav``, ``menu`` and ``footer``. Style sheets are not evaluated.
     """
     data = read_whole(path, reading)
-    return FileText(page_text(data, reading.encoding, xml=path.suffix.lower() == ".xhtml"))
+    return page_text(data, reading.encoding, xml=path.suffix.lower() == ".xhtml")
 
 
 def page_text(data: bytes, encoding: str, xml: bool = False) -> str:
@@ -86,16 +84,10 @@ def html_text(text: str, xml: bool = False) -> str:
     if _takes_long(text):
         return tidy_lines([html.unescape(_TOKEN.sub("\n", text))])
     root = LexborHTMLParser(text.encode("utf-8", "replace"), scripting=True).root
-    lower = text.lower()
-    ended = (name for name in _NAVIGATION if _count(f"<{name}", lower) <= _count(f"</{name}", lower))
-    return tidy_lines(_parts(root, _UNSEEN.union(ended)))
+    return tidy_lines(_parts(root))
 
 
-def _count(tag: str, lower: str) -> int:
-    return len(re.findall(rf"{tag}[\s/>]", lower))
-
-
-def _parts(root: Any, unseen: frozenset[str]) -> Iterator[str]:
+def _parts(root: Any) -> Iterator[str]:
     """Walk through the tree, without recursion, as pages may be deep."""
     node, verbatim = root, 0
     parents: list[Any] = []
@@ -105,7 +97,7 @@ def _parts(root: Any, unseen: frozenset[str]) -> Iterator[str]:
             yield node.text_content if verbatim else _SPACE.sub(" ", node.text_content)
         elif tag == "br":
             yield "\n"
-        elif tag not in unseen and not _is_hidden(node):
+        elif tag not in _UNSEEN and not _is_hidden(node):
             yield _BREAKS.get(tag, "")
             if node.child is not None:
                 parents.append(node)
@@ -146,13 +138,11 @@ def _takes_long(page: str) -> bool:
     each attribute of a tag with all others.
     """
     opened: Counter[str] = Counter()
-    depth = reopened = steps = 0
+    depth = steps = 0
     for closes, name in _NAME.findall(page.lower()):
-        steps += depth + 20 * reopened
-        if name in _SHALLOW or (closes and not opened[name]):
-            continue
-        change = -1 if closes else 1
-        opened[name] += change
-        depth += change
-        reopened += change * (name in _REOPENED)
+        steps += depth
+        if name not in _SHALLOW and (opened[name] or not closes):
+            change = -1 if closes else 1
+            opened[name] += change
+            depth += change * (20 if name in _REOPENED else 1)
     return steps > _MOST_STEPS or _LONG_TAG.search(page) is not None

@@ -19,17 +19,14 @@ from typing import Any, NamedTuple
 from simlte_st.data.formats.html import html_text, page_text
 from simlte_st.data.rows import ENCRYPTED, EXTRA, TOO_LONG, BadTextError, RawRow, Reading, Skip, is_encoding, skip_of
 from simlte_st.data.tables import Table
-from simlte_st.data.text_files import FileText, decode_text, open_bytes, read_whole, tidy_lines
+from simlte_st.data.text_files import decode_text, open_bytes, read_whole, tidy_lines
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
 from simlte_st.files import valid_unicode
 
-ATTACHMENTS = "attachments"
-QUOTES = "quoted mails and signatures"
 NO_MAIL = "not an e-mail"
-RAW_MAIL = "e-mails by their headers"
 
-COLUMNS = ("id", "text", "subject", "sender", "recipients", "date", "attachments")
+COLUMNS = ("id", "text", "subject", "sender", "recipients", "date")
 """Columns of a mailbox; those from the third on are a single mail's, too."""
 
 _BEGINNING = 8_192  # bytes that show whether a file is a mail
@@ -49,12 +46,11 @@ _INTRODUCTION = 3  # lines that name who wrote a quote, at most
 
 
 class Mail(NamedTuple):
-    """A mail: its id, its subject and text, its other columns, and the parts that are not in the text."""
+    """A mail: its id, its subject and text, and its other columns."""
 
     id: str | None
     text: str
     columns: dict[str, Any]
-    left_out: tuple[tuple[str, str], ...]
 
 
 class _AsWritten(email.policy.Compat32):
@@ -78,29 +74,19 @@ def looks_like_mail(start: str | bytes) -> bool:
 
 def is_mail(path: Path) -> bool:
     """Return whether a file begins with the headers of a mail."""
-    return looks_like_mail(_beginning(path))
-
-
-def is_mailbox(path: Path) -> bool:
-    """Return whether a file begins as a mailbox of several mails does."""
-    return _ENVELOPE.match(_beginning(path)) is not None
-
-
-def _beginning(path: Path) -> bytes:
     with contextlib.suppress(OSError):
         if path.is_file():  # a pipe may never end
             with path.open("rb") as stream:
-                return stream.read(_BEGINNING)
-    return b""
+                return looks_like_mail(stream.read(_BEGINNING))
+    return False
 
 
-def read_eml(path: Path, reading: Reading) -> FileText:
+def read_eml(path: Path, reading: Reading) -> Mail:
     """Return the subject and the text of a mail; without text of its own, that of its HTML.
 
-    Mails that are attached to it are read too. Other attachments are reported.
+    Mails that are attached to it are read too, other attachments are not.
     """
-    mail = read_mail(read_whole(path, reading), reading)
-    return FileText(mail.text, mail.left_out, mail.columns)
+    return read_mail(read_whole(path, reading), reading)
 
 
 def read_mail(data: bytes, reading: Reading) -> Mail:
@@ -109,19 +95,15 @@ def read_mail(data: bytes, reading: Reading) -> Mail:
     message = email.message_from_bytes(data, policy=_AsWritten())
     if not message.keys():
         raise BadTextError(NO_MAIL, "it has no headers")
-    attachments: list[str] = []
-    body = _text_of(message, reading, attachments)
-    names = ", ".join(attachments)
-    left_out = [(ATTACHMENTS, names)] if names else []
-    if reading.drop_quotes and (shorter := without_quotes(body)) != body:
-        left_out.append((QUOTES, f"{len(body) - len(shorter):,} characters"))
-        body = shorter
+    body = _text_of(message, reading)
+    if reading.drop_quotes:
+        body = without_quotes(body)
     subject, sender, recipients, own_id = (
         _header_text(message.get(name, "")) or None for name in ("subject", "from", "to", "message-id")
     )
     columns = {"subject": subject, "sender": sender, "recipients": recipients, "date": _date(message)}
     text = "\n\n".join(filter(None, (subject, body)))
-    return Mail((own_id or "").strip("<> ") or None, text, {**columns, ATTACHMENTS: names or None}, tuple(left_out))
+    return Mail((own_id or "").strip("<> ") or None, text, columns)
 
 
 def _header_text(written: str) -> str:
@@ -142,16 +124,16 @@ def _date(message: Message) -> datetime | None:
         return None
 
 
-def _text_of(part: Message, reading: Reading, attachments: list[str]) -> str:
-    """Return the text of a part of a mail, and add the names of the attachments in it."""
-    kind, name = part.get_content_type(), part.get_filename()
+def _text_of(part: Message, reading: Reading) -> str:
+    """Return the text of a part of a mail; attachments have none."""
+    kind = part.get_content_type()
     if kind == "multipart/encrypted" or (kind.endswith("pkcs7-mime") and "signed" not in part.get("content-type", "")):
         raise BadTextError(ENCRYPTED, kind)
     if kind in _NO_TEXT:
         return ""
     if part.is_multipart():
         parts = [each for each in part.get_payload() if isinstance(each, Message)]
-        texts = [_text_of(each, reading, attachments) for each in parts]
+        texts = [_text_of(each, reading) for each in parts]
         if kind == "message/rfc822":
             texts = [_header_text(each.get("subject", "")) for each in parts] + texts
         elif kind == "multipart/alternative":  # the last one is the richest, but plain text has no markup to lose
@@ -162,7 +144,6 @@ def _text_of(part: Message, reading: Reading, attachments: list[str]) -> str:
     if kind.startswith("multipart/"):  # without parts
         kind = "text/plain"
     if part.get_content_disposition() == "attachment" or kind not in ("text/plain", "text/html"):
-        attachments.append(_header_text(name or kind))
         return ""
     payload = part.get_payload(decode=True)
     data, declared = payload if isinstance(payload, bytes) else b"", _declared(part)
@@ -231,7 +212,7 @@ def _rows(path: Path, reading: Reading, wanted: Sequence[str]) -> Iterator[RawRo
                 raise BadTextError(TOO_LONG, f"more than {reading.most_bytes:,} bytes")
             mail = read_mail(data, reading)
             values: Mapping[str, Any] = {"id": mail.id, "text": mail.text, **mail.columns}
-            row: RawRow | Skip = RawRow(where, None, {name: values[name] for name in wanted}, mail.left_out)
+            row: RawRow | Skip = RawRow(where, None, {name: values[name] for name in wanted})
         except Exception as error:
             row = skip_of(error, where)
         yield row

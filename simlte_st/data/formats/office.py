@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from simlte_st.data.formats.html import page_text
 from simlte_st.data.rows import DAMAGED, ENCRYPTED, BadTextError, Reading
-from simlte_st.data.text_files import FileText, read_whole, tidy_lines
+from simlte_st.data.text_files import read_whole, tidy_lines
 
 UNPACKS = "unpacking to far more than text does"
 
@@ -30,7 +30,7 @@ _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
 _PICTURE = re.compile(r"[0-9a-fA-F\r\n]{2000,}")  # in hexadecimal digits; all that a picture in RTF is
 
 
-def read_docx(path: Path, reading: Reading) -> FileText:
+def read_docx(path: Path, reading: Reading) -> str:
     """Return the final text, with tracked changes accepted: paragraphs in their order, then footnotes and endnotes.
 
     Hidden text, comments, headers and footers are not read.
@@ -42,10 +42,10 @@ def read_docx(path: Path, reading: Reading) -> FileText:
         run = mark.getparent().getparent()
         if run.getparent() is not None and mark.get(f"{mark.tag.removesuffix('vanish')}val") not in ("0", "false"):
             run.getparent().remove(run)
-    return FileText(tidy_lines(piece for tree in trees for piece in _pieces(tree, _WORD_BREAKS, _WORD_UNREAD, "t")))
+    return tidy_lines(piece for tree in trees for piece in _pieces(tree, _WORD_BREAKS, _WORD_UNREAD, "t"))
 
 
-def read_odt(path: Path, reading: Reading) -> FileText:
+def read_odt(path: Path, reading: Reading) -> str:
     """Return the final text: paragraphs, headings, lists, tables, and notes where they are called.
 
     Deleted text, comments, headers and footers are not read.
@@ -54,10 +54,10 @@ def read_odt(path: Path, reading: Reading) -> FileText:
         body = _tree_of(archive, "content.xml").find(f"{_OFFICE}body/{_OFFICE}text")
     if body is None:
         raise BadTextError(DAMAGED, "not a text document")
-    return FileText(tidy_lines(_pieces(body, _ODT_BREAKS, _ODT_UNREAD)))
+    return tidy_lines(_pieces(body, _ODT_BREAKS, _ODT_UNREAD))
 
 
-def read_epub(path: Path, reading: Reading) -> FileText:
+def read_epub(path: Path, reading: Reading) -> str:
     """Return the pages of a book in reading order, as HTML files are read, without its table of contents."""
     with _open_zip(path) as archive:
         # In whatever namespace, as versions of the format differ in them.
@@ -71,10 +71,10 @@ def read_epub(path: Path, reading: Reading) -> FileText:
             if item.get("media-type") in _PAGES and "nav" not in item.get("properties", "").split()
         ]
         texts = [page_text(archive.read(page), reading.encoding, xml=True) for page in pages]
-    return FileText("\n\n".join(filter(None, texts)))
+    return "\n\n".join(filter(None, texts))
 
 
-def read_rtf(path: Path, reading: Reading) -> FileText:
+def read_rtf(path: Path, reading: Reading) -> str:
     """Return the text, in which lines are paragraphs."""
     from striprtf.striprtf import rtf_to_text
 
@@ -83,7 +83,7 @@ def read_rtf(path: Path, reading: Reading) -> FileText:
         raise BadTextError(DAMAGED, "it does not begin as RTF does")
     text = rtf_to_text(_PICTURE.sub("", data.decode("latin-1")), errors="replace")
     # Characters beyond the basic plane are written as two.
-    return FileText(tidy_lines(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")))
+    return tidy_lines(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
 
 
 @contextlib.contextmanager

@@ -10,10 +10,8 @@ from pathlib import Path
 import regex
 
 from simlte_st.data.rows import ENCRYPTED, BadTextError, Reading
-from simlte_st.data.text_files import FileText
 
 NO_TEXT = "without text (scanned?)"
-EMPTY_PAGES = "pages without text (scans?)"
 
 _LIGATURE = re.compile("[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc]")  # and the presentation forms of Arabic letters
 _SIGN = r"[\p{L}\p{M}\p{N}]"
@@ -29,7 +27,7 @@ _FIRST_OF_TWO = frozenset((
 ))  # fmt: skip
 
 
-def read_pdf(path: Path, reading: Reading) -> FileText:
+def read_pdf(path: Path, reading: Reading) -> str:
     """Return the text of the pages, joined, as sentences continue on the next page.
 
     Ligatures become their letters, and words hyphenated at the end of a line are joined.
@@ -52,8 +50,7 @@ def read_pdf(path: Path, reading: Reading) -> FileText:
     if not any(pages):
         raise BadTextError(NO_TEXT, f"{len(pages):,} pages")
     text = _LIGATURE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), "\n".join(pages))
-    empty = pages.count("")
-    return FileText(_whole_words(text), ((EMPTY_PAGES, f"{empty:,} of {len(pages):,}"),) if empty else ())
+    return _whole_words(text)
 
 
 def _whole_words(text: str) -> str:

@@ -32,7 +32,6 @@ def test_bad_csv_rows_are_counted_one_by_one(tmp_path: Path) -> None:
     reader = read_documents(path)
     assert [(document.id, document.text) for document in reader] == [("0", "one"), ("7", "nul"), ("8", "two")]
     assert reader.report.skipped == {"wrong number of fields": 2, "wrong encoding": 2, "malformed row": 2, "empty": 1}
-    assert reader.report.ignored == {"blank line": 1}
     assert reader.report.repaired == {"invalid characters removed or replaced": 1}
     assert reader.report.examples["wrong number of fields"] == ["line 3: 1 instead of 2", "line 4: 3 instead of 2"]
     assert reader.report.examples["wrong encoding"][1].startswith("lines 8 to 9: ")

@@ -45,19 +45,6 @@ def test_messages_name_each_format() -> None:
     assert all(suffix in str(error.value) for suffix in suffixes)
 
 
-def test_all_kinds_are_read_alone_and_in_a_folder(tmp_path: Path) -> None:
-    write_pdf(tmp_path / "a.pdf", ["First line.", "Second line."], ["Next page."])
-    write_docx(tmp_path / "b.DOCX", ["One.", "Two."])
-    (tmp_path / "c.htm").write_text(page("<p>One.</p>Two."))
-    (tmp_path / "d.txt").write_text("plain")
-    found = {"a.pdf": "First line.\nSecond line.\nNext page.", "b.DOCX": "One.\n\nTwo.", "c.htm": "One.\n\nTwo."}
-    reader = read_documents(tmp_path)
-    assert {document.id: document.text for document in reader} == {**found, "d.txt": "plain"}
-    assert reader.report.skipped == {}
-    for name, text in found.items():
-        assert [(document.id, document.text) for document in read_documents(tmp_path / name)] == [(name, text)]
-
-
 def test_without_the_extra_they_are_counted_or_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_pdf(tmp_path / "a.pdf", ["One."])
     write_docx(tmp_path / "b.docx", ["Two."])

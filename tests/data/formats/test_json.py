@@ -43,7 +43,6 @@ def test_bad_json_lines_are_counted_one_by_one(tmp_path: Path) -> None:
     reader = read_documents(path)
     assert [(document.id, document.text) for document in reader] == [("0", "one"), ("9", "two")]
     assert reader.report.skipped == {"malformed JSON": 3, "not an object": 2, "wrong encoding": 1, "missing column": 1}
-    assert reader.report.ignored == {"blank line": 1}
     assert reader.report.examples["malformed JSON"][0].startswith("line 2: ")
     assert reader.report.examples["not an object"] == ["line 3: a JSON str", "line 4: a JSON list"]
 

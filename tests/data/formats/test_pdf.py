@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pypdf
@@ -58,12 +57,3 @@ def test_words_torn_at_the_end_of_a_line_are_whole(tmp_path: Path, lines: list[s
 def test_ligatures_are_their_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pypdf.PageObject, "extract_text", lambda page: "eﬃcient ﬂow, ﬁnd ﬆ ﻻ x² ½ Å")
     assert texts(write_pdf(tmp_path / "a.pdf", ["x"])) == ["efficient flow, find st لا x² ½ Å"]
-
-
-def test_pages_without_text_are_counted(tmp_path: Path) -> None:
-    write_pdf(tmp_path / "mostly.pdf", ["A page."], *([] for _ in range(8)), ["10"])
-    write_pdf(tmp_path / "whole.pdf", ["A page."])
-    reader = read_documents(tmp_path)
-    assert len(list(reader)) == 2
-    assert reader.report.left_out == {"pages without text (scans?)": 1}
-    assert re.search(r"without pages without text|pages without text .*mostly\.pdf: 8 of 10", reader.report.summary())
