@@ -76,7 +76,7 @@ def connect(device: str | None) -> str | None:
 
     import torch
     import torch.distributed as dist
-    from accelerate import PartialState
+    from accelerate import PartialState  # type: ignore[import-untyped]
     from datasets import disable_progress_bars
     from transformers.utils import logging as transformers_logging
 

@@ -105,7 +105,13 @@ def _columns(documents: Sequence[Document], name: str, title: str | None) -> tup
     if len(documents) < FEWEST:
         raise DataError(f"{name} has {len(documents)} documents; topics and a map need at least {FEWEST}.")
     columns = columns_of(documents)
-    free = [replace(each, name=f"{each.name}_") if each.name in TABLE_COLUMNS else each for each in columns]
+    taken, free = {*TABLE_COLUMNS, *(each.name for each in columns)}, []
+    for each in columns:
+        name = each.name
+        while name in TABLE_COLUMNS or (name != each.name and name in taken):
+            name += "_"
+        taken.add(name)
+        free.append(replace(each, name=name))
     return free, titles_of(documents, columns, title)
 
 

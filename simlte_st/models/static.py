@@ -49,8 +49,9 @@ class StaticLoader(StaticEmbedding):
     def load(cls, *args: Any, **options: Any) -> Any:
         """Load a table and its tokenizer from a folder or the Hub."""
         names = ("subfolder", "token", "cache_folder", "revision", "local_files_only")
-        hub = {name: options[name] for name in names if name in options}
-        files = (cls.load_file_path(*args, filename=file, **hub) for file in (WEIGHTS, TOKENIZER))
+        hub: dict[str, Any] = {name: options[name] for name in names if name in options}
+        load: Any = cls.load_file_path  # mypy does not know which of them the arguments hold
+        files = (load(*args, filename=file, **hub) for file in (WEIGHTS, TOKENIZER))
         weights, tokenizer = (str(file) for file in files)
         made = StaticEmbedding(Tokenizer.from_file(tokenizer), embedding_weights=token_table(load_file(weights)))
         made.tokenizer.no_truncation()

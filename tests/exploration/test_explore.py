@@ -60,7 +60,7 @@ def test_the_page_grows_with_the_documents_and_not_with_their_groups(explored: E
 
 
 def test_a_corpus_without_topics(encoder_path: Path, tmp_path: Path) -> None:
-    rows = [{"text": make_document(number), "x": number} for number in range(60)]
+    rows = [{"text": make_document(number), "x": number, "x_": -number} for number in range(60)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(topics_room, "_least_margin", lambda *_: np.inf)
         report = explore(encoder_path, rows, output=tmp_path / "corpus.html", device="cpu")
@@ -68,7 +68,8 @@ def test_a_corpus_without_topics(encoder_path: Path, tmp_path: Path) -> None:
     assert "in 0 topics, 60 in none" in report.summary()
     table = pq.read_table(report.table)
     assert set(table["topic"].to_pylist()) == {-1}
-    assert table["x_"].to_pylist() == [*range(60)], "x is the place on the map"
+    assert table["x__"].to_pylist() == [*range(60)], "x is the place on the map, and x_ another column"
+    assert table["x_"].to_pylist() == [-number for number in range(60)]
     page = Path(report.page).read_text(encoding="utf-8")
     assert "60 belong to none" in page
     assert data_of(Path(report.page))["topic_names"] == []
