@@ -10,8 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from simlte_st.training import check_upload
-from simlte_st.training.result import upload
+from simlte_st import SentenceTransformer
 
 
 def main() -> None:
@@ -23,8 +22,9 @@ def main() -> None:
     arguments = parser.parse_args()
 
     if arguments.upload:
-        check_upload(arguments.repository, private=not arguments.public)
-        print("Uploaded:", upload(arguments.model, arguments.repository, private=not arguments.public))
+        folder = str(arguments.model)
+        model = SentenceTransformer(folder, device="cpu")
+        print("Uploaded:", model.push_to_hub(arguments.repository, private=not arguments.public, local_model_path=folder))
         return
     print((arguments.model / "README.md").read_text(encoding="utf-8"))
     print(f"To {arguments.repository} would go:")

@@ -9,7 +9,6 @@ from cyclopts import Parameter
 from simlte_st.cli.app import Options, Result, Source, command
 from simlte_st.data.documents import read_documents
 from simlte_st.data.duplicates import dedupe
-from simlte_st.errors import ConfigurationError
 from simlte_st.exploration.explore import explore
 from simlte_st.models.encode import encode_documents
 from simlte_st.models.engine import Engine
@@ -89,8 +88,7 @@ def run_explore(options: Options, model_or_index: str, /, *source: str, output: 
         simlte explore my-model articles.jsonl --label section --output corpus.html
         simlte explore articles.index --topics 20 --output corpus.html
     """
+    options.refuse_others(run_explore, explore, *([read_documents] if source else []))  # an index has been read already
     reader = options.read(*source) if source else None
-    if reader is None and options.of(read_documents):
-        raise ConfigurationError("An index has been read already: reading options are for MODEL SOURCE.")
     report = explore(model_or_index, reader, output=output, **options.of(explore))
     return Result(report.summary(), report.to_dict(), notes=[reader.report.summary()] if reader else [])

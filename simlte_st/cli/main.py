@@ -42,7 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             call, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False, console=console)
         except CycloptsError as error:
             prog = " ".join(["simlte", *(error.command_chain or ())])
-            lines = f"{prog}: error: {error}\n{prog} --help lists all arguments, with examples."
+            problem = getattr(error, "exception_message", "") or error  # ours, if a value is out of its range
+            lines = f"{prog}: error: {problem}\n{prog} --help lists all arguments, with examples."
             print(wrapped(lines), file=sys.stderr)
             return 2
         if command := getattr(call, "command", None):

