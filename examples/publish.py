@@ -2,7 +2,7 @@
 
 python examples/publish.py my-model OWNER/NAME --upload
 
-Without ``--upload`` nothing leaves this machine: the script shows the card and the files that would go.
+Without ``--upload`` nothing leaves this machine: the script shows the card and the files of the model.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ def main() -> None:
     arguments = parser.parse_args()
 
     if arguments.upload:
-        folder = str(arguments.model)
-        model = SentenceTransformer(folder, device="cpu")
-        print("Uploaded:", model.push_to_hub(arguments.repository, private=not arguments.public, local_model_path=folder))
+        model = SentenceTransformer(arguments.model, device="cpu")
+        print("Uploaded:", model.push_to_hub(arguments.repository, private=not arguments.public))
         return
     print((arguments.model / "README.md").read_text(encoding="utf-8"))
     print(f"To {arguments.repository} would go:")

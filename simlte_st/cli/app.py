@@ -30,12 +30,11 @@ from simlte_st.errors import ConfigurationError, DataError
 if TYPE_CHECKING:
     from simlte_st.data.documents import DocumentReader
 
-COMMANDS = {
-    "train": "training", "encode": "documents", "index": "search", "search": "search", "link": "search",
-    "serve": "search", "explore": "documents", "compare": "training", "evaluate": "training", "dedupe": "documents",
-    "convert": "models", "export": "models", "demo": "training",
-}  # fmt: skip
-"""The module of each command, in the order of the help."""
+COMMANDS = (
+    "train", "encode", "index", "search", "link", "serve", "explore", "compare", "evaluate", "dedupe", "convert",
+    "export", "demo",
+)  # fmt: skip
+"""The commands, in the order of the help."""
 
 SUMMARY = "Adapt embedding models to documents without labels; encode, search and explore the documents."
 
@@ -159,7 +158,13 @@ class Command:
         described, _, examples = inspect.cleandoc(self.function.__doc__ or "").partition("\n\nExamples:\n")
         paragraphs = described.partition("\n\nArgs:")[0].split("\n\n")
         text = self._in_options("\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs))
-        app = _app(self.name, text, inspect.cleandoc(examples).splitlines(), version_flags=[])
+        app = _app(
+            self.name,
+            text,
+            inspect.cleandoc(examples).splitlines(),
+            version_flags=[],
+            sort_key=COMMANDS.index(self.name),
+        )
         app.default(call)
         return app
 
@@ -186,18 +191,17 @@ def command(
     return register
 
 
-def commands(word: str | None = None) -> dict[str, Command]:
-    """Return one command, whose module alone is imported, or all."""
-    names = [word] if word in COMMANDS else list(COMMANDS)
-    for name in names:
-        importlib.import_module(f"simlte_st.cli.{COMMANDS[name]}")
-    return {name: _registered[name] for name in names}
+def commands() -> dict[str, Command]:
+    """Return all commands, in the order of the help."""
+    for module in ("documents", "models", "search", "training"):
+        importlib.import_module(f"simlte_st.cli.{module}")
+    return {name: _registered[name] for name in COMMANDS}
 
 
-def build(word: str | None = None) -> App:
-    """Return ``simlte`` with one command, or with all."""
+def build() -> App:
+    """Return ``simlte`` with all commands."""
     root = _app("simlte", SUMMARY, EXAMPLES, version=__version__)
-    for each in commands(word).values():
+    for each in commands().values():
         root.command(each.app())
     return root
 
@@ -221,10 +225,7 @@ def _common(*, quiet: bool = False, json: bool = False, verbose: bool = False, d
 
 def _app(name: str, text: str, examples: Sequence[str], **options: Any) -> App:
     lines = "".join(f"\n  {each}" for each in examples)
-    order = [*COMMANDS, name].index(name)
-    return App(
-        name=name, help=text, help_epilogue=f"Examples:\n{lines}", help_format="plaintext", sort_key=order, **options
-    )
+    return App(name=name, help=text, help_epilogue=f"Examples:\n{lines}", help_format="plaintext", **options)
 
 
 @functools.cache

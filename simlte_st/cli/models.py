@@ -7,12 +7,11 @@ from typing import Any
 
 from simlte_st.cli.app import Options, Result, command
 from simlte_st.data.documents import read_documents
-from simlte_st.files import EXPORT_FILE, read_json
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.distillation import to_static
 from simlte_st.models.export import export_onnx
 from simlte_st.models.lsa import append_lsa
-from simlte_st.models.names import check_model, encode_call, usage_example
+from simlte_st.models.names import check_model, usage_example
 
 
 @command("convert", {"": (convert_base,), "For --lsa": (append_lsa,), "For --static": (to_static,)}, reads=True)
@@ -88,13 +87,11 @@ def run_export(options: Options, model: str, /, *, output: str) -> Result:
     """
     check_model(model)
     made = export_onnx(model, output, **options.of(export_onnx))
-    call = encode_call(read_json(made.output / EXPORT_FILE))
     close = f"differ from the model's by at most {made.error:.1e} of their length"
     if made.int8_cosine is not None:
         close = f"have a cosine of at least {made.int8_cosine:.3f} with the model's"
     text = (
         f"{model} was exported to {output}: {made.bytes / 2**20:,.0f} MiB. On made-up texts its vectors {close}.\n"
-        f'Use it:\n\n    import simlte_st\n    vectors = simlte_st.load_onnx("{output}").{call}\n\n'
-        f"{output}/README.md shows how to use it without torch."
+        f'Load it with simlte_st.load_onnx("{output}"); {output}/README.md shows how to use it without torch.'
     )
     return Result(text, {"model": model, **asdict(made), "output": output})

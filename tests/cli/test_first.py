@@ -37,7 +37,6 @@ ERRORS = [
     ("encode owner/nomodel texts --output v.parquet", 1, "'owner/nomodel'.* hf download owner/nomodel"),
     ("encode simlte-longfromer texts --output v.parquet", 1, "Did you mean 'simlte-longformer'"),
     ("export nomodel --output c", 1, "'nomodel'"),
-    ("models remove nomodel", 1, "'nomodel'"),
     ("demo --output full", 1, "full is not replaced"),
     # An output that exists, is not ours, or cannot be.
     ("train texts --output full --overwrite", 1, "full is not replaced"),
@@ -52,7 +51,6 @@ ERRORS = [
     ("encode simlte-static texts --output v.parquet --actors 2", 1, "--actors 2 .*--engine ray"),
     # What is mistyped.
     ("trian texts", 2, 'Did you mean "train"'),
-    ("models lost", 2, 'Did you mean "list"'),
     ("train texts --output x --epoch 3", 2, "Did you mean --epochs"),
     ("encode m texts --output v.parquet --batch-size 0", 2, "at least 1"),
     ("index m texts --output i --engine spark", 2, "--engine"),
