@@ -66,14 +66,14 @@ def run_train(
 def run_compare(options: Options, source: str, /, *models: str) -> Result:
     """Compare models and settings on a sample of documents, and recommend one.
 
-    Compared are static models, as they are and with a latent semantic analysis (LSA); each encoder as it is and, where
-    it truncates much, reading whole documents; the best of them with an LSA; LSA by itself; TF-IDF. A table shows what
-    each reads and how fast, with ``probe=`` how well a few labels do. One command is recommended: as good as the best
-    and much faster, where there is such a one. It takes minutes.
+    It compares static models, with and without a latent semantic analysis (LSA); each encoder as it is and, where it
+    truncates much, reading whole documents; the best of these with an LSA; an LSA alone; and TF-IDF. A table shows how
+    much each reads and how fast, and with ``probe=`` how well a few labels do. The recommended command is as good as
+    the best and, where possible, much faster. This takes minutes.
 
     Args:
         source: {places}.
-        models: Folders or names of models, compared beside simlte-static (default: the packaged all-MiniLM-L6-v2 and
+        models: Folders or names of models to compare with simlte-static (default: the packaged all-MiniLM-L6-v2 and
             this package's own).
 
     Examples:
@@ -94,18 +94,18 @@ def run_evaluate(
     test_data: list[str] | None = None,
     head: Literal["logistic"] | None = None,
 ) -> Result:
-    """Measure models, with labels or without, beside TF-IDF.
+    """Evaluate models with or without labels, beside TF-IDF.
 
-    Use documents that the models were not trained on. Without labels: do both halves of a document have the same
-    nearest documents, and does one half find the other? With ``label=`` also: how well does a classifier on the
-    embeddings do (a probe), with a few examples a class and with all? Where the base of a model is known, a verdict
-    says whether the model is better.
+    Use documents that the models were not trained on. Without labels it measures whether both halves of a document
+    have the same nearest documents, and whether one half finds the other; with ``label=`` also how well classifiers
+    on the embeddings (probes) do with a few labels of each class, and with all. Where the base of a model is known, a
+    verdict says whether the model is better.
 
     Args:
         models: Folders or names of models.
         data: {places}.
         test_data: Documents to score probes on (default: 30% of ``data=``).
-        head: Kind of the probe's classifier; there is one.
+        head: Classifier of the probes.
 
     Examples:
         simlte evaluate my-model --data new_documents.jsonl
@@ -125,13 +125,13 @@ def run_demo(
 ) -> Iterator[Result]:
     """Train on news articles without their classes, then use them to measure the improvement.
 
-    The model is trained on 2,225 articles of BBC News, and measured on articles that training has not seen: a minute,
-    without a network. Base model and articles come with the extra demo.
+    It trains on 2,225 articles of BBC News and measures on articles that training has not seen, in a minute and without
+    a network. The base model and the articles come with the extra demo.
 
     Args:
         output: Folder of the model; one that is there is replaced.
-        documents: Use at most this number of articles, for a quick look.
-        max_steps: Steps of training (default: the preset's).
+        documents: Maximum number of articles, for a quick look.
+        max_steps: Number of training steps (default: the preset's).
 
     Examples:
         simlte demo

@@ -78,7 +78,8 @@ def encode_documents(
     """Encode documents into a parquet file of ids and vectors.
 
     Memory holds one part at a time (per actor). Finished parts are kept in ``OUTPUT.parts`` and joined at the end. A
-    run may be resumed on other devices and with the other engine: vectors are the same except for rounding.
+    run may be resumed on other devices and with the other engine: vectors are the same except for rounding. A script
+    that encodes on several devices needs ``if __name__ == "__main__":``.
 
     Args:
         model: The model, loaded.
