@@ -96,11 +96,11 @@ def to_static(
         output: The folder to write.
         documents: Anything that :func:`~simlte_st.data.read_documents` takes. Their most frequent words that the
             base's tokenizer cuts into several pieces get vectors of their own.
-        dimension: Dimensions of the embeddings; no more than the base has.
-        words: Number of words of the documents that get vectors of their own.
-        device: Where the base computes; by default a GPU, if there is one.
-        overwrite: Whether to overwrite an existing model.
-        progress: Whether to show progress bars.
+        dimension: Number of dimensions; at most the base's.
+        words: Number of frequent words of the documents that get vectors of their own.
+        device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
+        overwrite: Overwrite an existing model.
+        progress: Show progress bars.
 
     Returns:
         What was done.
