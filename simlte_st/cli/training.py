@@ -145,29 +145,28 @@ def run_demo(
     began, articles = time.perf_counter(), bbc_news()
     from simlte_st import evaluation
     from simlte_st.models.loading import load_model
-    from simlte_st.training.run import trained_path
 
     if documents:
         articles = evaluation.sample_documents(articles, documents, 0)
     train_part, test_part = evaluation.split_by_label(articles, 0.3, 0)
-    sizes = f"{len(train_part):,} articles to train on, without their classes; {len(test_part):,} to test on"
-    yield Result(f"BBC News: {sizes}.")
+    yield Result(
+        f"BBC News: {len(train_part):,} articles without their classes for training, {len(test_part):,} to test."
+    )
     # No base: which kind of model depends on the length of the documents.
-    result = train(train_part, output, max_steps=max_steps, overwrite=True, progress=not options.get("quiet"))
-    measuring = "Now with the classes, on articles that were kept from all of this. Measuring three models ..."
+    progress = not options.get("quiet")
+    result = train(train_part, output, max_steps=max_steps, keep="trained", overwrite=True, progress=progress)
+    measuring = "Now with the classes, on articles that training has not seen. Measuring three models ..."
     yield Result(f"\n{result.summary()}\n\n{measuring}", result.to_dict())
-    trained = trained_path(result.output) if result.kept == "base" else result.output
-    names = {"an encoder, untrained": PACKAGED_BASE, "simlte-static, untrained": OWN_STATIC, "trained": trained}
+    names = {"an encoder, untrained": PACKAGED_BASE, "simlte-static, untrained": OWN_STATIC, "trained": output}
     models = {name: load_model(source).model for name, source in names.items()}
     halves = evaluation.compare_halves(models, evaluation.sample_documents(test_part, 300, 0))
     probes = evaluation.compare_probes(models, train_part, test_part, max_seq_length=128)
-    kept = "The base, as training did not clearly help," if result.kept == "base" else "The trained model"
     yield Result(
         f"\n{evaluation.comparison_table(halves, probes)}\n\n"
         "Same neighbours: on how many of the 10 nearest articles, of "
         f"{halves['trained'].structure.documents}, do both halves of an article agree? Split-half: does one half find "
         "the other? Probes: 5 labelled articles a class (10 draws, mean ± deviation), and all of them; the encoder "
         "reads the first 128 tokens, all others read everything. Percent.\n\n"
-        f"{kept} is in {output}. To use it:\n\n{usage_example(output)}\n\n"
+        f"The trained model is in {output}. To use it:\n\n{usage_example(output)}\n\n"
         f"{time.perf_counter() - began:.0f} seconds."
     )
