@@ -90,5 +90,5 @@ def run_explore(options: Options, model_or_index: str, /, *source: str, output: 
     """
     options.refuse_others(run_explore, explore, *([read_documents] if source else []))  # an index has been read already
     reader = options.read(*source) if source else None
-    report = explore(model_or_index, reader, output=output, **options.of(explore))
+    report = explore(model_or_index, reader, **options.of(explore))
     return Result(report.summary(), report.to_dict(), notes=[reader.report.summary()] if reader else [])

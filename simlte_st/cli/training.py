@@ -149,9 +149,7 @@ def run_demo(
     if documents:
         articles = evaluation.sample_documents(articles, documents, 0)
     train_part, test_part = evaluation.split_by_label(articles, 0.3, 0)
-    yield Result(
-        f"BBC News: {len(train_part):,} articles without their classes for training, {len(test_part):,} to test."
-    )
+    yield Result(f"BBC News: {len(train_part):,} articles to train on, without classes; {len(test_part):,} to test on.")
     # No base: which kind of model depends on the length of the documents.
     progress = not options.get("quiet")
     result = train(train_part, output, max_steps=max_steps, keep="trained", overwrite=True, progress=progress)
