@@ -32,9 +32,8 @@ def run_dedupe(options: Options, /, *source: Source, output: str) -> Result:
         simlte dedupe articles.jsonl --output kept.jsonl --similarity 0.9
         simlte dedupe my_documents --output kept.jsonl --exact
     """
-    reader = options.read(*source)
-    report = dedupe(reader, output, **options.of(dedupe))
-    return Result(report.summary(), report.to_dict(), notes=[reader.report.summary()])
+    report = dedupe(options.read(*source), output, **options.of(dedupe))
+    return Result(report.summary(), report.to_dict(), notes=[report.read.summary()])
 
 
 @command("encode", {"": (encode_documents,)}, reads=True)
@@ -91,4 +90,4 @@ def run_explore(options: Options, model_or_index: str, /, *source: str, output: 
     options.refuse_others(run_explore, explore, *([read_documents] if source else []))  # an index has been read already
     reader = options.read(*source) if source else None
     report = explore(model_or_index, reader, **options.of(explore))
-    return Result(report.summary(), report.to_dict(), notes=[reader.report.summary()] if reader else [])
+    return Result(report.summary(), report.to_dict(), notes=[report.reading.summary()] if report.reading else [])

@@ -80,7 +80,7 @@ def run_index(options: Options, model: str, /, *source: Source, output: str) -> 
     create = {**options.of(Index.create), "device": Engine(**options.of(Engine)).loading_device}
     index = Index.create(output, model, exist_ok=True, **create)
     report = index.add(reader, **options.of(Index.add))
-    return Result(report.summary(), {"index": output, **report.to_dict()}, [reader.report.summary()])
+    return Result(report.summary(), {"index": output, **report.to_dict()}, [report.reading.summary()])
 
 
 @command("search", {"": (Index.search, _opened, _written)}, named=_NAMED)

@@ -119,7 +119,7 @@ def run_evaluate(
     return Result(evaluation.summary(terminal_width()), values, [evaluation.reading.summary()])
 
 
-@command("demo")
+@command("demo", words={"static": "simlte train --static", "static=False": "simlte train --encoder"})
 def run_demo(
     options: Options, /, *, output: str = "simlte-demo", documents: int | None = None, max_steps: int | None = None
 ) -> Iterator[Result]:
@@ -157,8 +157,8 @@ def run_demo(
     yield Result(f"\n{result.summary()}\n\n{measuring}", result.to_dict())
     names = {"an encoder, untrained": PACKAGED_BASE, "simlte-static, untrained": OWN_STATIC, "trained": output}
     models = {name: load_model(source).model for name, source in names.items()}
-    halves = evaluation.compare_halves(models, evaluation.sample_documents(test_part, 300, 0))
-    probes = evaluation.compare_probes(models, train_part, test_part, max_seq_length=128)
+    halves = evaluation.compare_halves(models, evaluation.sample_documents(test_part, 300, 0), progress=progress)
+    probes = evaluation.compare_probes(models, train_part, test_part, max_seq_length=128, progress=progress)
     yield Result(
         f"\n{evaluation.comparison_table(halves, probes)}\n\n"
         "Same neighbours: on how many of the 10 nearest articles, of "
