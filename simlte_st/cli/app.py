@@ -77,12 +77,12 @@ class Options(dict[str, Any]):
         progress = {"progress": not self.get("quiet")} if "progress" in taken else {}
         return {name: self[name] for name in taken if name in self} | progress
 
-    def read(self, *source: str, **others: Any) -> DocumentReader:
+    def read(self, *source: str) -> DocumentReader:
         """Return a reader of one source or several, with the reading options."""
         for each in source if len(source) > 1 else ():  # the reader would take a name for a text
             if not (each.startswith("hub:") or "://" in each or os.path.lexists(each)):
                 raise DataError(f"There is no file or folder {each!r}.")
-        return read_documents(source[0] if len(source) == 1 else list(source), **self.of(read_documents), **others)
+        return read_documents(source[0] if len(source) == 1 else list(source), **self.of(read_documents))
 
     def refuse_others(self, *functions: Callable[..., Any], own: Collection[str] = ()) -> None:
         """Refuse options that neither these functions nor the command take, where it does one thing or another."""

@@ -64,13 +64,7 @@ def run_encode(options: Options, model: str, /, *source: Source, output: str) ->
     return Result(report.summary(), {"output": output, **report.to_dict()}, notes=[reader.report.summary()])
 
 
-@command(
-    "explore",
-    {"": (explore,)},
-    reads=True,
-    named={"index_model": Parameter(name="--model")},
-    words={"label_column": "--label"},
-)
+@command("explore", {"": (explore,)}, reads=True, named={"index_model": Parameter(name="--model")})
 def run_explore(options: Options, model_or_index: str, /, *source: str, output: str) -> Result:
     """Write a page that shows what is in documents: topics, a map, near-duplicates.
 
@@ -84,7 +78,6 @@ def run_explore(options: Options, model_or_index: str, /, *source: str, output: 
 
     Examples:
         simlte explore my-model my_documents --output corpus.html
-        simlte explore my-model articles.jsonl --label section --output corpus.html
         simlte explore articles.index --topics 20 --output corpus.html
     """
     options.refuse_others(run_explore, explore, *([read_documents] if source else []))  # an index has been read already

