@@ -66,9 +66,9 @@ def run_compare(options: Options, source: str, /, *models: str) -> Result:
     """Compare models and settings on a sample of documents, and recommend one.
 
     It compares static models, with and without a latent semantic analysis (LSA); each encoder as it is and, where it
-    truncates much, reading whole documents; the best of these with an LSA; an LSA alone; and TF-IDF. A table shows how
-    much each reads and how fast, and with ``probe=`` how well a few labels do. The recommended command is as good as
-    the best and, where possible, much faster. This takes minutes.
+    truncates much, reading whole documents; the best of these with an LSA; and TF-IDF. A table shows how much each
+    reads and how fast, and with ``probe=`` how well a few labels do. The recommended command is as good as the best
+    and, where possible, much faster. This takes minutes.
 
     Args:
         source: {places}.
@@ -144,28 +144,20 @@ def run_demo(
     check_free(Path(output), overwrite=True)
     check_model(PACKAGED_BASE)
     began, articles = time.perf_counter(), bbc_news()
-    from simlte_st import evaluation
-    from simlte_st.models.loading import load_model
+    from simlte_st.evaluation import sample_documents, split_by_label
 
     if documents:
-        articles = evaluation.sample_documents(articles, documents, 0)
-    train_part, test_part = evaluation.split_by_label(articles, 0.3, 0)
+        articles = sample_documents(articles, documents, 0)
+    train_part, test_part = split_by_label(articles, 0.3, 0)
     yield Result(f"BBC News: {len(train_part):,} articles to train on, without classes; {len(test_part):,} to test on.")
     # No base: which kind of model depends on the length of the documents.
     progress = not options.get("quiet")
     result = train(train_part, output, max_steps=max_steps, keep="trained", overwrite=True, progress=progress)
-    measuring = "Now with the classes, on articles that training has not seen. Measuring three models ..."
+    measuring = "Now with the classes, on the articles that training has not seen ..."
     yield Result(f"\n{result.summary()}\n\n{measuring}", result.to_dict())
-    names = {"an encoder, untrained": PACKAGED_BASE, "simlte-static, untrained": OWN_STATIC, "trained": output}
-    models = {name: load_model(source).model for name, source in names.items()}
-    halves = evaluation.compare_halves(models, evaluation.sample_documents(test_part, 300, 0), progress=progress)
-    probes = evaluation.compare_probes(models, train_part, test_part, max_seq_length=128, progress=progress)
+    models = [PACKAGED_BASE, OWN_STATIC, output]
+    measured = evaluate_models(models, test_part, label="class", max_seq_length=128, progress=progress)
     yield Result(
-        f"\n{evaluation.comparison_table(halves, probes)}\n\n"
-        "Same neighbours: on how many of the 10 nearest articles, of "
-        f"{halves['trained'].structure.documents}, do both halves of an article agree? Split-half: does one half find "
-        "the other? Probes: 5 labelled articles a class (10 draws, mean ± deviation), and all of them; the encoder "
-        "reads the first 128 tokens, all others read everything. Percent.\n\n"
-        f"The trained model is in {output}. To use it:\n\n{usage_example(output)}\n\n"
+        f"\n{measured.summary()}\n\nThe trained model is in {output}. To use it:\n\n{usage_example(output)}\n\n"
         f"{time.perf_counter() - began:.0f} seconds."
     )
