@@ -57,9 +57,10 @@ def run_encode(options: Options, model: str, /, *source: Source, output: str) ->
     reader = options.read(*source)
     check_vectors(reader, Path(output), **{name: bool(options.get(name)) for name in ("resume", "overwrite")})
     check_model(model)
+    device = Engine(**options.of(Engine)).loading_device
     from simlte_st.models.loading import load_model  # takes seconds to import
 
-    loaded = load_model(model, device=Engine(**options.of(Engine)).loading_device).model
+    loaded = load_model(model, device=device).model
     report = encode_documents(loaded, reader, output, **options.of(encode_documents))
     return Result(report.summary(), {"output": output, **report.to_dict()}, notes=[reader.report.summary()])
 
