@@ -125,7 +125,7 @@ class Command:
         hidden = {"progress", *self.without, *_READ_BY_COMMANDS} - self.named.keys()
         found: dict[str, tuple[inspect.Parameter, Group, str]] = {}
         for function, group in [*sources, (_common, _COMMON)]:
-            own = function is self.function
+            own = function == self.function
             for name, each in _parameters(function, every=own).items():
                 if (own or name not in hidden) and name not in found and _kinds(each.annotation):
                     found[name] = each, _COMMON if name == "overwrite" else group, _helps(function).get(name, "")
