@@ -121,11 +121,11 @@ class Command:
         for order, (heading, functions) in enumerate(self.takes.items(), start=1):
             group = Group(heading, sort_key=order) if heading else _OWN
             sources += [(function, group) for function in functions]
-        sources += [(read_documents, _READING)] if self.reads else []
+        sources += [*([(read_documents, _READING)] if self.reads else []), (_common, _COMMON)]
         hidden = {"progress", *self.without, *_READ_BY_COMMANDS} - self.named.keys()
         found: dict[str, tuple[inspect.Parameter, Group, str]] = {}
-        for function, group in [*sources, (_common, _COMMON)]:
-            own = function == self.function
+        for function, group in sources:
+            own = function is self.function
             for name, each in _parameters(function, every=own).items():
                 if (own or name not in hidden) and name not in found and _kinds(each.annotation):
                     found[name] = each, _COMMON if name == "overwrite" else group, _helps(function).get(name, "")
