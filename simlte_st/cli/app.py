@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_hints
 
 from cyclopts import App, Group, Parameter
 from docstring_parser import DocstringStyle, parse
@@ -30,12 +30,13 @@ from simlte_st.errors import ConfigurationError, DataError
 if TYPE_CHECKING:
     from simlte_st.data.documents import DocumentReader
 
-COMMANDS = {
-    "train": "training", "encode": "documents", "index": "search", "search": "search", "link": "search",
-    "serve": "search", "explore": "documents", "compare": "training", "evaluate": "training", "dedupe": "documents",
-    "convert": "models", "export": "models", "models": "models", "demo": "training",
-}  # fmt: skip
-"""The module of each command, in the order of the help."""
+COMMANDS = (
+    "train", "encode", "index", "search", "link", "serve", "explore", "compare", "evaluate", "dedupe", "convert",
+    "export", "demo",
+)  # fmt: skip
+"""The commands, in the order of the help."""
+
+SUMMARY = "Adapt embedding models to documents without labels; encode, search and explore the documents."
 
 EXAMPLES = (
     "simlte train my_documents --output my-model",
@@ -52,7 +53,7 @@ _registered: dict[str, Command] = {}
 
 @dataclass(frozen=True)
 class Result:
-    """What a command has to say.
+    """What a command prints.
 
     Attributes:
         text: For people; parameters in it are shown as options.
@@ -76,9 +77,18 @@ class Options(dict[str, Any]):
         progress = {"progress": not self.get("quiet")} if "progress" in taken else {}
         return {name: self[name] for name in taken if name in self} | progress
 
-    def read(self, *source: str, **others: Any) -> DocumentReader:
+    def read(self, *source: str) -> DocumentReader:
         """Return a reader of one source or several, with the reading options."""
-        return read_documents(one_or_several(source), **self.of(read_documents), **others)
+        for each in source if len(source) > 1 else ():  # the reader would take a name for a text
+            if not (each.startswith("hub:") or "://" in each or os.path.lexists(each)):
+                raise DataError(f"There is no file or folder {each!r}.")
+        return read_documents(source[0] if len(source) == 1 else list(source), **self.of(read_documents))
+
+    def refuse_others(self, *functions: Callable[..., Any], own: Collection[str] = ()) -> None:
+        """Refuse options that neither these functions nor the command take, where it does one thing or another."""
+        known = {*own, *(name for function in (*functions, _common) for name in _parameters(function))}
+        for name in self.keys() - known:
+            raise ConfigurationError(f"{name}= does not go with the other arguments: leave it out.")
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,7 @@ class Command:
     """A command; :func:`command` makes one.
 
     Attributes:
-        name: What the user types; ``"models list"`` is an action of ``models``.
+        name: What the user types.
         function: What runs. Its docstring is the help: a summary, a description, ``Args:`` and ``Examples:``.
         takes: Functions or dataclasses of the library whose keyword arguments become options, by the heading of these
             in the help; ``""`` puts them beside the command's own.
@@ -105,38 +115,31 @@ class Command:
     words: Mapping[str, str] = field(default_factory=dict)
 
     @functools.cached_property
+    def parameters(self) -> dict[str, tuple[inspect.Parameter, Group, str]]:
+        """All that the command line takes, each with its group in the help and what its docstring says."""
+        sources: list[tuple[Callable[..., Any], Group]] = [(self.function, _OWN)]
+        for order, (heading, functions) in enumerate(self.takes.items(), start=1):
+            group = Group(heading, sort_key=order) if heading else _OWN
+            sources += [(function, group) for function in functions]
+        sources += [*([(read_documents, _READING)] if self.reads else []), (_common, _COMMON)]
+        hidden = {"progress", *self.without, *_READ_BY_COMMANDS} - self.named.keys()
+        found: dict[str, tuple[inspect.Parameter, Group, str]] = {}
+        for function, group in sources:
+            own = function is self.function
+            for name, each in _parameters(function, every=own).items():
+                if (own or name not in hidden) and name not in found and _kinds(each.annotation):
+                    found[name] = each, _COMMON if name == "overwrite" else group, _helps(function).get(name, "")
+        return found
+
+    @functools.cached_property
     def flags(self) -> dict[str, str]:
         """The option or positional argument of each parameter, and what makes it False."""
         found = dict.fromkeys(("progress", "progress=False"), "--quiet")
-        for name, parameter in self.composed.parameters.items():
+        for name, (each, _, _) in self.parameters.items():
             other = self.named.get(name, Parameter())
-            positional = parameter.kind is not parameter.KEYWORD_ONLY
-            dashed = f"--{name.replace('_', '-')}"
-            found[name] = name.upper() if positional else next(iter(other.name or ()), dashed)
-            if other.negative:
-                found[f"{name}=False"] = next(iter(other.negative))
+            found[name] = next(iter(other.name or ()), _flag(each))
+            found |= {f"{name}=False": option for option in other.negative or ()}
         return {**found, **self.words}
-
-    @functools.cached_property
-    def composed(self) -> inspect.Signature:
-        """The signature of all that the command line takes."""
-        own = list(inspect.signature(self.function).parameters.values())[1:]
-        found = {each.name: _option(each, self.function, _OWN, self.named) for each in own}
-        sources: list[tuple[Callable[..., Any], Group]] = [
-            (function, Group(heading, sort_key=order) if heading else _OWN)
-            for order, (heading, functions) in enumerate(self.takes.items(), start=1)
-            for function in functions
-        ]
-        sources += [(read_documents, _READING)] if self.reads else []
-        for function, group in sources:
-            hidden = {*_HIDDEN, *self.without} | (_HIDDEN_OF_READING - set(self.named) if group is _READING else set())
-            for each in _parameters(function).values():
-                if each.name not in hidden and each.name not in found and _kinds(each.annotation):
-                    own_group = _COMMON if each.name == "overwrite" else group
-                    found[each.name] = _option(each, function, own_group, self.named)
-        for each in inspect.signature(_common).parameters.values():
-            found[each.name] = _option(each, _common, _COMMON, self.named)
-        return inspect.Signature(sorted(found.values(), key=lambda each: each.kind))
 
     def app(self) -> App:
         """Return the command for Cyclopts, with its help."""
@@ -144,18 +147,24 @@ class Command:
         def call(*arguments: Any, **options: Any) -> Any:
             return self(*arguments, **options)
 
-        parameters = []
-        for each in self.composed.parameters.values():
-            [*_, told] = each.annotation.__metadata__
-            shown = Parameter(help=self._in_options(told.help))
-            parameters.append(each.replace(annotation=Annotated[each.annotation, shown]))
+        parameters = [
+            _option(each, group, self._in_options(text), self.named.get(each.name, Parameter()))
+            for each, group, text in self.parameters.values()
+        ]
+        parameters.sort(key=lambda each: each.kind)
         call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        call.command = self  # type: ignore[attr-defined]
         call.__annotations__ = {each.name: each.annotation for each in parameters}
+        call.command = self  # type: ignore[attr-defined]
         described, _, examples = inspect.cleandoc(self.function.__doc__ or "").partition("\n\nExamples:\n")
         paragraphs = described.partition("\n\nArgs:")[0].split("\n\n")
         text = self._in_options("\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs))
-        app = _app(self.name.split()[-1], text, inspect.cleandoc(examples).splitlines())
+        app = _app(
+            self.name,
+            text,
+            inspect.cleandoc(examples).splitlines(),
+            version_flags=[],
+            sort_key=COMMANDS.index(self.name),
+        )
         app.default(call)
         return app
 
@@ -182,48 +191,28 @@ def command(
     return register
 
 
-def commands(word: str | None = None) -> dict[str, Command]:
-    """Return the commands that begin with a word, or all; only their modules are imported."""
-    for module in {word: COMMANDS[word]}.values() if word in COMMANDS else COMMANDS.values():
+def commands() -> dict[str, Command]:
+    """Return all commands, in the order of the help."""
+    for module in ("documents", "models", "search", "training"):
         importlib.import_module(f"simlte_st.cli.{module}")
-    order = list(COMMANDS)
-    found = {name: each for name, each in _registered.items() if word not in COMMANDS or name.split()[0] == word}
-    return dict(sorted(found.items(), key=lambda each: order.index(each[0].split()[0])))
+    return {name: _registered[name] for name in COMMANDS}
 
 
-def build(word: str | None = None) -> App:
-    """Return ``simlte`` with the commands that begin with a word, or with all."""
-    text = "Adapt embedding models to documents without labels; encode, search and explore the documents."
-    root = _app("simlte", text, EXAMPLES, version_flags=["--version"])
-    for name, each in commands(word).items():
-        *parents, _ = name.split()
-        under = root
-        for parent in parents:
-            if parent not in {*under}:
-                text = "List or remove the named models on this machine."
-                under.command(_app(parent, text, ("simlte models list", "simlte models remove papers")))
-            under = under[parent]
-        under.command(each.app())
+def build() -> App:
+    """Return ``simlte`` with all commands."""
+    root = _app("simlte", SUMMARY, EXAMPLES, version=__version__)
+    for each in commands().values():
+        root.command(each.app())
     return root
-
-
-def one_or_several(source: Sequence[str]) -> str | list[str]:
-    """Return one source as it is and several as a list, all of which must be there."""
-    for each in source if len(source) > 1 else ():  # the reader could take a name for a text
-        if not (each.startswith("hub:") or "://" in each or os.path.lexists(each)):
-            raise DataError(f"There is no file or folder {each!r}.")
-    return source[0] if len(source) == 1 else list(source)
 
 
 _OWN, _READING, _COMMON = Group("Options", sort_key=0), Group("Reading", sort_key=50), Group("Common", sort_key=60)
 _PLACES = f"{PLACES[0].upper()}{PLACES[1:]}; or several of these"
-_HIDDEN = {"config", "progress"}
-_HIDDEN_OF_READING = {"label_column", "metadata", "stream"}
+_READ_BY_COMMANDS = ("label_column", "metadata", "stream")
+"""Arguments of ``read_documents`` that a command has under another name, or not at all."""
 
 
-def _common(
-    *, quiet: bool = False, json: bool = False, verbose: bool = False, debug: bool = False
-) -> None:  # fmt: skip
+def _common(*, quiet: bool = False, json: bool = False, verbose: bool = False, debug: bool = False) -> None:
     """Take the options of every command.
 
     Args:
@@ -236,22 +225,19 @@ def _common(
 
 def _app(name: str, text: str, examples: Sequence[str], **options: Any) -> App:
     lines = "".join(f"\n  {each}" for each in examples)
-    options = {"version_flags": [], "sort_key": [*COMMANDS, name].index(name), **options}
-    return App(
-        name=name, help=text, help_epilogue=f"Examples:\n{lines}", help_format="plaintext", version=__version__,
-        help_flags=["--help", "-h"], **options,
-    )  # fmt: skip
+    return App(name=name, help=text, help_epilogue=f"Examples:\n{lines}", help_format="plaintext", **options)
 
 
 @functools.cache
-def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return the keyword parameters of a function, or all of a dataclass, with their annotations resolved."""
-    hints, is_class = get_type_hints(function, include_extras=True), isinstance(function, type)
-    return {
-        name: each.replace(kind=each.KEYWORD_ONLY, annotation=hints[name], default=None if is_class else each.default)
-        for name, each in inspect.signature(function).parameters.items()
-        if is_class or each.kind is each.KEYWORD_ONLY
-    }
+def _parameters(function: Callable[..., Any], every: bool = False) -> dict[str, inspect.Parameter]:
+    """Return the keyword parameters of a function, or all, or all of a dataclass, with their annotations resolved."""
+    hints, found = get_type_hints(function, include_extras=True), {}
+    for name, each in inspect.signature(function).parameters.items():
+        if isinstance(function, type):
+            each = each.replace(kind=each.KEYWORD_ONLY, default=None)
+        if every or each.kind is each.KEYWORD_ONLY:
+            found[name] = each.replace(annotation=hints[name])
+    return found
 
 
 @functools.cache
@@ -264,66 +250,42 @@ def _helps(function: Callable[..., Any]) -> dict[str, str]:
 
 def _kinds(annotation: Any) -> list[Any]:
     """Return the types that a word of the command line can have; none for what only Python can pass."""
-    kinds = [kind for kind, _ in alternatives(annotation) if kind is not type(None)]
-    simple = [kind for kind in kinds if kind in (bool, int, float) or get_origin(kind) is Literal]
-    texts = any(kind in (str, Any, Sequence[str]) for kind in kinds)
-    return [*simple, str] if texts else simple
+    kinds = [kind for kind, _ in alternatives(annotation)]
+    simple = [kind for kind in kinds if kind in (bool, int, float, list[str]) or get_origin(kind) is Literal]
+    lists = [list[str]] if Sequence[str] in kinds else []
+    return [*simple, *lists, *([str] if str in kinds or Any in kinds else [])]
 
 
-def _option(
-    parameter: inspect.Parameter, function: Callable[..., Any], group: Group, named: Mapping[str, Parameter]
-) -> inspect.Parameter:
+def _flag(each: inspect.Parameter) -> str:
+    return f"--{each.name.replace('_', '-')}" if each.kind is each.KEYWORD_ONLY else each.name.upper()
+
+
+def _option(each: inspect.Parameter, group: Group, text: str, named: Parameter) -> inspect.Parameter:
     """Return a parameter as Cyclopts takes it."""
-    annotation, name = parameter.annotation, parameter.name
-    if isinstance(annotation, str):  # the command's own
-        annotation = get_type_hints(function, include_extras=True)[name]
-    kinds = _kinds(annotation)
-    keyword = parameter.kind is parameter.KEYWORD_ONLY
-    options: dict[str, Any] = {"group": group} if keyword else {"name": name.upper()}
-    if keyword and annotation in (list[str], list[str] | None):
-        kinds, options["consume_multiple"] = [list[str]], 1
-    elif any(kind == Sequence[str] for kind, _ in alternatives(annotation)):
-        single = any(kind is str for kind, _ in alternatives(annotation))
-        kinds, options["n_tokens"] = [list[str], *([str] if single else [])], 1
-        options["converter"] = lambda kind, tokens: _names(tokens[0].value, single)
-    elif int in kinds:  # Cyclopts would round 1.5
-        options["converter"] = lambda kind, tokens: _whole(tokens[0].value, kinds)
-    options["negative"] = () if parameter.default is False or bool not in kinds else None
-    shown = parameter.default not in (None, parameter.empty) and bool not in kinds
-    options |= {"show_default": shown, "validator": _validator(name, annotation)}
-    kinds += [type(None)] if parameter.default is None else []
-    extra = [each for each in getattr(annotation, "__metadata__", ()) if isinstance(each, Parameter)]
-    extra += [named[name]] if name in named else []
-    extra.append(Parameter(help=_helps(function).get(name, "")))
-    described: Any = (functools.reduce(operator.or_, kinds), Parameter(**options), *extra)
-    return parameter.replace(
-        annotation=Annotated[described],
-        default=parameter.default if keyword or parameter.default is not parameter.empty else parameter.empty,
-    )
+    annotation, kinds, flag = each.annotation, _kinds(each.annotation), _flag(each)
+    options: dict[str, Any] = {"group": group} if each.kind is each.KEYWORD_ONLY else {"name": flag}
+    if Sequence[str] in [kind for kind, _ in alternatives(annotation)]:
+        options |= {"n_tokens": 1, "converter": functools.partial(_names, str in kinds)}
+    elif list[str] in kinds:
+        options["consume_multiple"] = 1
+    elif int in kinds:
+        options["converter"] = _whole
+    options["negative"] = () if each.default is False or bool not in kinds else None
+    options["show_default"] = each.default not in (None, each.empty) and bool not in kinds
+    options["validator"] = lambda kind, value: check_value(flag, value, annotation | None)
+    kinds += [type(None)] if each.default is None else []
+    own = [extra for extra in getattr(annotation, "__metadata__", ()) if isinstance(extra, Parameter)]
+    described: Any = (functools.reduce(operator.or_, kinds), Parameter(help=text, **options), *own, named)
+    return each.replace(annotation=Annotated[described])
 
 
-def _names(text: str, single: bool) -> str | list[str]:
-    names = [name.strip() for name in text.split(",")]
-    return text if single and len(names) == 1 else names
+def _names(single: bool, kind: Any, tokens: Sequence[Any]) -> str | list[str]:
+    """Split names at commas."""
+    names = [name.strip() for name in tokens[0].value.split(",")]
+    return names[0] if single and len(names) == 1 else names
 
 
-def _whole(text: str, kinds: Sequence[Any]) -> int | str:
-    words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
-    if text in words:
-        return text
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a whole number{''.join(f' or {word!r}' for word in words)}.") from None
-
-
-def _validator(name: str, annotation: Any) -> Callable[[Any, Any], None]:
-    def check(kind: Any, value: Any) -> None:
-        try:
-            if value is not None:  # an option that is not given
-                check_value(name, value, annotation)
-        except ConfigurationError as error:
-            words = str(error).partition(": must be ")[2]
-            raise ValueError(f"It must be {words}") from error
-
-    return check
+def _whole(kind: Any, tokens: Sequence[Any]) -> int | str:
+    """Return a whole number, or the word for the check of its annotation: Cyclopts would round 1.5."""
+    text = tokens[0].value
+    return int(text) if re.fullmatch(r"[+-]?[0-9]{1,20}", text) else text

@@ -9,7 +9,6 @@ from cyclopts import Parameter
 from simlte_st.cli.app import Options, Result, Source, command
 from simlte_st.data.documents import read_documents
 from simlte_st.data.duplicates import dedupe
-from simlte_st.errors import ConfigurationError
 from simlte_st.exploration.explore import explore
 from simlte_st.models.device import Engine
 from simlte_st.models.encode import check_vectors, encode_documents
@@ -32,9 +31,8 @@ def run_dedupe(options: Options, /, *source: Source, output: str) -> Result:
         simlte dedupe articles.jsonl --output kept.jsonl --similarity 0.9
         simlte dedupe my_documents --output kept.jsonl --exact
     """
-    reader = options.read(*source)
-    report = dedupe(reader, output, **options.of(dedupe))
-    return Result(report.summary(), report.to_dict(), notes=[reader.report.summary()])
+    report = dedupe(options.read(*source), output, **options.of(dedupe))
+    return Result(report.summary(), report.to_dict(), notes=[report.read.summary()])
 
 
 @command("encode", {"": (encode_documents,)}, reads=True)
@@ -58,9 +56,10 @@ def run_encode(options: Options, model: str, /, *source: Source, output: str) ->
     reader = options.read(*source)
     check_vectors(reader, Path(output), **{name: bool(options.get(name)) for name in ("resume", "overwrite")})
     check_model(model)
+    device = Engine(**options.of(Engine)).loading_device
     from simlte_st.models.loading import load_model  # takes seconds to import
 
-    loaded = load_model(model, device=Engine(**options.of(Engine)).loading_device).model
+    loaded = load_model(model, device=device).model
     report = encode_documents(loaded, reader, output, **options.of(encode_documents))
     return Result(report.summary(), {"output": output, **report.to_dict()}, notes=[reader.report.summary()])
 
@@ -81,8 +80,7 @@ def run_explore(options: Options, model_or_index: str, /, *source: str, output: 
         simlte explore my-model my_documents --output corpus.html
         simlte explore articles.index --topics 20 --output corpus.html
     """
+    options.refuse_others(run_explore, explore, *([read_documents] if source else []))  # an index has been read already
     reader = options.read(*source) if source else None
-    if reader is None and options.of(read_documents):
-        raise ConfigurationError("An index has been read already: reading options are for MODEL SOURCE.")
-    report = explore(model_or_index, reader, output=output, **options.of(explore))
-    return Result(report.summary(), report.to_dict(), notes=[reader.report.summary()] if reader else [])
+    report = explore(model_or_index, reader, **options.of(explore))
+    return Result(report.summary(), report.to_dict(), notes=[report.reading.summary()] if report.reading else [])

@@ -7,7 +7,6 @@ import logging
 import os
 import signal
 import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any, TextIO, cast
@@ -34,15 +33,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         contextlib.redirect_stderr(cast("TextIO", PrintableStream(sys.stderr)) if speaks else silence),
     ):
         words = list(sys.argv[1:] if argv is None else argv)
-        first = words[0] if words else None
-        app = build(first)
+        app = build()
         # Colours would be escaped like any other command to the terminal.
         console = Console(width=min(terminal_width(), 100), color_system=None, highlight=False)
         try:
             call, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False, console=console)
         except CycloptsError as error:
             prog = " ".join(["simlte", *(error.command_chain or ())])
-            lines = f"{prog}: error: {error}\n{prog} --help lists all arguments, with examples."
+            problem = getattr(error, "exception_message", "") or error  # ours, if a value is out of its range
+            lines = f"{prog}: error: {problem}\n{prog} --help lists all arguments, with examples."
             print(wrapped(lines), file=sys.stderr)
             return 2
         if command := getattr(call, "command", None):
@@ -103,7 +102,7 @@ def _terminated_as_interrupted() -> Iterator[None]:
             os.kill(os.getpid(), number)
         raise Interrupted("simlte: stopped.", signal.Signals(number))
 
-    if threading.current_thread() is not threading.main_thread() or launched()[1] > 1:
+    if launched()[1] > 1:
         yield  # of several processes, the launcher may end this one because another has failed
         return
     before = signal.signal(signal.SIGTERM, stop)

@@ -50,7 +50,7 @@ def _written(
     """
 
 
-@command("index", {"": (Index.create, Index.add)}, reads=True, without=("exist_ok",))
+@command("index", {"": (Index.add, Index.create)}, reads=True, without=("exist_ok",))
 def run_index(options: Options, model: str, /, *source: Source, output: str) -> Result:
     """Put documents into an index on disk, to be searched.
 

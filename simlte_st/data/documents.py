@@ -63,26 +63,24 @@ def read_documents(
             DOCX, ODT, RTF and EPUB hold a document each; JSON (an array of objects or of strings, or JSON lines), CSV,
             TSV and mailboxes, also compressed by gzip or Zstandard, and parquet are tables. Those from HTML to EPUB
             need the extra ``documents``; in a folder, they are skipped and counted without it. Of several sources, the
-            ids that are made name the source: ``b.csv:17``, ``folder/a.txt``. A list is one of paths if its first item
-            is one.
-        text_column: Column of the text, or its path in a struct, such as ``article.body``. By default the column called
-            text; else the first of content, body, document, article, abstract, full_text, raw and message; else the
-            only one with strings.
-        id_column: Column of the ids, or its path. By default the one called id, doc_id, document_id or _id; without
-            one, the id is the row's number from 0, or the text's hash for an iterable of strings. A second document
-            with the same id gets ``#2`` after it.
-        label_column: Column of the classes, or its path; read only when named. For e-mails, the name of a header.
-        encoding: Encoding of text, JSON, CSV and HTML files that are not valid UTF-8. A byte order mark, and the
-            encoding that an HTML file declares, go before it.
-        limit: Read at most this number of documents. By default all are read.
-        mails: Read raw e-mails as such: text files, files without a known suffix and texts that begin with the headers
-            of one.
-        drop_quotes: Leave quoted mails and signatures out of e-mails.
-        html: Read texts that have HTML tags, such as tickets in a table, as a browser shows them.
+            ids that are made name the source: ``b.csv:17``, ``folder/a.txt``.
+        text_column: Column of the text, or its path in a struct, such as ``article.body`` (default: text; else the
+            first of content, body, document, article, abstract, full_text, raw and message; else the only column of
+            strings).
+        id_column: Column of the ids, or its path (default: id, doc_id, document_id or _id; else the row's number from
+            0, or the text's hash for texts without rows). A second document with the same id gets ``#2`` after it.
+        label_column: Column of the classes, or its path; read only when named. For Markdown and e-mails, the name of a
+            header.
+        encoding: Encoding of text, JSON, CSV and HTML files that are not valid UTF-8. A byte order mark, or the
+            encoding that an HTML file declares, takes precedence.
+        limit: Maximum number of documents to read (default: all).
+        mails: Parse raw e-mails: text files, files without a known suffix, and texts that begin with e-mail headers.
+        drop_quotes: Leave quoted text and signatures out of e-mails.
+        html: Turn texts with HTML tags, such as tickets in a table, into what a browser shows.
         metadata: Keep the values of all other columns, the label's too, as the documents' metadata.
-        max_characters: Longer texts are skipped and counted.
-        stream: Read shards in random order without holding them, to train on a corpus that does not fit on the disk.
-            The source is then parquet files (also at an address such as ``s3://bucket/*.parquet``), ``hub:NAME`` or a
+        max_characters: Maximum length of a text in characters; longer texts are skipped and counted.
+        stream: Read shards in random order without holding them, to train on a corpus larger than the disk. The source
+            must be parquet files (also at an address such as ``s3://bucket/*.parquet``), ``hub:NAME`` or a
             ``datasets.IterableDataset``.
 
     Returns:

@@ -176,9 +176,9 @@ def dedupe(
         output: The file of JSON lines to write: ``id``, ``text``, and the other columns of the source. Beside
             ``kept.jsonl``, ``kept.removed.jsonl`` lists the removed documents (``id``, ``copy_of``).
         near: Remove near-duplicates too, not only documents with exactly the same words.
-        similarity: Documents that share at least this much of their runs of five words are near-duplicates; above 0
-            and at most 1.
-        overwrite: Replace existing files.
+        similarity: Share of runs of five words in common from which on two documents are near-duplicates; above 0 and
+            at most 1.
+        overwrite: Overwrite existing files.
         progress: Show progress bars.
 
     Raises:

@@ -204,11 +204,10 @@ def compare(
         source: Anything :func:`~simlte_st.data.read_documents` takes or returns.
         models: Folders or names of models to compare beside simlte-static. By default the packaged all-MiniLM-L6-v2 and
             this package's own, as far as they are installed or can be put together.
-        probe: Column of classes, folders or tags. Probes with a few labels then decide which setting is best; by
-            default there are none.
-        sample: Maximum number of documents to compare on; fewer of long ones, but at least 100.
-        device: Where the models compute, such as cpu, cuda, cuda:1 or mps; by default on a GPU, if there is one.
-        seed: Seed of the sample, of the draws and of the intervals.
+        probe: Column of classes, folders or tags. Probes with a few labels then decide which setting is best.
+        sample: Maximum number of documents to compare on; fewer if they are long, but at least 100.
+        device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
+        seed: Random seed of the sample, the draws and the intervals.
         progress: Show progress bars.
 
     Raises:

@@ -123,17 +123,18 @@ def evaluate_models(
         models: Folders or names of the models, or loaded models by name.
         source: Documents that the models were not trained on: anything :func:`~simlte_st.data.read_documents` takes or
             returns.
-        label: Column of the classes, for the probes; by default there are no probes.
-        test_data: Labelled documents to score the probes on; by default 30% of ``source=``.
-        base: Model to compare all others with; by default the one that each was trained from, if it is here.
+        label: Column of the classes, for probes (default: no probes).
+        test_data: Labelled documents to score the probes on (default: 30% of ``source=``).
+        base: Model to compare all others with (default: the base that each was trained from, if it is on this machine).
         halves: Maximum number of documents to split into halves.
-        shots: Labelled documents of each class that a few-shot probe learns from.
+        shots: Labelled documents of each class in a few-shot probe.
         draws: Number of few-shot probes, each with other documents.
-        max_seq_length: Maximum tokens of a text that the models read for the probes; by default each model's own limit.
+        max_seq_length: Maximum number of tokens that the models read of a text in the probes (default: each model's own
+            limit).
         segmenter: What splits texts into sentences: punkt, or a callable.
-        batch_size: Number of texts that are encoded together.
-        device: Where the models compute, such as cpu, cuda, cuda:1 or mps; by default on a GPU, if there is one.
-        seed: Seed of the samples, of the draws and of the intervals.
+        batch_size: Batch size for encoding.
+        device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
+        seed: Random seed of the samples, the draws and the intervals.
         progress: Show progress bars.
 
     Raises:

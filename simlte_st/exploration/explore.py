@@ -101,16 +101,17 @@ def explore(
         source: Anything :func:`~simlte_st.data.read_documents` takes or returns; None for the documents of an index.
         output: The page, a file whose name ends in .html. The table has the same name with .parquet: id, x, y, topic
             (-1 for none), topic_name, copy_group (the id of its first document), text, and all columns of the source.
-        index_model: The model of the index, if it has been moved.
-        title: Column of titles; by default one with a usual name, else the first line of each document.
-        topics: Number of topics; by default the number on which halves of documents agree most.
-        language: ISO 639-1 code of the documents' language, whose endings and stop words shape the topics' names; by
-            default it is detected for each document.
-        similarity: Share of runs of five words in common from which on two documents count as near-duplicates.
-        batch_size: Number of texts that are encoded together.
-        device: Where the model computes, such as cpu, cuda, cuda:1 or mps; by default on a GPU, if there is one.
-        seed: Seed of the topics and of the map.
-        overwrite: Whether to replace an existing page and table.
+        index_model: Model of the index, if it has been moved.
+        title: Column of titles (default: a column with a usual name, else the first line of each document).
+        topics: Number of topics (default: the number on which the halves of documents agree most).
+        language: ISO 639-1 code of the documents' language, for the endings and stop words in topic names (default:
+            detected for each document).
+        similarity: Share of runs of five words in common from which on two documents are near-duplicates; above 0 and
+            at most 1.
+        batch_size: Batch size for encoding.
+        device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
+        seed: Random seed of the topics and the map.
+        overwrite: Overwrite an existing page and table.
         progress: Show progress bars.
 
     Returns:

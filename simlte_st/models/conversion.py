@@ -39,20 +39,18 @@ def convert_base(
     Args:
         base: Model to convert: a folder, a name, or a loaded model.
         output: Folder to write the new model to.
-        backbone: How the new model reads long documents: ``"chunk-mean"`` averages the embeddings of chunks,
-            ``"longformer"`` reads each document in one pass. The default is chunk-mean, or longformer if the base is
-            one, or if ``max_length=`` or a setting of the Longformer is given.
-        max_length: Tokens that the new model reads of a document, special tokens included. The default is 32,768 in
-            chunks and 4,096 as a Longformer; a stock Longformer keeps its length.
-        pooling: Pooling of the new model; in chunks, the pooling of each chunk. ``"keep"`` keeps the base's.
-        chunk_length: Tokens in a chunk, special tokens included (chunk-mean only). The default is as many as the base
-            reads.
-        attention_window: Tokens that a token attends to, on both sides together; an even number, or one for each layer
-            (longformer only). The default is 512.
-        global_tokens: Tokens with global attention (longformer only): ``"cls"``, the first one, or ``"none"``. The
-            default is none for a sentence encoder that is a stock Longformer, since it was tuned without, otherwise
-            cls.
-        overwrite: Whether to replace an existing model.
+        backbone: How the new model reads long documents: ``chunk-mean`` averages the embeddings of chunks,
+            ``longformer`` reads each document in one pass (default: chunk-mean, or longformer if the base is one, or if
+            ``max_length=`` or a Longformer setting is given).
+        max_length: Maximum document length in tokens, special tokens included (default: 32,768 in chunks, 4,096 as a
+            Longformer; a stock Longformer keeps its length).
+        pooling: Pooling of the new model, or of each chunk; ``keep`` keeps the base's.
+        chunk_length: Tokens in a chunk, special tokens included; chunk-mean only (default: the base's limit).
+        attention_window: Tokens that a token attends to, on both sides together: an even number, or a list with one for
+            each layer; longformer only (default: 512).
+        global_tokens: Tokens with global attention: ``cls``, the first one, or ``none``; longformer only (default: cls,
+            but none for a sentence encoder that is a stock Longformer, which was tuned without).
+        overwrite: Overwrite an existing model.
 
     Returns:
         The base, a :class:`~simlte_st.models.loading.LoadedModel`.

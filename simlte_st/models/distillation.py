@@ -80,10 +80,10 @@ def to_static(
     Args:
         base: The encoder: a folder or a name; see :func:`~simlte_st.models.names.find_model`.
         output: The folder to write.
-        dimension: Dimensions of the embeddings; no more than the base has.
-        device: Where the base computes; by default a GPU, if there is one.
-        overwrite: Whether to overwrite an existing model.
-        progress: Whether to show a progress bar.
+        dimension: Number of dimensions; at most the base's.
+        device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
+        overwrite: Overwrite an existing model.
+        progress: Show progress bars.
 
     Returns:
         What was done.

@@ -80,7 +80,8 @@ def encode_documents(
     """Encode documents into a parquet file of ids and vectors.
 
     Memory holds one part at a time (per actor). Finished parts are kept in ``OUTPUT.parts`` and joined at the end. A
-    run may be resumed on other devices and with the other engine: vectors are the same except for rounding.
+    run may be resumed on other devices and with the other engine: vectors are the same except for rounding. A script
+    that encodes on several devices needs ``if __name__ == "__main__":``.
 
     Args:
         model: The model, loaded.
@@ -88,18 +89,17 @@ def encode_documents(
             same order when a run is resumed.
         output: The parquet file to write: ``id`` (string) and ``vector`` (a fixed-size list of float32).
         batch_size: Batch size for the longest texts; shorter ones get larger batches.
-        normalize: Whether to scale the vectors to length 1.
-        part_size: Documents in a part, the most that an interruption can lose.
-        device: Where the model computes: ``cpu``, ``cuda``, ``cuda:1`` or ``mps``; by default a GPU, if there is one.
-            Several devices (``cuda:0,cuda:1``, or the CPU several times) share each part, in a process each; a script
-            then needs ``if __name__ == "__main__":``.
-        engine: What computes: this process (local), or actors of Ray on one machine or many (ray). With Ray, the
-            output has to be on a file system that all machines share.
-        actors: Number of actors of Ray, each with a CPU and, if there are any, a GPU; by default as many as fit.
-        address: Address of a Ray cluster; by default one that runs on this machine, else a new one.
-        resume: Whether to continue an interrupted run: parts whose documents have not changed are kept.
-        overwrite: Whether to overwrite an existing output, or the parts of an interrupted run.
-        progress: Whether to show a progress bar.
+        normalize: Scale the vectors to length 1.
+        part_size: Documents in each part of the output; an interruption loses at most one part.
+        device: Where to compute: cpu, cuda, cuda:1 or mps. Several, such as ``cuda:0,cuda:1``, share the work, each in
+            a process of its own (default: a GPU, if there is one).
+        engine: What computes: this process (``local``), or Ray actors on one machine or many (``ray``), which need the
+            output on a shared file system.
+        actors: Number of Ray actors, each with a CPU and, if there are any, a GPU (default: as many as fit).
+        address: Address of the Ray cluster (default: one that runs on this machine, else a new one).
+        resume: Continue an interrupted run from its finished parts.
+        overwrite: Overwrite existing output, or the parts of an interrupted run.
+        progress: Show a progress bar.
 
     Returns:
         What became of the documents.

@@ -77,8 +77,8 @@ def export_onnx(
     Args:
         model: The model: a folder or a name; see :func:`~simlte_st.models.names.find_model`.
         output: The folder to write.
-        int8: Whether to quantise the encoder to 8 bits: a quarter of the size, and vectors that differ a little.
-        overwrite: Whether to overwrite an existing export.
+        int8: Quantise the encoder to 8 bits: a quarter of the size, and slightly different vectors.
+        overwrite: Overwrite an existing export.
 
     Returns:
         What was written.

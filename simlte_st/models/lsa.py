@@ -58,11 +58,11 @@ def append_lsa(
         base: The model; see :func:`~simlte_st.models.names.find_model`. An analysis that it ends with is replaced.
         documents: The documents to analyse: anything that :func:`~simlte_st.data.read_documents` takes.
         output: The folder to write.
-        dimension: Dimensions to append; fewer if there are few documents.
-        seed: Seed of the random numbers of the analysis.
-        device: Where the model computes; by default a GPU, if there is one.
-        overwrite: Whether to overwrite an existing model.
-        progress: Whether to show progress bars.
+        dimension: Number of dimensions; fewer if there are few documents.
+        seed: Random seed of the analysis.
+        device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
+        overwrite: Overwrite an existing model.
+        progress: Show progress bars.
 
     Returns:
         What was done.

@@ -112,14 +112,12 @@ class Index:
             model: The model that encodes documents and queries, or its name or folder. Opening the index loads the
                 model by that name again.
             parts: Also find long documents by their passages: runs of whole sentences, each as long as the model reads
-                at once (256 tokens for a static model, which has no limit). None keeps the choice of an existing index,
-                and means no for a new one.
-            language: ISO 639-1 code of the language of all documents, for stemming and stop words. Default: detected
-                for each document.
-            exist_ok: Whether to open the index if it exists, to add to it. It must have the same model, ``parts=`` and
-                ``language=``.
-            overwrite: Whether to replace an existing index with a new one. Nothing else is replaced.
-            device: Where the model computes, such as ``"cpu"`` or ``"cuda:1"``. Default: a GPU, if there is one.
+                at once, or 256 tokens for a static model (default: the choice of an existing index; no for a new one).
+            language: ISO 639-1 code of the documents' language, for stemming and stop words (default: detected for each
+                document).
+            exist_ok: Open the index if it exists, to add to it. It must have the same model and ``parts=``.
+            overwrite: Replace an existing index with a new one. Nothing else is replaced.
+            device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
 
         Raises:
             ConfigurationError: The folder exists or was made with other settings, or there is no such device or
@@ -236,18 +234,17 @@ class Index:
 
         Args:
             source: The documents: anything that :func:`~simlte_st.data.read_documents` takes, or its reader.
-            batch_size: Number of the longest texts that are encoded together; batches of shorter texts are larger.
-            columns: Columns of the source to keep as metadata, or paths into structs. Default: all, up to the 256 most
-                frequent ones.
-            sync: Whether to remove documents that are no longer in the source. Documents that could not be read this
-                time are kept.
-            device: Where the model computes: ``cpu``, ``cuda``, ``cuda:1`` or ``mps``. Several devices share the work:
-                ``cuda:0,cuda:1``. Default: a GPU, if there is one.
-            engine: What encodes: this process and its devices (``local``), or actors of Ray on one machine or many
-                (``ray``).
-            actors: Number of Ray actors, each with a CPU and, if there are any, a GPU. Default: as many as fit.
-            address: Address of the Ray cluster. Default: a cluster that runs here, or else a new one.
-            progress: Whether to show a progress bar.
+            batch_size: Batch size for the longest texts; shorter ones get larger batches.
+            columns: Columns of the source to keep as metadata, or paths into structs (default: all, up to the 256 most
+                frequent).
+            sync: Remove documents that are no longer in the source. Documents that could not be read this time are
+                kept.
+            device: Where to compute: cpu, cuda, cuda:1 or mps. Several, such as ``cuda:0,cuda:1``, share the work, each
+                in a process of its own (default: a GPU, if there is one).
+            engine: What computes: this process (``local``), or Ray actors on one machine or many (``ray``).
+            actors: Number of Ray actors, each with a CPU and, if there are any, a GPU (default: as many as fit).
+            address: Address of the Ray cluster (default: one that runs on this machine, else a new one).
+            progress: Show a progress bar.
 
         Returns:
             What became of the documents.
@@ -321,14 +318,14 @@ class Index:
 
         Args:
             query: The text to search for.
-            top_k: Number of hits. Default: 10, or all with ``threshold=``.
+            top_k: Number of hits (default: 10, or all with ``threshold=``).
             threshold: Lowest cosine of a hit. All documents are then compared, without an approximate index.
             where: SQL condition on the id and the metadata, such as ``year > 2010``.
-            mode: How documents are ranked: by the cosine of vectors (``dense``), by words with BM25 (``text``), or by
-                the ranks in both (``hybrid``).
-            rerank: Encoder, or its name or folder, that reads passages of the first 64 hits and ranks them again. While
-                the index is open, it remembers their vectors; ``threshold=`` stays a cosine of the index's own vectors.
-            explain: Whether to give the sentences nearest to the query, and the words that a hit shares with it.
+            mode: How to rank documents: by the cosine of vectors (``dense``), by words with BM25 (``text``), or by both
+                ranks together (``hybrid``).
+            rerank: Encoder, or its name or folder, that reads passages of the first 64 hits and ranks them again. The
+                index keeps the vectors of these passages; ``threshold=`` stays a cosine of the index's own vectors.
+            explain: Show the sentences nearest to the query, and the words that a hit shares with it.
 
         Returns:
             The hits, best first.
@@ -363,15 +360,15 @@ class Index:
         Args:
             documents: The query documents: ids of the index, paths of files, or texts, tried in this order. Several
                 form one query: the mean of their vectors, and the words of all.
-            top_k: Number of hits. Default: 10, or all with ``threshold=``.
+            top_k: Number of hits (default: 10, or all with ``threshold=``).
             threshold: Lowest cosine of a hit. All documents are then compared, without an approximate index.
             where: SQL condition on the id and the metadata, such as ``year > 2010``.
-            mode: How documents are ranked: by the cosine of vectors (``dense``), by words with BM25 (``text``), or by
-                the ranks in both (``hybrid``).
+            mode: How to rank documents: by the cosine of vectors (``dense``), by words with BM25 (``text``), or by both
+                ranks together (``hybrid``).
             rerank: Encoder, or its name or folder, that reads the beginnings of the first 64 hits and ranks them again.
                 While the index is open, it remembers their vectors; ``threshold=`` stays a cosine of the index's own
                 vectors.
-            explain: Whether to give the sentences nearest to the query, and the words that a hit shares with it.
+            explain: Show the sentences nearest to the query, and the words that a hit shares with it.
 
         Returns:
             The hits, best first.

@@ -95,60 +95,62 @@ def train(
             than the disk: it is shuffled and deduplicated within a buffer, its first 1,000 documents provide the
             held-out documents and the estimates of lengths, and it needs ``max_steps=`` if the preset has no steps.
         output: Folder of the finished model. Until then the run lives in ``OUTPUT.run`` beside it.
-        base: Model to begin with: a folder, or a name on this machine or on the Hugging Face Hub. By default, the
-            packaged all-MiniLM-L6-v2, or simlte-static with ``static=True``; if neither is given, the length of the
-            documents decides. A stock Longformer is trained as this package's, with the same weights.
-        static: Whether to make a static model, which has a vector for each token and no layers: it reads whole
-            documents, and trains and encodes in seconds. An encoder as ``base=`` is distilled first. By default, the
-            base decides.
-        preset: Name of the settings to train with: docsplit-bert and docsplit-longformer (the papers'), docsplit-tuned
-            (for bases that are sentence encoders already), docsplit-static (for static models), or auto, which chooses
-            by the base. docsplit-longformer converts a base that reads fewer than 4,096 tokens. Also a ``Preset``.
+        base: Model to begin with: a folder, or a name on this machine or on the Hugging Face Hub. A stock Longformer is
+            trained as this package's, with the same weights (default: the packaged all-MiniLM-L6-v2, or simlte-static
+            with ``static=True``; without either, the length of the documents decides).
+        static: Train a static model, which has one vector for each token and no layers: it reads whole documents, and
+            trains and encodes in seconds. An encoder as ``base=`` is distilled first. ``static=False`` trains an
+            encoder (default: depends on the base).
+        preset: Settings to train with: docsplit-bert and docsplit-longformer (the papers'), docsplit-tuned (for bases
+            that are sentence encoders already), docsplit-static (for static models), or auto, which chooses by the
+            base. docsplit-longformer converts a base that reads fewer than 4,096 tokens.
         view: How the two views of a document are drawn: ``DocSplit()``, the random sentence split, or a baseline.
-        batch_size: Documents in a batch, shared by all processes.
+        batch_size: Documents in a batch, over all processes together.
         learning_rate: Peak learning rate of AdamW.
-        warmup: Share of the steps in which the learning rate rises; it then falls linearly.
+        warmup: Share of the steps in which the learning rate rises; afterwards it falls linearly.
         epochs: Passes over the documents.
-        max_steps: Optimizer steps, whatever ``epochs=`` and the preset say.
+        max_steps: Number of optimizer steps; overrides ``epochs=`` and the preset.
         scale: Inverse temperature of the similarities, 1/tau: 20 suits language models, 2 sentence encoders, 1 static
             models.
-        symmetric: Whether the second view must also find the first among those of the batch.
-        mlm_weight: Weight of the masked-language-model term of the loss; 0 leaves it out.
-        mlm_probability: Share of the tokens masked for that term.
-        mlm_input: ``separate`` computes that term in a second pass over masked copies of the views, as SimCSE and the
-            papers do; ``shared`` uses one masked pass for both terms at half the cost, as DeCLUTR does.
+        symmetric: Compute the contrastive loss in both directions: each second view must also find its first view in
+            the batch.
+        mlm_weight: Weight of the masked-language-model loss; 0 turns it off.
+        mlm_probability: Share of the tokens masked for the masked-language-model loss.
+        mlm_input: How to compute the masked-language-model loss: ``separate`` runs a second pass over masked copies of
+            the views, as SimCSE and the papers do; ``shared`` uses one masked pass for both losses at half the cost, as
+            DeCLUTR does.
         mini_batch_num_tokens: Tokens that pass through the model at a time (gradient caching), to bound the memory of a
-            batch. By default, the whole batch.
+            batch (default: the whole batch).
         pooling: Pooling of the model: ``cls``, ``mean``, or ``keep`` for the base's.
-        dropout: Dropout probability in the encoder during training. By default, the checkpoint's.
-        attention_dropout: Dropout probability of attention weights, if it is to differ from ``dropout=``. It slows a
-            Longformer on a CPU by a quarter.
-        max_view_length: Maximum view length in tokens, special tokens included. By default, the model's limit.
-        max_length: Tokens of a document that the finished model reads. A base that reads fewer is converted before
-            training, see ``backbone=``. ``base`` means as many as the base reads. So does the default, unless that
-            would cut more than a tenth of the tokens: the finished model then reads whole documents in chunks.
-        backbone: How a base that reads fewer tokens than ``max_length=`` is converted: ``longformer`` (the default)
-            makes it a Longformer; ``chunk-mean`` averages the embeddings of chunks, pooled as ``pooling=`` says.
+        dropout: Dropout probability in the encoder during training (default: the checkpoint's).
+        attention_dropout: Dropout probability of the attention weights; it makes a Longformer a quarter slower on a CPU
+            (default: ``dropout=``).
+        max_view_length: Maximum view length in tokens, special tokens included (default: the model's limit).
+        max_length: Maximum document length of the finished model, in tokens. A base that reads fewer is converted
+            before training, see ``backbone=``. ``base`` keeps the base's limit (default: the base's limit, unless it
+            would cut more than a tenth of the tokens; then the finished model reads whole documents in chunks).
+        backbone: How to convert a base that reads fewer tokens than ``max_length=``: ``longformer`` makes it a
+            Longformer; ``chunk-mean`` averages the embeddings of chunks, each pooled as in ``pooling=`` (default:
+            longformer).
         segmenter: What splits documents into sentences: ``punkt``, or a callable from a text to its sentences.
-        lsa: Dimensions of a latent semantic analysis of the documents to append to the embedding (256 is a good
-            number), or 0 for none; of a stream, its first documents are analysed. By default, 256 for a static model
-            and none for an encoder or a stream.
-        keep: Which model is the finished one. With ``verdict``, it is the base if training did not clearly help, and
-            the trained model goes to ``OUTPUT.trained``; with ``trained``, it is always the trained one.
-        held_out: Share of the documents, at most 500, kept out of training to measure the gain; up to three times as
-            many if they would be fewer than 100. 0 holds out none and gives no verdict.
-        probe: Column of classes, folders or tags. A classifier of the held-out documents, trained on a few labels a
-            class, then has a say in the verdict; training does not see the labels.
-        report: Whether to write a page of the run beside the model, ``OUTPUT.report.html``: loss, verdict, and the
-            held-out documents whose neighbours changed most, with their texts. Needs the extra ``explore``.
-        bf16: Whether to compute in bfloat16. By default, if the hardware supports it; some CPUs do.
-        workers: Processes that prepare batches; 0 prepares them in the training process.
-        save_steps: Steps between checkpoints. By default, about ten checkpoints a run, or four for a static model.
-        device: Where to compute: cpu, cuda, cuda:1 or mps. By default, a GPU if there is one.
-        seed: Seed of everything random.
-        resume: Whether to continue an interrupted run with the same arguments.
-        overwrite: Whether to overwrite existing output.
-        progress: Whether to show progress bars.
+        lsa: Dimensions of a latent semantic analysis of the documents to append to the embeddings; 0 appends none
+            (default: 256 for a static model, 0 for an encoder).
+        keep: Which model to keep: ``verdict`` keeps the base if training did not clearly help, and puts the trained
+            model into ``OUTPUT.trained``; ``trained`` always keeps the trained one.
+        held_out: Share of the documents to hold out from training, at most 500, to measure the gain; up to three times
+            as many if they would be fewer than 100. 0 gives no verdict.
+        probe: Column of classes, folders or tags. A classifier trained on a few held-out labels of each class then
+            counts in the verdict; training does not see the labels.
+        report: Write a page beside the model, ``OUTPUT.report.html``: loss, verdict, and the held-out documents whose
+            neighbours changed most, with their texts. Needs the extra ``explore``.
+        bf16: Compute in bfloat16 (default: where the hardware supports it, as some CPUs do).
+        workers: Number of processes that prepare batches; 0 prepares them in the training process.
+        save_steps: Steps between checkpoints (default: about ten checkpoints a run, four for a static model).
+        device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
+        seed: Random seed.
+        resume: Continue an interrupted run; all other arguments must be the same.
+        overwrite: Overwrite existing output.
+        progress: Show progress bars.
 
     Returns:
         The result; ``result.load()`` loads the finished model.

@@ -54,8 +54,6 @@ def test_explore(source: Path, encoder_path: Path, tmp_path: Path, capsys: pytes
     assert (tmp_path / "corpus.parquet").exists()
     assert main(shlex.split(command)) == 1
     assert "--overwrite" in capsys.readouterr().err
-    assert main(shlex.split(f"{command} --overwrite --label knd")) == 1
-    assert "--label knd" in capsys.readouterr().err
     assert main(shlex.split(f"explore {encoder_path} {source} --output {source} --overwrite")) == 1
     assert ".html" in capsys.readouterr().err
 

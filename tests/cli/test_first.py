@@ -27,7 +27,7 @@ ERRORS = [
     ("train nowhere --output x", 1, "'nowhere'"),
     ("train --stream nowhere --output x --max-steps 1", 1, "'nowhere'"),
     ("evaluate simlte-static --data texts --label x --test-data nowhere", 1, "'nowhere'"),
-    ("convert simlte-bert --static --documents nowhere --output c", 1, "'nowhere'"),
+    ("convert simlte-bert --lsa nowhere --output c", 1, "'nowhere'"),
     ("link ix --each nowhere --output l.parquet", 1, "'nowhere'"),
     # An index that is not there.
     ("search nowhere words", 1, "no index at nowhere"),
@@ -37,7 +37,6 @@ ERRORS = [
     ("encode owner/nomodel texts --output v.parquet", 1, "'owner/nomodel'.* hf download owner/nomodel"),
     ("encode simlte-longfromer texts --output v.parquet", 1, "Did you mean 'simlte-longformer'"),
     ("export nomodel --output c", 1, "'nomodel'"),
-    ("models remove nomodel", 1, "'nomodel'"),
     ("demo --output full", 1, "full is not replaced"),
     # An output that exists, is not ours, or cannot be.
     ("train texts --output full --overwrite", 1, "full is not replaced"),
@@ -52,7 +51,6 @@ ERRORS = [
     ("encode simlte-static texts --output v.parquet --actors 2", 1, "--actors 2 .*--engine ray"),
     # What is mistyped.
     ("trian texts", 2, 'Did you mean "train"'),
-    ("models lost", 2, 'Did you mean "list"'),
     ("train texts --output x --epoch 3", 2, "Did you mean --epochs"),
     ("encode m texts --output v.parquet --batch-size 0", 2, "at least 1"),
     ("index m texts --output i --engine spark", 2, "--engine"),

@@ -14,7 +14,10 @@ import pytest
 from support import write_jsonl
 
 from simlte_st.cli.main import main
+from simlte_st.errors import ModelError
 from simlte_st.models.passes import TextReader
+
+EXPORT = ["export", "m", "--output", "x"]
 
 
 @pytest.fixture
@@ -82,20 +85,19 @@ def test_errors_are_told_without_a_traceback(
 
 def test_errors_that_nobody_has_foreseen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def fail(error: Exception) -> None:
-        def named_models() -> None:
+        def check_model(name: str) -> None:
             raise error
 
-        monkeypatch.setattr("simlte_st.models.names.named_models", named_models)
+        monkeypatch.setattr("simlte_st.cli.models.check_model", check_model)
 
     fail(OSError(errno.ENOSPC, "No space left on device", "/some/file"))
-    assert main(["models", "list"]) == 1
+    assert main(EXPORT) == 1
     assert re.fullmatch("simlte: No space .*: /some/file\n", capsys.readouterr().err)
     fail(KeyError("x"))
-    assert main(["models", "list"]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith("simlte: KeyError: 'x'\n")
+    assert main(EXPORT) == 1
+    assert capsys.readouterr().err.startswith("simlte: KeyError: 'x'\n")
     with pytest.raises(KeyError):
-        main(["models", "list", "--debug"])
+        main([*EXPORT, "--debug"])
 
 
 def test_a_source_whose_name_is_no_utf8(
@@ -147,13 +149,13 @@ def test_a_signal_says_what_is_kept(
 def test_sigterm_ends_a_child_that_inherits_the_handler(monkeypatch: pytest.MonkeyPatch) -> None:
     statuses = []
 
-    def named_models() -> dict[str, Path]:
+    def check_model(name: str) -> None:
         if (child := os.fork()) == 0:
             os.kill(os.getpid(), signal.SIGTERM)
             os._exit(0)
         statuses.append(os.waitpid(child, 0)[1])
-        return {}
+        raise ModelError("no model")
 
-    monkeypatch.setattr("simlte_st.models.names.named_models", named_models)
-    assert main(["models", "list"]) == 0
+    monkeypatch.setattr("simlte_st.cli.models.check_model", check_model)
+    assert main(EXPORT) == 1
     assert [os.waitstatus_to_exitcode(one) for one in statuses] == [-signal.SIGTERM]
