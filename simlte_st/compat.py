@@ -211,10 +211,12 @@ def name_models(find: Callable[[str], tuple[str, Sequence[type[torch.nn.Module]]
 
 
 def _by_reference(classes: Sequence[type[torch.nn.Module]]) -> dict[str, type[torch.nn.Module]]:
-    from simlte_st.models.static import StaticLoader
+    """Return the classes by the names in ``modules.json``; one made for the stock static embedding takes its place."""
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
     own = {f"{module.__module__}.{module.__qualname__}": module for module in classes}
-    return own | dict.fromkeys(_STATIC_NAMES, StaticLoader)
+    static = (module for module in classes if issubclass(module, StaticEmbedding))
+    return own | {name: module for module in static for name in _STATIC_NAMES}
 
 
 def onednn_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from write_sizes import lines_of, total
 
-CAPS = {"simlte_st": 18_500, "benchmarks": 7_000, "tests": 22_000}
+CAPS = {"simlte_st": 14_500, "benchmarks": 7_000, "tests": 18_000}
 """Lines of code that each folder may have."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import logging
 import os
 from collections.abc import Iterator, Sequence
@@ -198,9 +199,12 @@ def _of_parquet(source: Any, reading: Reading) -> Shards:
     places = source if isinstance(source, (list, tuple)) else [source]
     if not places or not all(isinstance(place, (str, os.PathLike)) for place in places):
         raise DataError(f"A {type(source).__name__} is not read as a stream. A stream is read from {KINDS}.")
+    places = [os.fspath(place) for place in places]
+    for place in places:  # before the import that takes seconds
+        if not ("://" in place or glob.has_magic(place) or os.path.lexists(place)):
+            raise DataError(f"There is no file or folder {place!r}. A stream is read from {KINDS}.")
     import datasets
 
-    places = [os.fspath(place) for place in places]
     name = places[0] if len(places) == 1 else f"{len(places):,} sources"
     patterns = [os.path.join(place, "**", "*.parquet") if os.path.isdir(place) else place for place in places]
     options: dict[str, Any] = {"data_files": patterns, "batch_size": _ROWS}

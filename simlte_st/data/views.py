@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from random import Random
 from typing import Annotated, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -326,9 +326,11 @@ def make_view(name: str, **settings: object) -> View:
         **settings: Fields of that view; the others have their defaults.
 
     Raises:
-        ConfigurationError: An unknown name, or a setting out of its range.
-        TypeError: A setting that this view does not have.
+        ConfigurationError: An unknown name, a setting that this view does not have, or one out of its range.
     """
     if name not in VIEWS:
         raise ConfigurationError(f"Unknown view {name!r}: use one of {', '.join(VIEWS)}.{did_you_mean(name, VIEWS)}")
+    known = [f"{each.name}=" for each in fields(VIEWS[name])]
+    if foreign := [each for each in settings if f"{each}=" not in known]:
+        raise ConfigurationError(f"The view {name!r} has no {foreign[0]}=: it has {', '.join(known)}.")
     return VIEWS[name](**settings)

@@ -23,8 +23,8 @@ from simlte_st.models.device import check_device, dtype_unasked
 from simlte_st.models.kinds import check_kind
 from simlte_st.models.names import OWN_MODELS, find_model, hub_repositories, not_loaded
 from simlte_st.models.shipped import put_together
-from simlte_st.models.static import is_static, model2vec_modules
-from simlte_st.modules import OWN_MODULES, ChunkMean
+from simlte_st.models.static import LOADED, is_static, model2vec_modules
+from simlte_st.modules import ChunkMean
 from simlte_st.prompts import document_prompt
 
 logger = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ def load_model(
             model = SentenceTransformer(modules=modules, device=device)
         else:
             options = {} if dtype is None else {"dtype": dtype}
-            model = load_stock(source, OWN_MODULES, device=device, model_kwargs=options)
+            model = load_stock(source, LOADED, device=device, model_kwargs=options)
     except (MissingExtraError, MemoryError):
         raise
     except Exception as error:  # damaged files make the libraries raise anything anywhere

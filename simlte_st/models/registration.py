@@ -44,9 +44,9 @@ def _own_model(name: str) -> tuple[str, Sequence[type[Module]]] | None:
     if name not in OWN_MODELS or os.path.isdir(name):
         return None
     from simlte_st.models.loading import model_source
-    from simlte_st.modules import OWN_MODULES
+    from simlte_st.models.static import LOADED
 
-    return model_source(name), OWN_MODULES
+    return model_source(name), LOADED
 
 
 class _Finder(MetaPathFinder):

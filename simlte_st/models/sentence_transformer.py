@@ -17,9 +17,8 @@ from simlte_st.models.device import dtype_unasked
 from simlte_st.models.loading import attend_fully, model_source
 from simlte_st.models.names import OWN_MODELS, local_folder
 from simlte_st.models.passes import TextReader, is_read
-from simlte_st.models.static import is_static, model2vec_modules
+from simlte_st.models.static import LOADED, is_static, model2vec_modules
 from simlte_st.models.truncation import Truncation
-from simlte_st.modules import OWN_MODULES
 from simlte_st.modules.base import WeightedPooling
 from simlte_st.modules.chunk_mean import ChunkMean
 
@@ -138,4 +137,4 @@ def _with_dtype(options: dict[str, Any]) -> dict[str, Any]:
     return given if dtype is None else {**given, "dtype": dtype}
 
 
-load_modules_of(SentenceTransformer, OWN_MODULES)
+load_modules_of(SentenceTransformer, LOADED)

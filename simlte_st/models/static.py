@@ -22,6 +22,7 @@ from torch import nn
 from simlte_st.data.tokens import TOKENIZED_CHARACTERS, flat_ids, in_batches
 from simlte_st.files import MODEL_FILE, read_json
 from simlte_st.models.vectors import token_table
+from simlte_st.modules import OWN_MODULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,6 +57,10 @@ class StaticLoader(StaticEmbedding):
         made = StaticEmbedding(Tokenizer.from_file(tokenizer), embedding_weights=token_table(load_file(weights)))
         made.tokenizer.no_truncation()
         return made
+
+
+LOADED = (*OWN_MODULES, StaticLoader)
+"""Classes that load models: those of this package, and the one that reads stock static embeddings."""
 
 
 def model2vec_modules(source: str) -> list[nn.Module] | None:

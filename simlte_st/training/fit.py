@@ -23,7 +23,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from simlte_st.compat import eager_attention, encoder_of, is_fused, load_stock, use_one_gpu
 from simlte_st.distributed import rank, world
 from simlte_st.errors import ModelError, TrainingInterrupted
-from simlte_st.modules import OWN_MODULES
+from simlte_st.models.static import LOADED
 from simlte_st.progress import logs_above_bars
 from simlte_st.prompts import document_prompt
 from simlte_st.training.batches import OrderedBatchSampler, SeededBatchSampler, reader_of
@@ -214,7 +214,7 @@ def _restore_finished(model: SentenceTransformer, checkpoint: Path | None) -> Tr
     state: TrainerState = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
     if state.global_step < state.max_steps:
         return None
-    finished = load_stock(str(checkpoint), OWN_MODULES, device=str(model.device))
+    finished = load_stock(str(checkpoint), LOADED, device=str(model.device))
     model.load_state_dict(finished.state_dict())
     return state
 

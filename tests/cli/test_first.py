@@ -28,7 +28,7 @@ ERRORS = [
     ("train --stream nowhere --output x --max-steps 1", 1, "'nowhere'"),
     ("evaluate simlte-static --data texts --label x --test-data nowhere", 1, "'nowhere'"),
     ("convert simlte-bert --lsa nowhere --output c", 1, "'nowhere'"),
-    ("link ix --each nowhere --output l.parquet", 1, "'nowhere'"),
+    ("link ix --each nowhere --output l.jsonl", 1, "'nowhere'"),
     # An index that is not there.
     ("search nowhere words", 1, "no index at nowhere"),
     ("serve nowhere", 1, "no index at nowhere"),

@@ -99,7 +99,7 @@ def test_a_text_in_a_struct(tmp_path: Path) -> None:
     [
         ("{folder}", {"text_column": "body"}, "no column 'body'. Its columns are: name, text, size"),
         ("{folder}/none*.parquet", {}, "There is no parquet file at"),
-        ("/nowhere/a.parquet", {}, "/nowhere/a.parquet cannot be opened (FileNotFoundError"),
+        ("/nowhere/a.parquet", {}, "There is no file or folder '/nowhere/a.parquet'"),
         ("nosuch://bucket/a.parquet", {}, "cannot be opened (ValueError: Protocol not known"),
         ("hub:owner/name", {}, "hub:owner/name cannot be loaded from the Hub"),
         (["a", 5], {}, "A list is not read as a stream. A stream is read from parquet files"),

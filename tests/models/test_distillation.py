@@ -144,7 +144,7 @@ def test_refused_before_anything_is_computed(
     classifier = BertForSequenceClassification(BertConfig.from_pretrained(bert_path))
     classifier.save_pretrained(tmp_path / "cross")
     make_tokenizer().save_pretrained(tmp_path / "cross")
-    with pytest.raises(ModelError, match="cross-encoder"):
+    with pytest.raises(ModelError, match="CrossEncoder"):
         simlte_st.to_static(tmp_path / "cross", tmp_path / "x")
     model = SentenceTransformer(str(encoder_path), device="cpu")
     monkeypatch.setattr(type(model), "tokenizer", property(lambda self: object()))

@@ -103,7 +103,7 @@ def test_the_account_is_complete_and_the_card_tells_it(trained: Path, documents:
     assert f"64 tokens of a text: {run['truncation']['cut_texts']} of" in card
     assert run["truncation"]["cut_texts"] == run["corpus"]["documents"], "12 sentences of 8 words"
     assert run["truncation"]["advice"] in card
-    assert "simlte convert model --backbone chunk-mean" in card, "where it lies concerns nobody"
+    assert "simlte convert model --output LONGER" in card, "where it lies concerns nobody"
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not(
@@ -148,7 +148,7 @@ def test_bad_input_is_refused_before_anything_is_written(
     with pytest.raises(ConfigurationError, match=r"held_out=0.9"):
         train(documents, output, base=encoder_path, held_out=0.9)
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(EmptyCorpusError, match=r"1 document [^(]*\.$"):
+    with pytest.raises(EmptyCorpusError, match=r"at least 2 documents.* 1 can be used\.$"):
         train(documents[:1], output, base=encoder_path, held_out=0.0, progress=False)
     with pytest.raises(DataError, match=r"nowhere\.jsonl"):
         train("nowhere.jsonl", output, base=encoder_path, progress=False)
