@@ -15,7 +15,7 @@ import numpy as np
 from simlte_st.compat import readable_length
 from simlte_st.data.document import Document
 from simlte_st.errors import DataError, ModelError
-from simlte_st.evaluation.compare import DRAWS, SHOTS, Candidate, recommend
+from simlte_st.evaluation.candidates import DRAWS, SHOTS, Candidate, recommend
 from simlte_st.evaluation.comparison import TFIDF
 from simlte_st.evaluation.evaluator import encode_texts
 from simlte_st.evaluation.probe import Rows, few_shot_probe, fit_probe

@@ -10,7 +10,8 @@ from support import make_document
 import simlte_st
 from simlte_st.errors import DataError, ModelError
 from simlte_st.evaluation import bench
-from simlte_st.evaluation.compare import Candidate, Comparison, recommend
+from simlte_st.evaluation.candidates import Candidate, recommend
+from simlte_st.evaluation.compare import Comparison
 from simlte_st.evaluation.probe import FewShotResult, few_shot_probe
 
 WORDS = {"a": "Ba ba ba.", "b": "Sor sor sor."}

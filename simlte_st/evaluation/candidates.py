@@ -1,0 +1,96 @@
+"""The settings that ``compare`` measures, and the choice of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simlte_st.evaluation.probe import FewShotResult, ProbeResult
+
+SHOTS, DRAWS = 5, 20
+"""Labelled documents of each class that a probe learns from, and number of draws."""
+
+MUCH_FASTER = 10.0
+"""Speed-up over the best candidate from which one that is as good, within its interval, is recommended instead."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A setting and its measures.
+
+    Attributes:
+        name: Its name in the table.
+        reads: Maximum tokens that it reads of a document; None for all.
+        share: Share of the sample's tokens that it reads, 0 to 1.
+        documents_per_second: Documents that it encoded per second, measured here.
+        command: Command that encodes all documents, or trains the model for it; empty for words alone.
+        static: Whether its model is static.
+        few_shot: Probes with five labelled documents a class.
+        full: The probe with half of the labelled documents.
+    """
+
+    name: str
+    reads: int | None
+    share: float
+    documents_per_second: float = 0.0
+    command: str = ""
+    static: bool = False
+    few_shot: FewShotResult | None = None
+    full: ProbeResult | None = None
+
+    @property
+    def score(self) -> float:
+        """Macro-F1 of the probes with few labels, mean of the draws."""
+        assert self.few_shot is not None
+        return self.few_shot.macro_f1
+
+    def against(self, other: Candidate, seed: int) -> tuple[float, float, float]:
+        """Return the difference of its score to another's, and the ends of its interval, in points."""
+        assert self.few_shot is not None
+        low, high = self.few_shot.interval(seed, base=other.few_shot)
+        return 100 * (self.score - other.score), 100 * low, 100 * high
+
+    def to_dict(self, seed: int) -> dict[str, Any]:
+        """Return it as JSON values; ``seed`` is that of the interval of its probes."""
+        names = ("name", "reads", "share", "command", "static", "documents_per_second")
+        values: dict[str, Any] = {name: getattr(self, name) for name in names}
+        if self.few_shot is not None and self.full is not None:
+            low, high = self.few_shot.interval(seed)
+            values["probe"] = {"few_shot": self.score, "low": low, "high": high, "full": self.full.macro_f1}
+        return values
+
+    def row(self, seed: int) -> list[str]:
+        """Return its row of the table."""
+        rate = f"{self.documents_per_second:,.{0 if self.documents_per_second >= 10 else 1}f}"
+        row = [self.name, "all" if self.reads is None else f"{self.reads:,}", f"{self.share:.0%}", rate]
+        if self.few_shot is not None and self.full is not None:
+            low, high = self.few_shot.interval(seed)
+            few_shot = f"{100 * self.score:.1f} [{100 * low:.0f}, {100 * high:.0f}]"
+            row += [few_shot, f"{100 * self.full.macro_f1:.1f}"]
+        return row
+
+
+def best_probe(candidates: Sequence[Candidate]) -> Candidate:
+    """Return the candidate with the best probe of those that a command makes."""
+    return max((each for each in candidates if each.command), key=lambda each: each.score)
+
+
+def recommend(candidates: Sequence[Candidate], is_long: bool, seed: int) -> Candidate:
+    """Return the candidate to recommend, of those that a command makes.
+
+    With labels it is the best by the probe, or one that is :data:`MUCH_FASTER` and not clearly worse: the interval of
+    the difference includes 0. Without, it is, for long documents, what a training makes of a static one; else the
+    encoder that reads most.
+    """
+    made = [each for each in candidates if each.command]
+    if made[0].few_shot is not None:
+        best = best_probe(made)
+        faster = [each for each in made if each.documents_per_second >= MUCH_FASTER * best.documents_per_second]
+        as_good = [each for each in faster if each.against(best, seed)[2] >= 0]
+        return max(as_good, key=lambda each: each.score, default=best)
+    return max(
+        made,
+        key=lambda each: (each.static == is_long, each.share, each.static and each.command.startswith("simlte train")),
+    )
