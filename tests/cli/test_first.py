@@ -45,7 +45,7 @@ ERRORS = [
     ("encode simlte-static texts --output full.parquet", 1, "full.parquet exists already: .*--overwrite"),
     ("index simlte-static texts --output full", 1, "full exists already"),
     ("explore simlte-static texts --output full", 1, "ends in .html"),
-    ("dedupe texts --output k.txt", 1, "not a file of JSON lines"),
+    ("dedupe texts --output k.txt", 1, "name that ends in .jsonl"),
     ("link ix words --output full.parquet", 1, "full.parquet exists already"),
     # Values that no command takes.
     ("encode simlte-static texts --output v.parquet --actors 2", 1, "--actors 2 .*--engine ray"),
