@@ -46,7 +46,7 @@ ERRORS = [
     ("index simlte-static texts --output full", 1, "full exists already"),
     ("explore simlte-static texts --output full", 1, "ends in .html"),
     ("dedupe texts --output k.txt", 1, "name that ends in .jsonl"),
-    ("link ix words --output full.parquet", 1, "full.parquet exists already"),
+    ("link ix words --output hits.jsonl", 1, "hits.jsonl exists already"),
     # Values that no command takes.
     ("encode simlte-static texts --output v.parquet --actors 2", 1, "--actors 2 .*--engine ray"),
     # What is mistyped.
@@ -99,7 +99,7 @@ def place(tmp_path: Path) -> Path:
     for folder in ("texts", "full", "ix"):
         (tmp_path / folder).mkdir()
     (tmp_path / "texts" / "a.txt").write_text("A text.")
-    for file in ("full/file", "full.parquet", "picture.jpg", "page.html"):
+    for file in ("full/file", "full.parquet", "hits.jsonl", "picture.jpg", "page.html"):
         (tmp_path / file).touch()
     (tmp_path / "encoder").mkdir()
     (tmp_path / "encoder" / "config.json").write_text('{"model_type": "bert"}')
