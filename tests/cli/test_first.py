@@ -48,7 +48,7 @@ ERRORS = [
     ("dedupe texts --output k.txt", 1, "name that ends in .jsonl"),
     ("link ix words --output hits.jsonl", 1, "hits.jsonl exists already"),
     # Values that no command takes.
-    ("encode simlte-static texts --output v.parquet --actors 2", 1, "--actors 2 .*--engine ray"),
+    ("encode simlte-static texts --output v.parquet --actors 2", 1, "--actors .*--engine ray"),
     # What is mistyped.
     ("trian texts", 2, 'Did you mean "train"'),
     ("train texts --output x --epoch 3", 2, "Did you mean --epochs"),
