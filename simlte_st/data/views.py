@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from random import Random
-from typing import Annotated, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 from annotated_types import Interval
 
@@ -330,7 +330,8 @@ def make_view(name: str, **settings: object) -> View:
     """
     if name not in VIEWS:
         raise ConfigurationError(f"Unknown view {name!r}: use one of {', '.join(VIEWS)}.{did_you_mean(name, VIEWS)}")
-    known = [f"{each.name}=" for each in fields(VIEWS[name])]
+    kind: Any = VIEWS[name]
+    known = [f"{each.name}=" for each in fields(kind)]
     if foreign := [each for each in settings if f"{each}=" not in known]:
         raise ConfigurationError(f"The view {name!r} has no {foreign[0]}=: it has {', '.join(known)}.")
-    return VIEWS[name](**settings)
+    return cast("View", kind(**settings))
