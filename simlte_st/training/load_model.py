@@ -87,7 +87,9 @@ def choose_base(
         words = median_words(document.text for document in reader.peek())
         static = words >= LONG
         kind = "a static model" if static else "an encoder"
-        logger.info("Documents of %.0f words (median): training %s; the other is static=%s.", words, kind, not static)
+        logger.info(
+            "The median document has %.0f words: training %s (for the other kind: static=%s).", words, kind, not static
+        )
     name = OWN_STATIC if static else PACKAGED_BASE
     logger.info("Base: %s, the default.", name)
     return name
