@@ -179,12 +179,6 @@ def _query_pieces(chunk: str) -> Sequence[str]:
     ]
 
 
-def terms_at(text: str, languages: Sequence[str]) -> Iterator[tuple[int, int, set[str]]]:
-    """Return where each word of a text begins and ends, and its terms in some languages."""
-    for match in WORD.finditer(text):
-        yield *match.span(), {each.term for language in languages for each in terms_of(match[0], language)}
-
-
 def _joined_words(chunk: str) -> Sequence[str]:
     """Return the words of a chunk, joined ones whole.
 

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 TOKENIZED_CHARACTERS = 1_000_000
 """Characters that a tokenizer gets at once: it holds over a hundred bytes per token."""
 
+CPU_PASS = (2048, 64)
+"""Tokens of a pass through an encoder on a CPU, and how many of them may be padding: the data stay in its caches."""
+
 MOST = 1 << 18
 """Words kept, in about 40 MB; as many that came before them are kept too."""
 

@@ -31,8 +31,6 @@ logger = logging.getLogger(__name__)
 GRAPH_FILE = "model.onnx"
 """The graph from tokens to embeddings."""
 
-_PASS = (2048, 64)  # tokens of a pass, and how many of them may be padding
-
 OPSET = 17
 """Version of ONNX's operators: the first with layer normalization."""
 
@@ -333,13 +331,13 @@ class OnnxEncoder:
     def _embed(self, tokens: list[np.ndarray], of_prompt: int, shown: bool) -> np.ndarray:
         import torch
 
-        from simlte_st.data.tokens import split_by_length
+        from simlte_st.data.tokens import CPU_PASS, split_by_length
 
         lengths = torch.tensor([len(each) for each in tokens])
         order = lengths.argsort(descending=True, stable=True)
         vectors = np.zeros((len(tokens), self.settings["dimension"]), dtype=np.float32)
         with progress_bar("Encoding", len(tokens), unit="text", shown=shown) as bar:
-            for rows in split_by_length(order, lengths[order].tolist(), *_PASS):
+            for rows in split_by_length(order, lengths[order].tolist(), *CPU_PASS):
                 ids = np.full((len(rows), int(lengths[rows[0]])), self.settings["pad_id"], dtype=np.int64)
                 mask = np.zeros_like(ids)
                 for place, row in enumerate(rows.tolist()):

@@ -27,16 +27,13 @@ from torch.overrides import TorchFunctionMode
 
 from simlte_st.arguments import Count, check_value
 from simlte_st.compat import encodes_here, mini_batch_ranges, onednn_linear, slice_rows, taken_tokens, tokens_read
-from simlte_st.data.tokens import TOKENIZED_CHARACTERS, count_tokens, split_by_length
+from simlte_st.data.tokens import CPU_PASS, TOKENIZED_CHARACTERS, count_tokens, split_by_length
 from simlte_st.models.device import cpu_capabilities
 from simlte_st.models.static import TEXTS, is_static, static_passes
 from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths
 
 BATCHES = 4
 """How many times ``batch_size`` texts are tokenized together, to find texts of similar length."""
-
-CPU_PASS = (2048, 64)
-"""Tokens of a pass on a CPU, and how many of them may be padding."""
 
 GPU_PADDING = 8
 """One token of this number may be padding on a GPU, where a few padded passes are faster than many."""

@@ -16,17 +16,14 @@ from torch.nn.utils.rnn import pad_sequence
 
 from simlte_st.arguments import checked
 from simlte_st.compat import readable_length, readable_tokens
-from simlte_st.data.tokens import split_by_length
+from simlte_st.data.tokens import CPU_PASS, split_by_length
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer.packing import document_spans
 
 ChunkLength = Annotated[int, Interval(ge=3)]
 """Tokens in a chunk: two special tokens and at least one of the text."""
 
-# Tokens that go through the encoder at once, and how many of them may be padding. A CPU is fastest while its data stay
-# in its caches; a GPU starts slowly. Both bound the memory of inference.
-_CPU_PASS = (2048, 64)
-_GPU_PASS = (32768, 4096)
+_GPU_PASS = (32768, 4096)  # as CPU_PASS, and larger, since a GPU starts slowly; both bound the memory of inference
 
 
 class ChunkMean(Transformer):
@@ -97,7 +94,7 @@ class ChunkMean(Transformer):
         chunks = cut_chunks(starts, lengths, self.chunk_length, prefix)
         pooling = Pooling(self.get_embedding_dimension(), self.pooling_mode, self.include_prompt)
         flat = {name: features[name].flatten() for name in ("input_ids", "token_type_ids") if name in features}
-        sizes = _CPU_PASS if device.type == "cpu" else _GPU_PASS
+        sizes = CPU_PASS if device.type == "cpu" else _GPU_PASS
         embeddings, states = [], []
         for part in split_by_length(chunks, [len(chunk.places) for chunk in chunks], *sizes):
             places = pad_sequence([chunk.places for chunk in part], batch_first=True).to(device)

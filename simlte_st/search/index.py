@@ -324,7 +324,7 @@ class Index:
             mode: How to rank documents: by the cosine of vectors (``dense``), by words with BM25 (``text``), or by both
                 ranks together (``hybrid``).
             rerank: Encoder, or its name or folder, that reads passages of the first 64 hits and ranks them again. The
-                index keeps the vectors of these passages; ``threshold=`` stays a cosine of the index's own vectors.
+                open index remembers the vectors of these passages; ``threshold=`` stays a cosine of its own vectors.
             explain: Show the sentences nearest to the query, and the words that a hit shares with it.
 
         Returns:

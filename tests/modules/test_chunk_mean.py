@@ -239,7 +239,7 @@ def test_batches_of_all_forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     found = converted(dict(flat))
     assert torch.allclose(found["token_embeddings"][0], states, atol=1e-5)
     for sizes in ((2048, 64), (1, 0), (50, 3), (200, 200)):
-        monkeypatch.setattr("simlte_st.modules.chunk_mean._CPU_PASS", sizes)
+        monkeypatch.setattr("simlte_st.modules.chunk_mean.CPU_PASS", sizes)
         for left in (False, True):
             features = features_of(converted, left)
             each = converted(dict(features))
