@@ -178,8 +178,8 @@ class WordTokens:
             found = {*itertools.chain.from_iterable(words)}
             if len(self._ids) + len(found.difference(self._ids)) > MOST:
                 self._before, self._ids = self._ids, {}
-            found.difference_update(self._ids)
-            self._ids.update((word, self._before[word]) for word in found.intersection(self._before))
+            found = found.difference(self._ids)  # difference_update looks at all that are kept
+            self._ids.update((word, self._before[word]) for word in found & self._before.keys())
             new = [*found.difference(self._ids)]
             for word, encoding in zip(new, tokenizer.encode_batch_fast(new, add_special_tokens=False), strict=True):
                 self._ids[word] = np.array(encoding.ids, dtype=np.int32).tobytes()

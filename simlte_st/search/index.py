@@ -47,7 +47,7 @@ Cosine = Annotated[float, Interval(ge=-1, le=1)]
 
 _TOGETHER = 512  # queries of :meth:`Index.link_each` that are searched for at a time
 _TOGETHER_CHARACTERS = 400_000  # of them, so that long ones do not keep their hits for minutes
-_READ_TOGETHER = 16  # those whose hits a model reads, which takes a second or two each
+_READ_TOGETHER = 4  # those whose hits a model reads: seconds each, while the files of their version stay
 
 
 class Index:
@@ -197,13 +197,13 @@ class Index:
         return self._searcher.now()
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Hold the index while it is written."""
+    def _writing(self) -> Iterator[Store]:
+        """Hold the index while it is written, and yield its table."""
         lock = hold(self.folder)
         try:
             self._settings = check_replaced(self.folder, self._settings)  # others may have changed them
             self.__dict__.pop("_searcher", None)
-            yield
+            yield Store.open(self.folder, alone=True)
         finally:
             lock.release()
 
@@ -262,19 +262,19 @@ class Index:
 
         check_devices(place)
         kept = keeping(lambda: f"{len(self):,} documents are in {self.folder}: start again to add the others.")
-        with self._writing(), kept:
+        with self._writing() as store, kept:
             return add_documents(
-                self._store, self.encoder, self._settings, reader,
+                store, self.encoder, self._settings, reader,
                 engine=place, batch_size=batch_size, columns=columns, sync=sync,
                 progress=progress,
             )  # fmt: skip
 
     def delete(self, ids: Sequence[str]) -> int:
         """Delete documents, and return how many of them the index had."""
-        with self._writing():
-            before = len(self)
-            self._store.delete(_as_ids(ids))
-            return before - len(self)
+        with self._writing() as store:
+            before = store.count()
+            store.delete(_as_ids(ids))
+            return before - store.count()
 
     def documents(self, ids: Sequence[str]) -> list[Document]:
         """Return documents with their metadata, in the order of the ids.

@@ -37,8 +37,9 @@ PUNKT_FILE = "punkt.json"
 """Parameters of the sentence segmenter, learned from the first documents."""
 
 _INDICES = {"terms": "terms_idx", "vector": "vector_idx", "searched": "searched_idx"}
-_MERGES = 64  # after so many, small files are joined
-_OLD = timedelta(minutes=10)  # how long a search that has begun finds the files of the version it reads
+_FEWEST_FILES, _MOST_FILES = 16, 64  # small ones that are left as they are; with 16 a search takes 1.5 times as long
+_UNINDEXED = 0.125  # share of the rows that may be in no index, up to _FEW: a search reads their words one by one
+_OLD = timedelta(minutes=2)  # how long a search that has begun finds the files of the version it reads
 _VALUES = 1000  # in one list of an SQL condition
 _ROUNDING = 1e-6  # of cosines: those of one pair differ in the last digits from one way of searching to another
 
@@ -99,7 +100,6 @@ class Store:
 
     def __init__(self, folder: Path, table: Any) -> None:
         self.folder, self._table = folder, table
-        self._merges = 0
 
     @classmethod
     def create(cls, folder: Path, dimension: int) -> Store:
@@ -110,10 +110,10 @@ class Store:
         return store
 
     @classmethod
-    def open(cls, folder: Path) -> Store:
-        """Open the table."""
+    def open(cls, folder: Path, alone: bool = False) -> Store:
+        """Open the table, ``alone`` where no other process writes meanwhile."""
         with store_errors(folder, "read"):
-            return cls(folder, connect(folder).open_table(TABLE))
+            return cls(folder, connect(folder, alone).open_table(TABLE))
 
     def snapshot(self) -> Store:
         """Return the table as it is now, so that everything read from it belongs together."""
@@ -152,32 +152,45 @@ class Store:
                 merge.when_not_matched_by_source_delete(ids).execute(rows)
             else:  # a merge takes longer the more rows there are
                 self._table.add(rows)
-            self._merges += 1
-            if self._merges % _MERGES == 0:
-                self._table.optimize(cleanup_older_than=_OLD)
+            self._join_files()
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete all rows of documents."""
         with store_errors(self.folder, "written"):
             for start in range(0, len(ids), _VALUES):
                 self._table.delete(is_one_of("id", ids[start : start + _VALUES]))
+                self._join_files()
 
     def tidy(self) -> None:
-        """Update the search indices, and join small files.
+        """Update the search indices where they lack many rows.
 
         Rows that no index holds yet are found all the same, only more slowly. An index is rebuilt where most rows are
         new to it, since LanceDB would keep what it learned from a few rows, and where the number of its partitions no
         longer fits.
         """
         with store_errors(self.folder, "written"):
-            rows = self._table.count_rows()
+            rows, many_new = self._table.count_rows(), False
             for column, name in _INDICES.items():
                 stats = self._table.index_stats(name)
                 if stats is None and (column == "terms" or rows < APPROXIMATE_FROM):
                     continue
                 if stats is None or stats.num_unindexed_rows > stats.num_indexed_rows or self._outgrown(column, rows):
                     self._make_index(column)
-            self._table.optimize(cleanup_older_than=_OLD)
+                else:
+                    many_new = many_new or stats.num_unindexed_rows > min(_FEW, rows * _UNINDEXED)
+            self._join_files(many_new)
+
+    def _join_files(self, now: bool = False) -> None:
+        """Join small files, update the search indices and remove old versions, where it is time.
+
+        All of that takes as long for one new row as for many, so it is done once for many commits.
+        """
+        table = self._table
+        small = table.stats()["fragment_stats"]["num_small_fragments"]
+        most = min(_MOST_FILES, max(_FEWEST_FILES, partition_size(table.count_rows())))
+        if now or small > most or table.version % _MOST_FILES == 0:
+            table.optimize(cleanup_older_than=_OLD)
+            self._table = connect(self.folder, True).open_table(TABLE)  # the old one keeps files of old indices open
 
     def _outgrown(self, column: str, rows: int) -> bool:
         if column != "vector":
@@ -338,9 +351,10 @@ def _or_all(number: int, rows: int) -> int:
     return number if number < rows // partition_size(rows) else rows
 
 
-def connect(folder: Path) -> Any:
-    """Connect to LanceDB in the folder of an index."""
+def connect(folder: Path, alone: bool = False) -> Any:
+    """Connect to LanceDB in the folder of an index, ``alone`` where no other process writes meanwhile."""
     # LanceDB's own log goes to standard error, past Python, and warns of what it is going to change.
     os.environ.setdefault("LANCEDB_LOG", "error")
     # Every search sees what another process has written by then. LanceDB would expand a "~" in a relative path.
-    return require("lancedb", "index", "indexes").connect(folder.absolute(), read_consistency_interval=timedelta(0))
+    every = None if alone else timedelta(0)
+    return require("lancedb", "index", "indexes").connect(folder.absolute(), read_consistency_interval=every)

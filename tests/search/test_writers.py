@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import functools
+import os
 import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +174,32 @@ def test_writers_keep_what_others_wrote_before(
     again = Index.open(index.folder, model)
     assert again.columns == index.columns == other.columns == ["year", "kind", "late", "later"]
     assert [one.metadata["late"] for one in again.documents(["n1", "n2"]) if one.metadata] == [1, 2]
+
+
+def test_single_changes_leave_few_files_and_versions(
+    static_model: SentenceTransformer, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, folder = Index.create(tmp_path / "single.index", static_model), Path("/proc/self/fd")
+    index.add([Document(f"d{number}", text) for number, text in enumerate(documents[:30])])
+    reader = Index.open(index.folder, static_model)
+    before, open_files = reader._store.snapshot(), list[int]()
+    for number in range(100):
+        report = index.add([Document(f"n{number}", f"{documents[number % 30]} neu{number}")])
+        assert (report.documents, report.vectors) == (number + 31, number + 31)
+        assert reader.search(f"neu{number}", mode="text", top_k=1)[0].id == f"n{number}", "at once"
+        if folder.exists() and number in (9, 99):
+            open_files.append(sum("single.index" in os.path.realpath(each) for each in folder.iterdir()))
+    assert open_files[1:] <= [count + 2 for count in open_files[:1]]
+    table = Store.open(index.folder)._table
+    assert table.stats()["fragment_stats"]["num_fragments"] <= store._FEWEST_FILES + 1
+    assert table.version < 150, "a commit for each, and few of joining them"
+    assert len(before.rows("true", ["id", "text", "vector"])) == 30, "a search that has begun finds its files"
+    monkeypatch.setattr(store, "_OLD", timedelta(0))
+    for number in range(100):
+        assert index.delete([f"n{number}"]) == 1
+    versions = [*(index.folder / "documents.lance" / "_versions").glob("*.manifest")]
+    assert len(versions) <= store._MOST_FILES
+    assert reader.search(documents[7], top_k=1)[0].id == "d7"
 
 
 def test_of_two_that_make_an_index_at_once_one_stops_and_the_others_stays(
