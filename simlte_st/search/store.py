@@ -159,7 +159,7 @@ class Store:
         with store_errors(self.folder, "written"):
             for start in range(0, len(ids), _VALUES):
                 self._table.delete(is_one_of("id", ids[start : start + _VALUES]))
-                self._join_files()
+                self._join_files(self._table.version % _MOST_FILES == 0)  # a deletion makes no files to count
 
     def tidy(self) -> None:
         """Update the search indices where they lack many rows.
@@ -188,7 +188,7 @@ class Store:
         table = self._table
         small = table.stats()["fragment_stats"]["num_small_fragments"]
         most = min(_MOST_FILES, max(_FEWEST_FILES, partition_size(table.count_rows())))
-        if now or small > most or table.version % _MOST_FILES == 0:
+        if now or small > most:
             table.optimize(cleanup_older_than=_OLD)
             self._table = connect(self.folder, True).open_table(TABLE)  # the old one keeps files of old indices open
 

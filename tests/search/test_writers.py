@@ -194,7 +194,7 @@ def test_single_changes_leave_few_files_and_versions(
     assert table.stats()["fragment_stats"]["num_fragments"] <= store._FEWEST_FILES + 1
     assert table.version < 150, "a commit for each, and few of joining them"
     assert len(before.rows("true", ["id", "text", "vector"])) == 30, "a search that has begun finds its files"
-    monkeypatch.setattr(store, "_OLD", timedelta(0))
+    monkeypatch.setattr(store, "_OLD", timedelta(milliseconds=1))
     for number in range(100):
         assert index.delete([f"n{number}"]) == 1
     versions = [*(index.folder / "documents.lance" / "_versions").glob("*.manifest")]
