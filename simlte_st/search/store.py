@@ -37,8 +37,8 @@ PUNKT_FILE = "punkt.json"
 """Parameters of the sentence segmenter, learned from the first documents."""
 
 _INDICES = {"terms": "terms_idx", "vector": "vector_idx", "searched": "searched_idx"}
-_FEWEST_FILES, _MOST_FILES = 16, 64  # small ones that are left as they are; with 16 a search takes 1.5 times as long
-_UNINDEXED = 0.125  # share of the rows that may be in no index, up to _FEW: a search reads their words one by one
+_FEWEST_FILES, _MOST_FILES = 16, 64  # small files that may stay: 14 make a search among 800 rows 1.4 times slower
+_UNINDEXED = 0.125  # share of the rows, up to _FEW, that the indices may lack
 _OLD = timedelta(minutes=2)  # how long a search that has begun finds the files of the version it reads
 _VALUES = 1000  # in one list of an SQL condition
 _ROUNDING = 1e-6  # of cosines: those of one pair differ in the last digits from one way of searching to another
@@ -164,12 +164,12 @@ class Store:
     def tidy(self) -> None:
         """Update the search indices where they lack many rows.
 
-        Rows that no index holds yet are found all the same, only more slowly. An index is rebuilt where most rows are
-        new to it, since LanceDB would keep what it learned from a few rows, and where the number of its partitions no
-        longer fits.
+        Rows that no index holds yet are found all the same, only more slowly; BM25 weighs words as if they were not
+        there. An index is rebuilt where most rows are new to it, since LanceDB would keep what it learned from a few
+        rows, and where the number of its partitions no longer fits.
         """
         with store_errors(self.folder, "written"):
-            rows, many_new = self._table.count_rows(), False
+            rows, unindexed = self._table.count_rows(), 0
             for column, name in _INDICES.items():
                 stats = self._table.index_stats(name)
                 if stats is None and (column == "terms" or rows < APPROXIMATE_FROM):
@@ -177,13 +177,13 @@ class Store:
                 if stats is None or stats.num_unindexed_rows > stats.num_indexed_rows or self._outgrown(column, rows):
                     self._make_index(column)
                 else:
-                    many_new = many_new or stats.num_unindexed_rows > min(_FEW, rows * _UNINDEXED)
-            self._join_files(many_new)
+                    unindexed = max(unindexed, stats.num_unindexed_rows)
+            self._join_files(unindexed > min(_FEW, rows * _UNINDEXED))
 
     def _join_files(self, now: bool = False) -> None:
-        """Join small files, update the search indices and remove old versions, where it is time.
+        """Join small files, update the search indices and remove old versions, ``now`` or where there are many files.
 
-        All of that takes as long for one new row as for many, so it is done once for many commits.
+        This takes as long for one new row as for many, so it is done once for many commits.
         """
         table = self._table
         small = table.stats()["fragment_stats"]["num_small_fragments"]
