@@ -51,16 +51,16 @@ class Exported:
         output: The folder.
         format: ``"onnx"`` or ``"model2vec"``.
         dimension: Size of a vector.
+        cosine: Lowest cosine between a vector of the export and the model's, on made-up texts of all lengths. Where
+            dimensions were cut, it is the share of the vector's length that is left.
         bytes: Size of the weights on the disk.
-        cosine: Lowest cosine between a vector of the export and the model's, on made-up texts of all lengths. A vector
-            of fewer dimensions counts with zeros in those that were cut.
     """
 
     output: Path
     format: str
     dimension: int
-    bytes: int
     cosine: float
+    bytes: int
 
 
 @checked
@@ -107,12 +107,11 @@ def export_model(
     for package in ("model2vec",) if static else ("onnx", "onnxruntime"):
         check_installed(package, "static" if static else "onnx", f"exporting {name!r}")
     check_free(target, overwrite, MODEL_FILE if static else EXPORT_FILE)
-    write = _write_static if static else _write_encoder
     with atomic_path(target) as path:
         path.mkdir()
-        size, cosine = write(loaded, name, path, target.name, dtype, dimension)
-        space = (path / (WEIGHTS if static else GRAPH_FILE)).stat().st_size
-    return Exported(target, "model2vec" if static else "onnx", size, space, cosine)
+        made = (_write_static if static else _write_encoder)(loaded, name, path, target.name, dtype, dimension)
+    space = (target / (WEIGHTS if static else GRAPH_FILE)).stat().st_size
+    return Exported(target, "model2vec" if static else "onnx", *made, space)
 
 
 def _write_encoder(
@@ -268,12 +267,12 @@ _WITHOUT_TORCH = """\
 ## Without torch
 
 ```python
-from model2vec import StaticModel  # 0.10 or later; earlier ones read 512 tokens, or all with max_length=None
+from model2vec import StaticModel  # pip install "model2vec>=0.10"; earlier ones read 512 tokens of a text
 
 vectors = StaticModel.from_pretrained("{name}").encode(["A long document ...", "Another one ..."])
 ```
 
-model2vec skips tokens that are unknown; sentence-transformers counts them, often as zeros.
+model2vec skips unknown tokens, and sentence-transformers does not.
 """
 
 
