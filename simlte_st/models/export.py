@@ -290,7 +290,7 @@ def _write_static(
     from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
     from simlte_st.models.cards import write_model_card
-    from simlte_st.models.static import write_for_model2vec
+    from simlte_st.models.static import WEIGHTS, write_for_model2vec
 
     other = next((type(module).__name__ for module in list(model)[1:] if not isinstance(module, Normalize)), None)
     if other or any(model.prompts.values()) or model.truncate_dim:
@@ -310,8 +310,9 @@ def _write_static(
             raise ModelError(f"The model {name!r} cannot be exported: {type(loaded).__name__} computes other vectors.")
         cosine = min(cosine, _lowest_cosine(vectors @ axes.numpy().T, expected))
     summary = (
-        f"`{shown_base(name)}`, exported by simlte_st: a static model in {dtype}, with {axes.shape[1]} of its "
-        f"{axes.shape[0]} dimensions. On made-up texts the lowest cosine with its vectors is {cosine:.5f}."
+        f"`{shown_base(name)}`, exported by simlte_st: a static model in {dtype}, {axes.shape[1]} of its {axes.shape[0]} "
+        f"dimensions, {(path / WEIGHTS).stat().st_size / 2**20:.1f} MiB. On made-up texts the lowest cosine between its "
+        f"vectors and the model's is {cosine:.5f}."
     )
     write_model_card(path, name=title, base=name, summary=summary, about=_WITHOUT_TORCH.format(name=title))
     return axes.shape[1], cosine

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import logging
 import re
 import subprocess
@@ -152,94 +151,77 @@ def test_what_cannot_be_exported(encoder_path: Path, tmp_path: Path, monkeypatch
 # Static models.
 
 STATIC_TEXTS = [*TEXTS, "\u16a0 ba \u16a1", "Ba. " * 700 + "Bun dal. " * 700]
+LOADERS = {
+    "model2vec": ("torch", "StaticModel.from_pretrained"),
+    "sentence_transformers": ("simlte_st", "SentenceTransformer"),
+}
+"""For each library, what it does not need, and how it loads a folder."""
 
 
 @pytest.fixture
 def tabled() -> SentenceTransformer:
-    """A static model whose unknown token is zeros: model2vec skips it. Some tokens' vectors are much longer."""
+    """A static model with vectors of very different lengths, and zeros for the token that model2vec skips."""
+    pytest.importorskip("model2vec", reason="needs the extra static")
     model = make_static_model()
     weights = model[0].embedding.weight.data
     weights *= torch.logspace(-3, 3, len(weights))[:, None]
     weights[model.tokenizer.token_to_id("[UNK]")] = 0
-    model[0].tokenizer.no_truncation()
+    model.tokenizer.no_truncation()
     return model
 
 
-def cosines(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    sizes = np.linalg.norm(found.astype(np.float32), axis=1) * np.linalg.norm(expected, axis=1)
-    return (found * expected).sum(axis=1) / np.where(sizes > 0, sizes, 1)
-
-
-def test_a_static_model_is_loaded_without_this_package(tabled: SentenceTransformer, tmp_path: Path) -> None:
-    pytest.importorskip("model2vec", reason="needs the extra static")
+def test_static_models_are_loaded_without_this_package(tabled: SentenceTransformer, tmp_path: Path) -> None:
     source, expected = save(tabled, tmp_path / "model"), tabled.encode(STATIC_TEXTS)
-    (tmp_path / "texts.json").write_text(json.dumps(STATIC_TEXTS))
     folders = {dtype: export_model(source, tmp_path / dtype, dtype=dtype) for dtype in ("float32", "float16", "int8")}
-    sizes = [made.bytes for made in folders.values()]
-    assert sizes == sorted(sizes, reverse=True)
-    for library, call, hidden in (
-        ("model2vec", "StaticModel.from_pretrained", "torch"),
-        ("sentence_transformers", "SentenceTransformer", "simlte_st"),
-    ):
+    found = {each: simlte_st.SentenceTransformer(tmp_path / each).encode(STATIC_TEXTS) for each in folders}
+    for library, (hidden, load) in LOADERS.items():
         code = (
-            f"import sys; sys.modules[{hidden!r}] = sys.modules['simlte_st'] = None; import json, numpy as np\n"
-            f"from {library} import {call.partition('.')[0]}\ntexts = json.load(open('texts.json'))\n"
-            f"np.savez('{library}.npz', **{{name: {call}(name).encode(texts) for name in {[*folders]}}})"
+            f"import sys, numpy; sys.modules[{hidden!r}] = sys.modules['simlte_st'] = None; from {library} import *\n"
+            f"numpy.savez('{library}', **{{each: {load}(each).encode({STATIC_TEXTS!a}) for each in {[*folders]}}})"
         )
         subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
-        vectors = np.load(tmp_path / f"{library}.npz")
-        for dtype, made in folders.items():
-            own = simlte_st.SentenceTransformer(made.output, device="cpu").encode(STATIC_TEXTS)
-            for found in (vectors[dtype], own):
-                assert not found[0].any(), "a text without tokens"
-                assert cosines(found, expected)[1:].min() > {"float32": 1 - 1e-6, "float16": 1 - 1e-5}.get(dtype, 0.999)
-            assert made.cosine > 0.999
-            assert f'StaticModel.from_pretrained("{dtype}")' in (made.output / "README.md").read_text(encoding="utf-8")
+        found |= {f"{each} {library}": vectors for each, vectors in np.load(tmp_path / f"{library}.npz").items()}
+    assert len(found) == 9
+    for name, vectors in found.items():
+        tolerance = {"float32": 1e-6, "float16": 1e-3, "int8": 2e-2}[name.partition(" ")[0]]
+        np.testing.assert_allclose(vectors, expected, atol=tolerance, err_msg=name)
+    assert folders["float32"].bytes > 1.8 * folders["float16"].bytes > 3 * folders["int8"].bytes
+    assert 'StaticModel.from_pretrained("int8")' in (tmp_path / "int8" / "README.md").read_text(encoding="utf-8")
 
 
-def test_a_static_model_keeps_its_largest_dimensions(tabled: SentenceTransformer, tmp_path: Path) -> None:
-    pytest.importorskip("model2vec", reason="needs the extra static")
+def test_a_static_model_keeps_its_principal_axes_and_lengths(tabled: SentenceTransformer, tmp_path: Path) -> None:
+    del tabled[1]
     weights = tabled[0].embedding.weight.data
     turned = torch.linalg.qr(torch.randn(32, 32, generator=torch.Generator().manual_seed(1)))[0]
-    weights[:] = weights.nan_to_num() * torch.tensor([1.0] * 4 + [1e-3] * 28) @ turned
-    made = export_model(save(tabled, tmp_path / "model"), tmp_path / "small", dimension=4)
+    weights[:] = weights * torch.tensor([1.0] * 4 + [1e-3] * 28) @ turned
+    made = export_model(save(tabled, tmp_path / "model"), tmp_path / "small", dimension=4, dtype="int8")
     assert made.dimension == 4
     assert 0.999 < made.cosine < 1
     found, expected = SentenceTransformer(str(made.output)).encode(TEXTS), tabled.encode(TEXTS)
-    assert np.abs(found @ found.T - expected @ expected.T).max() < 1e-3
+    assert np.abs(found @ found.T - expected @ expected.T).max() < 0.02 * np.abs(expected @ expected.T).max()
 
 
-def test_a_static_model_without_length_1_keeps_its_lengths(tabled: SentenceTransformer, tmp_path: Path) -> None:
-    pytest.importorskip("model2vec", reason="needs the extra static")
-    del tabled[1]
-    made = export_model(save(tabled, tmp_path / "model"), tmp_path / "small", dtype="int8")
-    expected = tabled.encode(TEXTS)
-    found = SentenceTransformer(str(made.output)).encode(TEXTS)
-    assert np.abs(found - expected).max() < 0.01 * np.abs(expected).max()
-
-
-@pytest.mark.parametrize("what", ["prompts", "truncate_dim", "LatentSemanticAnalysis"])
-def test_what_model2vec_does_not_read(
-    what: str, tabled: SentenceTransformer, documents: list[str], tmp_path: Path
-) -> None:
-    pytest.importorskip("model2vec", reason="needs the extra static")
-    if what == "prompts":
-        tabled.prompts = {"query": "ba "}
-    elif what == "truncate_dim":
-        tabled.truncate_dim = 8
-    else:
-        tabled.append(LatentSemanticAnalysis.fit(tabled, documents, dimension=4))
-    with pytest.raises(ModelError, match=f"has {what}, which model2vec does not read"):
-        export_model(save(tabled, tmp_path / "model"), tmp_path / "small")
-    assert not (tmp_path / "small").exists()
-
-
-def test_what_does_not_fit_an_encoder(
-    encoder_path: Path, static_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_does_not_fit_a_kind_of_model(
+    tabled: SentenceTransformer,
+    encoder_path: Path,
+    documents: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for wrong in ({"dtype": "float16"}, {"dimension": 8}):
         with pytest.raises(ConfigurationError, match="is an encoder"):
-            export_model(encoder_path, tmp_path / "onnx", **wrong)
+            export_model(encoder_path, tmp_path / "small", **wrong)
+    sources = [save(tabled, tmp_path / "plain")]
+    tabled.truncate_dim = 8
+    sources.append(save(tabled, tmp_path / "truncate_dim"))
+    tabled.truncate_dim, tabled.prompts = None, {"query": "ba "}
+    sources.append(save(tabled, tmp_path / "prompts"))
+    tabled.append(LatentSemanticAnalysis.fit(tabled, documents, dimension=4))
+    sources.append(save(tabled, tmp_path / "LatentSemanticAnalysis"))
+    for source in sources[1:]:
+        with pytest.raises(ModelError, match=f"has {source.name}, which model2vec does not read"):
+            export_model(source, tmp_path / "small")
     monkeypatch.setitem(sys.modules, "model2vec", None)
     with pytest.raises(MissingExtraError, match=r"\[static\]"):
-        export_model(static_path, tmp_path / "small")
+        export_model(sources[0], tmp_path / "small")
+    assert not (tmp_path / "small").exists()
