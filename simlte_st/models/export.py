@@ -309,10 +309,10 @@ def _write_static(
         if not _lowest_cosine(vectors, expected @ axes.numpy()) >= LEAST_COSINE:
             raise ModelError(f"The model {name!r} cannot be exported: {type(loaded).__name__} computes other vectors.")
         cosine = min(cosine, _lowest_cosine(vectors @ axes.numpy().T, expected))
+    space = (path / WEIGHTS).stat().st_size / 2**20
     summary = (
-        f"`{shown_base(name)}`, exported by simlte_st: a static model in {dtype}, {axes.shape[1]} of its {axes.shape[0]} "
-        f"dimensions, {(path / WEIGHTS).stat().st_size / 2**20:.1f} MiB. On made-up texts the lowest cosine between its "
-        f"vectors and the model's is {cosine:.5f}."
+        f"`{shown_base(name)}`, exported by simlte_st: a static model in {dtype}, {axes.shape[1]} of {axes.shape[0]} "
+        f"dimensions, {space:.1f} MiB. On made-up texts the lowest cosine of its vectors and the model's is {cosine:.5f}."
     )
     write_model_card(path, name=title, base=name, summary=summary, about=_WITHOUT_TORCH.format(name=title))
     return axes.shape[1], cosine

@@ -211,17 +211,16 @@ def test_what_does_not_fit_a_kind_of_model(
     for wrong in ({"dtype": "float16"}, {"dimension": 8}):
         with pytest.raises(ConfigurationError, match="is an encoder"):
             export_model(encoder_path, tmp_path / "small", **wrong)
-    sources = [save(tabled, tmp_path / "plain")]
-    tabled.truncate_dim = 8
-    sources.append(save(tabled, tmp_path / "truncate_dim"))
-    tabled.truncate_dim, tabled.prompts = None, {"query": "ba "}
-    sources.append(save(tabled, tmp_path / "prompts"))
-    tabled.append(LatentSemanticAnalysis.fit(tabled, documents, dimension=4))
-    sources.append(save(tabled, tmp_path / "LatentSemanticAnalysis"))
-    for source in sources[1:]:
-        with pytest.raises(ModelError, match=f"has {source.name}, which model2vec does not read"):
-            export_model(source, tmp_path / "small")
+    analysis = LatentSemanticAnalysis.fit(tabled, documents, dimension=4)
+    for name, change in (
+        ("prompts", lambda: tabled.prompts.update(query="ba ")),
+        ("truncate_dim", lambda: setattr(tabled, "truncate_dim", 8)),
+        ("LatentSemanticAnalysis", lambda: tabled.append(analysis)),
+    ):
+        change()
+        with pytest.raises(ModelError, match=f"has {name}, which model2vec does not read"):
+            export_model(save(tabled, tmp_path / name), tmp_path / "small")
     monkeypatch.setitem(sys.modules, "model2vec", None)
     with pytest.raises(MissingExtraError, match=r"\[static\]"):
-        export_model(sources[0], tmp_path / "small")
+        export_model(tmp_path / "prompts", tmp_path / "small")
     assert not (tmp_path / "small").exists()
