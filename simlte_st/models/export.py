@@ -312,7 +312,8 @@ def _write_static(
     space = (path / WEIGHTS).stat().st_size / 2**20
     summary = (
         f"`{shown_base(name)}`, exported by simlte_st: a static model in {dtype}, {axes.shape[1]} of {axes.shape[0]} "
-        f"dimensions, {space:.1f} MiB. On made-up texts the lowest cosine of its vectors and the model's is {cosine:.5f}."
+        f"dimensions, {space:.1f} MiB. On made-up texts the lowest cosine between its vectors and the model's is "
+        f"{cosine:.5f}."
     )
     write_model_card(path, name=title, base=name, summary=summary, about=_WITHOUT_TORCH.format(name=title))
     return axes.shape[1], cosine
