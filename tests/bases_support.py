@@ -303,7 +303,7 @@ def compare_with_stock(stock: SentenceTransformer, out: Path, printed: dict[str,
         assert any(str(out.parent) in name for name in candidates), candidates
     if "export" in printed:
         load = simlte_st.load_onnx if (out / "exported" / "export.json").exists() else SentenceTransformer
-        vectors = load(out / "exported").encode(TEXTS, prompt=prompt)
+        vectors = load(str(out / "exported")).encode(TEXTS, prompt=prompt)
         np.testing.assert_allclose(vectors, expected, atol=TOLERANCE, rtol=0)
 
 
