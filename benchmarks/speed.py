@@ -37,7 +37,7 @@ from benchmarks.timing import one_thread, ratio, side_by_side, spread
 from simlte_st import SentenceTransformer
 from simlte_st.models import passes
 from simlte_st.models.conversion import convert_base
-from simlte_st.models.export import export_onnx, load_onnx
+from simlte_st.models.export import export_model, load_onnx
 from simlte_st.models.names import PACKAGED_BASE, find_model
 from simlte_st.training.load_model import set_attention_dropout
 
@@ -76,7 +76,8 @@ def make_models(folder: Path) -> dict[bool, dict[str, Path]]:
     """Make the folders of each side's model: of the base, and of a chunk mean of it."""
     base, chunks = Path(find_model(PACKAGED_BASE)), folder / "chunks"
     convert_base(PACKAGED_BASE, chunks)
-    exported = {side: Path(export_onnx(str(base), folder / side, int8=side == INT8).output) for side in (ONNX, INT8)}
+    dtypes = {ONNX: "float32", INT8: "int8"}
+    exported = {side: export_model(str(base), folder / side, dtype=each).output for side, each in dtypes.items()}
     return {whole: dict.fromkeys((STOCK, PLAIN, OURS), chunks if whole else base) | ({} if whole else exported)
             for whole in (False, True)}  # fmt: skip
 

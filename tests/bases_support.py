@@ -302,7 +302,8 @@ def compare_with_stock(stock: SentenceTransformer, out: Path, printed: dict[str,
         candidates = [each["name"] for each in json.loads(printed["compare"])["candidates"]]
         assert any(str(out.parent) in name for name in candidates), candidates
     if "export" in printed:
-        vectors = simlte_st.load_onnx(out / "exported").encode(TEXTS, prompt=prompt)
+        load = simlte_st.load_onnx if (out / "exported" / "export.json").exists() else SentenceTransformer
+        vectors = load(str(out / "exported")).encode(TEXTS, prompt=prompt)
         np.testing.assert_allclose(vectors, expected, atol=TOLERANCE, rtol=0)
 
 

@@ -13,7 +13,7 @@ from support import make_tokenizer
 from simlte_st.models import shipped
 from simlte_st.models.loading import load_model
 from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, DIFFERENCE_FILE, add_difference, linear_weights, untrained
-from simlte_st.models.static import TOKENIZER, save_compressed
+from simlte_st.models.static import TOKENIZER, save_for_model2vec
 
 BERT, LONGFORMER, STATIC = "simlte-bert", "simlte-longformer", "simlte-static"
 
@@ -57,7 +57,7 @@ def ship_static(seed: int = 0) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     drawn = np.random.default_rng(seed).standard_normal((tokenizer.get_vocab_size(), 12), dtype=np.float32)
     drawn[tokenizer.token_to_id("[UNK]")] = 0
-    save_compressed(folder, drawn * np.linspace(0.01, 1, len(drawn), dtype=np.float32)[:, None])
+    save_for_model2vec(folder, drawn * np.linspace(0.01, 1, len(drawn), dtype=np.float32)[:, None], "int8")
     tokenizer.save(str(folder / TOKENIZER))
     (folder / CARD_FILE).write_text(f"# {STATIC} {seed}\n", encoding="utf-8")
     (folder / BUILD_FILE).write_text(f'{{"seed": {seed}}}\n', encoding="utf-8")

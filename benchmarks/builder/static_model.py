@@ -28,7 +28,7 @@ from simlte_st.models.distillation import SIF, distilled
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import OWN_STATIC, base_of_own_models
 from simlte_st.models.shipped import BUILD_FILE
-from simlte_st.models.static import TOKENIZER, save_compressed
+from simlte_st.models.static import TOKENIZER, save_for_model2vec
 
 DIMENSION = 256
 STEPS = 300
@@ -85,7 +85,7 @@ def build_static(
     }
     with atomic_path(output) as path:
         path.mkdir()
-        save_compressed(path, model[0].embedding.weight.detach().numpy())  # type: ignore[union-attr]
+        save_for_model2vec(path, model[0].embedding.weight.detach().numpy(), "int8")  # type: ignore[union-attr]
         model.tokenizer.save(str(path / TOKENIZER))
         write_json(path / BUILD_FILE, build)
     return build

@@ -9,7 +9,7 @@ from simlte_st.cli.app import Options, Result, command
 from simlte_st.data.documents import read_documents
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.distillation import to_static
-from simlte_st.models.export import export_onnx
+from simlte_st.models.export import export_model
 from simlte_st.models.lsa import append_lsa
 from simlte_st.models.names import check_model, usage_example
 
@@ -72,13 +72,14 @@ def run_convert(
     return Result(f"{text}\nUse it:\n\n{usage_example(output)}", values, notes)
 
 
-@command("export", {"": (export_onnx,)})
+@command("export", {"": (export_model,)})
 def run_export(options: Options, model: str, /, *, output: str) -> Result:
-    """Write a model as ONNX, for machines without torch.
+    """Write a model for programs without torch: an encoder as ONNX, a static model for model2vec.
 
     A stock encoder, such as BERT or MiniLM, becomes an ONNX graph with its tokenizer, settings, and a card that shows
-    how to use it without torch and without this package. The export is kept only if its vectors agree with the model's.
-    Longformers and models that read in chunks cannot be exported.
+    how to use it without torch and without this package. Longformers and models that read in chunks cannot be exported.
+    A static model becomes a folder that model2vec and stock sentence-transformers load. The export is kept only if its
+    vectors agree with the model's.
 
     Args:
         model: Folder or name of the model.
@@ -86,15 +87,14 @@ def run_export(options: Options, model: str, /, *, output: str) -> Result:
 
     Examples:
         simlte export simlte-bert --output bert-onnx
-        simlte export my-model --int8 --output small
+        simlte export simlte-static --dtype int8 --output small
     """
     check_model(model)
-    made = export_onnx(model, output, **options.of(export_onnx))
-    close = f"differ from the model's by at most {made.error:.1e} of their length"
-    if made.int8_cosine is not None:
-        close = f"have a cosine of at least {made.int8_cosine:.3f} with the model's"
+    made = export_model(model, output, **options.of(export_model))
+    load = "simlte_st.load_onnx" if made.format == "onnx" else "model2vec.StaticModel.from_pretrained"
     text = (
-        f"{model} was exported to {output}: {made.bytes / 2**20:,.0f} MiB. On made-up texts its vectors {close}.\n"
-        f'Load it with simlte_st.load_onnx("{output}"); {output}/README.md shows how to use it without torch.'
+        f"{model} was exported to {output}: {made.dimension} dimensions, {made.bytes / 2**20:,.1f} MiB. On made-up "
+        f"texts the lowest cosine between its vectors and the model's is {made.cosine:.5f}.\n"
+        f'Load it with {load}("{output}"); {output}/README.md shows how to use it without this package.'
     )
     return Result(text, {"model": model, **asdict(made), "output": output})

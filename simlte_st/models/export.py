@@ -1,23 +1,24 @@
-"""Encoders as ONNX graphs, which run without torch: ``simlte export``."""
+"""Models for programs without torch: encoders as ONNX graphs, static ones for model2vec (``simlte export``)."""
 
 from __future__ import annotations
 
 import logging
+import math
 import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from tokenizers import Tokenizer
 
-from simlte_st.arguments import checked
-from simlte_st.errors import ModelError
+from simlte_st.arguments import Count, checked
+from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.extras import check_installed, require
-from simlte_st.files import EXPORT_FILE, atomic_path, check_free, read_json, valid_unicode, write_json
+from simlte_st.files import EXPORT_FILE, MODEL_FILE, atomic_path, check_free, read_json, valid_unicode, write_json
 from simlte_st.models.names import shown_base
 from simlte_st.progress import progress_bar
 from simlte_st.prompts import document_prompt
@@ -35,96 +36,114 @@ OPSET = 17
 """Version of ONNX's operators: the first with layer normalization."""
 
 TOLERANCE = 1e-4
-"""Largest difference between an exported vector and the model's, as a share of its length; rounding is below 1e-6."""
+"""Largest difference between an encoder's exported vector and the model's, as a share of its length; rounding is below
+1e-6."""
+
+LEAST_COSINE = 0.99
+"""Lowest cosine between what a library computes from an exported static model and what was written; 8 bits: 0.999."""
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What :func:`export_onnx` wrote.
+    """What :func:`export_model` wrote.
 
     Attributes:
         output: The folder.
+        format: ``"onnx"`` or ``"model2vec"``.
         dimension: Size of a vector.
-        bytes: Size of the graph on the disk.
-        error: Largest difference between a vector of the float32 graph and the model's, as a share of its length, on
-            made-up texts of all lengths.
-        int8_cosine: Lowest cosine between a vector of the quantised graph and the model's on the same texts; None if
-            nothing was quantised.
+        cosine: Lowest cosine between a vector of the export and the model's, on made-up texts of all lengths. Where
+            dimensions were cut, it is the share of the vector's length that is left.
+        bytes: Size of the weights on the disk.
     """
 
     output: Path
+    format: str
     dimension: int
+    cosine: float
     bytes: int
-    error: float
-    int8_cosine: float | None
 
 
 @checked
-def export_onnx(
+def export_model(
     model: str | os.PathLike[str],
     output: str | os.PathLike[str],
     *,
-    int8: bool = False,
+    dtype: Literal["float32", "float16", "int8"] = "float32",
+    dimension: Count | None = None,
     overwrite: bool = False,
 ) -> Exported:
-    """Write a model as an ONNX graph with its tokenizer, settings and a card, after comparing their vectors.
+    """Write a model for programs without torch, with a card that shows how to use it, after comparing their vectors.
 
-    The graph computes embeddings of token ids, for batches and lengths of any size: encoder, pooling, and all modules
-    behind it. Longformers and models that read in chunks cannot be exported: use them in torch.
+    An encoder becomes an ONNX graph with its tokenizer and settings. It computes embeddings of token ids, for batches
+    and lengths of any size: encoder, pooling, and all modules behind it. Longformers and models that read in chunks
+    cannot be exported: use them in torch. A static model becomes a folder for model2vec, which stock
+    sentence-transformers loads, too.
 
     Args:
         model: The model: a folder or a name; see :func:`~simlte_st.models.names.find_model`.
         output: The folder to write.
-        int8: Quantise the encoder to 8 bits: a quarter of the size, and slightly different vectors.
+        dtype: Number type of the weights: int8 takes a quarter of the space of float32, and changes the vectors a
+            little. float16 is for static models only.
+        dimension: Number of dimensions to keep of a static model, by its principal axes; at most the model's.
         overwrite: Overwrite an existing export.
 
     Returns:
         What was written.
 
     Raises:
-        ModelError: The model cannot be loaded, its tokenizer or modules cannot be exported, or the graph does not
+        ModelError: The model cannot be loaded, its tokenizer or modules cannot be exported, or the export does not
             compute the same vectors.
-        ConfigurationError: Something else is at the output.
-        MissingExtraError: onnx and onnxruntime are not installed (extra ``onnx``).
+        ConfigurationError: Something else is at the output, or an argument does not fit the model.
+        MissingExtraError: The extra ``onnx`` for an encoder, or ``static`` for a static model, is not installed.
     """
-    for package in ("onnx", "onnxruntime"):
-        check_installed(package, "onnx", "exporting to ONNX")
-    target, name = Path(output), os.fspath(model)
-    check_free(target, overwrite, EXPORT_FILE)
-
     import torch
 
-    from simlte_st.models.cards import export_card
     from simlte_st.models.loading import load_model
+    from simlte_st.models.static import WEIGHTS, is_static
 
+    target, name = Path(output), os.fspath(model)
     loaded = load_model(name, dtype=torch.float32, device="cpu").model.eval()
+    static = is_static(loaded)
+    for package in ("model2vec",) if static else ("onnx", "onnxruntime"):
+        check_installed(package, "static" if static else "onnx", f"exporting {name!r}")
+    check_free(target, overwrite, MODEL_FILE if static else EXPORT_FILE)
     with atomic_path(target) as path:
         path.mkdir()
-        _check_exportable(loaded, name)
-        settings = _settings(loaded)
-        tokenizer = _save_tokenizer(loaded, name, path)
-        texts = _texts(loaded)
-        _write(loaded, name, path / GRAPH_FILE)
-        write_json(path / EXPORT_FILE, settings)
-        vectors, expected = _compare(path, loaded, texts)
-        error = float((np.linalg.norm(vectors - expected, axis=1) / np.linalg.norm(expected, axis=1)).max())
-        if not error <= TOLERANCE:
-            raise ModelError(
-                f"The model {name!r} cannot be exported: its graph computes other vectors (they differ by {error:.1e} "
-                "of their length). One of its modules makes decisions that depend on the data."
-            )
-        cosine = None
-        if int8:
-            _quantise(path / GRAPH_FILE)
-            vectors, expected = _compare(path, loaded, texts)
-            sizes = np.linalg.norm(vectors, axis=1) * np.linalg.norm(expected, axis=1)
-            cosine = float(((vectors * expected).sum(1) / sizes).min())
-        prompt = document_prompt(loaded)
-        before = prompt_tokens(tokenizer, prompt)
-        card = export_card(target.name, shown_base(name), settings, prompt, before, error, cosine)
-        (path / "README.md").write_text(card, encoding="utf-8")
-        size = (path / GRAPH_FILE).stat().st_size
-    return Exported(target, settings["dimension"], size, error, cosine)
+        made = (_write_static if static else _write_encoder)(loaded, name, path, target.name, dtype, dimension)
+    space = (target / (WEIGHTS if static else GRAPH_FILE)).stat().st_size
+    return Exported(target, "model2vec" if static else "onnx", *made, space)
+
+
+def _write_encoder(
+    model: SentenceTransformer, name: str, path: Path, title: str, dtype: str, dimension: int | None
+) -> tuple[int, float]:
+    """Write an encoder into a folder; return the dimension and the lowest cosine of its vectors with the model's."""
+    from simlte_st.models.cards import export_card
+
+    if dtype == "float16" or dimension is not None:
+        raise ConfigurationError(f"{name!r} is an encoder: leave out dimension=, and choose dtype='float32' or 'int8'.")
+    _check_exportable(model, name)
+    settings = _settings(model)
+    tokenizer = _save_tokenizer(model, name, path)
+    texts = _texts(model)
+    _write(model, name, path / GRAPH_FILE)
+    write_json(path / EXPORT_FILE, settings)
+    vectors, expected = _compare(path, model, texts)
+    error = float((np.linalg.norm(vectors - expected, axis=1) / np.linalg.norm(expected, axis=1)).max())
+    if not error <= TOLERANCE:
+        raise ModelError(
+            f"The model {name!r} cannot be exported: its graph computes other vectors (they differ by {error:.1e} "
+            "of their length). One of its modules makes decisions that depend on the data."
+        )
+    if dtype == "int8":
+        _quantise(path / GRAPH_FILE)
+        vectors, expected = _compare(path, model, texts)
+    cosine = _lowest_cosine(vectors, expected)
+    prompt = document_prompt(model)
+    facts = (settings, prompt, prompt_tokens(tokenizer, prompt), error, cosine if dtype == "int8" else None)
+    card = export_card(title, shown_base(name), *facts)
+    (path / "README.md").write_text(card, encoding="utf-8")
+    return settings["dimension"], cosine
 
 
 def _check_exportable(model: SentenceTransformer, name: str) -> None:
@@ -135,7 +154,7 @@ def _check_exportable(model: SentenceTransformer, name: str) -> None:
     if type(first) is not Transformer or kind in ("longformer", "simlte_longformer"):
         raise ModelError(
             f"The model {name!r} begins with {kind}, which cannot be exported: only stock encoders such as BERT can. "
-            "Use it with sentence-transformers or, if it is static, with model2vec."
+            "Use it with sentence-transformers."
         )
 
 
@@ -215,7 +234,7 @@ def _texts(model: SentenceTransformer) -> list[str]:
     vocabulary = sorted(word.strip("\u2581\u0120") for word in model.tokenizer.get_vocab())
     words = [word for word in vocabulary if word.isascii() and word.isalpha()] or ["a"]
     draw = Random(0)
-    longest = 700 if model.max_seq_length is None else int(0.8 * model.max_seq_length)
+    longest = 700 if model.max_seq_length in (None, math.inf) else int(0.8 * model.max_seq_length)
     lengths = [length for length in (0, 1, 7, 40, 150, 700) if length < longest]
     return [" ".join(draw.choices(words, k=length)) for length in (*lengths, longest)]
 
@@ -240,6 +259,70 @@ def _quantise(path: Path) -> None:
         str(path), small, weight_type=quantization.QuantType.QInt8, per_channel=True, nodes_to_exclude=others
     )
     os.replace(small, path)
+
+
+# Static models.
+
+_WITHOUT_TORCH = """\
+## Without torch
+
+```python
+from model2vec import StaticModel  # pip install "model2vec>=0.10"; earlier ones read 512 tokens of a text
+
+vectors = StaticModel.from_pretrained("{name}").encode(["A long document ...", "Another one ..."])
+```
+
+model2vec skips unknown tokens, and sentence-transformers does not.
+"""
+
+
+def _write_static(
+    model: SentenceTransformer, name: str, path: Path, title: str, dtype: str, dimension: int | None
+) -> tuple[int, float]:
+    """Write a static model into a folder; return the dimension and the lowest cosine of its vectors with the model's.
+
+    Dimensions are cut after a rotation to the principal axes of the token vectors: without it a trained table loses
+    more, since its last columns are as good as its first.
+    """
+    import torch
+    from model2vec import StaticModel
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
+
+    from simlte_st.models.cards import write_model_card
+    from simlte_st.models.static import WEIGHTS, write_for_model2vec
+
+    other = next((type(module).__name__ for module in list(model)[1:] if not isinstance(module, Normalize)), None)
+    if other or any(model.prompts.values()) or model.truncate_dim:
+        other = other or ("truncate_dim" if model.truncate_dim else "prompts")
+        raise ModelError(f"{name!r} has {other}, which model2vec does not read: use it with sentence-transformers.")
+    texts = _texts(model)[1:]
+    expected = np.asarray(model.encode(texts, show_progress_bar=False))
+    table: Tensor = cast(Any, model[0]).embedding.weight.detach()
+    axes = torch.linalg.eigh(table.T @ table)[1].flip(1)[:, :dimension] if dimension else torch.eye(table.shape[1])
+    model[0] = StaticEmbedding(model.tokenizer, embedding_weights=table @ axes)
+    model.save_pretrained(str(path))
+    write_for_model2vec(path, dtype, normalize=isinstance(model[-1], Normalize))
+    cosine = 1.0
+    for loaded in (StaticModel.from_pretrained(path), SentenceTransformer(str(path), device="cpu")):
+        vectors: Any = loaded.encode(texts, show_progress_bar=False)
+        if not _lowest_cosine(vectors, expected @ axes.numpy()) >= LEAST_COSINE:
+            raise ModelError(f"The model {name!r} cannot be exported: {type(loaded).__name__} computes other vectors.")
+        cosine = min(cosine, _lowest_cosine(vectors @ axes.numpy().T, expected))
+    space = (path / WEIGHTS).stat().st_size / 2**20
+    summary = (
+        f"`{shown_base(name)}`, exported by simlte_st: a static model in {dtype}, {axes.shape[1]} of {axes.shape[0]} "
+        f"dimensions, {space:.1f} MiB. On made-up texts the lowest cosine between its vectors and the model's is "
+        f"{cosine:.5f}."
+    )
+    write_model_card(path, name=title, base=name, summary=summary, about=_WITHOUT_TORCH.format(name=title))
+    return axes.shape[1], cosine
+
+
+def _lowest_cosine(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the lowest cosine between rows of two arrays; NaN if one is not finite."""
+    sizes = np.linalg.norm(first.astype(np.float32), axis=1) * np.linalg.norm(second, axis=1)
+    return float(((first * second).sum(axis=1) / sizes).min())
 
 
 # Encoding with a graph.

@@ -93,31 +93,27 @@ def flat_features(ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> dict[st
 # Models in model2vec's format, which sentence-transformers loads too; written without model2vec.
 
 
-def write_for_model2vec(folder: Path) -> None:
+def write_for_model2vec(folder: Path, dtype: str = "float32", *, normalize: bool = True) -> None:
     """Make a saved static model one that model2vec loads as well, with the same embeddings of whole texts."""
-    weights = load_file(folder / WEIGHTS)
-    embeddings = weights.pop("embedding.weight")
-    save_file({"embeddings": embeddings, **weights}, folder / WEIGHTS)
-    (folder / SETTINGS).write_text(_settings(embeddings.shape[1], "float32"), encoding="utf-8")
+    save_for_model2vec(folder, load_file(folder / WEIGHTS)["embedding.weight"], dtype, normalize=normalize)
 
 
-def save_compressed(folder: Path, embeddings: NDArray[np.float32]) -> None:
-    """Write embeddings of tokens in 8 bits, each with a scale of its own, which is model2vec's weight of a token."""
-    largest = np.abs(embeddings).max(axis=1)
-    scale = (np.where(largest > 0, largest, 1) / 127).astype(np.float32)
-    numbers = np.rint(embeddings / scale[:, None]).astype(np.int8)
-    save_file({"embeddings": numbers, "weights": scale}, folder / WEIGHTS)
-    (folder / SETTINGS).write_text(_settings(embeddings.shape[1], "int8"), encoding="utf-8")
+def save_for_model2vec(folder: Path, table: NDArray[np.float32], dtype: str, *, normalize: bool = True) -> None:
+    """Write vectors of tokens as float32, or as float16 or int8 with a scale for each token, model2vec's weight of it.
 
-
-def _settings(dimension: int, dtype: str) -> str:
-    """Return model2vec's settings of a model whose embeddings have length 1."""
-    found = {
-        "model_type": "model2vec",
-        "architectures": ["StaticModel"],
-        "hidden_dim": dimension,
-        "normalize": True,
-        "max_length": None,  # else model2vec reads the first 512 tokens
-        "embedding_dtype": dtype,
-    }
-    return json.dumps(found, indent=2) + "\n"
+    sentence-transformers multiplies by weights in float32. Without them it does not load int8, and of float16 it makes
+    NaN for a text without tokens.
+    """
+    weights: dict[str, NDArray[Any]] = {"embeddings": table}
+    if dtype != "float32":
+        largest = np.abs(table).max(axis=1)
+        scale = (np.where(largest > 0, largest, 1) / (127 if dtype == "int8" else 1)).astype(np.float32)
+        numbers = table / scale[:, None]
+        weights = {"embeddings": (np.rint(numbers) if dtype == "int8" else numbers).astype(dtype), "weights": scale}
+    save_file(weights, folder / WEIGHTS)
+    # Without max_length, model2vec reads the first 512 tokens.
+    settings = {
+        "model_type": "model2vec", "architectures": ["StaticModel"], "hidden_dim": table.shape[1],
+        "normalize": normalize, "max_length": None, "embedding_dtype": dtype,
+    }  # fmt: skip
+    (folder / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")

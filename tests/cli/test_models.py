@@ -55,3 +55,10 @@ def test_distil(encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         assert f"{wrong.split()[0]} does not go with" in run(f"{command} {wrong} --overwrite", capsys, 1)[1]
     other = f"convert {encoder_path} --output {tmp_path / 'x'} --seed 9"
     assert "--seed does not go with" in run(other, capsys, 1)[1]
+
+
+def test_export_a_static_model(static_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("model2vec", reason="needs the extra static")
+    command = f"export {static_path} --output {tmp_path}/small --dimension 8"
+    assert f'model2vec.StaticModel.from_pretrained("{tmp_path}/small")' in run(command, capsys)[0]
+    assert json.loads(run(f"{command} --dtype int8 --overwrite --json", capsys)[0])["dimension"] == 8

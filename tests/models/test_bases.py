@@ -13,7 +13,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "bases.md"
 ROWS = re.findall(r"^\| (.*?) \| .*? \| ((?:(?:yes|no) \| ){4})", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 
 pytestmark = pytest.mark.skipif(  # not imported here: LanceDB reads the level of its log once in a process
-    not all(importlib.util.find_spec(extra) for extra in ("lancedb", "onnx", "onnxruntime")), reason="needs extras"
+    not all(importlib.util.find_spec(extra) for extra in ("lancedb", "model2vec", "onnx", "onnxruntime")),
+    reason="needs extras",
 )
 
 

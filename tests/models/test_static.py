@@ -16,7 +16,6 @@ from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.evaluation.evaluator import reading_at_most
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.encode import encode_documents
-from simlte_st.models.export import export_onnx
 from simlte_st.models.loading import load_model
 from simlte_st.models.parts import weights_digest
 from simlte_st.models.static import is_static
@@ -94,11 +93,6 @@ def test_what_makes_no_sense_is_refused(static_path: Path, tmp_path: Path) -> No
         load_model(static_path, pooling="mean")
     with pytest.raises(ModelError, match="to their end"):
         convert_base(static_path, tmp_path / "converted")
-    pytest.importorskip("onnx", reason="needs the extra onnx")
-    pytest.importorskip("onnxruntime", reason="needs the extra onnx")
-    with pytest.raises(ModelError, match="static, with model2vec"):
-        export_onnx(static_path, tmp_path / "exported")
-    assert not (tmp_path / "exported").exists()
 
 
 def test_documents_without_known_tokens_are_counted(static_model: Stock, texts: list[str], tmp_path: Path) -> None:
