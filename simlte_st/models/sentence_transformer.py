@@ -1,4 +1,4 @@
-"""sentence-transformers' class with this package's names, modules, fast encoding and a warning of truncation."""
+"""sentence-transformers' class with fast encoding and a warning of truncation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class SentenceTransformer(sentence_transformers.SentenceTransformer):
-    """``sentence_transformers.SentenceTransformer`` with five additions.
+    """``sentence_transformers.SentenceTransformer`` with four additions.
 
     1. A name is looked up among folders, the models of this package, the packaged base model, and the Hub, in this
        order. The models of this package are made when they are first asked for, in ``SIMLTE_ST_HOME`` (by default the
@@ -38,9 +38,9 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
        never exceeds the model's positions.
     4. On a CPU, checkpoints of 16 bits compute in float32, unless ``model_kwargs={"dtype": ...}`` asks for another
        dtype.
-    5. Models with modules of this package (:mod:`simlte_st.modules`) load without ``trust_remote_code=True``.
 
-    Saved models are stock models except for such modules.
+    Saved models are those of the stock class, which knows the names of the first addition, and modules of this package
+    (:mod:`simlte_st.modules`), after ``import simlte_st``.
 
     Args:
         model_name_or_path: A folder or a name, for example ``"simlte-longformer"``.
