@@ -180,7 +180,7 @@ def use_one_gpu(arguments: SentenceTransformerTrainingArguments, device: str) ->
 
 def load_modules_of(model_class: type[SentenceTransformer], classes: Sequence[type[torch.nn.Module]]) -> None:
     """Let a model class load custom modules without ``trust_remote_code``."""
-    model_class._module_classes = by_reference(classes)
+    model_class._module_classes = _by_reference(classes)
 
 
 def load_stock(source: str, classes: Sequence[type[torch.nn.Module]], **options: Any) -> SentenceTransformer:
@@ -188,7 +188,7 @@ def load_stock(source: str, classes: Sequence[type[torch.nn.Module]], **options:
     from sentence_transformers import SentenceTransformer
 
     options.setdefault("local_files_only", os.path.isdir(source))  # else the Hub is asked for the name of the folder
-    known = by_reference(classes)
+    known = _by_reference(classes)
     return cast("SentenceTransformer", SentenceTransformer._load_with_module_classes(source, known, **options))
 
 
@@ -206,15 +206,14 @@ def extend_stock(find: Callable[[str], str | None], classes: Mapping[str, type[t
     @wraps(load)
     def initialise(self: Any, model_name_or_path: str | None = None, *args: Any, **options: Any) -> None:
         if isinstance(model_name_or_path, str) and (folder := find(model_name_or_path)) is not None:
-            model_name_or_path = folder
-            options.setdefault("local_files_only", True)
+            model_name_or_path, options["local_files_only"] = folder, True
         load(self, model_name_or_path, *args, **options)
 
     Stock.__init__ = initialise  # type: ignore[method-assign]
     Stock._module_classes = classes
 
 
-def by_reference(classes: Sequence[type[torch.nn.Module]]) -> dict[str, type[torch.nn.Module]]:
+def _by_reference(classes: Sequence[type[torch.nn.Module]]) -> dict[str, type[torch.nn.Module]]:
     """Return the classes by the names in ``modules.json``; one made for the stock static embedding takes its place."""
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 

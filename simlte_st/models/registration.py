@@ -14,10 +14,7 @@ from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from torch.nn import Module
+from typing import Any
 
 _AWAITED = "sentence_transformers.sentence_transformer.model"
 
@@ -34,10 +31,10 @@ def _register() -> None:
     from simlte_st.compat import extend_stock
 
     importlib.import_module("simlte_st.longformer.modeling")  # adds itself to transformers' Auto classes
-    extend_stock(_folder, _OwnModules())
+    extend_stock(named_folder, _OwnModules())
 
 
-def _folder(name: str) -> str | None:
+def named_folder(name: str) -> str | None:
     """Return the folder of a model of this package or of the packaged base, unless a folder here has its name."""
     from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE
 
@@ -48,7 +45,7 @@ def _folder(name: str) -> str | None:
     return model_source(name)
 
 
-class _OwnModules(dict[str, "type[Module]"]):
+class _OwnModules(dict[str, Any]):
     """This package's modules by their names in ``modules.json``, imported when a model names one."""
 
     def __bool__(self) -> bool:
@@ -56,10 +53,9 @@ class _OwnModules(dict[str, "type[Module]"]):
 
     def get(self, name: str, default: Any = None) -> Any:
         if name.startswith("simlte_st.modules."):
-            from simlte_st.compat import by_reference
             from simlte_st.modules import OWN_MODULES
 
-            self.update(by_reference(OWN_MODULES))
+            self.update({f"{module.__module__}.{module.__name__}": module for module in OWN_MODULES})
         return super().get(name, default)
 
 

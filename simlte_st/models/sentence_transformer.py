@@ -14,9 +14,9 @@ from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 from simlte_st.compat import NO_LIMIT, load_modules_of, readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.device import dtype_unasked
-from simlte_st.models.loading import attend_fully, model_source
-from simlte_st.models.names import OWN_MODELS, local_folder
+from simlte_st.models.loading import attend_fully
 from simlte_st.models.passes import TextReader, is_read
+from simlte_st.models.registration import named_folder
 from simlte_st.models.static import LOADED, is_static, model2vec_modules
 from simlte_st.models.truncation import Truncation
 from simlte_st.modules.base import WeightedPooling
@@ -62,10 +62,7 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
 
     def __init__(self, model_name_or_path: str | os.PathLike[str] | None = None, **options: Any) -> None:
         name = None if model_name_or_path is None else os.fspath(model_name_or_path)
-        if name in OWN_MODELS:
-            name = model_source(name)
-        elif name is not None:  # names on the Hub are left to the stock class, which has options for them
-            name = local_folder(name) or name
+        name = name and (named_folder(name) or name)
         if name is not None and not options.get("trust_remote_code"):  # else the Hub is asked for a folder's name
             options.setdefault("local_files_only", os.path.isdir(name))
         if name is not None and options.get("backend", "torch") == "torch":

@@ -112,12 +112,3 @@ def test_the_stock_class_knows_our_names(
     for name in (STATIC, PACKAGED_BASE):
         shutil.copytree(encoder_path, name)
         assert Stock(name).get_embedding_dimension() == 32
-
-
-@pytest.mark.parametrize("name", ["foreign.Code", "simlte_st.modules.base.SavedModule", "simlte_st.files.home"])
-def test_the_stock_class_refuses_other_modules(name: str, encoder_path: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(encoder_path, tmp_path / "model"))
-    modules = json.loads((folder / "modules.json").read_text())
-    (folder / "modules.json").write_text(json.dumps([*modules, {**modules[1], "idx": 2, "name": "2", "type": name}]))
-    with pytest.raises(ValueError, match="trust_remote_code"):
-        Stock(str(folder))
