@@ -87,7 +87,7 @@ def load(side: str, model: Path) -> Any:
     if side in (ONNX, INT8):
         return load_onnx(model)
     kind = sentence_transformers.SentenceTransformer if side == STOCK else SentenceTransformer
-    return kind(str(model), device="cpu", trust_remote_code=True, model_kwargs={"dtype": torch.float32})
+    return kind(str(model), device="cpu", model_kwargs={"dtype": torch.float32})
 
 
 def read(path: Path, documents: int) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import inspect
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, cast
@@ -192,22 +192,25 @@ def load_stock(source: str, classes: Sequence[type[torch.nn.Module]], **options:
     return cast("SentenceTransformer", SentenceTransformer._load_with_module_classes(source, known, **options))
 
 
-def name_models(find: Callable[[str], tuple[str, Sequence[type[torch.nn.Module]]] | None]) -> None:
-    """Let the stock class load models by name; ``find`` returns their folder and custom modules, for others None."""
+def extend_stock(find: Callable[[str], str | None], classes: Mapping[str, type[torch.nn.Module]]) -> None:
+    """Let the stock class load models by name, and custom modules without ``trust_remote_code``.
+
+    Args:
+        find: Returns the folder of a model that it knows by name, for others None.
+        classes: Modules by their names in ``modules.json``.
+    """
     from sentence_transformers.sentence_transformer.model import SentenceTransformer as Stock
 
     load = Stock.__init__
 
     @wraps(load)
     def initialise(self: Any, model_name_or_path: str | None = None, *args: Any, **options: Any) -> None:
-        named = type(self) is Stock and isinstance(model_name_or_path, str)
-        if named and (found := find(str(model_name_or_path))) is not None:
-            model_name_or_path, classes = found
-            self._module_classes = _by_reference(classes)  # before modules.json is read
-            options.setdefault("local_files_only", True)
+        if isinstance(model_name_or_path, str) and (folder := find(model_name_or_path)) is not None:
+            model_name_or_path, options["local_files_only"] = folder, True
         load(self, model_name_or_path, *args, **options)
 
     Stock.__init__ = initialise  # type: ignore[method-assign]
+    Stock._module_classes = classes
 
 
 def _by_reference(classes: Sequence[type[torch.nn.Module]]) -> dict[str, type[torch.nn.Module]]:

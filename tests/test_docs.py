@@ -56,9 +56,9 @@ def units() -> list:
 
 
 @pytest.fixture(scope="module")
-def place(encoder_path: Path, documents: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what the pages take for granted: documents, a model, an index."""
-    from simlte_st import Index
+def place(static_path: Path, documents: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the pages take for granted: documents, a model that was trained on them, an index."""
+    from simlte_st import Index, train
 
     folder = tmp_path_factory.mktemp("docs")
     (folder / "my_documents").mkdir()
@@ -67,7 +67,7 @@ def place(encoder_path: Path, documents: list[str], tmp_path_factory: pytest.Tem
     rows = [{"id": f"article-{number}", "text": text, "year": 2000 + number} for number, text in enumerate(documents)]
     lines = [json.dumps({**row, "section": "ab"[number % 2]}) for number, row in enumerate(rows)]
     (folder / "articles.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    shutil.copytree(encoder_path, folder / "my-model")
+    train(documents, folder / "my-model", base=static_path, max_steps=2, keep="trained", progress=False, device="cpu")
     if importlib.util.find_spec("lancedb"):
         Index.create(folder / "made.index", folder / "my-model").add(rows)
     return folder
@@ -90,7 +90,7 @@ def test_code_runs(
     if "Index.open" in code:
         (folder / "made.index").rename(folder / "articles.index")
     monkeypatch.chdir(folder)
-    for name in (*NAMES, "simlte-longformer"):
+    for name in (*NAMES, "simlte-longformer", *(["my-model"] if "onnx" in needs else [])):
         code = code.replace(f'"{name}"', repr(str(encoder_path)))
     exec(compile(code, "page", "exec"), {"__name__": "page"})
 

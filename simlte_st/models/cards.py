@@ -45,6 +45,7 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
         f"## Usage\n\n```bash\n{install}\n```\n\n```python\nfrom {package} import SentenceTransformer\n\n"
         f'model = SentenceTransformer("{MODEL_ID}")\n'
         f"vectors = model.{encode_call(settings_of(folder))}\n```\n",
+        *(["sentence-transformers' own class loads it too, after `import simlte_st`.\n"] if own else []),
         about.strip() + "\n",
         *([f"## Training Details\n{_training_details(card.text)}"] if generated else []),
     ]

@@ -14,10 +14,7 @@ from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from torch.nn import Module
+from typing import Any
 
 _AWAITED = "sentence_transformers.sentence_transformer.model"
 
@@ -31,22 +28,35 @@ def register() -> None:
 
 
 def _register() -> None:
-    from simlte_st.compat import name_models
+    from simlte_st.compat import extend_stock
 
     importlib.import_module("simlte_st.longformer.modeling")  # adds itself to transformers' Auto classes
-    name_models(_own_model)
+    extend_stock(named_folder, _OwnModules())
 
 
-def _own_model(name: str) -> tuple[str, Sequence[type[Module]]] | None:
-    """Return folder and modules of a model of this package, unless a folder has its name."""
-    from simlte_st.models.names import OWN_MODELS
+def named_folder(name: str) -> str | None:
+    """Return the folder of a model of this package or of the packaged base, unless a folder here has its name."""
+    from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE
 
-    if name not in OWN_MODELS or os.path.isdir(name):
+    if name not in (*OWN_MODELS, PACKAGED_BASE) or os.path.isdir(name):
         return None
     from simlte_st.models.loading import model_source
-    from simlte_st.models.static import LOADED
 
-    return model_source(name), LOADED
+    return model_source(name)
+
+
+class _OwnModules(dict[str, Any]):
+    """This package's modules by their names in ``modules.json``, imported when a model names one."""
+
+    def __bool__(self) -> bool:
+        return True  # else a Router is not given them
+
+    def get(self, name: str, default: Any = None) -> Any:
+        if name.startswith("simlte_st.modules."):
+            from simlte_st.modules import OWN_MODULES
+
+            self.update({f"{module.__module__}.{module.__name__}": module for module in OWN_MODULES})
+        return super().get(name, default)
 
 
 class _Finder(MetaPathFinder):

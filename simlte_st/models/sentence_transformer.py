@@ -1,4 +1,4 @@
-"""sentence-transformers' class with this package's names, modules, fast encoding and a warning of truncation."""
+"""sentence-transformers' class with fast encoding and a warning of truncation."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 from simlte_st.compat import NO_LIMIT, load_modules_of, readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.device import dtype_unasked
-from simlte_st.models.loading import attend_fully, model_source
-from simlte_st.models.names import OWN_MODELS, local_folder
+from simlte_st.models.loading import attend_fully
 from simlte_st.models.passes import TextReader, is_read
+from simlte_st.models.registration import named_folder
 from simlte_st.models.static import LOADED, is_static, model2vec_modules
 from simlte_st.models.truncation import Truncation
 from simlte_st.modules.base import WeightedPooling
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class SentenceTransformer(sentence_transformers.SentenceTransformer):
-    """``sentence_transformers.SentenceTransformer`` with five additions.
+    """``sentence_transformers.SentenceTransformer`` with four additions.
 
     1. A name is looked up among folders, the models of this package, the packaged base model, and the Hub, in this
        order. The models of this package are made when they are first asked for, in ``SIMLTE_ST_HOME`` (by default the
@@ -38,9 +38,9 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
        never exceeds the model's positions.
     4. On a CPU, checkpoints of 16 bits compute in float32, unless ``model_kwargs={"dtype": ...}`` asks for another
        dtype.
-    5. Models with modules of this package (:mod:`simlte_st.modules`) load without ``trust_remote_code=True``.
 
-    Saved models are stock models except for such modules.
+    Saved models are those of the stock class, which knows the names of the first addition, and modules of this package
+    (:mod:`simlte_st.modules`), after ``import simlte_st``.
 
     Args:
         model_name_or_path: A folder or a name, for example ``"simlte-longformer"``.
@@ -62,10 +62,7 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
 
     def __init__(self, model_name_or_path: str | os.PathLike[str] | None = None, **options: Any) -> None:
         name = None if model_name_or_path is None else os.fspath(model_name_or_path)
-        if name in OWN_MODELS:
-            name = model_source(name)
-        elif name is not None:  # names on the Hub are left to the stock class, which has options for them
-            name = local_folder(name) or name
+        name = name and (named_folder(name) or name)
         if name is not None and not options.get("trust_remote_code"):  # else the Hub is asked for a folder's name
             options.setdefault("local_files_only", os.path.isdir(name))
         if name is not None and options.get("backend", "torch") == "torch":

@@ -8,7 +8,7 @@ from simlte_st.modules.star_transformer import StarTransformer
 from simlte_st.modules.token_attention import TokenAttention
 
 OWN_MODULES = (BaseForm, ChunkMean, LatentSemanticAnalysis, PositionPooling, StarTransformer, TokenAttention)
-"""All modules; :class:`simlte_st.SentenceTransformer` loads them without ``trust_remote_code``."""
+"""All modules. After ``import simlte_st``, sentence-transformers loads models with them without a flag."""
 
 __all__ = [
     "OWN_MODULES",

@@ -34,8 +34,8 @@ class ChunkMean(Transformer):
     A chunk's weight in the mean is its number of tokens, without special tokens and prompt. All of it can be trained
     end to end.
 
-    Make one from a model with :func:`to_chunk_mean`. ``simlte_st.SentenceTransformer`` loads it as any other model; the
-    stock class needs ``trust_remote_code=True``.
+    Make one from a model with :func:`to_chunk_mean`. After ``import simlte_st``, sentence-transformers loads it as any
+    other model.
 
     Args:
         model_name_or_path: The encoder, as for ``Transformer``. Its tokenizer puts one special token before and one

@@ -38,7 +38,7 @@ def test_verdict_base_and_use_come_first(folder: Path) -> None:
     places = [card.index(part) for part in order]
     assert places == sorted(places)
     assert all(card.count(part) == 1 for part in order)
-    for part in ("weather", "<!--", "-->", "This is a [sentence-transformers]"):
+    for part in ("weather", "simlte_st", "<!--", "-->", "This is a [sentence-transformers]"):
         assert part not in card
 
 
@@ -69,9 +69,9 @@ def test_of_the_card_that_somebody_wrote_licence_language_and_tags_stay(folder: 
     assert again.count("base_model: owner/name\n") == again.count("## Usage\n") == 1, "one of ours is replaced"
 
 
-def test_a_model_of_modules_of_this_package_is_loaded_by_its_class(bert_path: Path, tmp_path: Path) -> None:
+def test_the_card_says_what_a_model_of_modules_of_this_package_needs(bert_path: Path, tmp_path: Path) -> None:
     modules = [Transformer(str(bert_path)), TokenAttention(32)]
     SentenceTransformer(modules=modules, device="cpu").save_pretrained(str(tmp_path))
     card = card_of(tmp_path)
-    for part in ("from simlte_st import SentenceTransformer\n", "-transformers simlte-st\n"):
+    for part in ("from simlte_st import SentenceTransformer\n", "-transformers simlte-st\n", "`import simlte_st`"):
         assert card.count(part) == 1

@@ -106,7 +106,7 @@ def dense(folder: Path) -> SentenceTransformer:
 def chunks(folder: Path) -> SentenceTransformer:
     tiny(folder / "short", make_tokenizer()).save_pretrained(str(folder / "model"))
     convert_base(folder / "model", folder / "long")
-    return SentenceTransformer(str(folder / "long"), device="cpu", trust_remote_code=True)
+    return SentenceTransformer(str(folder / "long"), device="cpu")
 
 
 @pytest.mark.parametrize(("make", "size"), [(llama, 32), (dense, 20), (chunks, 32)])

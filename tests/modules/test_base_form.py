@@ -120,7 +120,7 @@ def test_a_model_reads_the_base_form(bert_path: Path, plain: SentenceTransformer
     assert "BaseForm({'transformer_task'" in (tmp_path / "model" / "README.md").read_text()
     for loaded in (
         simlte_st.SentenceTransformer(str(tmp_path / "model"), device="cpu"),
-        SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True),
+        SentenceTransformer(str(tmp_path / "model"), device="cpu"),
     ):
         assert isinstance(loaded[0], BaseForm)
         assert (loaded.encode(short) == plain.encode(long)).all()

@@ -77,15 +77,13 @@ def test_every_family_and_its_way_to_disk(tmp_path: Path, family: str) -> None:
     converted = to_chunk_mean(model, max_length=300)
     assert torch.equal(torch.get_rng_state(), state)
     converted.save_pretrained(str(tmp_path / "made"))
-    stock = sentence_transformers.SentenceTransformer(str(tmp_path / "made"), device="cpu", trust_remote_code=True)
+    stock = sentence_transformers.SentenceTransformer(str(tmp_path / "made"), device="cpu")
     for made in (converted, stock, SentenceTransformer(tmp_path / "made", device="cpu")):
         assert [type(module) for module in made] == [ChunkMean, Normalize]
         assert (made.max_seq_length, readable_tokens(made), view_budget(made)) == (300, None, 298)
         assert_close(made.encode(SHORT, convert_to_tensor=True), model.encode(SHORT, convert_to_tensor=True), 1e-6)
         expected = torch.stack([by_hand(model, text, 62, max_length=300) for text in [*LONG, "bo " * 500]])
         assert_close(made.encode([*LONG, "bo " * 500], convert_to_tensor=True), expected, 1e-5)
-    with pytest.raises(ValueError, match="trust_remote_code"):
-        sentence_transformers.SentenceTransformer(str(tmp_path / "made"), device="cpu")
 
 
 def test_the_docs_convert_a_folder_of_version_0_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

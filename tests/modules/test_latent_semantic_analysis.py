@@ -147,7 +147,7 @@ def test_a_model_with_it_is_saved_and_loaded(fitted: SentenceTransformer, tmp_pa
     ours = simlte_st.SentenceTransformer(str(tmp_path / "model"), device="cpu")
     assert ours.get_embedding_dimension() == 38
     np.testing.assert_array_equal(ours.encode(TEXTS), vectors)
-    stock = sentence_transformers.SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True)
+    stock = sentence_transformers.SentenceTransformer(str(tmp_path / "model"), device="cpu")
     np.testing.assert_array_equal(stock.encode(TEXTS), vectors)
     assert "from simlte_st import SentenceTransformer" in usage_example(tmp_path / "model")
 

@@ -109,14 +109,12 @@ def test_a_model_with_it_is_saved_and_loaded(bert_path: Path, tmp_path: Path) ->
     model = SentenceTransformer(modules=[transformer, pooling], device="cpu")
     vectors = model.encode(["one two three.", "four five."])
     model.save_pretrained(str(tmp_path / "model"))
-    loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True)
+    loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu")
     assert loaded[1].s_max == 64
     torch.testing.assert_close(torch.tensor(loaded.encode(["one two three.", "four five."])), torch.tensor(vectors))
     ours = simlte_st.SentenceTransformer(str(tmp_path / "model"), device="cpu")
     assert isinstance(ours[1], TokenAttention)
     assert torch.equal(ours[1].query.weight, pooling.query.weight)
-    with pytest.raises(ValueError, match="trust_remote_code"):
-        SentenceTransformer(str(tmp_path / "model"), device="cpu")
 
 
 @pytest.mark.parametrize("named", [False, True])
