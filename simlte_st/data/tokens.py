@@ -13,7 +13,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -50,6 +50,7 @@ _TOKENIZERS: WeakKeyDictionary[Tokenizer, WordTokens] = WeakKeyDictionary()
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Any)
+Ints = NDArray[np.int64]
 
 
 def in_batches(
@@ -89,38 +90,21 @@ def count_tokens(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[int]:
     return [len(ids) for batch in batches for ids in token_ids(tokenizer, batch)]
 
 
-def flat_ids(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def flat_ids(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ints, Ints]:
     """Return the token ids of all texts, one after the other, and the number of each text's."""
-    ids, _, lengths = _read(tokenizer, texts, counted=False)
-    return ids, lengths
+    ids, _, sizes = counted_ids(tokenizer, texts, once=False)
+    return ids, sizes
 
 
-class CountedIds(NamedTuple):
-    """Token ids of all texts, one text after the other, each word's once.
+def counted_ids(tokenizer: Tokenizer, texts: Sequence[str], once: bool = True) -> tuple[Ints, Ints, Ints]:
+    """Return token ids, how many tokens each stands for, and the number of ids of each text.
 
-    Attributes:
-        ids: Ids of the tokens of each different word.
-        times: How often the word of each id stands in the text.
-        sizes: Number of ids of each text.
-        lengths: Number of tokens of each text, the sum of its ``times``.
+    Args:
+        tokenizer: Cuts the texts.
+        texts: What to read.
+        once: Whether each different word of a text gives its ids once, in the order in which the words come, where the
+            tokenizer's words are kept; otherwise each id stands for one token.
     """
-
-    ids: NDArray[np.int64]
-    times: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-
-
-def counted_ids(tokenizer: Tokenizer, texts: Sequence[str]) -> CountedIds:
-    """Return the token ids of the different words of each text, in the order in which they come, and their numbers."""
-    ids, times, sizes = _read(tokenizer, texts, counted=True)
-    return CountedIds(ids, times, sizes, _sums(times, sizes))
-
-
-def _read(
-    tokenizer: Tokenizer, texts: Sequence[str], counted: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return token ids, how often each stands there, and the number of each text's."""
     if tokenizer.truncation is not None:  # model2vec writes 512 tokens into it, and a static embedding has no limit
         tokenizer.no_truncation()
     if tokenizer.padding is not None:
@@ -130,25 +114,25 @@ def _read(
     parts = ((row, piece) for row, text in enumerate(texts) for piece in pieces_of(text, TOKENIZED_CHARACTERS))
     for batch in in_batches(parts, lambda part: len(part[1]), TOKENIZED_CHARACTERS):
         rows, own = zip(*batch, strict=True)
-        ids, times, lengths = _cut(tokenizer, own) if words is None else words.read(tokenizer, own, counted)
+        ids, times, lengths = _cut(tokenizer, own) if words is None else words.read(tokenizer, own, once)
         found.append(ids.astype(np.int64))
         counts.append(times)
         np.add.at(sizes, np.array(rows), lengths)
     return np.concatenate(found), np.concatenate(counts), sizes
 
 
-def _sums(values: NDArray[np.int64], sizes: ArrayLike) -> NDArray[np.int64]:
+def sums_of(values: Ints, sizes: ArrayLike) -> Ints:
     """Add up consecutive values, as many of them at a time as ``sizes`` tells."""
     before = np.concatenate([[0], np.cumsum(values)])
     return np.diff(before[np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])])
 
 
-def _cut(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _cut(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ints, Ints, Ints]:
     encoded = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
     lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
     ids = itertools.chain.from_iterable(encoding.ids for encoding in encoded)
-    total = int(lengths.sum())
-    return np.fromiter(ids, dtype=np.int64, count=total), np.ones(total, dtype=np.int64), lengths
+    found = np.fromiter(ids, dtype=np.int64, count=int(lengths.sum()))
+    return found, np.ones_like(found), lengths
 
 
 def pieces_of(text: str, most: int) -> Iterator[str]:
@@ -216,23 +200,14 @@ class WordTokens:
         self._before: dict[str, bytes] = {}  # words from which those that come again are taken over
         self._lock = Lock()
 
-    def read(
-        self, tokenizer: Tokenizer, texts: Sequence[str], counted: bool
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-        """Return the token ids of all texts, how often each stands there, and the number of each text's.
-
-        Args:
-            tokenizer: Cuts words that are not kept.
-            texts: What to read.
-            counted: Whether each word of a text is read once and counted, in the order in which they come.
-        """
-        words = [Counter(_words(text)) if counted else _words(text) for text in texts]
+    def read(self, tokenizer: Tokenizer, texts: Sequence[str], once: bool) -> tuple[NDArray[np.int32], Ints, Ints]:
+        """Return what :func:`counted_ids` does."""
+        words: list[Any] = [Counter(_words(text)) if once else _words(text) for text in texts]
         found = self._find(tokenizer, words)
+        numbers = (number for each in words for number in each.values()) if once else itertools.repeat(1, len(found))
         sizes = np.fromiter(map(len, found), np.int64, len(found)) // 4
-        ids, times = np.frombuffer(b"".join(found), np.int32), np.ones(len(found), dtype=np.int64)
-        if counted:
-            times = np.fromiter(itertools.chain.from_iterable(each.values() for each in words), np.int64, len(found))
-        return ids, np.repeat(times, sizes), _sums(sizes, [*map(len, words)])
+        times = np.repeat(np.fromiter(numbers, np.int64, len(found)), sizes)
+        return np.frombuffer(b"".join(found), np.int32), times, sums_of(sizes, [*map(len, words)])
 
     def _find(self, tokenizer: Tokenizer, words: Sequence[Collection[str]]) -> list[bytes]:
         """Return the token ids of each word."""
@@ -243,9 +218,7 @@ class WordTokens:
                 return cast("list[bytes]", found)
             new = dict.fromkeys(word for word, ids in zip(every, found, strict=True) if ids is None)
             learned = {word: self._before[word] for word in new if word in self._before}
-            unknown = (word for word in new if word not in learned)
-            for some in in_batches([*unknown], len, TOKENIZED_CHARACTERS, _TOGETHER):
-                learned.update(zip(some, _cut_words(tokenizer, some), strict=True))
+            learned.update(_cut_words(tokenizer, [word for word in new if word not in learned]))
             kept = {word: ids for word, ids in learned.items() if len(word) <= LONGEST}
             if len(self._ids) + len(kept) > MOST:
                 self._before, self._ids = self._ids, {}
@@ -260,12 +233,14 @@ def _words(text: str) -> list[str]:
     return text.split()
 
 
-def _cut_words(tokenizer: Tokenizer, words: list[str]) -> Iterator[bytes]:
-    """Return the token ids of each word."""
-    encoded = tokenizer.encode_batch([words], is_pretokenized=True, add_special_tokens=False)[0]
-    ids = np.array(encoded.ids, dtype=np.int32).tobytes()
-    ends = np.cumsum(np.bincount(np.array(encoded.word_ids, dtype=np.int64), minlength=len(words))) * 4
-    return (ids[start:end] for start, end in itertools.pairwise([0, *ends.tolist()]))
+def _cut_words(tokenizer: Tokenizer, words: list[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield words with their token ids."""
+    parts = [words[start : start + _TOGETHER] for start in range(0, len(words), _TOGETHER)]
+    read = tokenizer.encode_batch(parts, is_pretokenized=True, add_special_tokens=False)
+    for part, encoded in zip(parts, read, strict=True):
+        ids = np.array(encoded.ids, dtype=np.int32).tobytes()
+        ends = np.cumsum(np.bincount(np.array(encoded.word_ids, dtype=np.int64), minlength=len(part))) * 4
+        yield from zip(part, (ids[start:end] for start, end in itertools.pairwise([0, *ends.tolist()])), strict=True)
 
 
 def split_by_length(order: S, sizes: Sequence[int], most: int, padding: int) -> list[S]:

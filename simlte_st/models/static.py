@@ -21,7 +21,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from simlte_st.compat import has_hooks
-from simlte_st.data.tokens import TOKENIZED_CHARACTERS, counted_ids, flat_ids, in_batches
+from simlte_st.data.tokens import TOKENIZED_CHARACTERS, counted_ids, in_batches, sums_of
 from simlte_st.files import MODEL_FILE, read_json
 from simlte_st.models.vectors import token_table
 from simlte_st.modules import OWN_MODULES
@@ -91,30 +91,23 @@ def static_passes(
 ) -> Iterator[tuple[list[str], torch.Tensor, NDArray[np.int64]]]:
     """Yield some of the texts at a time, their embeddings, and their numbers of tokens.
 
-    A plain model reads each different word of a text once: the mean does not ask for the order.
+    A plain model reads each different word of a text once: the order does not matter to a mean.
     """
-    tokenizer, plain = cast(Any, model[0]).tokenizer, is_plain(model)
+    plain = is_plain(model)
     for batch in in_batches(texts, len, TOKENIZED_CHARACTERS):
         read = [prompt + text for text in batch] if prompt else batch
+        ids, times, sizes = counted_ids(model.tokenizer, read, once=plain)
+        lengths, features = sums_of(times, sizes), flat_features(ids, sizes)
         if plain:
-            counted = counted_ids(tokenizer, read)
-            lengths, found = counted.lengths, {"sentence_embedding": _means(model, *counted)}
+            weights = torch.from_numpy(times.astype(np.float32))
+            table, (flat, offsets) = cast(Any, model[0]).embedding.weight, features.values()
+            sums = F.embedding_bag(flat, table, offsets, mode="sum", per_sample_weights=weights)
+            found = {"sentence_embedding": sums / torch.from_numpy(lengths.clip(min=1)).float()[:, None]}
             for module in [*model][1:]:
                 found = module(found)
         else:
-            ids, lengths = flat_ids(tokenizer, read)
-            own = {name: value.to(model.device) for name, value in flat_features(ids, lengths).items()}
-            found = model.forward(own, **options)
+            found = model.forward({name: value.to(model.device) for name, value in features.items()}, **options)
         yield batch, found["sentence_embedding"], lengths
-
-
-def _means(model: SentenceTransformer, ids: Any, times: Any, sizes: Any, lengths: Any) -> torch.Tensor:
-    bag, features = cast(Any, model[0]).embedding, flat_features(ids, sizes)
-    weights = torch.from_numpy(times.astype(np.float32))
-    sums = F.embedding_bag(
-        features["input_ids"], bag.weight, features["offsets"], mode="sum", per_sample_weights=weights
-    )
-    return sums / torch.from_numpy(lengths.clip(min=1).astype(np.float32))[:, None]
 
 
 def flat_features(ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> dict[str, torch.Tensor]:

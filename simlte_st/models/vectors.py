@@ -134,11 +134,11 @@ class TokenVectors:
         return self._encode([document_prompt(self) + text for text in texts])
 
     def _encode(self, texts: Sequence[str]) -> Floats:
-        ids, times, sizes, _ = counted_ids(self.tokenizer, texts)
+        ids, times, sizes = counted_ids(self.tokenizer, texts)
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        ends = np.cumsum(sizes)
-        for row, (start, end) in enumerate(zip(ends - sizes, ends, strict=True)):
-            vectors[row] = self._vector(ids[start:end], times[start:end])
+        split = (np.split(each, np.cumsum(sizes)) for each in (ids, times))
+        for row, own in zip(range(len(texts)), zip(*split, strict=True), strict=False):
+            vectors[row] = self._vector(*own)
         return unit_rows(vectors).astype(np.float32) if texts else vectors
 
     def _vector(self, ids: NDArray[np.int64], of_words: NDArray[np.int64]) -> Floats:
