@@ -228,9 +228,7 @@ class WordTokens:
 
 def _words(text: str) -> list[str]:
     """Cut a text at white space; where it has some that is disputed, at what every tokenizer cuts at."""
-    if any(map(text.__contains__, _DISPUTED)):
-        return text.replace("\n", " ").split(" ")
-    return text.split()
+    return text.replace("\n", " ").split(" ") if any(map(text.__contains__, _DISPUTED)) else text.split()
 
 
 def _cut_words(tokenizer: Tokenizer, words: list[str]) -> Iterator[tuple[str, bytes]]:

@@ -130,7 +130,8 @@ def test_speed_where_users_are(
         for dtype in ("float32", "bfloat16")
         for name, dropout in (("forward", 0.0), ("with backward", 0.0), ("with backward", 0.1))
     ]
-    assert (tmp_path / "speed.md").read_text().count("x [") == 4 * 4 + 2 + 6
+    assert max(row["difference"][f"{speed.OURS}, {how}"] for row in found["static"] for how in ("cold", "warm")) < 1e-5
+    assert (tmp_path / "speed.md").read_text().count("x [") == 4 * 4 + 2 + 2 * 4 + 6
 
 
 @pytest.mark.skipif(not packaged_base_installed(), reason="the packaged base model is not installed")
