@@ -124,7 +124,8 @@ def counted_ids(tokenizer: Tokenizer, texts: Sequence[str], once: bool = True) -
 def sums_of(values: Ints, sizes: ArrayLike) -> Ints:
     """Add up consecutive values, as many of them at a time as ``sizes`` tells."""
     before = np.concatenate([[0], np.cumsum(values)])
-    return np.diff(before[np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])])
+    sums: Ints = np.diff(before[np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])])
+    return sums
 
 
 def _cut(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ints, Ints, Ints]:
