@@ -10,7 +10,7 @@ exported model through onnxruntime, in 32 bits and in 8. The Longformer: against
 
 Static: the shipped table with random numbers beside it, 512 in all, on whole documents. This package's class reads a
 text token by token, as where further modules follow the table; and word by word, with no word known (cold) or all of
-them (warm). ``--static`` measures these alone, and keeps the rest of the page.
+them (warm); model2vec leaves unknown tokens out. ``--static`` measures these alone, and keeps the rest of the page.
 
 All on one thread, in turns, timed by the process's own clock, so that what else the machine does counts less. Times:
 of the medians, with the lowest and the highest of one turn. Difference: the greatest of any number of a vector to
