@@ -60,6 +60,7 @@ CASES = [
     ("papers", "aan_papers.parquet", 32, False),
     ("whole papers, in chunks", "aan_papers.parquet", 4, True),
 ]
+STATIC_MODEL = "simlte-static"
 STATIC_CASES = [("papers", "aan_papers.parquet", 100), ("Wikipedia articles", "enwiki2014.parquet", 1000)]
 
 
@@ -124,7 +125,8 @@ class Changed:
 
 def static_sides(folder: Path) -> dict[str, Any]:
     """Load a static model of 512 dimensions on each side."""
-    stock = sentence_transformers.SentenceTransformer(find_model("simlte-static"), device="cpu")
+    shipped = SentenceTransformer(STATIC_MODEL, device="cpu")
+    stock = sentence_transformers.SentenceTransformer(modules=[*shipped], device="cpu")
     rows = stock[0].embedding.weight.data
     added = torch.randn(len(rows), 512 - rows.shape[1], generator=torch.Generator().manual_seed(0)) * rows.std()
     stock[0].embedding.weight.data = torch.cat([rows, added], dim=1)

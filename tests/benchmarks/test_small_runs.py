@@ -109,11 +109,12 @@ def test_the_longformer_by_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_speed_where_users_are(
-    posts: Path, encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    posts: Path, encoder_path: Path, static_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in {file for _, file, _, _ in speed.CASES}:
         shutil.copy(posts, tmp_path / name)
     monkeypatch.setattr(speed, "PACKAGED_BASE", str(encoder_path))
+    monkeypatch.setattr(speed, "STATIC_MODEL", str(static_path))
     monkeypatch.setattr(longformer, "SIZE", {**longformer.SIZE, "hidden_size": 24, "intermediate_size": 24})
     speed.main(
         ["--shared", str(tmp_path), "--part", "0.1", "--length", "64", "--repeats", "1", "--output", str(tmp_path)]
