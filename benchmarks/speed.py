@@ -8,6 +8,10 @@ own class, which sorts by characters and pads each 32 documents to the longest; 
 like lengths, and on AMD's processors with AVX-512 computes linear layers by oneDNN: without that, beside it; and the
 exported model through onnxruntime, in 32 bits and in 8. The Longformer: against transformers' with the same weights.
 
+Static: the shipped table with random numbers beside it, 512 in all, on whole documents. This package's class reads a
+text token by token, as where further modules follow the table; and word by word, with no word known (cold) or all of
+them (warm); model2vec leaves unknown tokens out. ``--static`` measures these alone, and keeps the rest of the page.
+
 All on one thread, in turns, timed by the process's own clock, so that what else the machine does counts less. Times:
 of the medians, with the lowest and the highest of one turn. Difference: the greatest of any number of a vector to
 sentence-transformers'.
@@ -24,18 +28,23 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow.parquet as pq
 import sentence_transformers
 import torch
+from model2vec import StaticModel
 
 from benchmarks.longformer import SIZE, both, first_column, model_step
-from benchmarks.pages import document, explanation, table, write_results
+from benchmarks.pages import RESULTS, document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
 from benchmarks.timing import one_thread, ratio, side_by_side, spread
 from simlte_st import SentenceTransformer
-from simlte_st.models import passes
+from simlte_st.compat import readable_length, taken_tokens
+from simlte_st.data import tokens
+from simlte_st.files import read_json
+from simlte_st.models import passes, static
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.export import export_model, load_onnx
 from simlte_st.models.names import PACKAGED_BASE, find_model
@@ -51,6 +60,8 @@ CASES = [
     ("papers", "aan_papers.parquet", 32, False),
     ("whole papers, in chunks", "aan_papers.parquet", 4, True),
 ]
+STATIC_MODEL = "simlte-static"
+STATIC_CASES = [("papers", "aan_papers.parquet", 100), ("Wikipedia articles", "enwiki2014.parquet", 1000)]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -58,17 +69,23 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--part", type=float, default=1.0, help="of the documents (default: all)")
     parser.add_argument("--length", type=int, default=4096, metavar="N", help="of the Longformer's document")
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="turns (default: %(default)s)")
+    parser.add_argument("--static", action="store_true", help="measure static models alone, and keep the rest")
     options = parser.parse_args(arguments)
+
+    def texts(file: str, count: int) -> list[str]:
+        return read(options.shared / file, max(2, round(count * options.part)))
+
     with one_thread(), TemporaryDirectory() as folder:
-        models = make_models(Path(folder))
-        encoding = [
-            encode(
-                name, read(options.shared / file, max(2, round(count * options.part))), models[whole], options.repeats
-            )
-            for name, file, count, whole in CASES
-        ]
-        longer = list(longformer(options.length, options.repeats))
-        found = {"environment": environment(), "length": options.length, "encoding": encoding, "longformer": longer}
+        turns, sides = options.repeats, static_sides(Path(folder, "static"))
+        words = [encode(name, texts(file, count), sides, turns) for name, file, count in STATIC_CASES]
+        if options.static:
+            found = read_json((options.output or RESULTS) / "speed.json") | {"static": words}
+        else:
+            models = make_models(Path(folder))
+            encoding = [encode(name, texts(file, count), models[whole], turns) for name, file, count, whole in CASES]
+            longer = list(longformer(options.length, options.repeats))
+            found = {"environment": environment(), "length": options.length, "encoding": encoding, "static": words,
+                     "longformer": longer}  # fmt: skip
         write_results("speed", found, options.output)
 
 
@@ -95,10 +112,41 @@ def read(path: Path, documents: int) -> list[str]:
     return Random(0).sample(pq.read_table(path, columns=["text"])["text"].to_pylist(), documents)
 
 
-def encode(name: str, texts: list[str], models: dict[str, Path], repeats: int) -> dict[str, Any]:
+class Changed:
+    """A model that encodes while something is replaced by what ``make`` returns."""
+
+    def __init__(self, model: Any, place: Any, name: str, make: Callable[[], Any]) -> None:
+        self.model, self.change = model, lambda: patch.object(place, name, new_callable=make)
+
+    def encode(self, texts: list[str], **options: Any) -> Any:
+        """Encode with what takes the other's place."""
+        with self.change():
+            return self.model.encode(texts, **options)
+
+
+def static_sides(folder: Path) -> dict[str, Any]:
+    """Load a static model of 512 dimensions on each side."""
+    shipped = SentenceTransformer(STATIC_MODEL, device="cpu")
+    stock = sentence_transformers.SentenceTransformer(modules=[*shipped], device="cpu")
+    rows = stock[0].embedding.weight.data
+    added = torch.randn(len(rows), 512 - rows.shape[1], generator=torch.Generator().manual_seed(0)) * rows.std()
+    stock[0].embedding.weight.data = torch.cat([rows, added], dim=1)
+    stock.save_pretrained(str(folder))
+    ours, theirs = SentenceTransformer(folder, device="cpu"), StaticModel.from_pretrained(folder, normalize=True)
+    theirs.max_length = None  # else it reads 512 tokens
+    return {
+        STOCK: stock,
+        "model2vec": theirs,
+        f"{OURS}, by tokens": Changed(ours, static, "is_plain", lambda: lambda _: False),
+        f"{OURS}, cold": Changed(ours, tokens, "_TOKENIZERS", WeakKeyDictionary),
+        f"{OURS}, warm": ours,
+    }
+
+
+def encode(name: str, texts: list[str], models: dict[str, Any], repeats: int) -> dict[str, Any]:
     """Time what encodes documents, and compare the vectors."""
     vectors: dict[str, np.ndarray] = {}
-    encoders = {side: load(side, model) for side, model in models.items()}
+    encoders = {side: load(side, model) if isinstance(model, Path) else model for side, model in models.items()}
 
     def job(side: str) -> Callable[[], None]:
         def run() -> None:
@@ -108,12 +156,13 @@ def encode(name: str, texts: list[str], models: dict[str, Path], repeats: int) -
         return run
 
     seconds = side_by_side({side: job(side) for side in encoders}, repeats, clock=time.process_time)
-    tokenizer = encoders[STOCK].tokenizer
-    ids = tokenizer(texts, truncation=True, max_length=encoders[STOCK].max_seq_length)["input_ids"]
+    stock, special = encoders[STOCK], taken_tokens(encoders[STOCK], "")
+    lengths = [length + special for length in tokens.count_tokens(stock.tokenizer, texts)]
     return {
         "case": name,
         "documents": len(texts),
-        "tokens": sum(map(len, ids)),
+        "words": sum(len(text.split()) for text in texts),
+        "tokens": sum(min(length, readable_length(stock) or length) for length in lengths),
         "seconds": seconds,
         "difference": {side: float(np.abs(found - vectors[STOCK]).max()) for side, found in vectors.items()},
     }
@@ -142,24 +191,31 @@ def times(seconds: dict[str, list[float]], side: str, other: str) -> str:
     return f"{ratio(seconds[other], seconds[side]):.2f}x [{low:.2f}, {high:.2f}]"
 
 
+def rates(rows: list[dict[str, Any]], unit: str) -> str:
+    """Return a table of documents and tokens or words a second."""
+    return table(
+        {
+            "documents": f"{row['case']} ({row['documents']}, {row[unit]:,} {unit})",
+            "with": side,
+            "documents a second": f"{row['documents'] / statistics.median(seconds):.1f}",
+            f"{unit} a second": f"{row[unit] / statistics.median(seconds):,.0f}",
+            "times": "" if side == STOCK else times(row["seconds"], side, STOCK),
+            "difference": "" if side == STOCK else f"{row['difference'][side]:.0e}",
+        }
+        for row in rows
+        for side, seconds in row["seconds"].items()
+    )
+
+
 def page(found: dict[str, Any]) -> str:
     """Return the page of the results."""
     return document(
         "# Speed",
         explanation(__doc__),
         "## Encoding",
-        table(
-            {
-                "documents": f"{row['case']} ({row['documents']}, {row['tokens']:,} tokens)",
-                "with": side,
-                "documents a second": f"{row['documents'] / statistics.median(seconds):.1f}",
-                "tokens a second": f"{row['tokens'] / statistics.median(seconds):,.0f}",
-                "times": "" if side == STOCK else times(row["seconds"], side, STOCK),
-                "difference": "" if side == STOCK else f"{row['difference'][side]:.0e}",
-            }
-            for row in found["encoding"]
-            for side, seconds in row["seconds"].items()
-        ),
+        rates(found["encoding"], "tokens"),
+        "## Static models",
+        rates(found["static"], "words"),
         "## The Longformer",
         f"MiniLM's size, one document of {found['length']:,} tokens, against transformers' with the same weights. This "
         "process has held much memory before, and has it at hand. A fresh process asks the system for it in each step "

@@ -123,6 +123,11 @@ def encodes_here(model: SentenceTransformer) -> bool:
     return model._compiled_call_impl is None and model._distributed_inference is None
 
 
+def has_hooks(model: torch.nn.Module) -> bool:
+    """Return whether a hook sees or changes what one of the modules computes."""
+    return any(each._forward_hooks or each._forward_pre_hooks for each in model.modules())
+
+
 def taken_tokens(model: SentenceTransformer, prompt: str) -> int:
     """Count the special tokens and the tokens of a prompt in an input."""
     if model.transformers_model is None:  # models of word vectors count no tokens

@@ -2,20 +2,22 @@
 
 A ``StaticEmbedding`` of sentence-transformers holds a ``tokenizers.Tokenizer``, which cannot be called, and has no
 special tokens to put around a text. Where it cuts at white space before anything else, as BERT's do, the tokens of
-words are kept: most words of a text stood in others before, and looking up takes a seventh of cutting.
+words are kept: most words of a text stood in others before, and looking up takes a seventh of cutting. Where the order
+of tokens does not matter, each word of a text is looked up once and counted.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from tokenizers import Tokenizer, normalizers, pre_tokenizers
 
 if TYPE_CHECKING:
@@ -34,6 +36,11 @@ MOST = 1 << 18
 
 LONGEST = 32  # characters of a word that is kept: longer ones are hardly ever seen again
 
+_TOGETHER = 1024  # words that a tokenizer cuts at once: one result for all is faster than one for each
+
+_DISPUTED = "\x0b\x0c\x1c\x1d\x1e\x1f\x85"
+"""White space of Python's that a tokenizer may see as a part of a word, or drop without cutting there."""
+
 _CUTTING = (pre_tokenizers.BertPreTokenizer, pre_tokenizers.Whitespace, pre_tokenizers.WhitespaceSplit)
 _BY_WORD = (
     type(None), normalizers.BertNormalizer, normalizers.Lowercase,
@@ -43,6 +50,7 @@ _TOKENIZERS: WeakKeyDictionary[Tokenizer, WordTokens] = WeakKeyDictionary()
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Any)
+Ints = NDArray[np.int64]
 
 
 def in_batches(
@@ -82,28 +90,50 @@ def count_tokens(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[int]:
     return [len(ids) for batch in batches for ids in token_ids(tokenizer, batch)]
 
 
-def flat_ids(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def flat_ids(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ints, Ints]:
     """Return the token ids of all texts, one after the other, and the number of each text's."""
+    ids, _, sizes = counted_ids(tokenizer, texts, once=False)
+    return ids, sizes
+
+
+def counted_ids(tokenizer: Tokenizer, texts: Sequence[str], once: bool = True) -> tuple[Ints, Ints, Ints]:
+    """Return token ids, how many tokens each stands for, and the number of ids of each text.
+
+    Args:
+        tokenizer: Cuts the texts.
+        texts: What to read.
+        once: Whether each different word of a text gives its ids once, in the order in which the words come, where the
+            tokenizer's words are kept; otherwise each id stands for one token.
+    """
     if tokenizer.truncation is not None:  # model2vec writes 512 tokens into it, and a static embedding has no limit
         tokenizer.no_truncation()
     if tokenizer.padding is not None:
         tokenizer.no_padding()
-    words = word_tokens(tokenizer)
-    lengths, found = np.zeros(len(texts), dtype=np.int64), [np.zeros(0, dtype=np.int64)]
+    words, none = word_tokens(tokenizer), np.zeros(0, dtype=np.int64)
+    sizes, found, counts = np.zeros(len(texts), dtype=np.int64), [none], [none]
     parts = ((row, piece) for row, text in enumerate(texts) for piece in pieces_of(text, TOKENIZED_CHARACTERS))
     for batch in in_batches(parts, lambda part: len(part[1]), TOKENIZED_CHARACTERS):
         rows, own = zip(*batch, strict=True)
-        ids, counts = _cut(tokenizer, own) if words is None else words.cut(tokenizer, own)
+        ids, times, lengths = _cut(tokenizer, own) if words is None else words.read(tokenizer, own, once)
         found.append(ids.astype(np.int64))
-        np.add.at(lengths, np.array(rows), counts)
-    return np.concatenate(found), lengths
+        counts.append(times)
+        np.add.at(sizes, np.array(rows), lengths)
+    return np.concatenate(found), np.concatenate(counts), sizes
 
 
-def _cut(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def sums_of(values: Ints, sizes: ArrayLike) -> Ints:
+    """Add up consecutive values, as many of them at a time as ``sizes`` tells."""
+    before = np.concatenate([[0], np.cumsum(values)])
+    sums: Ints = np.diff(before[np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])])
+    return sums
+
+
+def _cut(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ints, Ints, Ints]:
     encoded = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
     lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
     ids = itertools.chain.from_iterable(encoding.ids for encoding in encoded)
-    return np.fromiter(ids, dtype=np.int64, count=int(lengths.sum())), lengths
+    found = np.fromiter(ids, dtype=np.int64, count=int(lengths.sum()))
+    return found, np.ones_like(found), lengths
 
 
 def pieces_of(text: str, most: int) -> Iterator[str]:
@@ -171,24 +201,45 @@ class WordTokens:
         self._before: dict[str, bytes] = {}  # words from which those that come again are taken over
         self._lock = Lock()
 
-    def cut(self, tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return the token ids of all texts, one after the other, and the number of each text's."""
-        words = [text.replace("\n", " ").split(" ") for text in texts]  # other white space is left to the tokenizer
+    def read(self, tokenizer: Tokenizer, texts: Sequence[str], once: bool) -> tuple[NDArray[np.int32], Ints, Ints]:
+        """Return what :func:`counted_ids` does."""
+        words: list[Any] = [Counter(_words(text)) if once else _words(text) for text in texts]
+        found = self._find(tokenizer, words)
+        numbers = (number for each in words for number in each.values()) if once else itertools.repeat(1, len(found))
+        sizes = np.fromiter(map(len, found), np.int64, len(found)) // 4
+        times = np.repeat(np.fromiter(numbers, np.int64, len(found)), sizes)
+        return np.frombuffer(b"".join(found), np.int32), times, sums_of(sizes, [*map(len, words)])
+
+    def _find(self, tokenizer: Tokenizer, words: Sequence[Collection[str]]) -> list[bytes]:
+        """Return the token ids of each word."""
+        every = [*itertools.chain.from_iterable(words)]
         with self._lock:
-            found = {*itertools.chain.from_iterable(words)}
-            if len(self._ids) + len(found.difference(self._ids)) > MOST:
+            found = [*map(self._ids.get, every)]
+            if None not in found:
+                return cast("list[bytes]", found)
+            new = dict.fromkeys(word for word, ids in zip(every, found, strict=True) if ids is None)
+            learned = {word: self._before[word] for word in new if word in self._before}
+            learned.update(_cut_words(tokenizer, [word for word in new if word not in learned]))
+            kept = {word: ids for word, ids in learned.items() if len(word) <= LONGEST}
+            if len(self._ids) + len(kept) > MOST:
                 self._before, self._ids = self._ids, {}
-            found = found.difference(self._ids)  # difference_update looks at all that are kept
-            self._ids.update((word, self._before[word]) for word in found & self._before.keys())
-            new = [*found.difference(self._ids)]
-            for word, encoding in zip(new, tokenizer.encode_batch_fast(new, add_special_tokens=False), strict=True):
-                self._ids[word] = np.array(encoding.ids, dtype=np.int32).tobytes()
-            joined = [b"".join(map(self._ids.__getitem__, each)) for each in words]
-            for word in new:
-                if len(word) > LONGEST:
-                    del self._ids[word]
-        lengths = np.fromiter(map(len, joined), dtype=np.int64, count=len(joined)) // 4
-        return np.frombuffer(b"".join(joined), dtype=np.int32), lengths
+            self._ids.update(kept)
+        return [learned[word] if ids is None else ids for word, ids in zip(every, found, strict=True)]
+
+
+def _words(text: str) -> list[str]:
+    """Cut a text at white space; where it has some that is disputed, at what every tokenizer cuts at."""
+    return text.replace("\n", " ").split(" ") if any(map(text.__contains__, _DISPUTED)) else text.split()
+
+
+def _cut_words(tokenizer: Tokenizer, words: list[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield words with their token ids."""
+    parts = [words[start : start + _TOGETHER] for start in range(0, len(words), _TOGETHER)]
+    read = tokenizer.encode_batch(parts, is_pretokenized=True, add_special_tokens=False)
+    for part, encoded in zip(parts, read, strict=True):
+        ids = np.array(encoded.ids, dtype=np.int32).tobytes()
+        ends = np.cumsum(np.bincount(np.array(encoded.word_ids, dtype=np.int64), minlength=len(part))) * 4
+        yield from zip(part, (ids[start:end] for start, end in itertools.pairwise([0, *ends.tolist()])), strict=True)
 
 
 def split_by_length(order: S, sizes: Sequence[int], most: int, padding: int) -> list[S]:

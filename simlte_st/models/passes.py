@@ -88,11 +88,10 @@ class TextReader:
 
     def _forward_static(self, features: dict[str, Any], **options: Any) -> dict[str, Any]:
         """Compute the embeddings of a batch in passes of a bounded number of tokens."""
-        found, device = [], self._model.device
-        for batch, own, lengths in static_passes(self._model, features["texts"], features["prompt"]):
+        found = []
+        for batch, own, lengths in static_passes(self._model, features["texts"], features["prompt"], **options):
             self._count(batch, features["prompt"], lengths)
-            own = {name: value.to(device) for name, value in own.items()}
-            found.append(self._model.forward(own, **options)["sentence_embedding"])
+            found.append(own)
         return {"sentence_embedding": torch.cat(found)}
 
     def _preprocess(self, inputs: Any, prompt: str | None = None, **options: Any) -> dict[str, Any]:

@@ -18,8 +18,10 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 from tokenizers import Tokenizer
 from torch import nn
+from torch.nn import functional as F
 
-from simlte_st.data.tokens import TOKENIZED_CHARACTERS, flat_ids, in_batches
+from simlte_st.compat import has_hooks
+from simlte_st.data.tokens import TOKENIZED_CHARACTERS, counted_ids, in_batches, sums_of
 from simlte_st.files import MODEL_FILE, read_json
 from simlte_st.models.vectors import token_table
 from simlte_st.modules import OWN_MODULES
@@ -75,14 +77,37 @@ def model2vec_modules(source: str) -> list[nn.Module] | None:
     return [embedding, Normalize()] if values.get("normalize") else [embedding]
 
 
+def is_plain(model: SentenceTransformer) -> bool:
+    """Return whether a text's vector is the mean of its tokens', at most normalised, of float32 on a CPU."""
+    if not is_static(model) or [*map(type, model)] not in ([StaticEmbedding], [StaticEmbedding, Normalize]):
+        return False
+    bag = cast(Any, model[0]).embedding
+    usual = type(bag) is nn.EmbeddingBag and (bag.mode, bag.padding_idx, bag.max_norm) == ("mean", None, None)
+    return usual and (bag.weight.device.type, bag.weight.dtype) == ("cpu", torch.float32) and not has_hooks(model)
+
+
 def static_passes(
-    model: SentenceTransformer, texts: Sequence[str], prompt: str
-) -> Iterator[tuple[list[str], dict[str, Any], NDArray[np.int64]]]:
-    """Yield some of the texts at a time, their features, and their numbers of tokens."""
-    embedding = cast(Any, model[0])
+    model: SentenceTransformer, texts: Sequence[str], prompt: str, **options: Any
+) -> Iterator[tuple[list[str], torch.Tensor, NDArray[np.int64]]]:
+    """Yield some of the texts at a time, their embeddings, and their numbers of tokens.
+
+    A plain model reads each different word of a text once: the order does not matter to a mean.
+    """
+    plain = is_plain(model)
     for batch in in_batches(texts, len, TOKENIZED_CHARACTERS):
-        ids, lengths = flat_ids(embedding.tokenizer, [prompt + text for text in batch] if prompt else batch)
-        yield batch, flat_features(ids, lengths), lengths
+        read = [prompt + text for text in batch] if prompt else batch
+        ids, times, sizes = counted_ids(model.tokenizer, read, once=plain)
+        lengths, features = sums_of(times, sizes), flat_features(ids, sizes)
+        if plain:
+            weights = torch.from_numpy(times.astype(np.float32))
+            table, (flat, offsets) = cast(Any, model[0]).embedding.weight, features.values()
+            sums = F.embedding_bag(flat, table, offsets, mode="sum", per_sample_weights=weights)
+            found = {"sentence_embedding": sums / torch.from_numpy(lengths.clip(min=1)).float()[:, None]}
+            for module in [*model][1:]:
+                found = module(found)
+        else:
+            found = model.forward({name: value.to(model.device) for name, value in features.items()}, **options)
+        yield batch, found["sentence_embedding"], lengths
 
 
 def flat_features(ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> dict[str, torch.Tensor]:

@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 
 from simlte_st.data.document import Document
 from simlte_st.data.sentences import Segmenter, passages_of, tokenizer_counter
-from simlte_st.data.tokens import flat_ids
+from simlte_st.data.tokens import counted_ids
 from simlte_st.errors import DataError
 from simlte_st.files import MODEL_FILE, digest_of, read_json
 from simlte_st.models.names import settings_of
@@ -134,15 +134,17 @@ class TokenVectors:
         return self._encode([document_prompt(self) + text for text in texts])
 
     def _encode(self, texts: Sequence[str]) -> Floats:
-        ids, lengths = flat_ids(self.tokenizer, texts)
+        ids, times, sizes = counted_ids(self.tokenizer, texts)
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        for row, own in enumerate(np.split(ids, np.cumsum(lengths))[: len(texts)]):
-            vectors[row] = self._vector(own)
+        split = (np.split(each, np.cumsum(sizes)) for each in (ids, times))
+        for row, own in zip(range(len(texts)), zip(*split, strict=True), strict=False):
+            vectors[row] = self._vector(*own)
         return unit_rows(vectors).astype(np.float32) if texts else vectors
 
-    def _vector(self, ids: NDArray[np.int64]) -> Floats:
-        tokens, times = np.unique(ids, return_counts=True)  # a long text has more tokens than the table has rows
-        mean: Floats = times.astype(np.float32) @ self.weights[_EMBEDDING][tokens] / np.float32(max(1, len(ids)))
+    def _vector(self, ids: NDArray[np.int64], of_words: NDArray[np.int64]) -> Floats:
+        tokens, places = np.unique(ids, return_inverse=True)  # a long text has more tokens than the table has rows
+        times = np.bincount(places, of_words, len(tokens))
+        mean: Floats = times.astype(np.float32) @ self.weights[_EMBEDDING][tokens] / np.float32(max(1, times.sum()))
         if self.analysis is None:
             return mean
         place = max(name for name in self.weights if name.endswith(".idf")).removesuffix("idf")

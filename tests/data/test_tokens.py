@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 from support import make_document, make_static_model, make_tokenizer
-from tokenizers import AddedToken, Tokenizer
+from tokenizers import AddedToken, Tokenizer, normalizers
 from tokenizers_support import TOKENIZERS
 
 from simlte_st.data import sentences, tokens
@@ -35,6 +37,16 @@ def cut(tokenizer: Tokenizer, texts: list[str]) -> list[list[int]]:
     return [list(ids) for ids in tokens.token_ids(tokenizer, texts)]
 
 
+def counts(tokenizer: Tokenizer, texts: list[str]) -> list[Counter[int]]:
+    ids, times, sizes = tokens.counted_ids(tokenizer, texts)
+    ends, found = np.cumsum(sizes)[:-1], [Counter[int]() for _ in texts]
+    for own, ids_, times_ in zip(found, np.split(ids, ends), np.split(times, ends), strict=True):
+        for token, number in zip(ids_.tolist(), times_.tolist(), strict=True):
+            own[token] += number
+    assert tokens.sums_of(times, sizes).tolist() == [own.total() for own in found]
+    return found
+
+
 TOKENIZER = bare("word_piece")
 KEEPS = tokens.word_tokens(TOKENIZER) is not None or tokenizers.__version__ >= "0.23"
 """Before tokenizers 0.23 nothing can be kept for as long as a tokenizer lives."""
@@ -47,6 +59,18 @@ def test_words_have_the_tokens_that_they_have_in_a_text(drawn: list[tuple[str, s
         TOKENIZER.encode_special_tokens = special
         assert (tokens.word_tokens(TOKENIZER) is not None) == KEEPS
         assert cut(TOKENIZER, [text, text, ""]) == cut_whole(TOKENIZER, [text, text, ""])
+        assert counts(TOKENIZER, [text, "", text]) == [Counter(each) for each in cut_whole(TOKENIZER, [text, "", text])]
+
+
+def test_words_end_at_white_space_as_the_tokenizer_sees_it() -> None:
+    spaces = [char for char in map(chr, range(0x110000)) if char.isspace()]
+    texts = [f"ba{char}bo {char}" for char in [*spaces, "\u180e", "\ufeff", "\u2060"]]
+    assert len(spaces) == 29
+    for normalizer in (TOKENIZER.normalizer, normalizers.NFKC(), normalizers.Lowercase()):
+        for pre_tokenizer in tokens._CUTTING:
+            tokenizer = bare("word_piece")
+            tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, pre_tokenizer()
+            assert cut(tokenizer, texts) == cut_whole(tokenizer, texts), (normalizer, pre_tokenizer)
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
@@ -62,6 +86,7 @@ def test_texts_are_cut_as_the_tokenizer_cuts_them(name: str, monkeypatch: pytest
     if name != "sentence_piece_bpe":  # which puts a space before each piece
         monkeypatch.setattr(tokens, "TOKENIZED_CHARACTERS", 400)
         assert cut(tokenizer, texts) == expected
+        assert counts(tokenizer, texts) == [Counter(ids) for ids in expected]
 
 
 @pytest.mark.skipif(not KEEPS, reason="needs tokenizers 0.23")
