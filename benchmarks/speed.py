@@ -109,7 +109,8 @@ def load(side: str, model: Path) -> Any:
 
 def read(path: Path, documents: int) -> list[str]:
     """Draw documents."""
-    return Random(0).sample(pq.read_table(path, columns=["text"])["text"].to_pylist(), documents)
+    texts = pq.read_table(path, columns=["text"])["text"].to_pylist()
+    return Random(0).sample(texts, min(documents, len(texts)))
 
 
 class Changed:
