@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from simlte_st.data.rows import BrokenSourceError, RawRow, Reading
-from simlte_st.data.tables import Table, mappings_table
+from simlte_st.data.tables import LOOK_AHEAD, Table, mappings_table, unique_names
 from simlte_st.errors import DataError
 
 FORM = "hub:NAME, hub:NAME:SPLIT or hub:NAME:CONFIG:SPLIT"
@@ -78,7 +78,12 @@ def frame_table(frame: Any, name: str) -> Table:
         except (pyarrow.ArrowException, TypeError, ValueError) as error:  # such as columns of several types
             raise DataError(f"{name} cannot be read: {error}") from error
     table = frame if isinstance(frame, pyarrow.Table) else frame.to_arrow()
-    return _schema_table(name, table.schema, lambda wanted: table.select(list(wanted)).to_batches())
+    header = table.schema.names
+    return _schema_table(
+        name,
+        table.schema,
+        lambda wanted: table.select([place for place, each in enumerate(header) if each in wanted]).to_batches(),
+    )
 
 
 def dataset_table(dataset: Any, name: str, first: int = 0, batch_size: int = 1) -> Table:
@@ -97,12 +102,18 @@ def dataset_table(dataset: Any, name: str, first: int = 0, batch_size: int = 1) 
 
 def _schema_table(name: str, schema: Any, batches: Callable[[Sequence[str]], Iterable[Any]], first: int = 0) -> Table:
     """Return the table of a source with a schema, without an index of pandas."""
-    types = {field.name: field.type for field in schema if not _INDEX.fullmatch(field.name)}
+    fields = [field for field in schema if not _INDEX.fullmatch(field.name)]
+    header = [field.name for field in fields]
+    types = {new: field.type for new, field in zip(unique_names(header), fields, strict=True)}
     classes = _class_names(schema)
 
     def rows(wanted: Sequence[str]) -> Iterator[RawRow]:
         numbers = itertools.count(first)
-        for batch in batches(wanted):
+        read = {old for old, new in zip(header, types, strict=True) if new in wanted}
+        for batch in batches([each for each in dict.fromkeys(header) if each in read]):
+            if len({*header}) < len(header):  # of a parquet file, in another order than the schema's
+                left = {each: iter([new for old, new in zip(header, types, strict=True) if old == each]) for each in read}
+                batch = batch.rename_columns([next(left[each]) for each in batch.schema.names])
             try:
                 values = batch.to_pylist()
             except (ValueError, OverflowError) as error:  # invalid UTF-8, or a time for which Python has no type
@@ -110,9 +121,9 @@ def _schema_table(name: str, schema: Any, batches: Callable[[Sequence[str]], Ite
             for row, number in zip(values, numbers, strict=False):
                 yield _row(number, _with_classes(row, classes))
 
-    columns = [field.name for field in schema if not _INDEX.fullmatch(field.name)]
     kinds = {each: str(kind) for each, kind in types.items() if not _is_text(kind)}
-    return Table(name, columns, [each for each in types if each not in kinds], rows, kinds)
+    strings = [each for each in types if each not in kinds]
+    return Table(name, header, strings, rows, kinds, first=lambda wanted: itertools.islice(rows(wanted), LOOK_AHEAD))
 
 
 def _row(number: int, values: Mapping[str, Any]) -> RawRow:

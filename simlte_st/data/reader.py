@@ -21,7 +21,7 @@ from simlte_st.data.rows import (
     Skip,
 )
 from simlte_st.data.sentences import peek
-from simlte_st.data.sources import Source, open_source
+from simlte_st.data.sources import PLACES, Source, open_source
 from simlte_st.errors import DataError, EmptyCorpusError
 from simlte_st.files import valid_unicode
 
@@ -77,6 +77,8 @@ class ReadReport:
                 first = self.examples.get(reason)
                 parts.append(counted(number, reason) + (f", first: {first[0]}" if first else ""))
             lines += [f"{verb} {sum(counts.values()):,}: {'; '.join(parts)}"] if counts else []
+        if any(each.startswith(".") or each == "no suffix" for each in self.ignored):
+            lines.append("tables, and files of text of any kind, are read when they are named, such as FOLDER/*.csv")
         if WRONG_ENCODING in self.skipped:
             lines.append("if the files are in another encoding, name it with encoding=")
         return lines
@@ -193,7 +195,9 @@ class DocumentReader:
             raise DataError(f"{error}; {read}. Download or create it again.") from error
         report.finished, self.checksum = True, texts.hexdigest()
         if not report.documents and self._remembers:
-            raise EmptyCorpusError("\n".join([f"{self._source.name} holds no usable document.", *report.troubles()]))
+            places = f"Documents are read from {PLACES}." if report.ignored else ""
+            lines = [f"{self._source.name} holds no usable document.", *report.troubles(), places]
+            raise EmptyCorpusError("\n".join(filter(None, lines)))
 
     def _note_unread(self, name: str | None) -> None:
         """Keep the id of an unreadable document, None if it is not known; "" is a row without a text and an id."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import itertools
 import json
-from collections import Counter
+import statistics
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -41,6 +42,7 @@ LOOK_AHEAD = 100
 MISSING = object()
 """The value at a path without one."""
 
+_PROSE = 10  # times as long as any other column of strings is the text, and at least 200 characters
 _ADVICE = "Make it an array of objects or of strings, or JSON lines (.jsonl: one object per line)."
 
 
@@ -49,16 +51,43 @@ class Table:
     """An open table, to be read once; ``rows`` takes the columns to read."""
 
     name: str
-    columns: Sequence[str]
+    header: Sequence[str]  # as the source has it
     strings: Collection[str] | None  # columns of strings; None if there was no row to infer them from
     rows: Callable[[Sequence[str]], Iterator[RawRow | Row | Skip]]
     kinds: Mapping[str, str] = field(default_factory=dict)  # the types of other columns, if the source says
     typed: bool = True  # if not, numbers and dates are text
+    first: Callable[[Sequence[str]], Iterable[RawRow | Row | Skip]] = lambda wanted: ()  # some rows, before all
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns under names of their own."""
+        return unique_names(self.header)
 
     def column_of(self, name: str) -> str:
         """Return the column that a name is read from: itself, or that of the struct which it may be a path into."""
         starts = (start for start, _ in _cuts(name) if start in self.columns)
         return name if name in self.columns else next(starts, name)
+
+
+def unique_names(header: Iterable[str]) -> list[str]:
+    """Return the names of columns; a second one of the same name becomes ``name_2``."""
+    header, names = list(header), dict[str, None]()
+    taken = set(header)
+    for name in header:
+        new, times = name, 1
+        while new in names or (new != name and new in taken):
+            times += 1
+            new = f"{name}_{times}"
+        names[new] = None
+    return list(names)
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of JSON without losing a value whose name is repeated."""
+    made = dict(pairs)
+    if len(made) == len(pairs):
+        return made
+    return dict(zip(unique_names(name for name, _ in pairs), (value for _, value in pairs), strict=True))
 
 
 def value_at(values: Mapping[str, Any], path: str) -> Any:
@@ -109,17 +138,28 @@ def choose_columns(reading: Reading, table: Table) -> Columns:
     text = text or _first_of(TEXT_COLUMNS, columns)
     if text is None:
         candidates = [name for name in strings if name not in (id_column, label)]
-        text = candidates[0] if len(candidates) == 1 else None
+        text = candidates[0] if len(candidates) == 1 else _longest(table, candidates)
     if text is None or text in table.kinds or not (named or text.lower() == "text" or text in strings):
         known = "" if text is None else f" {text!r} holds {table.kinds.get(text, 'no strings'):.200}."
         raise DataError(
             f"Cannot tell which column of {table.name} holds the text.{known} Its columns are: {there}; those that "
             f"hold strings: {', '.join(strings) or 'none'}. Name it with text_column= (article.body is in a struct)."
         )
-    chosen = [table.column_of(name) for name in (text, id_column, label) if name is not None]
-    if repeated := [name for name in chosen if list(columns).count(name) > 1]:
-        raise DataError(f"{table.name} has more than one column called {repeated[0]!r}; rename one.")
+    asked = reading.named_columns().values()
+    if repeated := [name for name in (text, id_column) if name not in asked and list(table.header).count(name or "") > 1]:
+        raise DataError(
+            f"{table.name} has more than one column called {repeated[0]!r}. Name the one to read with text_column= or "
+            f"id_column=; its columns are: {there}."
+        )
     return Columns(text, id_column, label)
+
+
+def _longest(table: Table, columns: Sequence[str]) -> str | None:
+    """Return the column of strings that is by far the longest in the first rows, if there is one."""
+    rows = [row.values for row in table.first(columns) if isinstance(row, RawRow)]
+    sizes = {name: statistics.median([len(str(row.get(name) or "")) for row in rows] or [0]) for name in columns}
+    *others, (size, longest) = sorted((size, name) for name, size in sizes.items()) or [(0, None)]
+    return longest if size >= max(200, _PROSE * max([other for other, _ in others], default=0)) else None
 
 
 def _first_of(names: Sequence[str], columns: Collection[str]) -> str | None:
@@ -135,8 +175,7 @@ def read_table(table: Table, reading: Reading) -> Iterator[Event]:
     if chosen is not None:
         yield chosen
         wanted = list(dict.fromkeys(table.column_of(name) for name in chosen if name is not None))
-        if reading.metadata:  # of columns with the same name none can be chosen
-            wanted = [name for name, times in Counter(table.columns).items() if times == 1]
+        wanted = table.columns if reading.metadata else wanted
     for row in table.rows(wanted):
         if not isinstance(row, RawRow):
             yield row
@@ -177,7 +216,7 @@ def mappings_table(
         yield from rows
 
     strings = [column for column, text in columns.items() if text] if columns else None
-    return Table(name, header or list(columns), strings, everything)
+    return Table(name, header or list(columns), strings, everything, first=lambda wanted: held)
 
 
 def item_rows(items: Iterable[Any], name: str, reading: Reading) -> Iterator[RawRow | Row | Skip]:
@@ -197,15 +236,29 @@ def item_rows(items: Iterable[Any], name: str, reading: Reading) -> Iterator[Raw
             yield Skip(where, NOT_A_STRING, f"{type(item).__name__} instead of a string or a mapping")
 
 
-def open_csv(path: Path, reading: Reading, delimiter: str | None = None) -> Table:
+def _separator(path: Path, reading: Reading) -> str:
+    """Return the sign by which most of the first rows have as many fields as the header, and more than one."""
+
+    def fit(mark: str) -> tuple[int, int, bool]:
+        rows: list[list[str]] = []
+        with contextlib.suppress(csv.Error):
+            lines = csv.reader((line.text for line in read_lines(path, reading)), delimiter=mark, strict=True)
+            rows.extend(row for row in itertools.islice(lines, LOOK_AHEAD) if any(map(str.strip, row)))
+        fields = len(rows[0]) if rows else 0
+        prose = fields > 1 and rows[0][1].startswith(" ")  # such as "name, first"
+        return (sum(len(row) == fields for row in rows) if fields > 1 else 0, fields, not prose)
+
+    plain = path.name.lower().removesuffix(".gz").removesuffix(".zst")
+    return max(("\t" if plain.endswith(".tsv") else ",", ";", "\t", "|", ","), key=fit)
+
+
+def open_csv(path: Path, reading: Reading) -> Table:
     """Open a file with a header, whose fields are separated by commas, or by tabs if its name says ``.tsv``.
 
-    If the header has no such sign, ``;``, tabs, ``|`` or commas separate the fields. A row with faulty quoting is
-    counted as malformed, since guessing would run rows together. A quote that is never closed swallows the rows after
-    it, up to ``max_characters``.
+    If ``;``, tabs, ``|`` or commas fit the first rows better, they are. A row with faulty quoting is counted as
+    malformed, since guessing would run rows together. A quote that is never closed swallows the rows after it, up to
+    ``max_characters``.
     """
-    plain = path.name.lower().removesuffix(".gz").removesuffix(".zst")
-    delimiter = delimiter or ("\t" if plain.endswith(".tsv") else ",")
     # The limit is one for the whole process; it is only ever raised, so that no other user of `csv` is affected.
     csv.field_size_limit(max(csv.field_size_limit(), reading.max_characters + 1))
     problems: list[tuple[str, str]] = []  # of the lines of the latest row
@@ -216,15 +269,14 @@ def open_csv(path: Path, reading: Reading, delimiter: str | None = None) -> Tabl
                 problems.append((line.problem, line.what))
             yield line.text
 
-    reader = csv.reader(lines(), delimiter=delimiter, strict=True)
+    reader = csv.reader(lines(), delimiter=_separator(path, reading), strict=True)
     try:
         header = [name.strip() for name in next((row for row in reader if any(map(str.strip, row))), [])]
     except csv.Error as error:
         problems.append((MALFORMED_ROW, str(error)))
     if problems:
         raise DataError(f"The header of {path} cannot be read: {problems[0][1]}. Is it in another encoding=?")
-    if len(header) == 1 and (other := next((mark for mark in ";\t|," if mark in header[0]), None)):
-        return open_csv(path, reading, other)
+    names = unique_names(header)
 
     def rows() -> Iterator[RawRow | Skip]:
         index = -1
@@ -248,7 +300,7 @@ def open_csv(path: Path, reading: Reading, delimiter: str | None = None) -> Tabl
             elif len(row) != len(header):
                 yield Skip(where, WRONG_FIELDS, f"{len(row)} instead of {len(header)}")
             else:
-                yield RawRow(where, str(index), dict(zip(header, row, strict=True)))
+                yield RawRow(where, str(index), dict(zip(names, row, strict=True)))
 
     return replace(mappings_table(str(path), rows(), _is_words, header), typed=False)
 
@@ -277,7 +329,7 @@ def _objects(path: Path, reading: Reading) -> Iterator[RawRow | Skip]:
         if not line.text.strip():
             continue
         try:
-            values = json.loads(line.text)
+            values = json.loads(line.text, object_pairs_hook=_unique_keys)
         except (ValueError, RecursionError) as error:  # ValueError: also a number of thousands of digits
             yield Skip(where, MALFORMED_JSON, getattr(error, "msg", str(error)).removesuffix(" at"))
             continue
@@ -296,7 +348,8 @@ def open_json(path: Path, reading: Reading) -> Table:
     except (ValueError, RecursionError):  # of an array that goes on in the next line
         pass
     try:
-        value = json.loads(decode_text(read_whole(path, reading), reading.encoding))
+        whole = decode_text(read_whole(path, reading), reading.encoding)
+        value = json.loads(whole, object_pairs_hook=_unique_keys)
     except (BadTextError, ValueError, RecursionError) as error:
         raise DataError(f"{path} is not valid JSON: {': '.join(map(str, error.args))}. {_ADVICE}") from error
     if not isinstance(value, list):

@@ -10,11 +10,11 @@ from pathlib import Path
 from simlte_st.data.arrow import count_rows, open_parquet
 from simlte_st.data.formats.html import read_html
 from simlte_st.data.formats.mail import Mail, open_mbox, read_eml
-from simlte_st.data.formats.office import read_docx, read_epub, read_odt, read_rtf
+from simlte_st.data.formats.office import read_docx, read_epub, read_odt, read_rtf, read_xml
 from simlte_st.data.formats.pdf import read_pdf
-from simlte_st.data.rows import EXTRA, BadTextError, Reading, Row, Skip, skip_of
+from simlte_st.data.rows import BINARY, EXTRA, BadTextError, Reading, Row, Skip, skip_of
 from simlte_st.data.tables import Table, open_csv, open_json, open_json_lines
-from simlte_st.data.text_files import COMPRESSED, read_markdown, read_text
+from simlte_st.data.text_files import COMPRESSED, decode_text, open_bytes, read_markdown, read_notebook, read_text
 from simlte_st.extras import check_installed
 
 
@@ -60,16 +60,22 @@ class TableFormat:
 
 PLAIN_TEXT = TextFormat((".txt",), read_text)
 MAIL = TextFormat((".eml",), read_eml)
+HTML = TextFormat((".html", ".htm", ".xhtml", ".hocr"), read_html, ("selectolax", "webencodings"))
+PDF = TextFormat((".pdf",), read_pdf, ("pypdf",))
+RTF = TextFormat((".rtf",), read_rtf, ("striprtf",))
+XML = TextFormat((".xml", ".nxml", ".tei"), read_xml, ("lxml",))
 
 FORMATS: tuple[TextFormat | TableFormat, ...] = (
     PLAIN_TEXT,
     TextFormat((".md", ".markdown"), read_markdown),
     MAIL,
-    TextFormat((".html", ".htm", ".xhtml"), read_html, ("selectolax", "webencodings")),
-    TextFormat((".pdf",), read_pdf, ("pypdf",)),
+    TextFormat((".ipynb",), read_notebook),
+    HTML,
+    XML,
+    PDF,
     TextFormat((".docx", ".docm", ".dotx", ".dotm"), read_docx, ("lxml",)),
     TextFormat((".odt", ".ott"), read_odt, ("lxml",)),
-    TextFormat((".rtf",), read_rtf, ("striprtf",)),
+    RTF,
     TextFormat((".epub",), read_epub, ("lxml", "selectolax", "webencodings")),
     TableFormat((".jsonl", ".ndjson"), open_json_lines),
     TableFormat((".json",), open_json),
@@ -83,7 +89,7 @@ _TEXT_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstan
 _TABLE_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, TableFormat))
 
 DESCRIPTION = (
-    f"a folder of files that hold a document each ({', '.join(_TEXT_SUFFIXES)}), or one such file; a table "
+    f"a folder of files that hold a document each ({', '.join(_TEXT_SUFFIXES)}), or a file of text of any name; a table "
     f"({', '.join(_TABLE_SUFFIXES)}; all but parquet also with {' or '.join(COMPRESSED)} after it)"
 )
 """All formats in words, for messages and ``--help``."""
@@ -96,3 +102,21 @@ def format_of(path: Path) -> TextFormat | TableFormat | None:
     known = _BY_SUFFIX.get(suffixes[-2 if packed else -1]) if len(suffixes) > packed else None
     packable = isinstance(known, TableFormat) and known.open is not open_parquet
     return known if packable or not packed else None
+
+
+_BEGINNING = 8_192  # bytes that tell text
+_MARKS = {b"<?xml": XML, b"<!doctype html": HTML, b"<html": HTML, b"%pdf-": PDF, b"{\\rtf": RTF}
+
+
+def format_by_content(path: Path, encoding: str) -> TextFormat | None:
+    """Return the format of a file of an unknown suffix by its beginning, plain text if it is text, or None."""
+    if not path.is_file():  # a pipe may never end
+        return None
+    with open_bytes(path) as stream:
+        start = stream.read(_BEGINNING)
+    try:
+        decode_text(start, encoding)
+    except BadTextError as error:
+        if error.args[0] == BINARY and not start.startswith(b"%PDF-"):
+            return None
+    return next((each for mark, each in _MARKS.items() if start.lstrip().lower().startswith(mark)), PLAIN_TEXT)

@@ -1,12 +1,13 @@
-"""Documents of office programs and books: Word files, OpenDocument texts and EPUB by lxml, RTF by striprtf."""
+"""Documents of office programs, and books: Word files, OpenDocument texts, EPUB and XML by lxml, RTF by striprtf."""
 
 from __future__ import annotations
 
 import contextlib
+import html
 import posixpath
 import re
 import zipfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -25,6 +26,13 @@ _WORD_BREAKS = {"br": "\n", "cr": "\n", "tab": " ", "noBreakHyphen": "-"}
 _WORD_UNREAD = frozenset(("moveFrom", "Fallback"))  # where text stood before, and the same content for old readers
 _ODT_BREAKS = {"line-break": "\n", "s": " ", "tab": " "}
 _ODT_UNREAD = frozenset(("tracked-changes", "annotation", "note-citation", "forms"))
+_XML_BREAKS = dict.fromkeys(("br", "break", "lb", "pb", "cb"), "\n")
+_XML_UNREAD = frozenset((  # what is no prose in JATS and TEI: of whom and where it is, what it cites, formulas, code
+    "journal-meta", "contrib-group", "aff", "article-id", "article-categories", "pub-date", "history", "permissions",
+    "funding-group", "counts", "ref-list", "math", "tex-math", "encodingDesc", "publicationStmt", "sourceDesc",
+    "revisionDesc", "listBibl", "script", "style",
+))  # fmt: skip
+_ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z]\w*;)")
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
 _PICTURE = re.compile(r"[0-9a-fA-F\r\n]{2000,}")  # in hexadecimal digits; all that a picture in RTF is
@@ -74,6 +82,22 @@ def read_epub(path: Path, reading: Reading) -> str:
     return "\n\n".join(filter(None, texts))
 
 
+def read_xml(path: Path, reading: Reading) -> str:
+    """Return the text of an XML file, such as JATS and TEI, without tags.
+
+    An element beside text is a part of it, others are paragraphs. Front matter that is no prose, references and
+    formulas are not read.
+    """
+    data = read_whole(path, reading)
+    # The names of HTML are of a document type that is not fetched.
+    root = _parsed(_ENTITY.sub(lambda name: html.unescape(name[0].decode()).encode("ascii", "xmlcharrefreplace"), data))
+    if root.tag.rpartition("}")[2] == "html":
+        return page_text(data, reading.encoding, xml=True)
+    texts = set(root.xpath("//*[text()[normalize-space()]]"))
+    pieces = _pieces(root, _XML_BREAKS, _XML_UNREAD, is_block=lambda node, name: node.getparent() not in texts)
+    return tidy_lines(pieces)
+
+
 def read_rtf(path: Path, reading: Reading) -> str:
     """Return the text, in which lines are paragraphs."""
     from striprtf.striprtf import rtf_to_text
@@ -101,14 +125,25 @@ def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _tree_of(archive: zipfile.ZipFile, name: str) -> Any:
-    """Parse a part of an archive, without entities and anything outside it."""
+    """Parse a part of an archive."""
+    return _parsed(archive.read(name))
+
+
+def _parsed(data: bytes) -> Any:
+    """Parse XML, without entities and anything outside it."""
     from lxml import etree
 
     parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
-    return etree.fromstring(archive.read(name), parser)
+    return etree.fromstring(data, parser)
 
 
-def _pieces(root: Any, breaks: Mapping[str, str], unread: Collection[str], only: str | None = None) -> Iterator[str]:
+def _pieces(
+    root: Any,
+    breaks: Mapping[str, str],
+    unread: Collection[str],
+    only: str | None = None,
+    is_block: Callable[[Any, str], bool] = lambda node, name: name in ("p", "h"),
+) -> Iterator[str]:
     """Yield the text of a tree (of elements ``only``) and the breaks in it, without recursion, as it may be deep."""
     from lxml import etree
 
@@ -119,7 +154,7 @@ def _pieces(root: Any, breaks: Mapping[str, str], unread: Collection[str], only:
             inside += 1 if starts else -1
         if inside:
             continue
-        if name in ("p", "h"):
+        if is_block(node, name):
             yield "\n\n"
         elif starts:
             yield breaks.get(name, "")
