@@ -112,7 +112,9 @@ def _schema_table(name: str, schema: Any, batches: Callable[[Sequence[str]], Ite
         read = {old for old, new in zip(header, types, strict=True) if new in wanted}
         for batch in batches([each for each in dict.fromkeys(header) if each in read]):
             if len({*header}) < len(header):  # of a parquet file, in another order than the schema's
-                left = {each: iter([new for old, new in zip(header, types, strict=True) if old == each]) for each in read}
+                left = {
+                    each: iter([new for old, new in zip(header, types, strict=True) if old == each]) for each in read
+                }
                 batch = batch.rename_columns([next(left[each]) for each in batch.schema.names])
             try:
                 values = batch.to_pylist()

@@ -161,6 +161,11 @@ class DocumentReader:
                 "datasets.IterableDataset, or another iterable that starts over."
             )
 
+    def check(self, label: str | None = None) -> None:
+        """Raise what reading files, with a column of labels, would raise up to the first document."""
+        if self.places:
+            next(iter(DocumentReader(self._given, replace(self._reading, label_column=label))), None)
+
     def peek(self) -> list[Document]:
         """Return the first documents, a million characters; the next iteration does not read them again."""
         first, self._begun = peek(self, lambda document: len(document.text))

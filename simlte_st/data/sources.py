@@ -40,7 +40,7 @@ from simlte_st.data.rows import (
     Skip,
     skip_of,
 )
-from simlte_st.data.tables import item_rows, mappings_table, read_table, refuse_columns
+from simlte_st.data.tables import item_rows, mappings_table, read_table, refuse_columns, with_folders
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
 from simlte_st.files import is_model
@@ -159,9 +159,8 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
     if not path.is_file():  # tables are read more than once, and a pipe may never end
         raise DataError(f"{path} is a pipe or a device, not a file: write its content to a file first.")
     size = functools.partial(known.count_rows, path)
-    return Source(
-        name, lambda: read_table(known.open(path, reading), reading), size, prefix=f"{path.name}:", places=(path,)
-    )
+    rows = lambda: read_table(with_folders(known.open(path, reading), path), reading)  # noqa: E731
+    return Source(name, rows, size, prefix=f"{path.name}:", places=(path,))
 
 
 def _format(path: Path, reading: Reading) -> TextFormat | TableFormat | None:

@@ -6,11 +6,13 @@ import contextlib
 import csv
 import itertools
 import json
+import re
 import statistics
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from simlte_st.data.document import Document, UntypedText
 from simlte_st.data.rows import (
@@ -42,6 +44,7 @@ LOOK_AHEAD = 100
 MISSING = object()
 """The value at a path without one."""
 
+_FOLDER = re.compile(r"([^\W\d]\w*)=(.+)")
 _PROSE = 10  # times as long as any other column of strings is the text, and at least 200 characters
 _ADVICE = "Make it an array of objects or of strings, or JSON lines (.jsonl: one object per line)."
 
@@ -146,7 +149,9 @@ def choose_columns(reading: Reading, table: Table) -> Columns:
             f"hold strings: {', '.join(strings) or 'none'}. Name it with text_column= (article.body is in a struct)."
         )
     asked = reading.named_columns().values()
-    if repeated := [name for name in (text, id_column) if name not in asked and list(table.header).count(name or "") > 1]:
+    if repeated := [
+        name for name in (text, id_column) if name not in asked and list(table.header).count(name or "") > 1
+    ]:
         raise DataError(
             f"{table.name} has more than one column called {repeated[0]!r}. Name the one to read with text_column= or "
             f"id_column=; its columns are: {there}."
@@ -217,6 +222,23 @@ def mappings_table(
 
     strings = [column for column, text in columns.items() if text] if columns else None
     return Table(name, header or list(columns), strings, everything, first=lambda wanted: held)
+
+
+def folder_columns(path: Path) -> dict[str, str]:
+    """Return the columns that folders such as ``year=2020`` stand for, as Hive, Spark and pandas write them."""
+    found = (_FOLDER.fullmatch(part) for part in path.parent.parts)
+    return {each[1]: UntypedText(unquote(each[2])) for each in found if each}
+
+
+def with_folders(table: Table, path: Path) -> Table:
+    """Add the columns of its folders to the table of a file, unless it has them itself."""
+    added = {name: value for name, value in folder_columns(path).items() if name not in table.header}
+
+    def rows(wanted: Sequence[str]) -> Iterator[RawRow | Row | Skip]:
+        for row in table.rows([name for name in wanted if name not in added]):
+            yield replace(row, values={**row.values, **added}) if isinstance(row, RawRow) else row
+
+    return replace(table, header=[*table.header, *added], rows=rows) if added else table
 
 
 def item_rows(items: Iterable[Any], name: str, reading: Reading) -> Iterator[RawRow | Row | Skip]:

@@ -13,7 +13,7 @@ from simlte_st.data.formats.mail import Mail, open_mbox, read_eml
 from simlte_st.data.formats.office import read_docx, read_epub, read_odt, read_rtf, read_xml
 from simlte_st.data.formats.pdf import read_pdf
 from simlte_st.data.rows import BINARY, EXTRA, BadTextError, Reading, Row, Skip, skip_of
-from simlte_st.data.tables import Table, open_csv, open_json, open_json_lines
+from simlte_st.data.tables import Table, folder_columns, open_csv, open_json, open_json_lines
 from simlte_st.data.text_files import COMPRESSED, decode_text, open_bytes, read_markdown, read_notebook, read_text
 from simlte_st.extras import check_installed
 
@@ -45,6 +45,7 @@ class TextFormat:
         except Exception as error:  # the libraries raise anything for damaged files
             return skip_of(error, name, name)
         text, columns = (read, {}) if isinstance(read, str) else (read.text, read.columns)
+        columns = folder_columns(path) | columns
         label = columns.get(reading.label_column or "")
         return Row(name, name, text, label=label, metadata=columns if reading.metadata else None)
 
@@ -89,8 +90,8 @@ _TEXT_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstan
 _TABLE_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, TableFormat))
 
 DESCRIPTION = (
-    f"a folder of files that hold a document each ({', '.join(_TEXT_SUFFIXES)}), or a file of text of any name; a table "
-    f"({', '.join(_TABLE_SUFFIXES)}; all but parquet also with {' or '.join(COMPRESSED)} after it)"
+    f"a folder of files that hold a document each ({', '.join(_TEXT_SUFFIXES)}), such a file, or any other of text; "
+    f"a table ({', '.join(_TABLE_SUFFIXES)}; all but parquet also with {' or '.join(COMPRESSED)} after it)"
 )
 """All formats in words, for messages and ``--help``."""
 
@@ -114,9 +115,10 @@ def format_by_content(path: Path, encoding: str) -> TextFormat | None:
         return None
     with open_bytes(path) as stream:
         start = stream.read(_BEGINNING)
+    marked = [each for mark, each in _MARKS.items() if start.lstrip().lower().startswith(mark)]
     try:
         decode_text(start, encoding)
-    except BadTextError as error:
-        if error.args[0] == BINARY and not start.startswith(b"%PDF-"):
+    except BadTextError as error:  # not where the last character is cut
+        if error.args[0] == BINARY and not marked:
             return None
-    return next((each for mark, each in _MARKS.items() if start.lstrip().lower().startswith(mark)), PLAIN_TEXT)
+    return next(iter(marked), PLAIN_TEXT)

@@ -11,6 +11,7 @@ from typing import Any
 
 from simlte_st.data.rows import Reading
 from simlte_st.data.text_files import decode_text, read_whole, tidy_lines
+from simlte_st.files import valid_unicode
 
 _SPACE = re.compile(r"[ \t\n\f\r]{2,}|[\t\n\f\r]")  # what is not one space already
 _LABEL = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})""", re.IGNORECASE)
@@ -83,7 +84,7 @@ def html_text(text: str, xml: bool = False) -> str:
         text = _SELF_CLOSED.sub(r"<\1\2></\1>", text)
     if _takes_long(text):
         return tidy_lines([html.unescape(_TOKEN.sub("\n", text))])
-    root = LexborHTMLParser(text.encode("utf-8", "replace"), scripting=True).root
+    root = LexborHTMLParser(valid_unicode(text).encode(), scripting=True).root
     return tidy_lines(_parts(root))
 
 

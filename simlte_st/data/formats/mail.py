@@ -154,7 +154,8 @@ def _text_of(part: Message, reading: Reading) -> str:
         if not text[:15].lower().startswith(("<html", "<!doctype html")):
             return text
     check_installed("selectolax", EXTRA, "reading HTML in e-mails")  # a page may be declared as plain text
-    return html_text(decode_text(data, charset, mend=True)) if declared else page_text(data, charset, mend=True)
+    text = html_text(decode_text(data, charset, mend=True)) if declared else page_text(data, charset, mend=True)
+    return text.replace("\ufffd", "\udcff")  # which is counted
 
 
 def _declared(part: Message) -> str | None:

@@ -32,7 +32,7 @@ _XML_UNREAD = frozenset((  # what is no prose in JATS and TEI: of whom and where
     "funding-group", "counts", "ref-list", "math", "tex-math", "encodingDesc", "publicationStmt", "sourceDesc",
     "revisionDesc", "listBibl", "script", "style",
 ))  # fmt: skip
-_ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z]\w*;)")
+_ENTITY = re.compile(rb"&(?!(?i:amp|lt|gt|quot|apos);)([A-Za-z]\w*;)")
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
 _PICTURE = re.compile(r"[0-9a-fA-F\r\n]{2000,}")  # in hexadecimal digits; all that a picture in RTF is
@@ -149,7 +149,8 @@ def _pieces(
 
     inside = 0  # of elements that are not read
     for event, node in etree.iterwalk(root, events=("start", "end")):
-        name, starts = etree.QName(node).localname, event == "start"
+        # An entity stays in the text as it is written.
+        name, starts = etree.QName(node).localname if isinstance(node.tag, str) else "", event == "start"
         if name in unread:
             inside += 1 if starts else -1
         if inside:
@@ -159,5 +160,5 @@ def _pieces(
         elif starts:
             yield breaks.get(name, "")
         text = (node.text if starts else node.tail) if only is None else node.text if starts and name == only else ""
-        if text and node is not root:
+        if text and (starts or node is not root):
             yield " ".join(f"|{text}|".split())[1:-1]
