@@ -78,12 +78,9 @@ def frame_table(frame: Any, name: str) -> Table:
         except (pyarrow.ArrowException, TypeError, ValueError) as error:  # such as columns of several types
             raise DataError(f"{name} cannot be read: {error}") from error
     table = frame if isinstance(frame, pyarrow.Table) else frame.to_arrow()
-    header = table.schema.names
-    return _schema_table(
-        name,
-        table.schema,
-        lambda wanted: table.select([place for place, each in enumerate(header) if each in wanted]).to_batches(),
-    )
+    names = table.schema.names
+    select = lambda wanted: table.select([place for place, each in enumerate(names) if each in wanted])  # noqa: E731
+    return _schema_table(name, table.schema, lambda wanted: select(wanted).to_batches())
 
 
 def dataset_table(dataset: Any, name: str, first: int = 0, batch_size: int = 1) -> Table:
@@ -104,17 +101,16 @@ def _schema_table(name: str, schema: Any, batches: Callable[[Sequence[str]], Ite
     """Return the table of a source with a schema, without an index of pandas."""
     fields = [field for field in schema if not _INDEX.fullmatch(field.name)]
     header = [field.name for field in fields]
-    types = {new: field.type for new, field in zip(unique_names(header), fields, strict=True)}
+    names = dict(zip(unique_names(header), header, strict=True))
+    types = dict(zip(names, (field.type for field in fields), strict=True))
     classes = _class_names(schema)
 
     def rows(wanted: Sequence[str]) -> Iterator[RawRow]:
         numbers = itertools.count(first)
-        read = {old for old, new in zip(header, types, strict=True) if new in wanted}
-        for batch in batches([each for each in dict.fromkeys(header) if each in read]):
+        read = list(dict.fromkeys(names[new] for new in wanted))
+        for batch in batches(read):
             if len({*header}) < len(header):  # of a parquet file, in another order than the schema's
-                left = {
-                    each: iter([new for old, new in zip(header, types, strict=True) if old == each]) for each in read
-                }
+                left = {old: iter([new for new, each in names.items() if each == old]) for old in read}
                 batch = batch.rename_columns([next(left[each]) for each in batch.schema.names])
             try:
                 values = batch.to_pylist()

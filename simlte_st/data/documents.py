@@ -206,12 +206,9 @@ def _of_parquet(source: Any, reading: Reading) -> Shards:
     import datasets
 
     name = places[0] if len(places) == 1 else f"{len(places):,} sources"
-    # To datasets all are patterns, in which brackets and a leading ~ have a meaning: what exists is escaped.
-    patterns = [glob.escape(os.path.abspath(place)) if os.path.lexists(place) else place for place in places]
-    patterns = [
-        os.path.join(each, "**", "*.parquet") if os.path.isdir(place) else each
-        for place, each in zip(places, patterns, strict=True)
-    ]
+    # To datasets all are patterns: in one for what exists, neither brackets nor a leading ~ may have a meaning.
+    names = [glob.escape(os.path.abspath(place)) if os.path.lexists(place) else place for place in places]
+    patterns = [each + "/**/*.parquet" * os.path.isdir(place) for place, each in zip(places, names, strict=True)]
     options: dict[str, Any] = {"data_files": patterns, "batch_size": _ROWS}
     try:
         builder = datasets.load_dataset_builder("parquet", **options)

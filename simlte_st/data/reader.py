@@ -200,9 +200,9 @@ class DocumentReader:
             raise DataError(f"{error}; {read}. Download or create it again.") from error
         report.finished, self.checksum = True, texts.hexdigest()
         if not report.documents and self._remembers:
-            places = f"Documents are read from {PLACES}." if report.ignored else ""
-            lines = [f"{self._source.name} holds no usable document.", *report.troubles(), places]
-            raise EmptyCorpusError("\n".join(filter(None, lines)))
+            kinds = f" Documents are read from {PLACES}." if report.ignored else ""
+            lines = [f"{self._source.name} holds no usable document.{kinds}", *report.troubles()]
+            raise EmptyCorpusError("\n".join(lines))
 
     def _note_unread(self, name: str | None) -> None:
         """Keep the id of an unreadable document, None if it is not known; "" is a row without a text and an id."""

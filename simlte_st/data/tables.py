@@ -59,6 +59,7 @@ class Table:
     rows: Callable[[Sequence[str]], Iterator[RawRow | Row | Skip]]
     kinds: Mapping[str, str] = field(default_factory=dict)  # the types of other columns, if the source says
     typed: bool = True  # if not, numbers and dates are text
+    folders: Mapping[str, str] = field(default_factory=dict)  # columns of the folders that it is in
     first: Callable[[Sequence[str]], Iterable[RawRow | Row | Skip]] = lambda wanted: ()  # some rows, before all
 
     @property
@@ -77,20 +78,18 @@ def unique_names(header: Iterable[str]) -> list[str]:
     header, names = list(header), dict[str, None]()
     taken = set(header)
     for name in header:
-        new, times = name, 1
-        while new in names or (new != name and new in taken):
-            times += 1
-            new = f"{name}_{times}"
-        names[new] = None
+        if name in names:
+            name = next(each for number in itertools.count(2) if (each := f"{name}_{number}") not in taken)
+            taken.add(name)
+        names[name] = None
     return list(names)
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make an object of JSON without losing a value whose name is repeated."""
     made = dict(pairs)
-    if len(made) == len(pairs):
-        return made
-    return dict(zip(unique_names(name for name, _ in pairs), (value for _, value in pairs), strict=True))
+    names = () if len(made) == len(pairs) else unique_names(name for name, _ in pairs)
+    return dict(zip(names, (value for _, value in pairs), strict=True)) if names else made
 
 
 def value_at(values: Mapping[str, Any], path: str) -> Any:
@@ -149,12 +148,11 @@ def choose_columns(reading: Reading, table: Table) -> Columns:
             f"hold strings: {', '.join(strings) or 'none'}. Name it with text_column= (article.body is in a struct)."
         )
     asked = reading.named_columns().values()
-    if repeated := [
-        name for name in (text, id_column) if name not in asked and list(table.header).count(name or "") > 1
-    ]:
+    repeated = [name for name in (text, id_column or "") if name not in asked and list(table.header).count(name) > 1]
+    if repeated:
         raise DataError(
-            f"{table.name} has more than one column called {repeated[0]!r}. Name the one to read with text_column= or "
-            f"id_column=; its columns are: {there}."
+            f"{table.name} has more than one column called {repeated[0]!r}. Name one with text_column= or id_column=; "
+            f"its columns are: {there}."
         )
     return Columns(text, id_column, label)
 
@@ -197,7 +195,7 @@ def read_table(table: Table, reading: Reading) -> Iterator[Event]:
             continue
         others = None
         if reading.metadata:
-            others = _without(values, chosen.text)
+            others = {**table.folders, **_without(values, chosen.text)}
             others = _without(others, chosen.id) if chosen.id else others
         yield Row(row.where, row.made_id, text, id_value, label, has_id=chosen.id is not None, metadata=others)
 
@@ -230,17 +228,6 @@ def folder_columns(path: Path) -> dict[str, str]:
     return {each[1]: UntypedText(unquote(each[2])) for each in found if each}
 
 
-def with_folders(table: Table, path: Path) -> Table:
-    """Add the columns of its folders to the table of a file, unless it has them itself."""
-    added = {name: value for name, value in folder_columns(path).items() if name not in table.header}
-
-    def rows(wanted: Sequence[str]) -> Iterator[RawRow | Row | Skip]:
-        for row in table.rows([name for name in wanted if name not in added]):
-            yield replace(row, values={**row.values, **added}) if isinstance(row, RawRow) else row
-
-    return replace(table, header=[*table.header, *added], rows=rows) if added else table
-
-
 def item_rows(items: Iterable[Any], name: str, reading: Reading) -> Iterator[RawRow | Row | Skip]:
     """Return the items of an iterable of strings, Documents or mappings as rows."""
     for index, item in enumerate(items):
@@ -261,14 +248,13 @@ def item_rows(items: Iterable[Any], name: str, reading: Reading) -> Iterator[Raw
 def _separator(path: Path, reading: Reading) -> str:
     """Return the sign by which most of the first rows have as many fields as the header, and more than one."""
 
-    def fit(mark: str) -> tuple[int, int, bool]:
+    def fit(mark: str) -> tuple[int, int]:
         rows: list[list[str]] = []
         with contextlib.suppress(csv.Error):
             lines = csv.reader((line.text for line in read_lines(path, reading)), delimiter=mark, strict=True)
             rows.extend(row for row in itertools.islice(lines, LOOK_AHEAD) if any(map(str.strip, row)))
         fields = len(rows[0]) if rows else 0
-        prose = fields > 1 and rows[0][1].startswith(" ")  # such as "name, first"
-        return (sum(len(row) == fields for row in rows) if fields > 1 else 0, fields, not prose)
+        return (sum(len(row) == fields for row in rows) if fields > 1 else 0, fields)
 
     plain = path.name.lower().removesuffix(".gz").removesuffix(".zst")
     return max(("\t" if plain.endswith(".tsv") else ",", ";", "\t", "|", ","), key=fit)

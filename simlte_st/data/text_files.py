@@ -48,14 +48,13 @@ class Line(NamedTuple):
 def decode_text(data: bytes, encoding: str, *, mend: bool = False) -> str:
     """Decode a whole text file: a byte order mark or valid UTF-8 goes before the encoding.
 
-    ``mend`` puts a lone surrogate, which the reader replaces and counts, in place of what cannot be decoded, and leaves
-    NUL bytes to the reader, too.
+    ``mend`` puts a lone surrogate, which the reader replaces and counts, in place of what cannot be decoded.
     """
     marked = _marked_encoding(data)
     if marked is None and _is_utf8(data):
         encoding = "utf-8"
     # NUL bytes do not occur in text, except as parts of letters in wide encodings.
-    if not mend and marked in (None, "utf-8-sig") and _ascii_compatible(marked or encoding) and b"\0" in data:
+    if marked in (None, "utf-8-sig") and _ascii_compatible(marked or encoding) and b"\0" in data:
         raise BadTextError(BINARY, f"NUL byte at {data.index(0):,}")
     try:
         text = data.decode(marked or encoding)

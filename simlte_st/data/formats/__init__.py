@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,9 @@ from simlte_st.data.formats.html import read_html
 from simlte_st.data.formats.mail import Mail, open_mbox, read_eml
 from simlte_st.data.formats.office import read_docx, read_epub, read_odt, read_rtf, read_xml
 from simlte_st.data.formats.pdf import read_pdf
-from simlte_st.data.rows import BINARY, EXTRA, BadTextError, Reading, Row, Skip, skip_of
+from simlte_st.data.rows import EXTRA, BadTextError, Reading, Row, Skip, skip_of
 from simlte_st.data.tables import Table, folder_columns, open_csv, open_json, open_json_lines
-from simlte_st.data.text_files import COMPRESSED, decode_text, open_bytes, read_markdown, read_notebook, read_text
+from simlte_st.data.text_files import COMPRESSED, open_bytes, read_markdown, read_notebook, read_text
 from simlte_st.extras import check_installed
 
 
@@ -61,22 +62,18 @@ class TableFormat:
 
 PLAIN_TEXT = TextFormat((".txt",), read_text)
 MAIL = TextFormat((".eml",), read_eml)
-HTML = TextFormat((".html", ".htm", ".xhtml", ".hocr"), read_html, ("selectolax", "webencodings"))
-PDF = TextFormat((".pdf",), read_pdf, ("pypdf",))
-RTF = TextFormat((".rtf",), read_rtf, ("striprtf",))
-XML = TextFormat((".xml", ".nxml", ".tei"), read_xml, ("lxml",))
 
 FORMATS: tuple[TextFormat | TableFormat, ...] = (
     PLAIN_TEXT,
     TextFormat((".md", ".markdown"), read_markdown),
     MAIL,
     TextFormat((".ipynb",), read_notebook),
-    HTML,
-    XML,
-    PDF,
+    TextFormat((".html", ".htm", ".xhtml", ".hocr"), read_html, ("selectolax", "webencodings")),
+    TextFormat((".xml", ".nxml", ".tei"), read_xml, ("lxml",)),
+    TextFormat((".pdf",), read_pdf, ("pypdf",)),
     TextFormat((".docx", ".docm", ".dotx", ".dotm"), read_docx, ("lxml",)),
     TextFormat((".odt", ".ott"), read_odt, ("lxml",)),
-    RTF,
+    TextFormat((".rtf",), read_rtf, ("striprtf",)),
     TextFormat((".epub",), read_epub, ("lxml", "selectolax", "webencodings")),
     TableFormat((".jsonl", ".ndjson"), open_json_lines),
     TableFormat((".json",), open_json),
@@ -85,6 +82,8 @@ FORMATS: tuple[TextFormat | TableFormat, ...] = (
     TableFormat((".parquet",), open_parquet, count_rows),
 )
 
+_BEGINNING = 8_192  # bytes that tell text
+_MARKS = {b"<?xml": ".xml", b"<!doctype html": ".html", b"<html": ".html", b"%pdf-": ".pdf", b"{\\rtf": ".rtf"}
 _BY_SUFFIX = {suffix: each for each in FORMATS for suffix in each.suffixes}
 _TEXT_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, TextFormat))
 _TABLE_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, TableFormat))
@@ -105,20 +104,12 @@ def format_of(path: Path) -> TextFormat | TableFormat | None:
     return known if packable or not packed else None
 
 
-_BEGINNING = 8_192  # bytes that tell text
-_MARKS = {b"<?xml": XML, b"<!doctype html": HTML, b"<html": HTML, b"%pdf-": PDF, b"{\\rtf": RTF}
-
-
-def format_by_content(path: Path, encoding: str) -> TextFormat | None:
+def format_by_content(path: Path) -> TextFormat | TableFormat | None:
     """Return the format of a file of an unknown suffix by its beginning, plain text if it is text, or None."""
     if not path.is_file():  # a pipe may never end
         return None
     with open_bytes(path) as stream:
         start = stream.read(_BEGINNING)
-    marked = [each for mark, each in _MARKS.items() if start.lstrip().lower().startswith(mark)]
-    try:
-        decode_text(start, encoding)
-    except BadTextError as error:  # not where the last character is cut
-        if error.args[0] == BINARY and not marked:
-            return None
-    return next(iter(marked), PLAIN_TEXT)
+    known = next((_BY_SUFFIX[each] for mark, each in _MARKS.items() if start.lstrip().lower().startswith(mark)), None)
+    binary = b"\0" in start and not start.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    return known or (None if binary else PLAIN_TEXT)

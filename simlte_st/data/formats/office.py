@@ -7,7 +7,7 @@ import html
 import posixpath
 import re
 import zipfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -27,12 +27,10 @@ _WORD_UNREAD = frozenset(("moveFrom", "Fallback"))  # where text stood before, a
 _ODT_BREAKS = {"line-break": "\n", "s": " ", "tab": " "}
 _ODT_UNREAD = frozenset(("tracked-changes", "annotation", "note-citation", "forms"))
 _XML_BREAKS = dict.fromkeys(("br", "break", "lb", "pb", "cb"), "\n")
-_XML_UNREAD = frozenset((  # what is no prose in JATS and TEI: of whom and where it is, what it cites, formulas, code
-    "journal-meta", "contrib-group", "aff", "article-id", "article-categories", "pub-date", "history", "permissions",
-    "funding-group", "counts", "ref-list", "math", "tex-math", "encodingDesc", "publicationStmt", "sourceDesc",
-    "revisionDesc", "listBibl", "script", "style",
+_XML_UNREAD = frozenset((  # no prose in JATS and TEI: who wrote it, where it is, what it cites, formulas
+    "journal-meta", "contrib-group", "aff", "article-id", "pub-date", "history", "permissions", "funding-group",
+    "ref-list", "math", "tex-math", "encodingDesc", "publicationStmt", "sourceDesc", "revisionDesc", "listBibl",
 ))  # fmt: skip
-_ENTITY = re.compile(rb"&(?!(?i:amp|lt|gt|quot|apos);)([A-Za-z]\w*;)")
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
 _PICTURE = re.compile(r"[0-9a-fA-F\r\n]{2000,}")  # in hexadecimal digits; all that a picture in RTF is
@@ -45,7 +43,7 @@ def read_docx(path: Path, reading: Reading) -> str:
     """
     with _open_zip(path) as archive:
         names = archive.namelist()
-        trees = [_tree_of(archive, name) for part in _WORD_PARTS for name in names if part.fullmatch(name)]
+        trees = [_tree_of(archive.read(name)) for part in _WORD_PARTS for name in names if part.fullmatch(name)]
     for mark in [mark for tree in trees for mark in tree.iter("{*}vanish")]:
         run = mark.getparent().getparent()
         if run.getparent() is not None and mark.get(f"{mark.tag.removesuffix('vanish')}val") not in ("0", "false"):
@@ -59,7 +57,7 @@ def read_odt(path: Path, reading: Reading) -> str:
     Deleted text, comments, headers and footers are not read.
     """
     with _open_zip(path) as archive:
-        body = _tree_of(archive, "content.xml").find(f"{_OFFICE}body/{_OFFICE}text")
+        body = _tree_of(archive.read("content.xml")).find(f"{_OFFICE}body/{_OFFICE}text")
     if body is None:
         raise BadTextError(DAMAGED, "not a text document")
     return tidy_lines(_pieces(body, _ODT_BREAKS, _ODT_UNREAD))
@@ -69,8 +67,8 @@ def read_epub(path: Path, reading: Reading) -> str:
     """Return the pages of a book in reading order, as HTML files are read, without its table of contents."""
     with _open_zip(path) as archive:
         # In whatever namespace, as versions of the format differ in them.
-        name = next(_tree_of(archive, "META-INF/container.xml").iter("{*}rootfile")).get("full-path", "")
-        package = _tree_of(archive, name)
+        name = next(_tree_of(archive.read("META-INF/container.xml")).iter("{*}rootfile")).get("full-path", "")
+        package = _tree_of(archive.read(name))
         items = {item.get("id"): item for item in package.iter("{*}item")}
         spine = [items[each.get("idref")] for each in package.iter("{*}itemref") if each.get("idref") in items]
         pages = [
@@ -89,13 +87,14 @@ def read_xml(path: Path, reading: Reading) -> str:
     formulas are not read.
     """
     data = read_whole(path, reading)
-    # The names of HTML are of a document type that is not fetched.
-    root = _parsed(_ENTITY.sub(lambda name: html.unescape(name[0].decode()).encode("ascii", "xmlcharrefreplace"), data))
+    root = _tree_of(data)
     if root.tag.rpartition("}")[2] == "html":
         return page_text(data, reading.encoding, xml=True)
     texts = set(root.xpath("//*[text()[normalize-space()]]"))
-    pieces = _pieces(root, _XML_BREAKS, _XML_UNREAD, is_block=lambda node, name: node.getparent() not in texts)
-    return tidy_lines(pieces)
+    for node in root.iter("*"):
+        if node.getparent() not in texts and node.tag.rpartition("}")[2] not in _XML_UNREAD:
+            node.tag = "p"
+    return tidy_lines(_pieces(root, _XML_BREAKS, _XML_UNREAD))
 
 
 def read_rtf(path: Path, reading: Reading) -> str:
@@ -124,12 +123,7 @@ def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
             yield archive
 
 
-def _tree_of(archive: zipfile.ZipFile, name: str) -> Any:
-    """Parse a part of an archive."""
-    return _parsed(archive.read(name))
-
-
-def _parsed(data: bytes) -> Any:
+def _tree_of(data: bytes) -> Any:
     """Parse XML, without entities and anything outside it."""
     from lxml import etree
 
@@ -137,28 +131,22 @@ def _parsed(data: bytes) -> Any:
     return etree.fromstring(data, parser)
 
 
-def _pieces(
-    root: Any,
-    breaks: Mapping[str, str],
-    unread: Collection[str],
-    only: str | None = None,
-    is_block: Callable[[Any, str], bool] = lambda node, name: name in ("p", "h"),
-) -> Iterator[str]:
+def _pieces(root: Any, breaks: Mapping[str, str], unread: Collection[str], only: str | None = None) -> Iterator[str]:
     """Yield the text of a tree (of elements ``only``) and the breaks in it, without recursion, as it may be deep."""
     from lxml import etree
 
     inside = 0  # of elements that are not read
     for event, node in etree.iterwalk(root, events=("start", "end")):
-        # An entity stays in the text as it is written.
         name, starts = etree.QName(node).localname if isinstance(node.tag, str) else "", event == "start"
         if name in unread:
             inside += 1 if starts else -1
         if inside:
             continue
-        if is_block(node, name):
+        if name in ("p", "h"):
             yield "\n\n"
         elif starts:
             yield breaks.get(name, "")
         text = (node.text if starts else node.tail) if only is None else node.text if starts and name == only else ""
+        text = text if name else html.unescape(text or "")  # of an entity, which may be one of HTML's
         if text and (starts or node is not root):
             yield " ".join(f"|{text}|".split())[1:-1]
