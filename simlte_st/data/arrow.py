@@ -49,6 +49,8 @@ def open_parquet(path: Path, reading: Reading) -> Table:
             yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=list(wanted))
 
     with opened() as file:
+        if len({*file.schema_arrow.names}) < len(file.schema_arrow.names):  # by their names both would be read
+            return frame_table(file.read(), str(path))
         return _schema_table(str(path), file.schema_arrow, batches)
 
 
@@ -78,9 +80,8 @@ def frame_table(frame: Any, name: str) -> Table:
         except (pyarrow.ArrowException, TypeError, ValueError) as error:  # such as columns of several types
             raise DataError(f"{name} cannot be read: {error}") from error
     table = frame if isinstance(frame, pyarrow.Table) else frame.to_arrow()
-    names = table.schema.names
-    select = lambda wanted: table.select([place for place, each in enumerate(names) if each in wanted])  # noqa: E731
-    return _schema_table(name, table.schema, lambda wanted: select(wanted).to_batches())
+    table = table.rename_columns(unique_names(table.column_names))
+    return _schema_table(name, table.schema, lambda wanted: table.select(list(wanted)).to_batches())
 
 
 def dataset_table(dataset: Any, name: str, first: int = 0, batch_size: int = 1) -> Table:
@@ -99,19 +100,12 @@ def dataset_table(dataset: Any, name: str, first: int = 0, batch_size: int = 1) 
 
 def _schema_table(name: str, schema: Any, batches: Callable[[Sequence[str]], Iterable[Any]], first: int = 0) -> Table:
     """Return the table of a source with a schema, without an index of pandas."""
-    fields = [field for field in schema if not _INDEX.fullmatch(field.name)]
-    header = [field.name for field in fields]
-    names = dict(zip(unique_names(header), header, strict=True))
-    types = dict(zip(names, (field.type for field in fields), strict=True))
+    types = {field.name: field.type for field in schema if not _INDEX.fullmatch(field.name)}
     classes = _class_names(schema)
 
     def rows(wanted: Sequence[str]) -> Iterator[RawRow]:
         numbers = itertools.count(first)
-        read = list(dict.fromkeys(names[new] for new in wanted))
-        for batch in batches(read):
-            if len({*header}) < len(header):  # of a parquet file, in another order than the schema's
-                left = {old: iter([new for new, each in names.items() if each == old]) for old in read}
-                batch = batch.rename_columns([next(left[each]) for each in batch.schema.names])
+        for batch in batches(wanted):
             try:
                 values = batch.to_pylist()
             except (ValueError, OverflowError) as error:  # invalid UTF-8, or a time for which Python has no type
@@ -119,9 +113,10 @@ def _schema_table(name: str, schema: Any, batches: Callable[[Sequence[str]], Ite
             for row, number in zip(values, numbers, strict=False):
                 yield _row(number, _with_classes(row, classes))
 
+    columns = [field.name for field in schema if not _INDEX.fullmatch(field.name)]
     kinds = {each: str(kind) for each, kind in types.items() if not _is_text(kind)}
     strings = [each for each in types if each not in kinds]
-    return Table(name, header, strings, rows, kinds, first=lambda wanted: itertools.islice(rows(wanted), LOOK_AHEAD))
+    return Table(name, columns, strings, rows, kinds, first=lambda wanted: itertools.islice(rows(wanted), LOOK_AHEAD))
 
 
 def _row(number: int, values: Mapping[str, Any]) -> RawRow:

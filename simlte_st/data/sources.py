@@ -136,7 +136,7 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
     if not name or not os.path.exists(path):  # Path takes an empty name for the working folder
         hint = " An address is read with stream=True." if "://" in name else ""
         raise DataError(f"There is no file or folder {name[:_SHOWN_LENGTH]!r}.{hint} Documents are read from {PLACES}.")
-    known = _format(path, reading) or format_by_content(path)
+    known = _format(path, reading) or (format_by_content(path) if path.is_file() else None)
     if path.is_dir() or isinstance(known, TextFormat):
         refuse_columns(replace(reading, label_column=None), f"{path} holds text, which")
     if path.is_dir():

@@ -7,7 +7,6 @@ import csv
 import itertools
 import json
 import re
-import statistics
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -45,7 +44,6 @@ MISSING = object()
 """The value at a path without one."""
 
 _FOLDER = re.compile(r"([^\W\d]\w*)=(.+)")
-_PROSE = 10  # times as long as any other column of strings is the text, and at least 200 characters
 _ADVICE = "Make it an array of objects or of strings, or JSON lines (.jsonl: one object per line)."
 
 
@@ -54,7 +52,7 @@ class Table:
     """An open table, to be read once; ``rows`` takes the columns to read."""
 
     name: str
-    header: Sequence[str]  # as the source has it
+    columns: Sequence[str]
     strings: Collection[str] | None  # columns of strings; None if there was no row to infer them from
     rows: Callable[[Sequence[str]], Iterator[RawRow | Row | Skip]]
     kinds: Mapping[str, str] = field(default_factory=dict)  # the types of other columns, if the source says
@@ -62,34 +60,24 @@ class Table:
     folders: Mapping[str, str] = field(default_factory=dict)  # columns of the folders that it is in
     first: Callable[[Sequence[str]], Iterable[RawRow | Row | Skip]] = lambda wanted: ()  # some rows, before all
 
-    @property
-    def columns(self) -> list[str]:
-        """The columns under names of their own."""
-        return unique_names(self.header)
-
     def column_of(self, name: str) -> str:
         """Return the column that a name is read from: itself, or that of the struct which it may be a path into."""
         starts = (start for start, _ in _cuts(name) if start in self.columns)
         return name if name in self.columns else next(starts, name)
 
 
-def unique_names(header: Iterable[str]) -> list[str]:
+def unique_names(header: Sequence[str]) -> list[str]:
     """Return the names of columns; a second one of the same name becomes ``name_2``."""
-    header, names = list(header), dict[str, None]()
-    taken = set(header)
+    counts, names = {name: itertools.count(2) for name in header}, dict[str, None]()
     for name in header:
-        if name in names:
-            name = next(each for number in itertools.count(2) if (each := f"{name}_{number}") not in taken)
-            taken.add(name)
-        names[name] = None
+        free = (each for number in counts[name] if (each := f"{name}_{number}") not in counts and each not in names)
+        names[next(free) if name in names else name] = None
     return list(names)
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make an object of JSON without losing a value whose name is repeated."""
-    made = dict(pairs)
-    names = () if len(made) == len(pairs) else unique_names(name for name, _ in pairs)
-    return dict(zip(names, (value for _, value in pairs), strict=True)) if names else made
+    return dict(zip(unique_names([name for name, _ in pairs]), [value for _, value in pairs], strict=True))
 
 
 def value_at(values: Mapping[str, Any], path: str) -> Any:
@@ -147,22 +135,15 @@ def choose_columns(reading: Reading, table: Table) -> Columns:
             f"Cannot tell which column of {table.name} holds the text.{known} Its columns are: {there}; those that "
             f"hold strings: {', '.join(strings) or 'none'}. Name it with text_column= (article.body is in a struct)."
         )
-    asked = reading.named_columns().values()
-    repeated = [name for name in (text, id_column or "") if name not in asked and list(table.header).count(name) > 1]
-    if repeated:
-        raise DataError(
-            f"{table.name} has more than one column called {repeated[0]!r}. Name one with text_column= or id_column=; "
-            f"its columns are: {there}."
-        )
     return Columns(text, id_column, label)
 
 
 def _longest(table: Table, columns: Sequence[str]) -> str | None:
     """Return the column of strings that is by far the longest in the first rows, if there is one."""
     rows = [row.values for row in table.first(columns) if isinstance(row, RawRow)]
-    sizes = {name: statistics.median([len(str(row.get(name) or "")) for row in rows] or [0]) for name in columns}
-    *others, (size, longest) = sorted((size, name) for name, size in sizes.items()) or [(0, None)]
-    return longest if size >= max(200, _PROSE * max([other for other, _ in others], default=0)) else None
+    sizes = sorted((sum(len(str(row.get(name) or "")) for row in rows), name) for name in columns)
+    (other, _), (size, longest) = [(0, ""), (0, ""), *sizes][-2:]
+    return longest if size > max(200 * len(rows), 10 * other) else None
 
 
 def _first_of(names: Sequence[str], columns: Collection[str]) -> str | None:
@@ -310,7 +291,7 @@ def open_csv(path: Path, reading: Reading) -> Table:
             else:
                 yield RawRow(where, str(index), dict(zip(names, row, strict=True)))
 
-    return replace(mappings_table(str(path), rows(), _is_words, header), typed=False)
+    return replace(mappings_table(str(path), rows(), _is_words, names), typed=False)
 
 
 def _is_words(value: object) -> bool:

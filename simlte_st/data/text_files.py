@@ -45,10 +45,10 @@ class Line(NamedTuple):
     what: str = ""
 
 
-def decode_text(data: bytes, encoding: str, *, mend: bool = False) -> str:
+def decode_text(data: bytes, encoding: str, mend: bool = False) -> str:
     """Decode a whole text file: a byte order mark or valid UTF-8 goes before the encoding.
 
-    ``mend`` puts a lone surrogate, which the reader replaces and counts, in place of what cannot be decoded.
+    ``mend`` puts a replacement character in place of what cannot be decoded.
     """
     marked = _marked_encoding(data)
     if marked is None and _is_utf8(data):
@@ -57,11 +57,9 @@ def decode_text(data: bytes, encoding: str, *, mend: bool = False) -> str:
     if marked in (None, "utf-8-sig") and _ascii_compatible(marked or encoding) and b"\0" in data:
         raise BadTextError(BINARY, f"NUL byte at {data.index(0):,}")
     try:
-        text = data.decode(marked or encoding)
+        text = data.decode(marked or encoding, "replace" if mend else "strict")
     except UnicodeDecodeError as error:
-        if not mend:
-            raise BadTextError(WRONG_ENCODING, _wrong(error, marked or encoding)) from error
-        text = data.decode(marked or encoding, "replace").replace("\ufffd", "\udcff")
+        raise BadTextError(WRONG_ENCODING, _wrong(error, marked or encoding)) from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

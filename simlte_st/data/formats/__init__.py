@@ -82,7 +82,6 @@ FORMATS: tuple[TextFormat | TableFormat, ...] = (
     TableFormat((".parquet",), open_parquet, count_rows),
 )
 
-_BEGINNING = 8_192  # bytes that tell text
 _MARKS = {b"<?xml": ".xml", b"<!doctype html": ".html", b"<html": ".html", b"%pdf-": ".pdf", b"{\\rtf": ".rtf"}
 _BY_SUFFIX = {suffix: each for each in FORMATS for suffix in each.suffixes}
 _TEXT_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, TextFormat))
@@ -106,10 +105,8 @@ def format_of(path: Path) -> TextFormat | TableFormat | None:
 
 def format_by_content(path: Path) -> TextFormat | TableFormat | None:
     """Return the format of a file of an unknown suffix by its beginning, plain text if it is text, or None."""
-    if not path.is_file():  # a pipe may never end
-        return None
     with open_bytes(path) as stream:
-        start = stream.read(_BEGINNING)
+        start = stream.read(8_192)
     known = next((_BY_SUFFIX[each] for mark, each in _MARKS.items() if start.lstrip().lower().startswith(mark)), None)
     binary = b"\0" in start and not start.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
     return known or (None if binary else PLAIN_TEXT)

@@ -11,7 +11,6 @@ from typing import Any
 
 from simlte_st.data.rows import Reading
 from simlte_st.data.text_files import decode_text, read_whole, tidy_lines
-from simlte_st.files import valid_unicode
 
 _SPACE = re.compile(r"[ \t\n\f\r]{2,}|[\t\n\f\r]")  # what is not one space already
 _LABEL = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})""", re.IGNORECASE)
@@ -84,7 +83,7 @@ def html_text(text: str, xml: bool = False) -> str:
         text = _SELF_CLOSED.sub(r"<\1\2></\1>", text)
     if _takes_long(text):
         return tidy_lines([html.unescape(_TOKEN.sub("\n", text))])
-    root = LexborHTMLParser(valid_unicode(text).encode(), scripting=True).root
+    root = LexborHTMLParser(text.encode("utf-8", "replace"), scripting=True).root
     return tidy_lines(_parts(root))
 
 
@@ -128,8 +127,8 @@ def _decode(data: bytes, encoding: str, mend: bool) -> str:
     label = _LABEL.search(data[:_LABEL_BYTES]) or _XML_LABEL.match(data[:_LABEL_BYTES])
     known = None if label is None else webencodings.lookup(label[1].decode("ascii", "replace"))
     if known is None or known.name in ("replacement", "x-user-defined"):
-        return decode_text(data, encoding, mend=mend)
-    return decode_text(data, _PYTHON_NAMES.get(known.name, known.codec_info.name), mend=mend)
+        return decode_text(data, encoding, mend)
+    return decode_text(data, _PYTHON_NAMES.get(known.name, known.codec_info.name), mend)
 
 
 def _takes_long(page: str) -> bool:

@@ -95,7 +95,7 @@ def read_mail(data: bytes, reading: Reading) -> Mail:
     message = email.message_from_bytes(data, policy=_AsWritten())
     if not message.keys():
         raise BadTextError(NO_MAIL, "it has no headers")
-    body = _text_of(message, reading)
+    body = _text_of(message, reading).replace("\ufffd", "\udcff")  # which the reader replaces, and counts
     if reading.drop_quotes:
         body = without_quotes(body)
     subject, sender, recipients, own_id = (
@@ -154,8 +154,7 @@ def _text_of(part: Message, reading: Reading) -> str:
         if not text[:15].lower().startswith(("<html", "<!doctype html")):
             return text
     check_installed("selectolax", EXTRA, "reading HTML in e-mails")  # a page may be declared as plain text
-    text = html_text(decode_text(data, charset, mend=True)) if declared else page_text(data, charset, mend=True)
-    return text.replace("\ufffd", "\udcff")  # which is counted
+    return html_text(decode_text(data, charset, True)) if declared else page_text(data, charset, mend=True)
 
 
 def _declared(part: Message) -> str | None:
