@@ -78,7 +78,8 @@ class ReadReport:
                 parts.append(counted(number, reason) + (f", first: {first[0]}" if first else ""))
             lines += [f"{verb} {sum(counts.values()):,}: {'; '.join(parts)}"] if counts else []
         if any(each.startswith(".") or each == "no suffix" for each in self.ignored):
-            lines.append("tables, and files of text of any kind, are read when they are named, such as FOLDER/*.csv")
+            hint = "tables, and files of text of any kind, are read when they are named, such as FOLDER/*.csv"
+            lines.append(hint if self.documents else f"{hint}; documents are read from {PLACES}")
         if WRONG_ENCODING in self.skipped:
             lines.append("if the files are in another encoding, name it with encoding=")
         return lines
@@ -200,9 +201,7 @@ class DocumentReader:
             raise DataError(f"{error}; {read}. Download or create it again.") from error
         report.finished, self.checksum = True, texts.hexdigest()
         if not report.documents and self._remembers:
-            kinds = f" Documents are read from {PLACES}." if report.ignored else ""
-            lines = [f"{self._source.name} holds no usable document.{kinds}", *report.troubles()]
-            raise EmptyCorpusError("\n".join(lines))
+            raise EmptyCorpusError("\n".join([f"{self._source.name} holds no usable document.", *report.troubles()]))
 
     def _note_unread(self, name: str | None) -> None:
         """Keep the id of an unreadable document, None if it is not known; "" is a row without a text and an id."""

@@ -6,7 +6,6 @@ import contextlib
 import csv
 import itertools
 import json
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -43,7 +42,6 @@ LOOK_AHEAD = 100
 MISSING = object()
 """The value at a path without one."""
 
-_FOLDER = re.compile(r"([^\W\d]\w*)=(.+)")
 _ADVICE = "Make it an array of objects or of strings, or JSON lines (.jsonl: one object per line)."
 
 
@@ -77,7 +75,10 @@ def unique_names(header: Sequence[str]) -> list[str]:
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make an object of JSON without losing a value whose name is repeated."""
-    return dict(zip(unique_names([name for name, _ in pairs]), [value for _, value in pairs], strict=True))
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        made = dict(zip(unique_names([name for name, _ in pairs]), [value for _, value in pairs], strict=True))
+    return made
 
 
 def value_at(values: Mapping[str, Any], path: str) -> Any:
@@ -205,8 +206,8 @@ def mappings_table(
 
 def folder_columns(path: Path) -> dict[str, str]:
     """Return the columns that folders such as ``year=2020`` stand for, as Hive, Spark and pandas write them."""
-    found = (_FOLDER.fullmatch(part) for part in path.parent.parts)
-    return {each[1]: UntypedText(unquote(each[2])) for each in found if each}
+    found = (part.partition("=") for part in path.parent.parts)
+    return {name: UntypedText(unquote(value)) for name, sign, value in found if sign and name.isidentifier()}
 
 
 def item_rows(items: Iterable[Any], name: str, reading: Reading) -> Iterator[RawRow | Row | Skip]:
@@ -227,15 +228,15 @@ def item_rows(items: Iterable[Any], name: str, reading: Reading) -> Iterator[Raw
 
 
 def _separator(path: Path, reading: Reading) -> str:
-    """Return the sign by which most of the first rows have as many fields as the header, and more than one."""
+    """Return the sign that separates most fields of the first rows that have as many as the header."""
 
-    def fit(mark: str) -> tuple[int, int]:
+    def fit(mark: str) -> int:
         rows: list[list[str]] = []
         with contextlib.suppress(csv.Error):
             lines = csv.reader((line.text for line in read_lines(path, reading)), delimiter=mark, strict=True)
             rows.extend(row for row in itertools.islice(lines, LOOK_AHEAD) if any(map(str.strip, row)))
         fields = len(rows[0]) if rows else 0
-        return (sum(len(row) == fields for row in rows) if fields > 1 else 0, fields)
+        return sum(len(row) == fields for row in rows) * (fields - 1)
 
     plain = path.name.lower().removesuffix(".gz").removesuffix(".zst")
     return max(("\t" if plain.endswith(".tsv") else ",", ";", "\t", "|", ","), key=fit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import sys
 from pathlib import Path
@@ -35,14 +36,40 @@ def test_suffixes(name: str, suffix: str | None) -> None:
     assert known is None if suffix is None else known is not None and suffix in known.suffixes
 
 
-def test_messages_name_each_format() -> None:
+def test_messages_name_each_format(tmp_path: Path) -> None:
     suffixes = [suffix for each in FORMATS for suffix in each.suffixes]
     assert len(suffixes) == len(set(suffixes)) > 10
     for suffix in suffixes:
         assert suffix in re.findall(r"\.\w+", PLACES)
+    (tmp_path / "a.xls").write_bytes(b"\xd0\xcf\x11\xe0\0\0")
     with pytest.raises(DataError, match="unknown kind") as error:
-        read_documents(__file__)
-    assert all(suffix in str(error.value) for suffix in suffixes)
+        read_documents(tmp_path / "a.xls")
+    with pytest.raises(DataError, match=r"no usable document.*\nignored 1: \.xls.*\n.* FOLDER/\*\.csv") as other:
+        texts(tmp_path)
+    assert all(suffix in str(each.value) for suffix in suffixes for each in (error, other))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "expected"),
+    [
+        *(
+            (name, b"Some text.", "Some text.")
+            for name in ("a.rst", "a.tex", "a.log", "a.org", "a.py", "README", "a.b.c")
+        ),
+        ("utf16", "Größe".encode("utf-16"), "Größe"),
+        ("a.log.gz", gzip.compress(b"Some text."), "Some text."),
+        ("page.php", b"<!DOCTYPE html><html><body><p>Some <b>text</b>.</body></html>", "Some text."),
+        (
+            "feed.rss",
+            b"<?xml version='1.0'?><rss><title>A</title><item>Some<b>body</b>.</item></rss>",
+            "A\n\nSomebody.",
+        ),
+        ("old.doc", b"{\\rtf1 Some text.}", "Some text."),
+    ],
+)
+def test_text_of_any_suffix_is_read_when_it_is_named(tmp_path: Path, name: str, data: bytes, expected: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    assert texts(tmp_path / name) == [expected]
 
 
 def test_without_the_extra_they_are_counted_or_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
