@@ -26,7 +26,10 @@ HOME_VARIABLE = "SIMLTE_ST_HOME"
 def home() -> Path:
     """Return the folder of models and caches, which may not exist yet."""
     chosen = os.environ.get(HOME_VARIABLE)
-    return Path(chosen).expanduser().absolute() if chosen else user_cache_path("simlte_st", appauthor=False)
+    try:
+        return Path(chosen).expanduser().absolute() if chosen else user_cache_path("simlte_st", appauthor=False)
+    except RuntimeError as error:
+        raise ConfigurationError(f"There is no home folder: name a folder in {HOME_VARIABLE} ({error}).") from error
 
 
 _HOLDER = ".tmp"

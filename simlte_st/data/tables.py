@@ -331,15 +331,15 @@ def _objects(path: Path, reading: Reading) -> Iterator[RawRow | Skip]:
 
 def open_json(path: Path, reading: Reading) -> Table:
     """Open a file that holds an array of objects or of strings, or JSON lines."""
-    first = next((line.text for line in read_lines(path, reading) if line.problem or line.text.strip()), "")
-    try:
-        if isinstance(json.loads(first), dict):
+    lines = (line.text for line in read_lines(path, reading) if line.problem or line.text.strip())
+    first, *others = [*itertools.islice(lines, 2)] or [""]
+    with contextlib.suppress(ValueError, RecursionError):  # of an array that goes on in the next line
+        # One object may be an export whose rows are in an array in it.
+        row = json.loads(first)
+        if isinstance(row, dict) and (others or reading.text_column or _first_of(TEXT_COLUMNS, row)):
             return open_json_lines(path, reading)
-    except (ValueError, RecursionError):  # of an array that goes on in the next line
-        pass
     try:
-        whole = decode_text(read_whole(path, reading), reading.encoding)
-        value = json.loads(whole, object_pairs_hook=_unique_keys)
+        value = json.loads(decode_text(read_whole(path, reading), reading.encoding), object_pairs_hook=_unique_keys)
     except (BadTextError, ValueError, RecursionError) as error:
         raise DataError(f"{path} is not valid JSON: {': '.join(map(str, error.args))}. {_ADVICE}") from error
     if not isinstance(value, list):

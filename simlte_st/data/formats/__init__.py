@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,5 +107,5 @@ def format_by_content(path: Path) -> TextFormat | TableFormat | None:
     with open_bytes(path) as stream:
         start = stream.read(8_192)
     known = next((_BY_SUFFIX[each] for mark, each in _MARKS.items() if start.lstrip().lower().startswith(mark)), None)
-    binary = b"\0" in start and not start.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    binary = b"\0" in start and start[:2] not in (b"\xff\xfe", b"\xfe\xff")  # UTF-16
     return known or (None if binary else PLAIN_TEXT)

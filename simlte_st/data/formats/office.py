@@ -26,7 +26,6 @@ _WORD_BREAKS = {"br": "\n", "cr": "\n", "tab": " ", "noBreakHyphen": "-"}
 _WORD_UNREAD = frozenset(("moveFrom", "Fallback"))  # where text stood before, and the same content for old readers
 _ODT_BREAKS = {"line-break": "\n", "s": " ", "tab": " "}
 _ODT_UNREAD = frozenset(("tracked-changes", "annotation", "note-citation", "forms"))
-_XML_BREAKS = dict.fromkeys(("br", "break", "lb", "pb", "cb"), "\n")
 _XML_UNREAD = frozenset((  # no prose in JATS and TEI: who wrote it, where it is, what it cites, formulas
     "journal-meta", "contrib-group", "aff", "article-id", "pub-date", "history", "permissions", "funding-group",
     "ref-list", "math", "tex-math", "encodingDesc", "publicationStmt", "sourceDesc", "revisionDesc", "listBibl",
@@ -94,7 +93,7 @@ def read_xml(path: Path, reading: Reading) -> str:
     for node in root.iter("*"):
         if node.getparent() not in texts and node.tag.rpartition("}")[2] not in _XML_UNREAD:
             node.tag = "p"
-    return tidy_lines(_pieces(root, _XML_BREAKS, _XML_UNREAD))
+    return tidy_lines(_pieces(root, dict.fromkeys(("br", "break", "lb", "pb", "cb"), "\n"), _XML_UNREAD))
 
 
 def read_rtf(path: Path, reading: Reading) -> str:
