@@ -41,22 +41,35 @@ def test_messages_name_each_format(tmp_path: Path) -> None:
     assert all(suffix in str(each.value) for suffix in suffixes for each in (error, other))
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "expected"),
-    [
-        *(
-            (f"a{suffix}", b"Some text.", "Some text.")
-            for suffix in ("", ".rst", ".tex", ".log", ".org", ".py", ".b.c")
-        ),
-        ("utf16", "Größe".encode("utf-16"), "Größe"),
-        ("a.log.gz", gzip.compress(b"Some text."), "Some text."),
-        ("page.php", b"<!DOCTYPE html><html><body><p>Some <b>text</b>.</body></html>", "Some text."),
-        ("feed.rss", b"<?xml version='1.0'?><rss><a>A</a><b>So<i>me</i> text.</b></rss>", "A\n\nSome text."),
-        ("old.doc", b"{\\rtf1 Some text.}", "Some text."),
-    ],
+JATS = """<!DOCTYPE article SYSTEM "JATS.dtd" [<!ENTITY own SYSTEM "file:///etc/passwd">]><article xmlns:m="m"><front>
+    <journal-meta><p>J</p></journal-meta><title>Rivers &amp; <i>floods</i></title></front><sec><title>So</title><p>H<sub>2
+    </sub>O &eacute;t <!-- no -->rose, &own; <m:math>x</m:math>fell.</p></sec><ref-list>Cited</ref-list></article>"""
+TEI = """<TEI xmlns="http://www.tei-c.org/ns/1.0"><teiHeader><title>Hamlet</title><publicationStmt>CC</publicationStmt>
+    </teiHeader><l>Who is<lb/>there?</l><l>Nay <hi>answer</hi> me.</l></TEI>"""
+HOCR = """<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head><body>
+    <span class="ocr_line" title="bbox 1 2"><span>Old</span>\n<span>page</span></span></body></html>"""
+CELLS = (
+    '{"cells": [{"source": ["# T\\n", "Text."]}, {"source": "print(1)", "outputs": [{"text": ["1"]}]}, {"source": []}]}'
 )
-def test_text_of_any_suffix_is_read_when_it_is_named(tmp_path: Path, name: str, data: bytes, expected: str) -> None:
-    (tmp_path / name).write_bytes(data)
+NAMED = (
+    *((f"a{suffix}", "Some text.", "Some text.") for suffix in ("", ".rst", ".tex", ".log", ".org", ".py", ".b.c")),
+    ("utf16", "Größe".encode("utf-16"), "Größe"),
+    ("a.log.gz", gzip.compress(b"Some text."), "Some text."),
+    ("page.php", "<!DOCTYPE html><html><body><p>Some <b>text</b>.</body></html>", "Some text."),
+    ("feed.rss", "<?xml version='1.0'?><rss><a>A</a><b>So<i>me</i> text.</b></rss>", "A\n\nSome text."),
+    ("old.doc", "{\\rtf1 Some text.}", "Some text."),
+    ("a.nxml", JATS, "Rivers & floods\n\nSo\n\nH2 O ét rose, &own; fell."),
+    ("a.xml", TEI, "Hamlet\n\nWho is\nthere?\n\nNay answer me."),
+    ("b.xml", "<a>x <b>y</b></a>", "x y"),
+    *((name, HOCR, "Old page") for name in ("c.xml", "c.hocr", "c.aspx")),
+    ("new.ipynb", CELLS, "# T\nText.\n\nprint(1)"),
+    ("old.ipynb", '{"worksheets": [{"cells": [{"input": ["x = 1"]}]}]}', "x = 1"),
+)
+
+
+@pytest.mark.parametrize(("name", "data", "expected"), NAMED)
+def test_files_that_are_named(tmp_path: Path, name: str, data: str | bytes, expected: str) -> None:
+    (tmp_path / name).write_bytes(data.encode() if isinstance(data, str) else data)
     assert texts(tmp_path / name) == [expected]
 
 

@@ -147,28 +147,3 @@ def test_time_grows_with_the_length_of_hostile_rtf(tmp_path: Path, part: str) ->
     began = time.process_time()
     texts(tmp_path)
     assert time.process_time() - began < 5
-
-
-XML = {
-    "a.nxml": """<!DOCTYPE article SYSTEM "JATS.dtd" [<!ENTITY own SYSTEM "file:///etc/passwd">]>
-        <article xmlns:m="m"><front><journal-meta><p>J</p></journal-meta><article-title>Rivers &amp; <i>floods</i>
-        </article-title></front><sec><title>Results</title><p>H<sub>2</sub>O &eacute;t <!-- no -->rose<xref>1</xref>,
-        &own; <m:math><m:mi>x</m:mi></m:math>fell.</p></sec><ref-list><ref>Cited</ref></ref-list></article>""",
-    "b.xml": """<TEI xmlns="http://www.tei-c.org/ns/1.0"><teiHeader><title>Hamlet</title><publicationStmt>CC
-        </publicationStmt></teiHeader><l>Who is<lb/>there?</l><l>Nay <hi>answer</hi> me.</l></TEI>""",
-    "c.hocr": """<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head><body>
-        <span class="ocr_line" title="bbox 1 2"><span>Old</span>\n<span>page</span></span></body></html>""",
-    "d.xml": "<a>x <b>y</b></a>",
-    "e.xml": "<a><b>x</a>",
-}
-
-
-def test_xml_is_read_without_tags(tmp_path: Path) -> None:
-    for name, data in {**XML, "f.xml": XML["c.hocr"]}.items():
-        (tmp_path / name).write_text(data)
-    rivers, hamlet = (
-        "Rivers & floods\n\nResults\n\nH2O ét rose1, &own; fell.",
-        "Hamlet\n\nWho is\nthere?\n\nNay answer me.",
-    )
-    assert texts(tmp_path) == [rivers, hamlet, "Old page", "x y", "Old page"]
-    assert skipped(tmp_path) == {"damaged": 1}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
-from reading_support import skipped, texts
+from reading_support import texts
 
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import DataError
@@ -67,13 +66,3 @@ def test_sound_utf8_is_utf8_whatever_encoding_is_named(tmp_path: Path, encoding:
     (tmp_path / "b.txt").write_text(other, encoding=encoding)
     (tmp_path / "c.html").write_text(f"<p>{utf8}", encoding="utf-8")
     assert texts(tmp_path, encoding=encoding) == [utf8, other, utf8]
-
-
-def test_notebooks_are_their_cells(tmp_path: Path) -> None:
-    code = {"cell_type": "code", "source": "print(1)", "outputs": [{"text": ["1"]}]}
-    new = {"nbformat": 4, "cells": [{"cell_type": "markdown", "source": ["# Title\n", "Text."]}, code, {"source": []}]}
-    old = {"nbformat": 3, "worksheets": [{"cells": [{"cell_type": "code", "input": ["x = 1"], "outputs": []}]}]}
-    for name, book in (("a", new), ("b", old), ("c", [])):
-        (tmp_path / f"{name}.ipynb").write_text(json.dumps(book))
-    assert texts(tmp_path) == ["# Title\nText.\n\nprint(1)", "x = 1"]
-    assert skipped(tmp_path) == {"damaged": 1}
