@@ -61,10 +61,10 @@ def read_documents(
             and split, whatever columns are named; a list of paths and ``hub:`` names, which are read one after the
             other. A reader that this function made is returned as it is.
             :data:`simlte_st.data.formats.FORMATS` lists the files that can be read: text, Markdown, e-mails, notebooks,
-            HTML, XML, PDF, DOCX, ODT, RTF and EPUB hold a document each; JSON (an array of objects or of strings, or JSON
-            lines), CSV, TSV and mailboxes, also compressed by gzip or Zstandard, and parquet are tables. Those from HTML
-            to EPUB need the extra ``documents``; in a folder, they are skipped and counted without it. Of several
-            sources, the ids that are made name the source: ``b.csv:17``, ``folder/a.txt``.
+            HTML, XML, PDF, DOCX, ODT, RTF and EPUB hold a document each; JSON (an array of objects or of strings, or
+            JSON lines), CSV, TSV and mailboxes, also compressed by gzip or Zstandard, and parquet are tables. Those
+            from HTML to EPUB need the extra ``documents``; in a folder, they are skipped and counted without it. Of
+            several sources, the ids that are made name the source: ``b.csv:17``, ``folder/a.txt``.
         text_column: Column of the text, or its path in a struct, such as ``article.body`` (default: text; else the
             first of content, body, document, article, abstract, full_text, raw and message; else the only column of
             strings, or the one with by far the longest). Of several columns of one name, the second is ``NAME_2``.

@@ -140,10 +140,10 @@ def test_streams_take_columns_and_no_other_options(folder: Path) -> None:
             read_documents(folder, stream=True, **option)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["minutes [2021]", "[!a]", "a*b", "a?b", "**", "{x,y}", "~", "~root", "100%20", "a\nb", " #&", "file:x", "-x"],
-)
+NAMES = ("minutes [2021]", "[!a]", "a*b", "a?b", "**", "{x,y}", "~", "~root", "100%20", "a\nb", " #&", "file:x", "-x")
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_what_exists_is_no_pattern(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     (folder / name).mkdir()

@@ -42,14 +42,14 @@ def test_messages_name_each_format(tmp_path: Path) -> None:
 
 
 JATS = """<!DOCTYPE article SYSTEM "JATS.dtd" [<!ENTITY own SYSTEM "file:///etc/passwd">]><article xmlns:m="m"><front>
-    <journal-meta><p>J</p></journal-meta><title>Rivers &amp; <i>floods</i></title></front><sec><title>So</title><p>H<sub>2
-    </sub>O &eacute;t <!-- no -->rose, &own; <m:math>x</m:math>fell.</p></sec><ref-list>Cited</ref-list></article>"""
+    <journal-meta><p>J</p></journal-meta><title>Rivers &amp; <i>floods</i></title></front><sec><title>So</title><p>CO<b
+    >2</b> &eacute;t <!-- no -->rose, &own; <m:math>x</m:math>fell.</p></sec><ref-list>Cited</ref-list></article>"""
 TEI = """<TEI xmlns="http://www.tei-c.org/ns/1.0"><teiHeader><title>Hamlet</title><publicationStmt>CC</publicationStmt>
     </teiHeader><l>Who is<lb/>there?</l><l>Nay <hi>answer</hi> me.</l></TEI>"""
 HOCR = """<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head><body>
     <span class="ocr_line" title="bbox 1 2"><span>Old</span>\n<span>page</span></span></body></html>"""
 CELLS = (
-    '{"cells": [{"source": ["# T\\n", "Text."]}, {"source": "print(1)", "outputs": [{"text": ["1"]}]}, {"source": []}]}'
+    '{"cells": [{"source": ["# T\\n", "Text."]}, {"source": "x = 1", "outputs": [{"text": ["1"]}]}, {"source": []}]}'
 )
 NAMED = (
     *((f"a{suffix}", "Some text.", "Some text.") for suffix in ("", ".rst", ".tex", ".log", ".org", ".py", ".b.c")),
@@ -58,11 +58,11 @@ NAMED = (
     ("page.php", "<!DOCTYPE html><html><body><p>Some <b>text</b>.</body></html>", "Some text."),
     ("feed.rss", "<?xml version='1.0'?><rss><a>A</a><b>So<i>me</i> text.</b></rss>", "A\n\nSome text."),
     ("old.doc", "{\\rtf1 Some text.}", "Some text."),
-    ("a.nxml", JATS, "Rivers & floods\n\nSo\n\nH2 O ét rose, &own; fell."),
+    ("a.nxml", JATS, "Rivers & floods\n\nSo\n\nCO2 ét rose, &own; fell."),
     ("a.xml", TEI, "Hamlet\n\nWho is\nthere?\n\nNay answer me."),
     ("b.xml", "<a>x <b>y</b></a>", "x y"),
     *((name, HOCR, "Old page") for name in ("c.xml", "c.hocr", "c.aspx")),
-    ("new.ipynb", CELLS, "# T\nText.\n\nprint(1)"),
+    ("new.ipynb", CELLS, "# T\nText.\n\nx = 1"),
     ("old.ipynb", '{"worksheets": [{"cells": [{"input": ["x = 1"]}]}]}', "x = 1"),
 )
 
