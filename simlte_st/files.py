@@ -19,6 +19,9 @@ from platformdirs import user_cache_path
 
 from simlte_st.errors import ConfigurationError, DamagedFileError, DiskFullError
 
+if os.path.expanduser("~") == "~":  # a user without a home, as in some containers: NLTK could not be imported
+    os.environ["HOME"] = "/nonexistent"
+
 HOME_VARIABLE = "SIMLTE_ST_HOME"
 """Environment variable that names the folder of models and caches; by default the platform's cache folder."""
 
@@ -26,10 +29,7 @@ HOME_VARIABLE = "SIMLTE_ST_HOME"
 def home() -> Path:
     """Return the folder of models and caches, which may not exist yet."""
     chosen = os.environ.get(HOME_VARIABLE)
-    try:
-        return Path(chosen).expanduser().absolute() if chosen else user_cache_path("simlte_st", appauthor=False)
-    except RuntimeError as error:
-        raise ConfigurationError(f"There is no home folder: name a folder in {HOME_VARIABLE} ({error}).") from error
+    return Path(chosen).expanduser().absolute() if chosen else user_cache_path("simlte_st", appauthor=False)
 
 
 _HOLDER = ".tmp"
