@@ -32,7 +32,7 @@ from simlte_st.data.rows import (
     Skip,
     skip_of,
 )
-from simlte_st.data.tables import folder_columns, item_rows, mappings_table, read_table, refuse_columns
+from simlte_st.data.tables import Table, folder_columns, item_rows, mappings_table, read_table, refuse_columns
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
 from simlte_st.files import is_model
@@ -151,7 +151,7 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
     if not path.is_file():  # tables are read more than once, and a pipe may never end
         raise DataError(f"{path} is a pipe or a device, not a file: write its content to a file first.")
     size = functools.partial(known.count_rows, path)
-    table = lambda: replace(known.open(path, reading), folders=folder_columns(path))  # noqa: E731
+    table: Callable[[], Table] = lambda: replace(known.open(path, reading), folders=folder_columns(path))  # noqa: E731
     return Source(name, lambda: read_table(table(), reading), size, prefix=f"{path.name}:", places=(path,))
 
 

@@ -160,7 +160,7 @@ def read_table(table: Table, reading: Reading) -> Iterator[Event]:
     if chosen is not None:
         yield chosen
         wanted = list(dict.fromkeys(table.column_of(name) for name in chosen if name is not None))
-        wanted = table.columns if reading.metadata else wanted
+        wanted = list(table.columns) if reading.metadata else wanted
     for row in table.rows(wanted):
         if not isinstance(row, RawRow):
             yield row
