@@ -19,6 +19,9 @@ from platformdirs import user_cache_path
 
 from simlte_st.errors import ConfigurationError, DamagedFileError, DiskFullError
 
+if os.path.expanduser("~") == "~":  # a user without a home, as in some containers: NLTK could not be imported
+    os.environ["HOME"] = "/nonexistent"
+
 HOME_VARIABLE = "SIMLTE_ST_HOME"
 """Environment variable that names the folder of models and caches; by default the platform's cache folder."""
 

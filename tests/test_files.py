@@ -188,3 +188,9 @@ def test_json_holds_what_names_of_files_are_read_with(tmp_path: Path) -> None:
     assert not changes(read_json(tmp_path / "a.json"), {latin: (latin, "\ud83d\ude00", 1.5, float("inf"))})
     assert changes({"a": 1}, {"a": 2}) == {"a": "a: was 1, is 2"}
     assert changes({}, {"b": True}) == {"b": "b: was not given, is True"}
+
+
+def test_a_user_without_a_home_needs_only_a_folder_for_models() -> None:
+    code = "import os, pwd; os.environ.clear(); pwd.getpwuid = {}.__getitem__; import simlte_st.files as files, nltk; "
+    asked = [sys.executable, "-c", f"{code}print(files.home())"]
+    assert subprocess.run(asked, check=True, capture_output=True, text=True).stdout.startswith("/nonexistent")

@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_origin, get_type_hints
 
 from cyclopts import App, Group, Parameter
 from docstring_parser import DocstringStyle, parse
@@ -23,12 +23,9 @@ from docstring_parser import DocstringStyle, parse
 from simlte_st import __version__
 from simlte_st.arguments import alternatives, check_value
 from simlte_st.cli.terminal import in_options
-from simlte_st.data.documents import read_documents
+from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.sources import PLACES
 from simlte_st.errors import ConfigurationError, DataError
-
-if TYPE_CHECKING:
-    from simlte_st.data.documents import DocumentReader
 
 COMMANDS = (
     "train", "encode", "index", "search", "link", "serve", "explore", "compare", "evaluate", "dedupe", "convert",
@@ -82,7 +79,10 @@ class Options(dict[str, Any]):
         for each in source if len(source) > 1 else ():  # the reader would take a name for a text
             if not (each.startswith("hub:") or "://" in each or os.path.lexists(each)):
                 raise DataError(f"There is no file or folder {each!r}.")
-        return read_documents(source[0] if len(source) == 1 else list(source), **self.of(read_documents))
+        reader = read_documents(source[0] if len(source) == 1 else list(source), **self.of(read_documents))
+        if isinstance(reader, DocumentReader):  # before seconds of imports
+            reader.check(self.get("probe") or self.get("label"))
+        return reader
 
     def refuse_others(self, *functions: Callable[..., Any], own: Collection[str] = ()) -> None:
         """Refuse options that neither these functions nor the command take, where it does one thing or another."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from simlte_st.data.rows import BrokenSourceError, RawRow, Reading
-from simlte_st.data.tables import Table, mappings_table
+from simlte_st.data.tables import LOOK_AHEAD, Table, mappings_table, unique_names
 from simlte_st.errors import DataError
 
 FORM = "hub:NAME, hub:NAME:SPLIT or hub:NAME:CONFIG:SPLIT"
@@ -49,6 +49,8 @@ def open_parquet(path: Path, reading: Reading) -> Table:
             yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=list(wanted))
 
     with opened() as file:
+        if len({*file.schema_arrow.names}) < len(file.schema_arrow.names):  # by their names both would be read
+            return frame_table(file.read(), str(path))
         return _schema_table(str(path), file.schema_arrow, batches)
 
 
@@ -78,6 +80,7 @@ def frame_table(frame: Any, name: str) -> Table:
         except (pyarrow.ArrowException, TypeError, ValueError) as error:  # such as columns of several types
             raise DataError(f"{name} cannot be read: {error}") from error
     table = frame if isinstance(frame, pyarrow.Table) else frame.to_arrow()
+    table = table.rename_columns(unique_names(table.column_names))
     return _schema_table(name, table.schema, lambda wanted: table.select(list(wanted)).to_batches())
 
 
@@ -112,7 +115,8 @@ def _schema_table(name: str, schema: Any, batches: Callable[[Sequence[str]], Ite
 
     columns = [field.name for field in schema if not _INDEX.fullmatch(field.name)]
     kinds = {each: str(kind) for each, kind in types.items() if not _is_text(kind)}
-    return Table(name, columns, [each for each in types if each not in kinds], rows, kinds)
+    strings = [each for each in types if each not in kinds]
+    return Table(name, columns, strings, rows, kinds, first=lambda wanted: itertools.islice(rows(wanted), LOOK_AHEAD))
 
 
 def _row(number: int, values: Mapping[str, Any]) -> RawRow:

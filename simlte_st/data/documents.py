@@ -54,22 +54,23 @@ def read_documents(
 
     Args:
         source: One of: a folder of files that hold a document each (with its subfolders; the id is the path in the
-            folder), or such a file; a file that is a table; ``hub:NAME``, ``hub:NAME:SPLIT`` or
+            folder), such a file, or any other file of text; a file that is a table; ``hub:NAME``, ``hub:NAME:SPLIT`` or
             ``hub:NAME:CONFIG:SPLIT`` for a data set of the Hugging Face Hub; a ``datasets.Dataset`` or
             ``IterableDataset``; a pandas or polars ``DataFrame`` or a ``pyarrow.Table``; an iterable of strings (a
             list, a generator, a column of the former), of mappings, or of :class:`Document`, which keep their id, label
             and split, whatever columns are named; a list of paths and ``hub:`` names, which are read one after the
             other. A reader that this function made is returned as it is.
-            :data:`simlte_st.data.formats.FORMATS` lists the files that can be read: text, Markdown, e-mails, HTML, PDF,
-            DOCX, ODT, RTF and EPUB hold a document each; JSON (an array of objects or of strings, or JSON lines), CSV,
-            TSV and mailboxes, also compressed by gzip or Zstandard, and parquet are tables. Those from HTML to EPUB
-            need the extra ``documents``; in a folder, they are skipped and counted without it. Of several sources, the
-            ids that are made name the source: ``b.csv:17``, ``folder/a.txt``.
+            :data:`simlte_st.data.formats.FORMATS` lists the files that can be read: text, Markdown, e-mails, notebooks,
+            HTML, XML, PDF, DOCX, ODT, RTF and EPUB hold a document each; JSON (an array of objects or of strings, or
+            JSON lines), CSV, TSV and mailboxes, also compressed by gzip or Zstandard, and parquet are tables. Those
+            from HTML to EPUB need the extra ``documents``; in a folder, they are skipped and counted without it. Of
+            several sources, the ids that are made name the source: ``b.csv:17``, ``folder/a.txt``.
         text_column: Column of the text, or its path in a struct, such as ``article.body`` (default: text; else the
             first of content, body, document, article, abstract, full_text, raw and message; else the only column of
-            strings).
+            strings, or the one with by far the longest). Of several columns of one name, the second is ``NAME_2``.
         id_column: Column of the ids, or its path (default: id, doc_id, document_id or _id; else the row's number from
-            0, or the text's hash for texts without rows). A second document with the same id gets ``#2`` after it.
+            0, or the text's hash for texts without rows, and in an index). A second document with the same id gets
+            ``#2`` after it.
         label_column: Column of the classes, or its path; read only when named. For Markdown and e-mails, the name of a
             header.
         encoding: Encoding of text, JSON, CSV and HTML files that are not valid UTF-8. A byte order mark, or the
@@ -78,7 +79,8 @@ def read_documents(
         mails: Parse raw e-mails: text files, files without a known suffix, and texts that begin with e-mail headers.
         drop_quotes: Leave quoted text and signatures out of e-mails.
         html: Turn texts with HTML tags, such as tickets in a table, into what a browser shows.
-        metadata: Keep the values of all other columns, the label's too, as the documents' metadata.
+        metadata: Keep the values of all other columns, the label's too, as the documents' metadata. Folders such as
+            ``year=2020`` are columns.
         max_characters: Maximum length of a text in characters; longer texts are skipped and counted.
         stream: Read shards in random order without holding them, to train on a corpus larger than the disk. The source
             must be parquet files (also at an address such as ``s3://bucket/*.parquet``), ``hub:NAME`` or a
@@ -206,7 +208,9 @@ def _of_parquet(source: Any, reading: Reading) -> Shards:
     import datasets
 
     name = places[0] if len(places) == 1 else f"{len(places):,} sources"
-    patterns = [os.path.join(place, "**", "*.parquet") if os.path.isdir(place) else place for place in places]
+    # To datasets all are patterns: in one for what exists, neither brackets nor a leading ~ may have a meaning.
+    names = [glob.escape(os.path.abspath(place)) if os.path.lexists(place) else place for place in places]
+    patterns = [each + "/**/*.parquet" * os.path.isdir(place) for place, each in zip(places, names, strict=True)]
     options: dict[str, Any] = {"data_files": patterns, "batch_size": _ROWS}
     try:
         builder = datasets.load_dataset_builder("parquet", **options)

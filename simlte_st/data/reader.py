@@ -21,7 +21,7 @@ from simlte_st.data.rows import (
     Skip,
 )
 from simlte_st.data.sentences import peek
-from simlte_st.data.sources import Source, open_source
+from simlte_st.data.sources import PLACES, Source, open_source
 from simlte_st.errors import DataError, EmptyCorpusError
 from simlte_st.files import valid_unicode
 
@@ -77,6 +77,9 @@ class ReadReport:
                 first = self.examples.get(reason)
                 parts.append(counted(number, reason) + (f", first: {first[0]}" if first else ""))
             lines += [f"{verb} {sum(counts.values()):,}: {'; '.join(parts)}"] if counts else []
+        if any(each.startswith(".") or each == "no suffix" for each in self.ignored):
+            hint = "tables, and files of text of any kind, are read when they are named, such as FOLDER/*.csv"
+            lines.append(hint if self.documents else f"{hint}; documents are read from {PLACES}")
         if WRONG_ENCODING in self.skipped:
             lines.append("if the files are in another encoding, name it with encoding=")
         return lines
@@ -158,6 +161,11 @@ class DocumentReader:
                 f"{self._source.name} is an iterator, which can be read only once, and it was. Pass a list, a "
                 "datasets.IterableDataset, or another iterable that starts over."
             )
+
+    def check(self, label: str | None = None) -> None:
+        """Raise what reading files, with a column of labels, would raise up to the first document."""
+        if self.places:
+            next(iter(DocumentReader(self._given, replace(self._reading, label_column=label))), None)
 
     def peek(self) -> list[Document]:
         """Return the first documents, a million characters; the next iteration does not read them again."""

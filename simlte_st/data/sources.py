@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from simlte_st.data.arrow import FORM, dataset_table, frame_table, is_frame, is_hub, is_instance, open_hub
-from simlte_st.data.formats import DESCRIPTION, MAIL, PLAIN_TEXT, TableFormat, TextFormat, format_of
+from simlte_st.data.formats import DESCRIPTION, MAIL, PLAIN_TEXT, TableFormat, TextFormat, format_by_content, format_of
 from simlte_st.data.formats.html import has_tags, html_text
 from simlte_st.data.formats.mail import is_mail, looks_like_mail, read_mail
 from simlte_st.data.rows import (
@@ -32,7 +32,7 @@ from simlte_st.data.rows import (
     Skip,
     skip_of,
 )
-from simlte_st.data.tables import item_rows, mappings_table, read_table, refuse_columns
+from simlte_st.data.tables import Table, folder_columns, item_rows, mappings_table, read_table, refuse_columns
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
 from simlte_st.files import is_model
@@ -136,7 +136,7 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
     if not name or not os.path.exists(path):  # Path takes an empty name for the working folder
         hint = " An address is read with stream=True." if "://" in name else ""
         raise DataError(f"There is no file or folder {name[:_SHOWN_LENGTH]!r}.{hint} Documents are read from {PLACES}.")
-    known = _format(path, reading)
+    known = _format(path, reading) or (format_by_content(path) if path.is_file() else None)
     if path.is_dir() or isinstance(known, TextFormat):
         refuse_columns(replace(reading, label_column=None), f"{path} holds text, which")
     if path.is_dir():
@@ -147,13 +147,12 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
         known.check_library()  # in a folder, files whose library is missing are counted
         return Source(name, lambda: iter([known.row(path, path.name, reading)]), places=(path,))
     if known is None:
-        raise DataError(f"{path} is of an unknown kind. Documents are read from {PLACES}.")
+        raise DataError(f"{path} is of an unknown kind, and not text. Documents are read from {PLACES}.")
     if not path.is_file():  # tables are read more than once, and a pipe may never end
         raise DataError(f"{path} is a pipe or a device, not a file: write its content to a file first.")
     size = functools.partial(known.count_rows, path)
-    return Source(
-        name, lambda: read_table(known.open(path, reading), reading), size, prefix=f"{path.name}:", places=(path,)
-    )
+    table: Callable[[], Table] = lambda: replace(known.open(path, reading), folders=folder_columns(path))  # noqa: E731
+    return Source(name, lambda: read_table(table(), reading), size, prefix=f"{path.name}:", places=(path,))
 
 
 def _format(path: Path, reading: Reading) -> TextFormat | TableFormat | None:

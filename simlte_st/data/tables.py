@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import itertools
 import json
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from simlte_st.data.document import Document, UntypedText
 from simlte_st.data.rows import (
@@ -54,11 +55,30 @@ class Table:
     rows: Callable[[Sequence[str]], Iterator[RawRow | Row | Skip]]
     kinds: Mapping[str, str] = field(default_factory=dict)  # the types of other columns, if the source says
     typed: bool = True  # if not, numbers and dates are text
+    folders: Mapping[str, str] = field(default_factory=dict)  # columns of the folders that it is in
+    first: Callable[[Sequence[str]], Iterable[RawRow | Row | Skip]] = lambda wanted: ()  # some rows, before all
 
     def column_of(self, name: str) -> str:
         """Return the column that a name is read from: itself, or that of the struct which it may be a path into."""
         starts = (start for start, _ in _cuts(name) if start in self.columns)
         return name if name in self.columns else next(starts, name)
+
+
+def unique_names(header: Sequence[str]) -> list[str]:
+    """Return the names of columns; a second one of the same name becomes ``name_2``."""
+    counts, names = {name: itertools.count(2) for name in header}, dict[str, None]()
+    for name in header:
+        free = (each for number in counts[name] if (each := f"{name}_{number}") not in counts and each not in names)
+        names[next(free) if name in names else name] = None
+    return list(names)
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of JSON without losing a value whose name is repeated."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        made = dict(zip(unique_names([name for name, _ in pairs]), [value for _, value in pairs], strict=True))
+    return made
 
 
 def value_at(values: Mapping[str, Any], path: str) -> Any:
@@ -109,17 +129,22 @@ def choose_columns(reading: Reading, table: Table) -> Columns:
     text = text or _first_of(TEXT_COLUMNS, columns)
     if text is None:
         candidates = [name for name in strings if name not in (id_column, label)]
-        text = candidates[0] if len(candidates) == 1 else None
+        text = candidates[0] if len(candidates) == 1 else _longest(table, candidates)
     if text is None or text in table.kinds or not (named or text.lower() == "text" or text in strings):
         known = "" if text is None else f" {text!r} holds {table.kinds.get(text, 'no strings'):.200}."
         raise DataError(
             f"Cannot tell which column of {table.name} holds the text.{known} Its columns are: {there}; those that "
             f"hold strings: {', '.join(strings) or 'none'}. Name it with text_column= (article.body is in a struct)."
         )
-    chosen = [table.column_of(name) for name in (text, id_column, label) if name is not None]
-    if repeated := [name for name in chosen if list(columns).count(name) > 1]:
-        raise DataError(f"{table.name} has more than one column called {repeated[0]!r}; rename one.")
     return Columns(text, id_column, label)
+
+
+def _longest(table: Table, columns: Sequence[str]) -> str | None:
+    """Return the column of strings that is by far the longest in the first rows, if there is one."""
+    rows = [row.values for row in table.first(columns) if isinstance(row, RawRow)]
+    sizes = sorted((sum(len(str(row.get(name) or "")) for row in rows), name) for name in columns)
+    (other, _), (size, longest) = [(0, ""), (0, ""), *sizes][-2:]
+    return longest if size > max(200 * len(rows), 10 * other) else None
 
 
 def _first_of(names: Sequence[str], columns: Collection[str]) -> str | None:
@@ -135,8 +160,7 @@ def read_table(table: Table, reading: Reading) -> Iterator[Event]:
     if chosen is not None:
         yield chosen
         wanted = list(dict.fromkeys(table.column_of(name) for name in chosen if name is not None))
-        if reading.metadata:  # of columns with the same name none can be chosen
-            wanted = [name for name, times in Counter(table.columns).items() if times == 1]
+        wanted = list(table.columns) if reading.metadata else wanted
     for row in table.rows(wanted):
         if not isinstance(row, RawRow):
             yield row
@@ -153,7 +177,7 @@ def read_table(table: Table, reading: Reading) -> Iterator[Event]:
             continue
         others = None
         if reading.metadata:
-            others = _without(values, chosen.text)
+            others = {**table.folders, **_without(values, chosen.text)}
             others = _without(others, chosen.id) if chosen.id else others
         yield Row(row.where, row.made_id, text, id_value, label, has_id=chosen.id is not None, metadata=others)
 
@@ -177,7 +201,13 @@ def mappings_table(
         yield from rows
 
     strings = [column for column, text in columns.items() if text] if columns else None
-    return Table(name, header or list(columns), strings, everything)
+    return Table(name, header or list(columns), strings, everything, first=lambda wanted: held)
+
+
+def folder_columns(path: Path) -> dict[str, str]:
+    """Return the columns that folders such as ``year=2020`` stand for, as Hive, Spark and pandas write them."""
+    found = (part.partition("=") for part in path.parent.parts)
+    return {name: UntypedText(unquote(value)) for name, sign, value in found if sign and name.isidentifier()}
 
 
 def item_rows(items: Iterable[Any], name: str, reading: Reading) -> Iterator[RawRow | Row | Skip]:
@@ -197,15 +227,28 @@ def item_rows(items: Iterable[Any], name: str, reading: Reading) -> Iterator[Raw
             yield Skip(where, NOT_A_STRING, f"{type(item).__name__} instead of a string or a mapping")
 
 
-def open_csv(path: Path, reading: Reading, delimiter: str | None = None) -> Table:
+def _separator(path: Path, reading: Reading) -> str:
+    """Return the sign that separates most fields of the first rows that have as many as the header."""
+
+    def fit(mark: str) -> int:
+        rows: list[list[str]] = []
+        with contextlib.suppress(csv.Error):
+            lines = csv.reader((line.text for line in read_lines(path, reading)), delimiter=mark, strict=True)
+            rows.extend(row for row in itertools.islice(lines, LOOK_AHEAD) if any(map(str.strip, row)))
+        fields = len(rows[0]) if rows else 0
+        return sum(len(row) == fields for row in rows) * (fields - 1)
+
+    plain = path.name.lower().removesuffix(".gz").removesuffix(".zst")
+    return max(("\t" if plain.endswith(".tsv") else ",", ";", "\t", "|", ","), key=fit)
+
+
+def open_csv(path: Path, reading: Reading) -> Table:
     """Open a file with a header, whose fields are separated by commas, or by tabs if its name says ``.tsv``.
 
-    If the header has no such sign, ``;``, tabs, ``|`` or commas separate the fields. A row with faulty quoting is
-    counted as malformed, since guessing would run rows together. A quote that is never closed swallows the rows after
-    it, up to ``max_characters``.
+    If ``;``, tabs, ``|`` or commas fit the first rows better, they are. A row with faulty quoting is counted as
+    malformed, since guessing would run rows together. A quote that is never closed swallows the rows after it, up to
+    ``max_characters``.
     """
-    plain = path.name.lower().removesuffix(".gz").removesuffix(".zst")
-    delimiter = delimiter or ("\t" if plain.endswith(".tsv") else ",")
     # The limit is one for the whole process; it is only ever raised, so that no other user of `csv` is affected.
     csv.field_size_limit(max(csv.field_size_limit(), reading.max_characters + 1))
     problems: list[tuple[str, str]] = []  # of the lines of the latest row
@@ -216,15 +259,14 @@ def open_csv(path: Path, reading: Reading, delimiter: str | None = None) -> Tabl
                 problems.append((line.problem, line.what))
             yield line.text
 
-    reader = csv.reader(lines(), delimiter=delimiter, strict=True)
+    reader = csv.reader(lines(), delimiter=_separator(path, reading), strict=True)
     try:
         header = [name.strip() for name in next((row for row in reader if any(map(str.strip, row))), [])]
     except csv.Error as error:
         problems.append((MALFORMED_ROW, str(error)))
     if problems:
         raise DataError(f"The header of {path} cannot be read: {problems[0][1]}. Is it in another encoding=?")
-    if len(header) == 1 and (other := next((mark for mark in ";\t|," if mark in header[0]), None)):
-        return open_csv(path, reading, other)
+    names = unique_names(header)
 
     def rows() -> Iterator[RawRow | Skip]:
         index = -1
@@ -248,9 +290,9 @@ def open_csv(path: Path, reading: Reading, delimiter: str | None = None) -> Tabl
             elif len(row) != len(header):
                 yield Skip(where, WRONG_FIELDS, f"{len(row)} instead of {len(header)}")
             else:
-                yield RawRow(where, str(index), dict(zip(header, row, strict=True)))
+                yield RawRow(where, str(index), dict(zip(names, row, strict=True)))
 
-    return replace(mappings_table(str(path), rows(), _is_words, header), typed=False)
+    return replace(mappings_table(str(path), rows(), _is_words, names), typed=False)
 
 
 def _is_words(value: object) -> bool:
@@ -277,7 +319,7 @@ def _objects(path: Path, reading: Reading) -> Iterator[RawRow | Skip]:
         if not line.text.strip():
             continue
         try:
-            values = json.loads(line.text)
+            values = json.loads(line.text, object_pairs_hook=_unique_keys)
         except (ValueError, RecursionError) as error:  # ValueError: also a number of thousands of digits
             yield Skip(where, MALFORMED_JSON, getattr(error, "msg", str(error)).removesuffix(" at"))
             continue
@@ -289,14 +331,15 @@ def _objects(path: Path, reading: Reading) -> Iterator[RawRow | Skip]:
 
 def open_json(path: Path, reading: Reading) -> Table:
     """Open a file that holds an array of objects or of strings, or JSON lines."""
-    first = next((line.text for line in read_lines(path, reading) if line.problem or line.text.strip()), "")
-    try:
-        if isinstance(json.loads(first), dict):
+    lines = (line.text for line in read_lines(path, reading) if line.problem or line.text.strip())
+    first, *others = [*itertools.islice(lines, 2)] or [""]
+    with contextlib.suppress(ValueError, RecursionError):  # of an array that goes on in the next line
+        # One object may be an export whose rows are in an array in it.
+        row = json.loads(first)
+        if isinstance(row, dict) and (others or reading.text_column or _first_of(TEXT_COLUMNS, row)):
             return open_json_lines(path, reading)
-    except (ValueError, RecursionError):  # of an array that goes on in the next line
-        pass
     try:
-        value = json.loads(decode_text(read_whole(path, reading), reading.encoding))
+        value = json.loads(decode_text(read_whole(path, reading), reading.encoding), object_pairs_hook=_unique_keys)
     except (BadTextError, ValueError, RecursionError) as error:
         raise DataError(f"{path} is not valid JSON: {': '.join(map(str, error.args))}. {_ADVICE}") from error
     if not isinstance(value, list):

@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import gzip
 import io
+import json
 import re
 import sys
 import zlib
@@ -44,8 +45,11 @@ class Line(NamedTuple):
     what: str = ""
 
 
-def decode_text(data: bytes, encoding: str) -> str:
-    """Decode a whole text file: a byte order mark or valid UTF-8 goes before the encoding."""
+def decode_text(data: bytes, encoding: str, mend: bool = False) -> str:
+    """Decode a whole text file: a byte order mark or valid UTF-8 goes before the encoding.
+
+    ``mend`` puts a replacement character in place of what cannot be decoded.
+    """
     marked = _marked_encoding(data)
     if marked is None and _is_utf8(data):
         encoding = "utf-8"
@@ -53,7 +57,7 @@ def decode_text(data: bytes, encoding: str) -> str:
     if marked in (None, "utf-8-sig") and _ascii_compatible(marked or encoding) and b"\0" in data:
         raise BadTextError(BINARY, f"NUL byte at {data.index(0):,}")
     try:
-        text = data.decode(marked or encoding)
+        text = data.decode(marked or encoding, "replace" if mend else "strict")
     except UnicodeDecodeError as error:
         raise BadTextError(WRONG_ENCODING, _wrong(error, marked or encoding)) from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
@@ -152,3 +156,10 @@ def read_markdown(path: Path, reading: Reading) -> str:
     text = read_text(path, reading)
     match = _FRONT_MATTER.match(text, 0, _LONGEST)
     return text if match is None else text[match.end() :].lstrip("\n")
+
+
+def read_notebook(path: Path, reading: Reading) -> str:
+    """Return the text and the code of a Jupyter notebook, cell by cell, without what the code printed."""
+    book = json.loads(read_text(path, reading))
+    cells = [cell for sheet in book.get("worksheets") or [book] for cell in sheet["cells"]]
+    return "\n\n".join(filter(None, ("".join(cell.get("source") or cell.get("input") or "").strip() for cell in cells)))

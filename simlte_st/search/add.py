@@ -161,7 +161,8 @@ def add_documents(
 def _named(reader: DocumentReader) -> Iterator[Document]:
     """Name documents of a table without ids by the hash of their text: the number of a row may name another row later.
 
-    A second document of the same text with other columns is named by the hash of both.
+    A second document of the same text with other columns is named by the hash of both. The column ``row`` has its
+    number, unless the source has a column of that name.
     """
     columns: dict[str, str] = {}
     for document in reader:
@@ -169,7 +170,7 @@ def _named(reader: DocumentReader) -> Iterator[Document]:
             name, own = content_id(document.text), content_id(repr(sorted((document.metadata or {}).items())))
             if columns.setdefault(name, own) != own:
                 name = content_id(f"{name} {own}")
-            document = Document(name, document.text, metadata=document.metadata)
+            document = Document(name, document.text, metadata={"row": document.id, **(document.metadata or {})})
         yield document
 
 

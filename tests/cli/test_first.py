@@ -29,6 +29,13 @@ ERRORS = [
     ("evaluate simlte-static --data texts --label x --test-data nowhere", 1, "'nowhere'"),
     ("convert simlte-bert --lsa nowhere --output c", 1, "'nowhere'"),
     ("link ix --each nowhere --output l.jsonl", 1, "'nowhere'"),
+    # A source without a usable document, or without the columns.
+    ("train empty.csv --output x", 1, "empty.csv holds no usable document"),
+    ("encode simlte-static full.jsonl --output v.parquet", 1, "skipped 1: empty"),
+    ("train other --output x", 1, r"ignored 1: .rst .* FOLDER/\*.csv"),
+    ("index simlte-static table.csv --text-column body --output i", 1, "no column 'body'"),
+    ("explore simlte-static table.csv --output p.html", 1, "Cannot tell which column .* --text-column"),
+    ("train table.csv --text-column title --probe topic --output x", 1, "no column 'topic'"),
     # An index that is not there.
     ("search nowhere words", 1, "no index at nowhere"),
     ("serve nowhere", 1, "no index at nowhere"),
@@ -96,9 +103,11 @@ def run_all(commands: list[str]) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    for folder in ("texts", "full", "ix"):
+    for folder in ("texts", "full", "ix", "other"):
         (tmp_path / folder).mkdir()
-    (tmp_path / "texts" / "a.txt").write_text("A text.")
+    tables = {"empty.csv": "text\n", "full.jsonl": '{"text": " "}\n', "table.csv": "title,review\na,good\n"}
+    for name, content in {**tables, "texts/a.txt": "A text.", "other/a.rst": "A text."}.items():
+        (tmp_path / name).write_text(content)
     for file in ("full/file", "full.parquet", "hits.jsonl", "picture.jpg", "page.html"):
         (tmp_path / file).touch()
     (tmp_path / "encoder").mkdir()

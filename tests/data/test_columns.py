@@ -34,6 +34,7 @@ def documents(**columns: list[Any]) -> list[Document]:
         ([None, None, None], "text"),
         ([["a"], {"b": 1}, 2], "text"),
         (["1", "inf", "2"], "text"),
+        ([10**309, -(10**4000), 10**308 * 17], "text"),
         (["n/a", *map(str, range(19))], "number"),
         (["31.12.2020", *(f"2020-01-{day:02d}" for day in range(1, 20))], "date"),
         (["n/a", "none", *map(str, range(10))], "text"),

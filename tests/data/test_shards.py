@@ -138,3 +138,16 @@ def test_streams_take_columns_and_no_other_options(folder: Path) -> None:
     for option in ({"limit": 1}, {"mails": True}, {"html": True}, {"metadata": True}, {"encoding": "latin-1"}):
         with pytest.raises(ConfigurationError, match=f"{next(iter(option))}= does not work with stream=True"):
             read_documents(folder, stream=True, **option)
+
+
+NAMES = ("minutes [2021]", "[!a]", "a*b", "a?b", "**", "{x,y}", "~", "~root", "100%20", "a\nb", "#", "file:x", "-x")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_exists_is_no_pattern(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    (folder / name).mkdir()
+    (folder / "0.parquet").rename(folder / name / f"{name}.parquet")
+    for place in (name, f"{name}/{name}.parquet"):
+        shards = read_documents(place, stream=True)
+        assert len(texts(ShardReader(shards, range(len(shards.names))))) == ROWS

@@ -1,4 +1,4 @@
-"""Tables: texts are found in structs."""
+"""Tables: texts are found in structs and by their length, and columns of one name are kept apart."""
 
 from __future__ import annotations
 
@@ -87,3 +87,42 @@ def test_structs_that_lack_the_text_are_counted(tmp_path: Path) -> None:
     reader = read_documents(pa.Table.from_pylist([{"a": {"b": "One."}}, {"a": None}]), text_column="a.b")
     assert [document.text for document in reader] == ["One."]
     assert reader.report.skipped == {"missing column": 1}
+
+
+TWICE = (("id", "status", "text", "status_2", "status", "text", ""), ("t1", "open", "One.", "x", "paid", "Two.", "-"))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".json", ".parquet", ""])
+def test_columns_of_one_name_are_kept_apart(suffix: str, tmp_path: Path) -> None:
+    path, table = tmp_path / f"rows{suffix}", pa.table([[value] for value in TWICE[1]], names=TWICE[0])
+    pairs = ", ".join(f'"{name}": "{value}"' for name, value in zip(*TWICE, strict=True))
+    written = {".jsonl": f"{{{pairs}}}\n", ".json": f"[\n{{{pairs}}}]"}
+    mark = "\t" if suffix == ".tsv" else ","
+    path.write_text(written.get(suffix, "\n".join(map(mark.join, TWICE))))
+    if suffix == ".parquet":
+        pq.write_table(table, path)
+    (document,) = read_documents(path if suffix else table, metadata=True, label_column="status_3")
+    assert (document.id, document.text, document.label) == ("t1", "One.", "paid")
+    assert document.metadata == {"status": "open", "status_2": "x", "status_3": "paid", "text_2": "Two.", "": "-"}
+    assert texts(path if suffix else table, text_column="text_2") == ["Two."]
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_by_far_the_longest_column_is_the_text(kind: str, tmp_path: Path) -> None:
+    rows = [{"place": "Rome", "resume": f"Worked {number}. " * 200, "category": "Data Science"} for number in range(3)]
+    assert texts(SOURCES[kind](rows, tmp_path)) == [row["resume"] for row in rows]
+    rows[0]["category"] = "Half as long. " * 200
+    with pytest.raises(DataError, match=r"Cannot tell .* place, resume, category"):
+        texts(SOURCES[kind](rows, tmp_path))
+
+
+def test_folders_of_hive_are_columns(tmp_path: Path) -> None:
+    folder = tmp_path / "year=2020" / "city=New%20York"
+    folder.mkdir(parents=True)
+    _parquet([{"text": "One."}], folder)
+    write_jsonl(folder / "rows.jsonl", [{"text": "Two.", "year": 1999}])
+    (folder / "a.txt").write_text("Three.")
+    sources = [folder / "rows.parquet", folder / "rows.jsonl", tmp_path]
+    found = [(one.text, one.metadata) for one in read_documents(sources, metadata=True)]
+    own = {"year": "2020", "city": "New York"}
+    assert found == [("One.", own), ("Two.", {**own, "year": 1999}), ("Three.", own)]

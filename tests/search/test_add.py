@@ -129,6 +129,15 @@ def test_sync_keeps_rows_whose_ids_are_known(model: SentenceTransformer, tmp_pat
     assert (report.kept, len(index)) == ([], 1)
 
 
+def test_rows_without_ids_are_found_by_their_number(static_model: SentenceTransformer, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("text,row\nBa bun.,x\n")
+    (tmp_path / "rows.jsonl").write_text('{"text": "Ba bun."}\n{"text": ""}\n{"text": "Lo lim."}\n')
+    for name, numbers in (("rows.jsonl", ["0", "2"]), ("rows.csv", ["x"])):
+        index = Index.create(tmp_path / f"{name}.index", static_model)
+        assert [index.add(tmp_path / name).added for _ in range(2)] == [len(numbers), 0]
+        assert sorted(index.table(["row"])["row"].to_pylist()) == numbers
+
+
 def test_several_devices_encode_first_and_one_process_writes(
     parted: Index,
     model: SentenceTransformer,

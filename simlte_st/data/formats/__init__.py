@@ -10,11 +10,11 @@ from pathlib import Path
 from simlte_st.data.arrow import count_rows, open_parquet
 from simlte_st.data.formats.html import read_html
 from simlte_st.data.formats.mail import Mail, open_mbox, read_eml
-from simlte_st.data.formats.office import read_docx, read_epub, read_odt, read_rtf
+from simlte_st.data.formats.office import read_docx, read_epub, read_odt, read_rtf, read_xml
 from simlte_st.data.formats.pdf import read_pdf
 from simlte_st.data.rows import EXTRA, BadTextError, Reading, Row, Skip, skip_of
-from simlte_st.data.tables import Table, open_csv, open_json, open_json_lines
-from simlte_st.data.text_files import COMPRESSED, read_markdown, read_text
+from simlte_st.data.tables import Table, folder_columns, open_csv, open_json, open_json_lines
+from simlte_st.data.text_files import COMPRESSED, open_bytes, read_markdown, read_notebook, read_text
 from simlte_st.extras import check_installed
 
 
@@ -45,6 +45,7 @@ class TextFormat:
         except Exception as error:  # the libraries raise anything for damaged files
             return skip_of(error, name, name)
         text, columns = (read, {}) if isinstance(read, str) else (read.text, read.columns)
+        columns = folder_columns(path) | columns
         label = columns.get(reading.label_column or "")
         return Row(name, name, text, label=label, metadata=columns if reading.metadata else None)
 
@@ -65,7 +66,9 @@ FORMATS: tuple[TextFormat | TableFormat, ...] = (
     PLAIN_TEXT,
     TextFormat((".md", ".markdown"), read_markdown),
     MAIL,
-    TextFormat((".html", ".htm", ".xhtml"), read_html, ("selectolax", "webencodings")),
+    TextFormat((".ipynb",), read_notebook),
+    TextFormat((".html", ".htm", ".xhtml", ".hocr"), read_html, ("selectolax", "webencodings")),
+    TextFormat((".xml", ".nxml", ".tei"), read_xml, ("lxml",)),
     TextFormat((".pdf",), read_pdf, ("pypdf",)),
     TextFormat((".docx", ".docm", ".dotx", ".dotm"), read_docx, ("lxml",)),
     TextFormat((".odt", ".ott"), read_odt, ("lxml",)),
@@ -78,13 +81,14 @@ FORMATS: tuple[TextFormat | TableFormat, ...] = (
     TableFormat((".parquet",), open_parquet, count_rows),
 )
 
+_MARKS = {b"<?xml": ".xml", b"<!doctype html": ".html", b"<html": ".html", b"%pdf-": ".pdf", b"{\\rtf": ".rtf"}
 _BY_SUFFIX = {suffix: each for each in FORMATS for suffix in each.suffixes}
 _TEXT_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, TextFormat))
 _TABLE_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, TableFormat))
 
 DESCRIPTION = (
-    f"a folder of files that hold a document each ({', '.join(_TEXT_SUFFIXES)}), or one such file; a table "
-    f"({', '.join(_TABLE_SUFFIXES)}; all but parquet also with {' or '.join(COMPRESSED)} after it)"
+    f"a folder of files that hold a document each ({', '.join(_TEXT_SUFFIXES)}), such a file, or any other of text; "
+    f"a table ({', '.join(_TABLE_SUFFIXES)}; all but parquet also with {' or '.join(COMPRESSED)} after it)"
 )
 """All formats in words, for messages and ``--help``."""
 
@@ -96,3 +100,12 @@ def format_of(path: Path) -> TextFormat | TableFormat | None:
     known = _BY_SUFFIX.get(suffixes[-2 if packed else -1]) if len(suffixes) > packed else None
     packable = isinstance(known, TableFormat) and known.open is not open_parquet
     return known if packable or not packed else None
+
+
+def format_by_content(path: Path) -> TextFormat | TableFormat | None:
+    """Return the format of a file of an unknown suffix by its beginning, plain text if it is text, or None."""
+    with open_bytes(path) as stream:
+        start = stream.read(8_192)
+    known = next((_BY_SUFFIX[each] for mark, each in _MARKS.items() if start.lstrip().lower().startswith(mark)), None)
+    binary = b"\0" in start and start[:2] not in (b"\xff\xfe", b"\xfe\xff")  # UTF-16
+    return known or (None if binary else PLAIN_TEXT)

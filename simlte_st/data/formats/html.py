@@ -67,12 +67,12 @@ def read_html(path: Path, reading: Reading) -> str:
     ``display: none``; and ``nav``, ``menu`` and ``footer``. Style sheets are not evaluated.
     """
     data = read_whole(path, reading)
-    return page_text(data, reading.encoding, xml=path.suffix.lower() == ".xhtml")
+    return page_text(data, reading.encoding, xml=data.lstrip().startswith(b"<?xml") or path.suffix.lower() == ".xhtml")
 
 
-def page_text(data: bytes, encoding: str, xml: bool = False) -> str:
+def page_text(data: bytes, encoding: str, xml: bool = False, mend: bool = False) -> str:
     """Return what a browser shows of a page; the encoding is for one that declares none."""
-    return html_text(_decode(data, encoding), xml)
+    return html_text(_decode(data, encoding, mend), xml)
 
 
 def html_text(text: str, xml: bool = False) -> str:
@@ -120,15 +120,15 @@ def _is_hidden(node: Any) -> bool:
     return hides and node.tag not in ("html", "body")  # which scripts show when the page is loaded
 
 
-def _decode(data: bytes, encoding: str) -> str:
+def _decode(data: bytes, encoding: str, mend: bool) -> str:
     """Decode a page in the encoding that it declares, else in the configured one."""
     import webencodings
 
     label = _LABEL.search(data[:_LABEL_BYTES]) or _XML_LABEL.match(data[:_LABEL_BYTES])
     known = None if label is None else webencodings.lookup(label[1].decode("ascii", "replace"))
     if known is None or known.name in ("replacement", "x-user-defined"):
-        return decode_text(data, encoding)
-    return decode_text(data, _PYTHON_NAMES.get(known.name, known.codec_info.name))
+        return decode_text(data, encoding, mend)
+    return decode_text(data, _PYTHON_NAMES.get(known.name, known.codec_info.name), mend)
 
 
 def _takes_long(page: str) -> bool:

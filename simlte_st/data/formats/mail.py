@@ -95,7 +95,7 @@ def read_mail(data: bytes, reading: Reading) -> Mail:
     message = email.message_from_bytes(data, policy=_AsWritten())
     if not message.keys():
         raise BadTextError(NO_MAIL, "it has no headers")
-    body = _text_of(message, reading)
+    body = _text_of(message, reading).replace("\ufffd", "\udcff")  # which the reader replaces, and counts
     if reading.drop_quotes:
         body = without_quotes(body)
     subject, sender, recipients, own_id = (
@@ -150,11 +150,11 @@ def _text_of(part: Message, reading: Reading) -> str:
     # As in the encoding standard of browsers, ASCII and Latin-1 stand for the Western one of Windows.
     charset = declared or ("cp1252" if reading.encoding == Reading.encoding else reading.encoding)
     if kind == "text/plain":
-        text = decode_text(data, charset).strip()
+        text = decode_text(data, charset, mend=True).strip()
         if not text[:15].lower().startswith(("<html", "<!doctype html")):
             return text
     check_installed("selectolax", EXTRA, "reading HTML in e-mails")  # a page may be declared as plain text
-    return html_text(decode_text(data, charset)) if declared else page_text(data, charset)
+    return html_text(decode_text(data, charset, True)) if declared else page_text(data, charset, mend=True)
 
 
 def _declared(part: Message) -> str | None:

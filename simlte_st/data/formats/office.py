@@ -1,8 +1,9 @@
-"""Documents of office programs and books: Word files, OpenDocument texts and EPUB by lxml, RTF by striprtf."""
+"""Documents of office programs, and books: Word files, OpenDocument texts, EPUB and XML by lxml, RTF by striprtf."""
 
 from __future__ import annotations
 
 import contextlib
+import html
 import posixpath
 import re
 import zipfile
@@ -25,6 +26,10 @@ _WORD_BREAKS = {"br": "\n", "cr": "\n", "tab": " ", "noBreakHyphen": "-"}
 _WORD_UNREAD = frozenset(("moveFrom", "Fallback"))  # where text stood before, and the same content for old readers
 _ODT_BREAKS = {"line-break": "\n", "s": " ", "tab": " "}
 _ODT_UNREAD = frozenset(("tracked-changes", "annotation", "note-citation", "forms"))
+_XML_UNREAD = frozenset((  # no prose in JATS and TEI: who wrote it, where it is, what it cites, formulas
+    "journal-meta", "contrib-group", "aff", "article-id", "pub-date", "history", "permissions", "funding-group",
+    "ref-list", "math", "tex-math", "encodingDesc", "publicationStmt", "sourceDesc", "revisionDesc", "listBibl",
+))  # fmt: skip
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
 _PICTURE = re.compile(r"[0-9a-fA-F\r\n]{2000,}")  # in hexadecimal digits; all that a picture in RTF is
@@ -37,7 +42,7 @@ def read_docx(path: Path, reading: Reading) -> str:
     """
     with _open_zip(path) as archive:
         names = archive.namelist()
-        trees = [_tree_of(archive, name) for part in _WORD_PARTS for name in names if part.fullmatch(name)]
+        trees = [_tree_of(archive.read(name)) for part in _WORD_PARTS for name in names if part.fullmatch(name)]
     for mark in [mark for tree in trees for mark in tree.iter("{*}vanish")]:
         run = mark.getparent().getparent()
         if run.getparent() is not None and mark.get(f"{mark.tag.removesuffix('vanish')}val") not in ("0", "false"):
@@ -51,7 +56,7 @@ def read_odt(path: Path, reading: Reading) -> str:
     Deleted text, comments, headers and footers are not read.
     """
     with _open_zip(path) as archive:
-        body = _tree_of(archive, "content.xml").find(f"{_OFFICE}body/{_OFFICE}text")
+        body = _tree_of(archive.read("content.xml")).find(f"{_OFFICE}body/{_OFFICE}text")
     if body is None:
         raise BadTextError(DAMAGED, "not a text document")
     return tidy_lines(_pieces(body, _ODT_BREAKS, _ODT_UNREAD))
@@ -61,8 +66,8 @@ def read_epub(path: Path, reading: Reading) -> str:
     """Return the pages of a book in reading order, as HTML files are read, without its table of contents."""
     with _open_zip(path) as archive:
         # In whatever namespace, as versions of the format differ in them.
-        name = next(_tree_of(archive, "META-INF/container.xml").iter("{*}rootfile")).get("full-path", "")
-        package = _tree_of(archive, name)
+        name = next(_tree_of(archive.read("META-INF/container.xml")).iter("{*}rootfile")).get("full-path", "")
+        package = _tree_of(archive.read(name))
         items = {item.get("id"): item for item in package.iter("{*}item")}
         spine = [items[each.get("idref")] for each in package.iter("{*}itemref") if each.get("idref") in items]
         pages = [
@@ -72,6 +77,23 @@ def read_epub(path: Path, reading: Reading) -> str:
         ]
         texts = [page_text(archive.read(page), reading.encoding, xml=True) for page in pages]
     return "\n\n".join(filter(None, texts))
+
+
+def read_xml(path: Path, reading: Reading) -> str:
+    """Return the text of an XML file, such as JATS and TEI, without tags.
+
+    An element beside text is a part of it, others are paragraphs. Front matter that is no prose, references and
+    formulas are not read.
+    """
+    data = read_whole(path, reading)
+    root = _tree_of(data)
+    if root.tag.rpartition("}")[2] == "html":
+        return page_text(data, reading.encoding, xml=True)
+    texts = set(root.xpath("//*[text()[normalize-space()]]"))
+    for node in root.iter("*"):
+        if node.getparent() not in texts and node.tag.rpartition("}")[2] not in _XML_UNREAD:
+            node.tag = "p"
+    return tidy_lines(_pieces(root, dict.fromkeys(("br", "break", "lb", "pb", "cb"), "\n"), _XML_UNREAD))
 
 
 def read_rtf(path: Path, reading: Reading) -> str:
@@ -100,12 +122,12 @@ def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
             yield archive
 
 
-def _tree_of(archive: zipfile.ZipFile, name: str) -> Any:
-    """Parse a part of an archive, without entities and anything outside it."""
+def _tree_of(data: bytes) -> Any:
+    """Parse XML, without entities and anything outside it."""
     from lxml import etree
 
     parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
-    return etree.fromstring(archive.read(name), parser)
+    return etree.fromstring(data, parser)
 
 
 def _pieces(root: Any, breaks: Mapping[str, str], unread: Collection[str], only: str | None = None) -> Iterator[str]:
@@ -114,7 +136,7 @@ def _pieces(root: Any, breaks: Mapping[str, str], unread: Collection[str], only:
 
     inside = 0  # of elements that are not read
     for event, node in etree.iterwalk(root, events=("start", "end")):
-        name, starts = etree.QName(node).localname, event == "start"
+        name, starts = etree.QName(node).localname if isinstance(node.tag, str) else "", event == "start"
         if name in unread:
             inside += 1 if starts else -1
         if inside:
@@ -124,5 +146,6 @@ def _pieces(root: Any, breaks: Mapping[str, str], unread: Collection[str], only:
         elif starts:
             yield breaks.get(name, "")
         text = (node.text if starts else node.tail) if only is None else node.text if starts and name == only else ""
-        if text and node is not root:
+        text = text if name else html.unescape(text or "")  # of an entity, which may be one of HTML's
+        if text and (starts or node is not root):
             yield " ".join(f"|{text}|".split())[1:-1]

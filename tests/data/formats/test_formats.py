@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import sys
 from pathlib import Path
@@ -15,34 +16,61 @@ from simlte_st.data.sources import PLACES
 from simlte_st.errors import DataError, MissingExtraError
 from simlte_st.extras import install_command
 
+SUFFIXES = (
+    ("a.jsonl", ".jsonl"), ("a.b.JSON.gz", ".json"), ("a.csv.zst", ".csv"), ("a.parquet", ".parquet"),
+    ("a.TXT", ".txt"), ("a.parquet.gz", None), ("a.txt.gz", None), ("a", None), (".gz", None),
+)  # fmt: skip
 
-@pytest.mark.parametrize(
-    ("name", "suffix"),
-    [
-        ("a.jsonl", ".jsonl"),
-        ("a.b.JSON.gz", ".json"),
-        ("a.csv.zst", ".csv"),
-        ("a.parquet", ".parquet"),
-        ("a.TXT", ".txt"),
-        ("a.parquet.gz", None),
-        ("a.txt.gz", None),
-        ("a", None),
-        (".gz", None),
-    ],
-)
+
+@pytest.mark.parametrize(("name", "suffix"), SUFFIXES)
 def test_suffixes(name: str, suffix: str | None) -> None:
     known = format_of(Path(name))
     assert known is None if suffix is None else known is not None and suffix in known.suffixes
 
 
-def test_messages_name_each_format() -> None:
+def test_messages_name_each_format(tmp_path: Path) -> None:
     suffixes = [suffix for each in FORMATS for suffix in each.suffixes]
     assert len(suffixes) == len(set(suffixes)) > 10
     for suffix in suffixes:
         assert suffix in re.findall(r"\.\w+", PLACES)
+    (tmp_path / "a.xls").write_bytes(b"\xd0\xcf\x11\xe0\0\0")
     with pytest.raises(DataError, match="unknown kind") as error:
-        read_documents(__file__)
-    assert all(suffix in str(error.value) for suffix in suffixes)
+        read_documents(tmp_path / "a.xls")
+    with pytest.raises(DataError, match=r"no usable document.*\nignored 1: \.xls.*\n.* FOLDER/\*\.csv") as other:
+        texts(tmp_path)
+    assert all(suffix in str(each.value) for suffix in suffixes for each in (error, other))
+
+
+JATS = """<!DOCTYPE article SYSTEM "JATS.dtd" [<!ENTITY own SYSTEM "file:///etc/passwd">]><article xmlns:m="m"><front>
+    <journal-meta><p>J</p></journal-meta><title>Rivers &amp; <i>floods</i></title></front><sec><title>So</title><p>CO<b
+    >2</b> &eacute;t <!-- no -->rose, &own; <m:math>x</m:math>fell.</p></sec><ref-list>Cited</ref-list></article>"""
+TEI = """<TEI xmlns="http://www.tei-c.org/ns/1.0"><teiHeader><title>Hamlet</title><publicationStmt>CC</publicationStmt>
+    </teiHeader><l>Who is<lb/>there?</l><l>Nay <hi>answer</hi> me.</l></TEI>"""
+HOCR = """<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head><body>
+    <span class="ocr_line" title="bbox 1 2"><span>Old</span>\n<span>page</span></span></body></html>"""
+CELLS = (
+    '{"cells": [{"source": ["# T\\n", "Text."]}, {"source": "x = 1", "outputs": [{"text": ["1"]}]}, {"source": []}]}'
+)
+NAMED = (
+    *((f"a{suffix}", "Some text.", "Some text.") for suffix in ("", ".rst", ".tex", ".log", ".org", ".py", ".b.c")),
+    ("utf16", "Größe".encode("utf-16"), "Größe"),
+    ("a.log.gz", gzip.compress(b"Some text."), "Some text."),
+    ("page.php", "<!DOCTYPE html><html><body><p>Some <b>text</b>.</body></html>", "Some text."),
+    ("feed.rss", "<?xml version='1.0'?><rss><a>A</a><b>So<i>me</i> text.</b></rss>", "A\n\nSome text."),
+    ("old.doc", "{\\rtf1 Some text.}", "Some text."),
+    ("a.nxml", JATS, "Rivers & floods\n\nSo\n\nCO2 ét rose, &own; fell."),
+    ("a.xml", TEI, "Hamlet\n\nWho is\nthere?\n\nNay answer me."),
+    ("b.xml", "<a>x <b>y</b></a>", "x y"),
+    *((name, HOCR, "Old page") for name in ("c.xml", "c.hocr", "c.aspx")),
+    ("new.ipynb", CELLS, "# T\nText.\n\nx = 1"),
+    ("old.ipynb", '{"worksheets": [{"cells": [{"input": ["x = 1"]}]}]}', "x = 1"),
+)
+
+
+@pytest.mark.parametrize(("name", "data", "expected"), NAMED)
+def test_files_that_are_named(tmp_path: Path, name: str, data: str | bytes, expected: str) -> None:
+    (tmp_path / name).write_bytes(data.encode() if isinstance(data, str) else data)
+    assert texts(tmp_path / name) == [expected]
 
 
 def test_without_the_extra_they_are_counted_or_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

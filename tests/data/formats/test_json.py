@@ -92,7 +92,7 @@ def test_json_lines_under_the_name_of_json(tmp_path: Path) -> None:
         (b'["caf\xe9"]', "wrong encoding"),
         (b'["\0"]', "binary"),
         ("[[1], [2]]", "no usable document.*\n.*not a string"),
-        ('{"a": 1}', "Cannot tell which column"),
+        ('{"@context": "x", "value": [{"id": 1, "text": "a"}]}', "holds one dict"),
     ],
 )  # fmt: skip
 def test_anything_else_is_an_error(tmp_path: Path, content: Any, told: str) -> None:

@@ -15,6 +15,7 @@ from reading_support import texts
 
 from simlte_st.data.documents import read_documents
 from simlte_st.data.formats.mail import without_quotes
+from simlte_st.data.reader import INVALID
 from simlte_st.data.rows import MISSING_EXTRA
 from simlte_st.errors import DataError, EmptyCorpusError
 
@@ -217,18 +218,20 @@ def test_a_mailbox_is_a_table(tmp_path: Path) -> None:
         mail("Three.", "Message-ID: <2@example.com>"),
         mail("Four.", "Message-ID: "),
         mail(b"\x81\xff", "Message-ID: <5@example.com>", kind="text/plain; charset=gb2312"),
+        mail(b"<p>Gr\xf6\xdfe", "Message-ID: <7@example.com>", kind="text/html; charset=utf-8"),
     ]
     for name, data in (("a.mbox", mailbox(*mails)), ("b.mbox.gz", gzip.compress(mailbox(*mails)))):
         (tmp_path / name).write_bytes(data)
         reader = read_documents(tmp_path / name, metadata=True)
         found = list(reader)
         assert [document.text for document in found] == [
-            "Rain\n\nOne.\n\nFrom here on it rains.\nFrom the north.", "Snow\n\nTwo.", "Rain\n\nThree.", "Rain\n\nFour."
+            "Rain\n\nOne.\n\nFrom here on it rains.\nFrom the north.", "Snow\n\nTwo.", "Rain\n\nThree.",
+            "Rain\n\nFour.", "Rain\n\n\ufffd\ufffd", "Rain\n\nGr\ufffd\ufffde",
         ]  # fmt: skip
         assert [document.id for document in found][:3] == ["1@example.com", "2@example.com", "2@example.com#2"]
         assert (found[1].metadata or {})["subject"] == "Snow"
-        assert reader.report.skipped == {"wrong encoding": 1}
-        assert reader.report.repaired == {"duplicate id": 1, "missing id": 1}
+        assert reader.report.skipped == {}
+        assert reader.report.repaired == {"duplicate id": 1, "missing id": 1, INVALID: 2}
     (tmp_path / "c.mbox").write_bytes(mail())
     with pytest.raises(DataError, match=r"c\.mbox is not a mailbox.*\.eml"):
         list(read_documents(tmp_path / "c.mbox"))
