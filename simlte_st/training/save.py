@@ -86,7 +86,8 @@ def _card_summary(result: TrainingResult, base: str, *, distilled: bool, is_base
     """Return a few sentences on what a model is and whether training helped."""
     verdict = result.gain["summary"] if result.gain else "Whether training helped was not measured."
     source = f"`{base}`{', distilled,' if distilled else ''}"
-    lsa = ", with a latent semantic analysis of them appended" if result.lsa else ""
+    place = "folded in" if result.static else "appended"
+    lsa = f", with a latent semantic analysis of them {place}" if result.lsa else ""
     made = "as it was before it was trained" if is_base else "trained without labels by simlte_st"
     return f"{verdict} This is {source} {made} on {result.corpus.documents:,} documents{lsa}."
 
