@@ -56,7 +56,7 @@ def test_it_is_folded_into_a_static_model(static_path: Path, documents: list[str
     burst = np.where(dense > 0, 1 + np.log(dense.clip(1)), 0).sum(0) / dense.sum(0).clip(1)
     latent = (burst * analysis.idf.numpy() ** 1.5)[:, None] * components * np.linalg.norm(components, axis=0)
     lengths = [np.median([np.linalg.norm(row @ part) for row in dense]) for part in (own, latent)]
-    share = 0.4 * np.median([min(1, row.sum() / 512) for row in dense])
+    share = 0.5 * np.median([min(1, row.sum() / 512) for row in dense])
     both = np.hstack([own, latent * np.sqrt(share / (1 - share)) * lengths[0] / lengths[1]])
     expected = unit_rows(dense @ both)
     found = mine.encode(documents)
