@@ -58,12 +58,14 @@ def test_it_is_folded_into_a_static_model(static_path: Path, documents: list[str
     lengths = [np.median([np.linalg.norm(row @ part) for row in dense]) for part in (own, latent)]
     share = 0.5 * np.median([min(1, row.sum() / 512) for row in dense])
     both = np.hstack([own, latent * np.sqrt(share / (1 - share)) * lengths[0] / lengths[1]])
-    expected = unit_rows(dense @ both)
+    # 37 numbers in 32: what is lost are the directions that the tokens of these documents hardly have.
+    _, _, directions = np.linalg.svd(np.sqrt(dense.sum(0))[:, None] * both, full_matrices=False)
+    expected = unit_rows(dense @ both @ directions[:32].T)
     found = mine.encode(documents)
-    # 37 numbers in 32: what is lost are the directions that these documents hardly have.
     assert found.shape == (48, 32)
-    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=0.01)
-    assert np.abs(expected @ expected.T - unit_rows(dense @ own) @ unit_rows(dense @ own).T).max() > 0.03
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-4)
+    plain = base.encode(documents)
+    assert np.abs(found @ found.T - plain @ plain.T).max() > 0.03
     assert not mine.encode([""]).any()
 
 
