@@ -174,9 +174,8 @@ def fold(model: SentenceTransformer, analysis: LatentSemanticAnalysis, counts: c
     import torch
     from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
-    table: NDArray[np.float32] = (
-        model[0].embedding.weight.detach().float().cpu().numpy()[:, : analysis.embedding_dimension]
-    )
+    embedding: Any = model[0]
+    table = embedding.embedding.weight.detach().float().cpu().numpy()[:, : analysis.embedding_dimension]
     idf, components = analysis.idf.numpy(), analysis.components.numpy()
     damped = counts.copy()
     damped.data = 1 + np.log(damped.data)
@@ -191,7 +190,7 @@ def fold(model: SentenceTransformer, analysis: LatentSemanticAnalysis, counts: c
     read = both[times > 0]
     directions = np.linalg.eigh((read.T * times[times > 0]) @ read)[1][:, ::-1][:, : table.shape[1]]
     rows = torch.from_numpy(np.ascontiguousarray(both @ directions, dtype=np.float32))
-    model[0] = StaticEmbedding(model[0].tokenizer, embedding_weights=rows).to(model.device)
+    model[0] = StaticEmbedding(embedding.tokenizer, embedding_weights=rows).to(model.device)
     if len(model) == 1:
         model.append(Normalize())
 
