@@ -7,11 +7,11 @@ without labels to train on and to fit an LSA to, as a user has them. Macro-F1 of
 100) with five labels a class and with those of half of the judged documents, over 10 divisions of these, 3 draws each.
 
 Rows: words (TF-IDF, LSA); static models that have one vector for each token and read documents whole: distilled, as
-shipped, and trained by ``simlte train --static``, without and with the LSA that it ends with; all-MiniLM-L6-v2 on 256
-tokens, adapted, and on whole documents in chunks. What was not measured here has a star: it is of ``verdict.md`` (the
-default training, on the 600 others alone; judged on the same documents and divisions, but for BBC News, where another
-sample was judged, on which MiniLM has 87.3 and 95.2) or, where whole documents were read, of ``models.md`` (C by
-cross-validation), both in bfloat16.
+shipped, and trained by ``simlte train --static``, without an LSA and with one, folded into the vectors (the default) or
+appended as a module; all-MiniLM-L6-v2 on 256 tokens, adapted, and on whole documents in chunks. What was not measured
+here has a star: it is of ``verdict.md`` (the default training, on the 600 others alone; judged on the same documents
+and divisions, but for BBC News, where another sample was judged, on which MiniLM has 87.3 and 95.2) or, where whole
+documents were read, of ``models.md`` (C by cross-validation), both in bfloat16.
 
 Seconds are of one core (processor time, float32): to train, and to encode the judged documents, of the sets on which
 the encoder was timed. STS-B: Spearman, short texts; of trained models the mean over the sets. The encoder's are those
@@ -20,6 +20,7 @@ of ``models.md``. What is finished stays in the work folder.
 
 from __future__ import annotations
 
+import copy
 import logging
 import tempfile
 import time
@@ -45,16 +46,19 @@ from simlte_st.data.document import LONG, Document
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.files import read_json
 from simlte_st.models.loading import load_model
+from simlte_st.models.lsa import end_with_lsa
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.static import is_static
+from simlte_st.modules.latent_semantic_analysis import DIMENSION, LatentSemanticAnalysis
 
 SETS = ("ag_news", "arxiv", "20news", "bbc", "fakenews", "movie_reviews", "brown", "sotu")
 TFIDF, LSA = "TF-IDF", "LSA"
 DISTILLED, SHIPPED = "static, distilled", "simlte-static"
 TRAINED, TRAINED_LSA = "static, DocSplit", "static, DocSplit + LSA"
+TRAINED_MODULE = "static, DocSplit, LSA module"
 AT_256, WHOLE = "MiniLM at 256", "MiniLM whole"
 ADAPTED_256 = "MiniLM adapted, at 256"
-ROWS = (TFIDF, LSA, DISTILLED, SHIPPED, TRAINED, TRAINED_LSA, AT_256, ADAPTED_256, WHOLE)
+ROWS = (TFIDF, LSA, DISTILLED, SHIPPED, TRAINED, TRAINED_MODULE, TRAINED_LSA, AT_256, ADAPTED_256, WHOLE)
 KEPT = {AT_256: "MiniLM at 256", WHOLE: "MiniLM chunk-mean"}
 """What the page of models calls a row."""
 
@@ -63,7 +67,9 @@ Result = Mapping[str, Any]
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, "--shared", "--output")
-    jobs = [row for row in ROWS if row not in (TRAINED_LSA, ADAPTED_256, WHOLE)]  # not made by themselves
+    jobs = [
+        row for row in ROWS if row not in (TRAINED_LSA, TRAINED_MODULE, ADAPTED_256, WHOLE)
+    ]  # not made by themselves
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, metavar="NAME")
     parser.add_argument("--rows", nargs="+", choices=jobs, default=jobs, metavar="NAME", help=", ".join(jobs))
     parser.add_argument("--documents", type=int, default=600, metavar="N", help="of a set, besides those judged")
@@ -108,7 +114,7 @@ def record(work: Work, settings: Result) -> Result:
 
 
 def judge(data: BankSet, row: str, seed: int, shared: Path) -> Result:
-    """Judge a row on a set; a training gives the row with its LSA, too."""
+    """Judge a row on a set; a training gives the rows with an LSA, too."""
     texts = [document.text for document in data.held]
     if row == TFIDF:
         return {row: means(outcomes(data, tfidf_rows(texts), TFIDF_INVERSE_L2))}
@@ -136,12 +142,14 @@ def make(row: str, documents: list[Document], seed: int) -> Iterator[tuple[str, 
     began = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         settings = {"static": True, "seed": seed, "bf16": False, "progress": False}
-        train(documents, f"{folder}/model", held_out=0.0, keep="trained", **settings)
+        train(documents, f"{folder}/model", held_out=0.0, keep="trained", lsa=0, **settings)
         model = load_model(f"{folder}/model", dtype=torch.float32).model
+    trained = time.process_time() - began
+    folded, appended = (copy.deepcopy(model) for _ in range(2))
+    end_with_lsa([folded], documents, DIMENSION, seed, progress=False)
     seconds = time.process_time() - began
-    yield TRAINED_LSA, model, seconds
-    del model[-1]  # the LSA
-    yield TRAINED, model, seconds
+    appended.append(LatentSemanticAnalysis.fit(appended, documents, seed=seed))
+    yield from ((TRAINED, model, trained), (TRAINED_MODULE, appended, seconds), (TRAINED_LSA, folded, seconds))
 
 
 @cache
@@ -235,7 +243,7 @@ def page(record: Result) -> str:
                     for title, group in groups.items()
                 },
             }
-            for other in (DISTILLED, TRAINED, LSA, AT_256, WHOLE, ADAPTED_256)
+            for other in (DISTILLED, TRAINED, TRAINED_MODULE, LSA, AT_256, WHOLE, ADAPTED_256)
         ),
         "## Time, short texts",
         f"Seconds of {len(timed)} trainings on {documents:,} documents ({', '.join(timed)}), and of encoding the "

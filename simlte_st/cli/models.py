@@ -39,8 +39,8 @@ def run_convert(
     Args:
         base: Folder or name of the encoder.
         output: Folder of the new model.
-        lsa: Append a latent semantic analysis of these documents to the embedding: which words tell them apart. It
-            takes seconds and no labels. {places}.
+        lsa: Add a latent semantic analysis of these documents: which words tell them apart. It is appended to an
+            encoder's embedding and folded into a static model's vectors; it takes seconds and no labels. {places}.
         static: Distil one vector for each token; a text's embedding is their mean. The model reads texts of any length
             at a hundredth of the cost. Needs the extra static.
 
@@ -64,7 +64,7 @@ def run_convert(
         reader = options.read(*lsa)
         appended = append_lsa(base, reader, output, **options.of(append_lsa))
         values |= {"dimension": appended.dimension, "embedding_dimension": appended.embedding_dimension}
-        text = f"{output} is {base} with a latent semantic analysis of {appended.dimension} dimensions appended."
+        text = f"{output} is {base} with a latent semantic analysis of {appended.dimension} dimensions."
         notes = [reader.report.summary()]
     else:
         convert_base(base, output, **options.of(convert_base))

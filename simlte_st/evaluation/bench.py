@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import shlex
@@ -25,7 +26,7 @@ from simlte_st.evaluation.verdict import FEWEST
 from simlte_st.extras import install_command
 from simlte_st.models.conversion import WHOLE_DOCUMENTS
 from simlte_st.models.loading import load_model
-from simlte_st.models.lsa import lengthened
+from simlte_st.models.lsa import end_with_lsa, lengthened
 from simlte_st.models.names import OWN_MODELS, OWN_STATIC, PACKAGED_BASE
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import CUT_SHARE, Truncation, text_lengths
@@ -107,9 +108,12 @@ class Bench:
 
     def add_static(self, name: str, model: SentenceTransformer) -> None:
         """Add a static model as it is, and with a latent semantic analysis, as a training makes it."""
-        made = self._encode(name, model, self._encoding(name))
+        self._encode(name, model, self._encoding(name))
         if _takes_analysis(model):
-            self._add_analysis(made, self._training(None if name == OWN_STATIC else name, static=True))
+            folded = copy.deepcopy(model)
+            end_with_lsa([folded], self.texts, DIMENSION, self.seed, self.progress)
+            command = self._training(None if name == OWN_STATIC else name, static=True)
+            self._encode(f"{name} + LSA", folded, command)
 
     def add_encoder(self, name: str, model: SentenceTransformer) -> None:
         """Add an encoder as it is and, where it truncates much, reading whole documents."""

@@ -130,7 +130,7 @@ class LatentSemanticAnalysis(SavedModule):
         size = vocabulary_size(model.tokenizer)
         own = int(model.get_embedding_dimension() or 0)
         fitted = cls(own if embedding_dimension is None else embedding_dimension, size, dimension, weight, full)
-        counts = documents if isinstance(documents, csr_array) else _counts(model, documents, size, progress)
+        counts = token_counts(model, documents, progress)
         present = np.diff(counts.tocsc().indptr) > 0
         most = min(dimension, counts.shape[0] - 1, int(present.sum()) - 1)
         if most < 1:
@@ -206,9 +206,18 @@ def scaling(sizes: NDArray[np.floating[Any]], documents: int) -> NDArray[np.floa
     return np.where(kept, np.sqrt(shares.clip(0)) / np.maximum(squares, 1e-12) ** 0.25, 0.0)
 
 
-def _counts(model: SentenceTransformer, documents: Any, size: int, progress: bool) -> csr_array:
-    """Return the number of each token that a model reads of each document, ``[documents, V]``, float32."""
+def token_counts(model: SentenceTransformer, documents: Any, progress: bool = False) -> csr_array:
+    """Return the number of each token that a model reads of each document, ``[documents, V]``, float32.
+
+    Args:
+        model: The model.
+        documents: The documents, as for :meth:`LatentSemanticAnalysis.fit`; or their counts, which are returned.
+        progress: Show a bar.
+    """
+    if isinstance(documents, csr_array):
+        return documents
     budget, reader, special = view_budget(model), read_documents(documents), special_ids(model.tokenizer)
+    size = vocabulary_size(model.tokenizer)
     parts = [csr_array((0, size), dtype=np.float32)]
     with progress_bar("Counting tokens", length_hint(reader, 0) or None, shown=progress) as bar:
         for texts in in_batches((document.text for document in reader), len, TOKENIZED_CHARACTERS):

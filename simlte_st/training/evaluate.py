@@ -28,7 +28,7 @@ from simlte_st.training.run import Run
 logger = logging.getLogger(__name__)
 
 STATIC_LSA = 256
-"""Dimensions of the latent semantic analysis that a static model ends with by default."""
+"""Dimensions of the latent semantic analysis that is folded into a static model by default."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Finished:
         base: The base made ready likewise; None if no documents were held out.
         gain: The verdict on the held-out documents and its numbers; None without one.
         kept: Which of them the finished model is.
-        lsa: Dimensions of the latent semantic analysis that the trained model ends with.
+        lsa: Dimensions of the latent semantic analysis in the trained model; None without one.
         truncation: How much of the documents it reads.
     """
 
@@ -66,8 +66,8 @@ def evaluate(
 ) -> Finished:
     """Finish the trained model, and the base likewise, compare them on held-out documents, and choose one.
 
-    Both end with the latent semantic analysis and read whole documents, where the run asks for it. The verdict compares
-    them as they read without that, as it was calibrated.
+    Both get the latent semantic analysis and read whole documents, where the run asks for it. The verdict compares them
+    with the analysis, beside which training gains less, and as they read without chunks, as it was calibrated.
 
     Args:
         run: The run.
@@ -76,7 +76,7 @@ def evaluate(
         fitted: How long training took.
         measure: Whether documents are held out to compare the models on.
         probe: Whether a probe on their labels has a say in the verdict.
-        lsa: Dimensions of a latent semantic analysis to append, 0 for none.
+        lsa: Dimensions of a latent semantic analysis to append or fold in, 0 for none.
         keep: Whether the verdict chooses the finished model, or it is the trained one.
     """
     model, tokens = loaded.model, corpus.token_views
@@ -97,10 +97,10 @@ def evaluate(
             texts = tokens.counts(model.tokenizer)
         # The finished models first: the analysis counts as much of a document as they read.
         ending = [*finished.values(), *(models.values() if corpus.whole else ())]
-        end_with_lsa(ending, texts, lsa, run.seed, run.progress)
+        lsa = end_with_lsa(ending, texts, lsa, run.seed, run.progress)
     gain = measure_gain(run, loaded, corpus, fitted, models, probe=probe) if measure else None
     helped = gain is not None and gain["verdict"] == "helped"
-    last = finished["trained"][-1]
+    last = finished["trained"][-1]  # an encoder may have had one before
     truncation = Truncation.of(finished["trained"])
     for lengths in corpus.lengths():
         truncation.add(lengths)
@@ -109,7 +109,7 @@ def evaluate(
         base=finished.get("base"),
         gain=gain,
         kept="base" if measure and keep == "verdict" and not helped else "trained",
-        lsa=last.dimension if isinstance(last, LatentSemanticAnalysis) else None,
+        lsa=last.dimension if isinstance(last, LatentSemanticAnalysis) else lsa or None,
         truncation=truncation,
     )
 

@@ -121,7 +121,7 @@ def load_model(
     set_seed(run.seed)
     loaded = models.load_model(base, dtype=torch.float32, device=run.device)
     if (lsa == 0 or is_static(loaded.model)) and isinstance(loaded.model[-1], LatentSemanticAnalysis):
-        del loaded.model[-1]  # a static model is trained without, and ends with one of its own documents
+        del loaded.model[-1]  # a static model gets one of its own documents, folded in
     if is_static(loaded.model) and static is False:
         raise ConfigurationError(f"static=False: {base} is a static model. Name an encoder as base=.")
     if static and not is_static(loaded.model):

@@ -47,7 +47,8 @@ class TrainingResult:
         gain: The verdict on held-out documents and its numbers for TF-IDF, the base (reading as much as the trained
             model, if it has the positions) and the trained model; None if too few documents were held out.
         static: Whether the model is static: a vector for each token, and no layers.
-        lsa: Dimensions of the latent semantic analysis that the trained model ends with, or None.
+        lsa: Dimensions of the latent semantic analysis that is appended to the model, or folded into a static one; None
+            without.
         whole: Whether the finished model reads documents in chunks, because they are longer than the base reads.
         log: The Trainer's log lines.
         report: The page of the run, or None.

@@ -11,6 +11,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from simlte_st.distributed import from_main
 from simlte_st.files import RUN_FILE, atomic_path, write_json
 from simlte_st.models.cards import write_model_card
+from simlte_st.models.lsa import is_plain
 from simlte_st.models.names import name_of, shown_base
 from simlte_st.models.static import write_for_model2vec
 from simlte_st.training.evaluate import Finished
@@ -75,7 +76,7 @@ def _save_model(
     with atomic_path(output) as path:
         model.model_card_data.model_name = output.name
         model.save_pretrained(str(path))
-        if loaded.static and isinstance(model[-1], Normalize):
+        if is_plain(model) and isinstance(model[-1], Normalize):
             write_for_model2vec(path)
         write_json(path / RUN_FILE, {"base": base, "seed": run.seed, **result.to_dict()})
         summary = _card_summary(result, shown_base(base), distilled=distilled, is_base=is_base)
@@ -86,7 +87,8 @@ def _card_summary(result: TrainingResult, base: str, *, distilled: bool, is_base
     """Return a few sentences on what a model is and whether training helped."""
     verdict = result.gain["summary"] if result.gain else "Whether training helped was not measured."
     source = f"`{base}`{', distilled,' if distilled else ''}"
-    lsa = ", with a latent semantic analysis of them appended" if result.lsa else ""
+    place = "folded in" if result.static else "appended"
+    lsa = f", with a latent semantic analysis of them {place}" if result.lsa else ""
     made = "as it was before it was trained" if is_base else "trained without labels by simlte_st"
     return f"{verdict} This is {source} {made} on {result.corpus.documents:,} documents{lsa}."
 

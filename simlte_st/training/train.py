@@ -133,8 +133,9 @@ def train(
             Longformer; ``chunk-mean`` averages the embeddings of chunks, each pooled as in ``pooling=`` (default:
             longformer).
         segmenter: What splits documents into sentences: ``punkt``, or a callable from a text to its sentences.
-        lsa: Dimensions of a latent semantic analysis of the documents to append to the embeddings; 0 appends none
-            (default: 256 for a static model, 0 for an encoder).
+        lsa: Dimensions of a latent semantic analysis of the documents: appended to an encoder's embeddings, folded into
+            a static model's, which stay as long as they were; 0 for none (default: 256 for a static model, 0 for an
+            encoder).
         keep: Which model to keep: ``verdict`` keeps the base if training did not clearly help, and puts the trained
             model into ``OUTPUT.trained``; ``trained`` always keeps the trained one.
         held_out: Share of the documents to hold out from training, at most 500, to measure the gain; up to three times

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,18 +84,47 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(
     assert_same_bytes(tmp_path / "whole", tmp_path / "m")
 
 
-def test_a_static_model_ends_with_an_analysis_unless_it_shall_not(
+def test_stock_libraries_load_the_trained_model_by_themselves(
     static_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
     result = train(documents, tmp_path / "m", base=static_path, **OPTIONS)
-    model = result.load(device="cpu")
-    assert isinstance(model[-1], LatentSemanticAnalysis)
-    assert result.lsa == model[-1].dimension
-    without = train(documents, tmp_path / "without", base=tmp_path / "m", lsa=0, **OPTIONS)
+    assert result.lsa is not None
+    without = train(documents, tmp_path / "without", base=static_path, lsa=0, **OPTIONS)
     assert without.lsa is None
-    assert without.load(device="cpu").get_embedding_dimension() == 32
-    again = train(documents, tmp_path / "again", base=tmp_path / "m", **OPTIONS).load(device="cpu")
-    assert [type(module).__name__ for module in again] == ["StaticEmbedding", "Normalize", "LatentSemanticAnalysis"]
+    assert np.abs(vectors(tmp_path / "m") - vectors(tmp_path / "without")).max() > 1e-2
+    texts = [*documents, " ".join(documents)]
+    (tmp_path / "texts.json").write_text(json.dumps(texts))
+    code = """
+import json, sys
+import numpy as np
+from model2vec import StaticModel
+from sentence_transformers import SentenceTransformer
+
+folder, texts = sys.argv[1], json.load(open(sys.argv[2]))
+stock = SentenceTransformer(folder, device="cpu")
+assert [type(module).__name__ for module in stock] == ["StaticEmbedding", "Normalize"]
+assert not any(name.startswith("simlte") for name in sys.modules)
+model2vec = StaticModel.from_pretrained(folder).encode(texts, max_length=None)
+vectors = stock.encode(texts)
+assert np.abs(vectors - model2vec).max() < 1e-6, np.abs(vectors - model2vec).max()
+np.save(sys.argv[3], vectors)
+"""
+    places = [str(tmp_path / name) for name in ("m", "texts.json", "vectors.npy")]
+    done = subprocess.run([sys.executable, "-c", code, *places], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(np.load(places[2]), result.load(device="cpu").encode(texts), atol=1e-6)
+
+
+def test_a_model_with_an_analysis_is_trained_again(static_path: Path, documents: list[str], tmp_path: Path) -> None:
+    train(documents, tmp_path / "m", base=static_path, **OPTIONS)
+    again = train(documents[:30], tmp_path / "again", base=tmp_path / "m", **OPTIONS).load(device="cpu")
+    assert [type(module).__name__ for module in again] == ["StaticEmbedding", "Normalize"]
+    assert again.get_embedding_dimension() == 32, "and not longer by each analysis"
+    old = load_model(static_path, device="cpu").model
+    old.append(LatentSemanticAnalysis.fit(old, documents, dimension=5))
+    old.save_pretrained(str(tmp_path / "old"))  # a folder of an earlier version
+    trained = train(documents, tmp_path / "new", base=tmp_path / "old", **OPTIONS).load(device="cpu")
+    assert [type(module).__name__ for module in trained] == ["StaticEmbedding", "Normalize"]
 
 
 def test_an_encoder_is_distilled_first_once(
