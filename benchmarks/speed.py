@@ -138,7 +138,7 @@ def static_sides(folder: Path) -> dict[str, Any]:
     return {
         STOCK: stock,
         "model2vec": theirs,
-        f"{OURS}, by tokens": Changed(ours, static, "is_plain", lambda: lambda _: False),
+        f"{OURS}, by tokens": Changed(ours, static, "adds_up", lambda: lambda _: False),
         f"{OURS}, cold": Changed(ours, tokens, "_TOKENIZERS", WeakKeyDictionary),
         f"{OURS}, warm": ours,
     }

@@ -92,7 +92,7 @@ def append_lsa(
 
     from simlte_st.models.cards import write_model_card
     from simlte_st.models.loading import load_model
-    from simlte_st.models.static import write_for_model2vec
+    from simlte_st.models.static import is_plain, write_for_model2vec
 
     model = load_model(base, dtype="auto", device=device).model  # it is saved as it is stored
     dimensions = end_with_lsa([model], reader, dimension, seed, progress)
@@ -126,6 +126,7 @@ def end_with_lsa(
     model (:func:`fold`). Embeddings of a model with ``truncate_dim`` stay truncated, before the numbers of the
     analysis.
     """
+    from simlte_st.models.static import is_plain
     from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis, token_counts
 
     for model in models:
@@ -146,14 +147,6 @@ def end_with_lsa(
     return analysis.dimension
 
 
-def is_plain(model: SentenceTransformer) -> bool:
-    """Return whether a model is a table of token vectors alone, of which a text's embedding is the mean."""
-    from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
-
-    first, *others = model
-    return isinstance(first, StaticEmbedding) and all(isinstance(module, Normalize) for module in others)
-
-
 def fold(model: SentenceTransformer, analysis: LatentSemanticAnalysis, counts: csr_array) -> None:
     """Add a latent semantic analysis to the token vectors of a static model, whose dimensions stay as many.
 
@@ -166,7 +159,7 @@ def fold(model: SentenceTransformer, analysis: LatentSemanticAnalysis, counts: c
     nothing on ten sets of documents; so a model that is trained again does not grow.
 
     Args:
-        model: A model that is plain (:func:`is_plain`); it is changed.
+        model: A model that is plain (:func:`~simlte_st.models.static.is_plain`); it is changed.
         analysis: The analysis.
         counts: The number of each token in each document that it was fitted to, ``[documents, V]``.
     """

@@ -78,8 +78,14 @@ def model2vec_modules(source: str) -> list[nn.Module] | None:
 
 
 def is_plain(model: SentenceTransformer) -> bool:
-    """Return whether a text's vector is the mean of its tokens', at most normalised, of float32 on a CPU."""
-    if not is_static(model) or [*map(type, model)] not in ([StaticEmbedding], [StaticEmbedding, Normalize]):
+    """Return whether a model is token vectors alone, whose mean is a text's embedding, at most normalised."""
+    first, *others = model
+    return isinstance(first, StaticEmbedding) and [*map(type, others)] in ([], [Normalize])
+
+
+def adds_up(model: SentenceTransformer) -> bool:
+    """Return whether the words of a text can be added up in any order: by a plain model of float32 on a CPU."""
+    if not is_plain(model) or type(model[0]) is not StaticEmbedding:
         return False
     bag = cast(Any, model[0]).embedding
     usual = type(bag) is nn.EmbeddingBag and (bag.mode, bag.padding_idx, bag.max_norm) == ("mean", None, None)
@@ -93,7 +99,7 @@ def static_passes(
 
     A plain model reads each different word of a text once: the order does not matter to a mean.
     """
-    plain = is_plain(model)
+    plain = adds_up(model)
     for batch in in_batches(texts, len, TOKENIZED_CHARACTERS):
         read = [prompt + text for text in batch] if prompt else batch
         ids, times, sizes = counted_ids(model.tokenizer, read, once=plain)

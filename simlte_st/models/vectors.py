@@ -1,7 +1,7 @@
 """Vectors without torch: arrays of embeddings, and static models read by NumPy alone, so that a query need not wait.
 
-:class:`TokenVectors` computes what ``StaticEmbedding``, ``Normalize`` and
-:class:`~simlte_st.modules.LatentSemanticAnalysis` compute, which a test compares; a model of other modules is not read.
+:class:`TokenVectors` computes what ``StaticEmbedding`` and ``Normalize`` compute, which a test compares; a model of
+other modules is not read.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ Floats = NDArray[np.float32]
 # Bounds the scratch memory of a step of what is computed block by block: 4 million float64 values are 32 MB.
 _SCRATCH_VALUES = 4_000_000
 
-_KIND = re.compile(r"(?:sentence_transformers|simlte_st)\.[\w.]*\.(\w+)")
-_ORDER = re.compile("StaticEmbedding( Normalize)?( LatentSemanticAnalysis)?")
-_EMBEDDING = "0.embedding.weight"
+_KIND = re.compile(r"sentence_transformers\.[\w.]*\.(\w+)")
 
 
 def row_blocks(rows: int, columns: int) -> list[slice]:
@@ -62,19 +60,17 @@ def check_embeddings(x: Any, dtype: Any = None) -> Any:
 
 @dataclass(frozen=True)
 class TokenVectors:
-    """A vector for each token; and for each token that an analysis knows its rareness and its latent dimensions.
+    """A vector for each token, whose mean is a text's.
 
     Attributes:
         tokenizer: Cuts texts.
-        weights: All weights by the names that they have in the modules.
-        analysis: Settings of the analysis that the model ends with; None without one.
+        table: The vector of each token, ``[V, dimension]``.
         prompts: Prompts by their names.
         default_prompt_name: Name of the default prompt.
     """
 
     tokenizer: Tokenizer
-    weights: dict[str, Floats]
-    analysis: dict[str, Any] | None
+    table: Floats
     prompts: dict[str, str | None]
     default_prompt_name: str | None
 
@@ -85,36 +81,26 @@ class TokenVectors:
             modules, settings = read_json(folder / MODEL_FILE), settings_of(folder)
             kinds = [_KIND.fullmatch(module["type"]) for module in modules]
             names = [kind[1] if kind else "" for kind in kinds]
-            if not _ORDER.fullmatch(" ".join(names)) or modules[0]["path"] not in ("", "."):
+            usual = names in (["StaticEmbedding"], ["StaticEmbedding", "Normalize"])
+            if not usual or modules[0]["path"] not in ("", "."):
                 return None
-            weights, analysis = {_EMBEDDING: token_table(load_file(folder / "model.safetensors"))}, None
-            if names[-1] == "LatentSemanticAnalysis":
-                place = folder / modules[-1]["path"]
-                analysis = read_json(place / "config.json")
-                own = load_file(place / "model.safetensors")
-                weights |= {f"{len(names) - 1}.{name}": values for name, values in own.items()}
-            if any(values.dtype != np.float32 for values in weights.values()):
-                return None
+            table = token_table(load_file(folder / "model.safetensors"))
             tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         except Exception:  # tokenizers raises nothing more special
             return None  # loading it as usual tells what is wrong
         prompts = {"query": "", "document": "", **(settings.get("prompts") or {})}
-        return cls(tokenizer, weights, analysis, prompts, settings.get("default_prompt_name"))
+        return cls(tokenizer, table, prompts, settings.get("default_prompt_name"))
 
     @property
     def dimension(self) -> int:
         """Size of a vector."""
-        if self.analysis is None:
-            return int(self.weights[_EMBEDDING].shape[1])
-        return int(self.analysis["embedding_dimension"] + self.analysis["dimension"])
+        return int(self.table.shape[1])
 
     def identity(self) -> dict[str, Any]:
         """Return everything that decides the vectors, as an index knows it of the loaded model."""
-        state = sorted(self.weights.items())
-        values = (np.ascontiguousarray(each).reshape(-1).view(np.uint8) for _, each in state)
-        names = f"{[name for name, _ in state]} None".encode()
+        values = np.ascontiguousarray(self.table).reshape(-1).view(np.uint8)
         return {
-            "weights": digest_of([names, *values]),
+            "weights": digest_of([b"['0.embedding.weight'] None", values]),
             "prompts": self.prompts,
             "default_prompt": self.default_prompt_name,
             "dimension": self.dimension,
@@ -144,16 +130,8 @@ class TokenVectors:
     def _vector(self, ids: NDArray[np.int64], of_words: NDArray[np.int64]) -> Floats:
         tokens, places = np.unique(ids, return_inverse=True)  # a long text has more tokens than the table has rows
         times = np.bincount(places, of_words, len(tokens))
-        mean: Floats = times.astype(np.float32) @ self.weights[_EMBEDDING][tokens] / np.float32(max(1, times.sum()))
-        if self.analysis is None:
-            return mean
-        place = max(name for name in self.weights if name.endswith(".idf")).removesuffix("idf")
-        idf, components = self.weights[f"{place}idf"], self.weights[f"{place}components"]
-        known, counts = tokens[idf[tokens] > 0], times[idf[tokens] > 0]
-        latent = ((1 + np.log(counts)) * idf[known]).astype(np.float32) @ components[known]
-        share = self.analysis["weight"] * min(1.0, counts.sum() / self.analysis["full"])
-        own = _unit(mean[: self.analysis["embedding_dimension"]])
-        return np.concatenate([own * np.float32((1 - share) ** 0.5), _unit(latent) * np.float32(share**0.5)])
+        mean: Floats = times.astype(np.float32) @ self.table[tokens] / np.float32(max(1, times.sum()))
+        return mean
 
 
 def token_table(weights: Mapping[str, NDArray[Any]]) -> Floats:
@@ -166,8 +144,3 @@ def token_table(weights: Mapping[str, NDArray[Any]]) -> Floats:
     if (scale := weights.get("weights")) is not None:
         table = (table * scale[:, None]).astype(np.float32)
     return table
-
-
-def _unit(vector: Floats) -> Floats:
-    unit: Floats = vector / max(float(np.linalg.norm(vector)), 1e-12)
-    return unit

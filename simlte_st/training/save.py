@@ -11,9 +11,8 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from simlte_st.distributed import from_main
 from simlte_st.files import RUN_FILE, atomic_path, write_json
 from simlte_st.models.cards import write_model_card
-from simlte_st.models.lsa import is_plain
 from simlte_st.models.names import name_of, shown_base
-from simlte_st.models.static import write_for_model2vec
+from simlte_st.models.static import is_plain, write_for_model2vec
 from simlte_st.training.evaluate import Finished
 from simlte_st.training.fit import Fitted
 from simlte_st.training.load_corpus import Corpus

@@ -19,7 +19,7 @@ from simlte_st.models.conversion import convert_base
 from simlte_st.models.encode import encode_documents
 from simlte_st.models.loading import load_model
 from simlte_st.models.parts import weights_digest
-from simlte_st.models.static import is_plain, is_static
+from simlte_st.models.static import adds_up, is_static
 from simlte_st.models.truncation import Truncation, text_lengths
 
 UNKNOWN = "\u16a0\u16a1 \u16a2"
@@ -62,7 +62,7 @@ def test_a_vector_depends_on_its_text_alone(
     static_path: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours = simlte_st.SentenceTransformer(static_path, device="cpu")
-    assert is_plain(ours)
+    assert adds_up(ours)
     texts = [*texts, "[MASK] ba[SEP]\x0cbo \u00a0bo\u200b", "ba " * 500]
     cold = ours.encode(texts, prompt="bo[")
     warm = ours.encode(texts[::-1], prompt="bo[")[::-1]
@@ -91,7 +91,7 @@ def test_what_changes_a_model_changes_its_vectors(static_path: Path, texts: list
             model[0].register_forward_hook(lambda _, inputs, found: {key: value + 1 for key, value in found.items()})
         else:
             weight.data = weight.data.double() + 0.5
-    assert is_plain(ours) == (change == "weights")
+    assert adds_up(ours) == (change == "weights")
     found = ours.encode(texts)
     assert np.abs(found - before).max() > 0.01
     np.testing.assert_allclose(found, stock.encode(texts), atol=1e-5)

@@ -13,11 +13,10 @@ from support import make_static_model, write_model2vec
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.models.vectors import TokenVectors
-from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.search import Index
 from simlte_st.search.encoder import Encoder
 
-KINDS = ("mean", "unit", "analysis", "mean, analysis", "prompts")
+KINDS = ("mean", "unit", "prompts")
 STORED = ("float32", "float16", "int8", "mapped")
 
 
@@ -27,11 +26,8 @@ def places(documents: list[str], tmp_path_factory: pytest.TempPathFactory) -> Pa
     folder = tmp_path_factory.mktemp("static")
     for kind in KINDS:
         model = make_static_model()
-        if "mean" in kind:
+        if kind == "mean":
             del model[1]
-        if "analysis" in kind:
-            corpus = [Document(str(number), text) for number, text in enumerate(documents)]
-            model.append(LatentSemanticAnalysis.fit(model, corpus, dimension=8, embedding_dimension=24, full=30))
         if kind == "prompts":
             model.prompts = {"query": documents[0][:20], "document": "", "passage": documents[1][:30]}
         model.save_pretrained(str(folder / kind))
@@ -62,7 +58,11 @@ def test_other_models_are_left_to_sentence_transformers(places: Path, encoder_pa
     other = tmp_path / "other"
     make_static_model().save_pretrained(str(other))
     modules = json.loads((other / "modules.json").read_text())
-    for kind in ("sentence_transformers.models.Dense", "theirs.StaticEmbedding"):
+    for kind in (
+        "sentence_transformers.models.Dense",
+        "simlte_st.modules.LatentSemanticAnalysis",
+        "theirs.StaticEmbedding",
+    ):
         (other / "modules.json").write_text(json.dumps([modules[0], {**modules[1], "type": kind}]))
         assert TokenVectors.read(other) is None
 
