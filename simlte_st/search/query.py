@@ -21,7 +21,7 @@ Mode = Literal["hybrid", "dense", "text"]
 TOP_K = 10
 """Number of hits where neither a number nor a threshold is set."""
 
-VECTORS = 0.5
+VECTORS = 0.4
 """Weight of the cosines in the mode ``"hybrid"``, where BM25 has 1."""
 
 _DEPTH = 100  # documents of each list that are fused at least; their scores are standardised by the first so many
