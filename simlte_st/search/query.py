@@ -171,10 +171,8 @@ def fused_scores(cosines: Mapping[str, float], by_text: Mapping[str, float]) -> 
         cosines: The cosines of all documents, the nearest first.
         by_text: The BM25 scores of those that have words of the query, from the highest on.
     """
-    if not cosines:
-        return {}
     first = {*islice(cosines, _DEPTH), *islice(by_text, _DEPTH)}
-    among = np.array([name in first for name in cosines])
+    among = np.array([name in first for name in cosines], dtype=bool)
     words = np.array([by_text.get(name, 0.0) for name in cosines])
     near = np.array([*cosines.values()])
     scores = standardised(words, np.sort(words[among])[-_DEPTH:]) + VECTORS * standardised(near, near[among])
@@ -184,6 +182,8 @@ def fused_scores(cosines: Mapping[str, float], by_text: Mapping[str, float]) -> 
 def standardised(values: NDArray[np.float64], sample: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Return values less the mean of a sample (default: of themselves), in its standard deviations."""
     sample = values if sample is None else sample
-    deviation = sample.std() if len(sample) else 0.0
+    if not len(sample):
+        return values
+    deviation = sample.std()
     scaled: NDArray[np.float64] = (values - sample.mean()) / (deviation if deviation > _ROUNDING else 1.0)
     return scaled

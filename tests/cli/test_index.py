@@ -63,7 +63,7 @@ def test_a_title_from_the_text_is_shown_once(
 ) -> None:
     Index.create(tmp_path / "ix", static_path).add([Document("d1", "The old harbour\nShips come in the morning.")])
     out, err = run(f"search {tmp_path / 'ix'} 'ships, quaggas' --mode text", capfd)
-    assert err.splitlines() == ["No document has: quaggas."]
+    assert err.splitlines()[-1] == "No document has: quaggas."
     lines = out.splitlines()
     assert lines[1].endswith("  The old harbour")
     assert lines[2] == "      Ships come in the morning."
