@@ -4,20 +4,24 @@
 
 A query is known to belong to documents: a title or a first line to the text below it, a claim or a tweet to the
 articles that check it, a paper to the papers that it cites (``link``, with a filter that leaves the cited ones), a
-question in a user's words to Python's enhancement proposals. Of each set up to 1,000 documents and 300 queries are
-drawn (all papers, all articles of tweets). The proposals are those of clones of github.com/python/peps and
-github.com/ethereum/EIPs.
+question in a user's words to Python's enhancement proposals. Up to 500 documents and 150 queries of each set are drawn,
+or all articles, all proposals, and of papers all that are cited. The proposals are those of clones of
+github.com/python/peps and github.com/ethereum/EIPs.
 
 MRR is that of the first 100 hits, with the number of queries in parentheses. "ranks" is what is found where the ranks
-of both halves are fused, as 1 / (10 + rank). "trained" is a static model trained on the documents of the set.
+of both halves are fused, as 1 / (10 + rank). "trained" is a static model trained on the documents of the set. With
+``rerank=`` an encoder reads the first hits of 25 queries a set; seconds are those of one core, the median of a query.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -30,21 +34,28 @@ from benchmarks.records import environments, make_parser
 from simlte_st import Index, train
 from simlte_st.data import Document
 from simlte_st.files import read_json
+from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.search.query import Mode
 
 QUESTIONS = Path(__file__).parent / "datasets" / "pep_questions.json"
-FIRST = 100
-SYSTEMS = {
-    "simlte-static": ("simlte-static", False),
-    "simlte-static, with passages": ("simlte-static", True),
-    "trained": (None, False),
+DOCUMENTS, QUERIES, FIRST = 500, 150, 100
+
+STATIC = "simlte-static"
+SYSTEMS: dict[str, tuple[str | None, bool]] = {
+    STATIC: (STATIC, False),
     PACKAGED_BASE: (PACKAGED_BASE, False),
+    "trained": (None, False),
+    f"{STATIC}, rerank": (STATIC, False),
+    f"{STATIC}, with passages": (STATIC, True),
 }
 """The model of an index, None for one that is trained on its documents, and whether it has passages."""
 
-WAYS = {"text": "BM25", "dense": "vectors", "ranks": "ranks", "hybrid": "hybrid"}
+WAYS = {"text": "BM25", "dense": "vectors", "ranks": "ranks", "hybrid": "hybrid", "rerank": "hybrid, rerank"}
 """Titles of the columns."""
+
+READ = 25
+"""Queries whose hits an encoder reads."""
 
 
 class Known(NamedTuple):
@@ -62,9 +73,9 @@ def drawn(rows: Iterable[Any], count: int) -> list[Any]:
 
 def titled(pairs: Iterable[tuple[str, str]]) -> Known:
     """Return texts as documents, and what stood above each as a query."""
-    few = drawn((pair for pair in pairs if len(pair[1].split()) >= 50), 1000)
+    few = drawn((pair for pair in pairs if len(pair[1].split()) >= 50), DOCUMENTS)
     queries = [(title, {str(number)}) for number, (title, _) in enumerate(few)]
-    return Known([Document(str(number), text) for number, (_, text) in enumerate(few)], drawn(queries, 300))
+    return Known([Document(str(number), text) for number, (_, text) in enumerate(few)], drawn(queries, QUERIES))
 
 
 def load_sets(shared: Path, clones: list[Path]) -> dict[str, Known]:
@@ -79,7 +90,8 @@ def load_sets(shared: Path, clones: list[Path]) -> dict[str, Known]:
     articles, wikipedia, cited = rows("politifact_articles"), rows("enwiki2014"), dict[str, set[str]]()
     for row in rows("aan_citations"):
         cited.setdefault(row["citing"], {row["cited"]}).add(row["cited"])
-    targets = set().union(*cited.values())
+    citing, targets = drawn(cited.items(), QUERIES), set().union(*cited.values())
+    papers = [row for row in rows("aan_papers") if row["id"] in targets | dict(citing).keys()]
     found = {
         "arXiv, titles": titled((row["title"], row["abstract"]) for row in rows("arxiv_abstracts")),
         "Wikipedia, titles": titled((row["title"], row["text"].removeprefix(row["title"])) for row in wikipedia),
@@ -87,11 +99,11 @@ def load_sets(shared: Path, clones: list[Path]) -> dict[str, Known]:
         "PolitiFact, claims": titled((row["claim"], row["text"]) for row in articles),
         "PolitiFact, tweets": Known(
             [Document(str(row["id"]), row["text"]) for row in articles],
-            drawn(((row["text"], {*map(str, row["article_ids"])}) for row in rows("politifact_tweets")), 300),
+            drawn(((row["text"], {*map(str, row["article_ids"])}) for row in rows("politifact_tweets")), QUERIES),
         ),
         "AAN, cited papers": Known(
-            [Document(row["id"], row["text"], metadata={"cited": row["id"] in targets}) for row in rows("aan_papers")],
-            drawn(cited.items(), 300),
+            [Document(row["id"], row["text"], metadata={"cited": row["id"] in targets}) for row in papers],
+            citing,
         ),
     }  # fmt: skip
     for clone in clones:
@@ -106,9 +118,9 @@ def load_sets(shared: Path, clones: list[Path]) -> dict[str, Known]:
 def proposals(clone: Path) -> dict[str, tuple[str, str]]:
     """Return titles and texts of enhancement proposals by their numbers."""
     found = {}
-    for path in sorted(clone.glob("*/[ep]*p-*.*")):
+    for path in sorted(clone.glob("*/[ep]*p-*.[rm][sd]*")):
         head, _, text = path.read_text(encoding="utf-8").partition("\n\n")
-        if title := re.search(r"^title:\s*(.+)", head, re.IGNORECASE | re.MULTILINE):
+        if text.strip() and (title := re.search(r"^title:\s*(.+)", head, re.IGNORECASE | re.MULTILINE)):
             found[path.stem.partition("-")[2]] = title[1], text
     return found
 
@@ -128,7 +140,7 @@ def main(argv: list[str] | None = None) -> None:
     write_results("search", {"systems": cells}, options.output)
 
 
-def measured(known: Known, system: str, folder: Path) -> dict[str, list[int]]:
+def measured(known: Known, system: str, folder: Path) -> dict[str, Any]:
     """Return for each way of searching the rank of the first right hit of each query, 0 for none."""
     model, parts = SYSTEMS[system]
     if model is None:
@@ -136,54 +148,61 @@ def measured(known: Known, system: str, folder: Path) -> dict[str, list[int]]:
         train(known.documents, model, static=True, bf16=False, keep="trained", progress=False, overwrite=True)
     index = Index.create(folder / system, model, parts=parts, overwrite=True)
     index.add(known.documents, progress=False)
-    ranks: dict[str, list[int]] = {way: [] for way in WAYS}
-    for asked, right in known.queries:
-        found: dict[str, list[str]] = {}
-        for mode in get_args(Mode):
-            if "cited" in index.columns:
-                hits = index.link(asked, top_k=FIRST, mode=mode, where="cited")
-            else:
-                hits = index.search(asked, top_k=FIRST, mode=mode)
-            found[mode] = [hit.id for hit in hits]
+    search: Any = partial(index.link, where="cited") if "cited" in index.columns else index.search
+    encoder = load_model(PACKAGED_BASE, dtype=torch.float32).model if system.endswith("rerank") else None
+    ranks: dict[str, list[int]] = {}
+    seconds: list[float] = []
+    for asked, right in known.queries[: READ if encoder else None]:
+        found = {mode: [hit.id for hit in search(asked, top_k=FIRST, mode=mode)] for mode in get_args(Mode)}
         fused = Counter[str]()
         for mode in ("dense", "text"):
             fused.update({name: 1 / (10 + rank) for rank, name in enumerate(found[mode], start=1)})  # type: ignore[misc]
         found["ranks"] = sorted(fused, key=lambda name: (-fused[name], name))[:FIRST]
+        if encoder:
+            began = time.process_time()
+            found["rerank"] = [hit.id for hit in search(asked, top_k=FIRST, rerank=encoder)]
+            seconds.append(time.process_time() - began)
         for way, names in found.items():
-            ranks[way].append(next((rank for rank, name in enumerate(names, start=1) if name in right), 0))
-    return ranks
+            rank = next((rank for rank, name in enumerate(names, start=1) if name in right), 0)
+            ranks.setdefault(way, []).append(rank)
+    return {"ranks": ranks, "seconds": seconds}
 
 
 def page(record: dict[str, Any]) -> str:
     """Return the page of the results."""
-    blocks, means = [], []
+    blocks, firsts = [], []
     for system, cells in record["systems"].items():
-        ranks = {name: [np.array(cell["result"][way]) for way in WAYS] for name, cell in cells.items()}
-        found = {
-            name: [np.where(own, 1 / np.maximum(own, 1), 0).mean() for own in each] for name, each in ranks.items()
-        }
-        found["mean"] = np.mean(list(found.values()), axis=0)
+        results = {name: cell["result"] for name, cell in cells.items()}
+        ways = [way for way in WAYS if all(way in result["ranks"] for result in results.values())]
+        ranks = {name: [np.array(result["ranks"][way]) for way in ways] for name, result in results.items()}
+        found = {name: [reciprocal(own) for own in each] for name, each in ranks.items()}
+        found["mean"] = np.mean([*found.values()], axis=0).tolist()
         lines = []
         for name, values in found.items():
-            title = f"{name} ({len(ranks[name][0])})" if name in ranks else name
-            lines.append(
-                {"MRR": title, **{way: f"{value:.3f}" for way, value in zip(WAYS.values(), values, strict=True)}}
-            )
-            lines[-1]["hybrid - better half"] = f"{values[3] - max(values[:2]):+.3f}"
+            line = {"MRR": f"{name} ({len(ranks[name][0])})" if name in ranks else name}
+            line |= {WAYS[way]: f"{value:.3f}" for way, value in zip(ways, values, strict=True)}
+            line["hybrid - better half"] = f"{values[ways.index('hybrid')] - max(values[:2]):+.3f}"
+            seconds = results.get(name, {}).get("seconds")
+            lines.append(line | {"seconds": f"{median(seconds):.1f}" if seconds else ""})
         for first in (1, 3, 10):
-            shares = np.mean([[((own > 0) & (own <= first)).mean() for own in each] for each in ranks.values()], axis=0)
-            cells = {way: f"{100 * share:.1f}" for way, share in zip(WAYS.values(), shares, strict=True)}
-            means.append({"percent found": f"{system}, among {first}", **cells})
+            shares = [[100 * ((own > 0) & (own <= first)).mean() for own in each] for each in ranks.values()]
+            means = zip(ways, np.mean(shares, axis=0), strict=True)
+            firsts.append({"percent": f"{system}: {first}"} | {WAYS[way]: f"{mean:.1f}" for way, mean in means})
         blocks += [f"## {system}", table(lines)]
     return document(
         "# What searches find",
         explanation(__doc__),
         *blocks,
-        "## A right hit among the first 1, 3 and 10, mean over the sets",
-        table(means),
+        "## Queries with a right hit among the first 1, 3 and 10, mean over the sets",
+        table(firsts),
         machines=environments(cell for cells in record["systems"].values() for cell in cells.values()),
         command="python -m benchmarks.search --shared SHARED_DATA --clones peps EIPs",
     )
+
+
+def reciprocal(ranks: np.ndarray) -> float:
+    """Return the mean reciprocal rank."""
+    return float(np.where(ranks, 1 / np.maximum(ranks, 1), 0).mean())
 
 
 if __name__ == "__main__":

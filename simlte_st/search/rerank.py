@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # with torch
 READ_HITS = 64
 """Hits of the first stage whose passages are read."""
 
-ENCODER = 1.0
+ENCODER = 0.5
 """Weight of the encoder's cosines, where the scores that the first hits were found by have 1."""
 
 PASSAGE_TOKENS = 125
