@@ -21,8 +21,10 @@ Mode = Literal["hybrid", "dense", "text"]
 TOP_K = 10
 """Number of hits where neither a number nor a threshold is set."""
 
-VECTORS = 0.4
-"""Weight of the cosines in the mode ``"hybrid"``, where BM25 has 1."""
+VECTORS = 0.3
+"""Weight of the cosines in the mode ``"hybrid"``, where BM25 has 1. On ten sets of known pairs, for static models with
+and without passages and an encoder, .2 to .6 find about the same; with .3 hybrid search is never more than .003 of MRR
+behind the better of vectors and BM25. With each set left out, the others choose .2 to .4."""
 
 _DEPTH = 100  # documents of each list that are fused at least; their scores are standardised by the first so many
 _AT_ONCE = 4  # BM25 searches: on two cores, half the time of one after the other, and more gain little

@@ -47,8 +47,8 @@ class Reranker:
     the beginnings of both. With 150 papers of AAN as queries, the passages with most of their words
     find less: 49.6% of the cited papers among ten hits against 58.4%.
 
-    The ranks by the highest cosine replace the ranks by the index's vectors, beside BM25. It remembers the vectors of
-    what it has read.
+    The highest cosine of each hit is added to the score that it was found by, both standardised over the hits that were
+    read. It remembers the vectors of what it has read.
     """
 
     def __init__(self, encoder: Encoder) -> None:
