@@ -38,7 +38,7 @@ def test_what_the_encoder_has_read_is_added_to_the_scores_of_the_first_stage(
         cosine = model.encode(hit.passage, normalize_embeddings=True) @ vector
         assert hit.reranked == pytest.approx(float(cosine), abs=2e-3), "kept in 16 bits"
     plain = {hit.id: hit for hit in fast.search(query, top_k=10, mode=mode)}
-    first, read = (np.array([each or 0 for each in own]) for own in zip(*((plain[h.id].score, h.reranked) for h in hits)))
+    first, read = np.array([[plain[hit.id].score, hit.reranked] for hit in hits], dtype=float).T
     scores = (first - first.mean()) / first.std() + ENCODER * (read - read.mean()) / read.std()
     assert [hit.score for hit in hits] == pytest.approx(scores.tolist(), abs=1e-5)
     assert scores.tolist() == sorted(scores, reverse=True)
