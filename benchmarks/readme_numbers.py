@@ -14,7 +14,6 @@ from pathlib import Path
 from benchmarks.records import RESULTS
 from simlte_st.evaluation.verdict import RECORD_FILE
 from simlte_st.files import read_json
-from simlte_st.models.names import PACKAGED_BASE
 
 CHECKOUT = Path(__file__).parent.parent
 FIGURE = CHECKOUT / "docs" / "gain.svg"
@@ -301,14 +300,13 @@ def languages() -> str:
 
 def search() -> str:
     """What hybrid search finds beside each of its halves."""
-    names = {"simlte-static": "simlte-static", "trained": "a static model trained on them", PACKAGED_BASE: "MiniLM"}
-    found = {name: tables("search", f"## {section}")[0] for section, name in names.items()}
-    means = {name: dict(zip(rows[0], rows[-1], strict=True)) for name, rows in found.items()}
-    cells = [f"{mean['vectors']} and {mean['hybrid']} with {name}" for name, mean in means.items()]
+    found = [tables("search", f"## {system}")[0] for system in ("simlte-static", "trained")]
+    shipped, trained = (dict(zip(rows[0], rows[-1], strict=True)) for rows in found)
     return (
         "Titles, first lines, claims, tweets, questions and papers as queries for documents, mean MRR of "
-        f"{len(found['simlte-static']) - 2} sets: BM25 finds {means['simlte-static']['BM25']}, vectors and both "
-        f"together {', '.join(cells)} ([measured](../benchmarks/results/search.md))."
+        f"{len(found[0]) - 2} sets: BM25 finds {shipped['BM25']}, vectors and both together {shipped['vectors']} and "
+        f"{shipped['hybrid']} with simlte-static, {trained['vectors']} and {trained['hybrid']} with a static model "
+        "trained on the documents ([measured](../benchmarks/results/search.md))."
     )
 
 
