@@ -298,6 +298,29 @@ def languages() -> str:
     )
 
 
+def search() -> str:
+    """What hybrid search finds beside each of its halves."""
+    found = [tables("search", f"## {system}")[0] for system in ("simlte-static", "trained")]
+    shipped, trained = (dict(zip(rows[0], rows[-1], strict=True)) for rows in found)
+    return (
+        "Titles, first lines, claims, tweets, questions and papers as queries for documents, mean MRR of "
+        f"{len(found[0]) - 2} sets: BM25 finds {shipped['BM25']}, vectors and both together {shipped['vectors']} and "
+        f"{shipped['hybrid']} with simlte-static, {trained['vectors']} and {trained['hybrid']} with a static model "
+        "trained on the documents ([measured](../benchmarks/results/search.md))."
+    )
+
+
+def rerank() -> str:
+    """What an encoder finds that reads the first hits, and what it takes."""
+    header, *rows, mean = tables("search", "## simlte-static, rerank")[0]
+    before, after = (mean[header.index(column)] for column in ("hybrid", "hybrid, rerank"))
+    seconds = [float(row[-1]) for row in rows]
+    return (
+        f"[Measured](../benchmarks/results/search.md): it takes the mean MRR of {len(rows)} sets from {before} to "
+        f"{after}; a query takes {min(seconds):.1f} to {max(seconds):.1f} seconds of a core (median of each set)."
+    )
+
+
 def corpus_size() -> str:
     """What each command needs for a large corpus."""
     header, *rows = tables("corpus_size")[0]
@@ -317,7 +340,7 @@ def corpus_size_in_words() -> str:
 _BLOCKS = (
     readers, gain, lsa, verdict, longer_trainings, speed, second_base, paper, paper_longer, own_documents,
     language_model, citation, ta_sbert, ast, static, static_gain,
-    languages, corpus_size, corpus_size_in_words,
+    languages, search, rerank, corpus_size, corpus_size_in_words,
 )  # fmt: skip
 BLOCKS: dict[str, Callable[[], str]] = {block.__name__: block for block in _BLOCKS}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from operator import length_hint
 from pathlib import Path
 from typing import Annotated, Literal
@@ -92,8 +93,11 @@ def run_search(options: Options, index: str, text: str, /) -> Result:
         simlte search articles.index "floods" --output hits.jsonl
     """
     output = _output(options)
-    opened = Index.open(index, options.get("model"))
-    return _found(opened.search(valid_unicode(text), **options.of(Index.search)), options, opened, output)
+    opened, text = Index.open(index, options.get("model")), valid_unicode(text)
+    found = _found(opened.search(text, **options.of(Index.search)), options, opened, output)
+    unknown = opened.unknown_words(text)
+    notes = [f"No document has: {', '.join(unknown)}."] if unknown else []
+    return replace(found, values={**found.values, "unknown_words": unknown}, notes=[*notes, *found.notes])
 
 
 @command("link", {"": (Index.link, _opened, _written)}, named=_NAMED)

@@ -39,19 +39,22 @@ class Page:
         """Show it."""
         state = self.state
         if begins := "hits" not in state:
-            state.text, state.trail, state.hits = st.query_params.get("text", ""), [], None
+            state.text, state.trail, state.hits, state.unknown = st.query_params.get("text", ""), [], None, []
         head = f'<h1><a href="?">{escape(self.name)}</a></h1>'
         st.html(f'<div class="simlte">{head}<div class="about">{len(self.index):,} documents</div></div>')
         if self.form() or begins:
-            state.trail, state.hits = [], None
+            state.trail, state.hits, state.unknown = [], None, []
             if state.text.strip():
                 with st.spinner("Searching"), self.turn:
                     state.hits = self.index.search(
                         state.text, top_k=int(state.top), threshold=state.threshold, where=state.where.strip() or None,
                         mode=state.mode, explain=state.why,
                     )  # fmt: skip
+                    state.unknown = self.index.unknown_words(state.text)
         if state.trail:
             st.dialog("Document", width="medium", on_dismiss=state.trail.clear)(self.document)()
+        if state.unknown:
+            st.html(f'<div class="simlte about">No document has: {escape(", ".join(state.unknown))}</div>')
         if state.hits is not None:
             self.hits(state.hits, "hit", "No document was found.")
         elif self.columns:
@@ -66,7 +69,7 @@ class Page:
             submitted = button.form_submit_button("Search", width="stretch")
             with st.expander("Options"):
                 columns = st.columns([1, 1, 1, 2], vertical_alignment="bottom")
-                ranked = "dense: by vectors, text: by BM25, hybrid: by the ranks in both"
+                ranked = "dense: by vectors, text: by BM25, hybrid: by the scores of both"
                 columns[0].selectbox("Mode", get_args(Mode), key="mode", help=ranked)
                 columns[1].number_input("Most hits", min_value=1, value=TOP_K, key="top")
                 columns[2].number_input(

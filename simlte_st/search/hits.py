@@ -36,9 +36,9 @@ class Hit:
 
     Attributes:
         id: Id of the document.
-        score: Score that orders the hits. With ``mode="hybrid"`` or ``rerank=``, the sum of reciprocal ranks, plus 1
-            for a document with words of the query that hardly any other document has; otherwise the cosine or the BM25
-            score.
+        score: Score that orders the hits. With ``mode="hybrid"``, the BM25 score plus the weighted cosine, each
+            standardised; otherwise the cosine or the BM25 score. With ``rerank=``, that score plus the weighted cosine
+            of the other model, each standardised.
         cosine: Cosine of the query and the document, or its best passage; None with ``mode="text"``.
         bm25: BM25 score of the document; None if it is not among the documents ranked by BM25.
         beginning: The first words of the text, with an ellipsis if it goes on.

@@ -322,7 +322,7 @@ class Index:
             threshold: Lowest cosine of a hit. All documents are then compared, without an approximate index.
             where: SQL condition on the id and the metadata, such as ``year > 2010``.
             mode: How to rank documents: by the cosine of vectors (``dense``), by words with BM25 (``text``), or by both
-                ranks together (``hybrid``).
+                scores together (``hybrid``).
             rerank: Encoder, or its name or folder, that reads passages of the first 64 hits and ranks them again. The
                 open index remembers the vectors of these passages; ``threshold=`` stays a cosine of its own vectors.
             explain: Show the sentences nearest to the query, and the words that a hit shares with it.
@@ -342,6 +342,10 @@ class Index:
         reranker = self._reranker(rerank)
         wanted = searcher.text_query(query, explain or mode != "text")
         return searcher.search([wanted], criteria, explain, reranker)[0]
+
+    def unknown_words(self, query: str) -> list[str]:
+        """Return the words of a query that no document has: what :meth:`search` finds then says nothing of them."""
+        return self._now().unknown_words(query)
 
     @checked
     def link(
@@ -364,7 +368,7 @@ class Index:
             threshold: Lowest cosine of a hit. All documents are then compared, without an approximate index.
             where: SQL condition on the id and the metadata, such as ``year > 2010``.
             mode: How to rank documents: by the cosine of vectors (``dense``), by words with BM25 (``text``), or by both
-                ranks together (``hybrid``).
+                scores together (``hybrid``).
             rerank: Encoder, or its name or folder, that reads the beginnings of the first 64 hits and ranks them again.
                 While the index is open, it remembers their vectors; ``threshold=`` stays a cosine of the index's own
                 vectors.

@@ -16,7 +16,7 @@ from simlte_st.data.sentences import segment_document, sentence_runs
 from simlte_st.errors import ModelError
 from simlte_st.models.vectors import unit_rows
 from simlte_st.search.hits import RememberedVectors
-from simlte_st.search.query import Match, Query, hybrid_scores
+from simlte_st.search.query import Match, Query, standardised
 from simlte_st.search.words import terms_by_word
 
 if TYPE_CHECKING:  # with torch
@@ -24,6 +24,9 @@ if TYPE_CHECKING:  # with torch
 
 READ_HITS = 64
 """Hits of the first stage whose passages are read."""
+
+ENCODER = 0.5
+"""Weight of the encoder's cosines, where the scores that the first hits were found by have 1."""
 
 PASSAGE_TOKENS = 125
 """Tokens of a passage at most, by an estimate. 400 tweets of PolitiFact's find 64.2% of their articles among ten hits
@@ -44,8 +47,8 @@ class Reranker:
     the beginnings of both. With 150 papers of AAN as queries, the passages with most of their words
     find less: 49.6% of the cited papers among ten hits against 58.4%.
 
-    The ranks by the highest cosine replace the ranks by the index's vectors, beside BM25. It remembers the vectors of
-    what it has read.
+    The highest cosine of each hit is added to the score that it was found by, both standardised over the hits that were
+    read. It remembers the vectors of what it has read.
     """
 
     def __init__(self, encoder: Encoder) -> None:
@@ -77,15 +80,15 @@ class Reranker:
             cosines = self._vectors([piece for _, piece in pieces]) @ vector
             for (name, piece), cosine in zip(pieces, cosines.tolist(), strict=True):
                 best[name] = max((cosine, piece), best.get(name, (cosine, piece)))
-        ranked = [*sorted(best, key=lambda name: (-best[name][0], name)), *(one.id for one in matches[READ_HITS:])]
-        by_text = {one.id: one.bm25 for one in matches if one.bm25 is not None}
-        scores = hybrid_scores(ranked, dict(sorted(by_text.items(), key=lambda item: (-item[1], item[0]))))
+        read = np.array([best[one.id][0] for one in first])
+        scores = standardised(np.array([one.score for one in first])) + ENCODER * standardised(read)
         found = []
-        for one in matches:
-            cosine, piece = best.get(one.id, (None, ""))
-            whole = len(piece.split()) == len(texts[one.id].split()) if piece else True
-            found.append(replace(one, score=scores[one.id], reranked=cosine, passage=None if whole else piece))
-        return sorted(found, key=lambda one: (-one.score, one.id))
+        for one, score in zip(first, scores.tolist(), strict=True):
+            cosine, piece = best[one.id]
+            whole = len(piece.split()) == len(texts[one.id].split())
+            found.append(replace(one, score=score, reranked=cosine, passage=None if whole else piece))
+        found.sort(key=lambda one: (-one.score, one.id))
+        return [*found, *(replace(one, score=found[-1].score) for one in matches[READ_HITS:])]
 
     def _worth_reading(self, text: str, words: Mapping[str, float] | None) -> list[str]:
         """Return the first passage and that with most of some words, by their weights; the beginning without words."""

@@ -21,7 +21,7 @@ from simlte_st.search.hits import Hit, RememberedVectors, explain_hits, shortene
 from simlte_st.search.query import TOP_K, Criteria, Match, Mode, Query, find_matches
 from simlte_st.search.rerank import READ_HITS, Reranker, unit_mean
 from simlte_st.search.store import Store, is_one_of, text_hash
-from simlte_st.search.words import WordCounts
+from simlte_st.search.words import WordCounts, terms_by_word
 
 if TYPE_CHECKING:
     from simlte_st.models.vectors import TokenVectors
@@ -59,6 +59,12 @@ class Searcher:
         """Return the words that BM25 looks for, and the weights of their terms, both by term."""
         words = self._words.of_query(text, self.languages)
         return words, self._words.weights(words)
+
+    def unknown_words(self, text: str) -> list[str]:
+        """Return the words of a text that no document has."""
+        words, counts = terms_by_word(self._words.of_query(text, self.languages)), self._words.counts
+        rare = {word: dict.fromkeys(terms, 1.0) for word, terms in words.items() if not counts.keys() & {*terms}}
+        return [word for word, terms in rare.items() if not self.store.matching(terms, "part = 0", 1)]
 
     def text_query(self, text: str, with_vector: bool) -> Query:
         """Return a text as a query."""

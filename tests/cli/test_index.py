@@ -62,7 +62,9 @@ def test_a_title_from_the_text_is_shown_once(
     static_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     Index.create(tmp_path / "ix", static_path).add([Document("d1", "The old harbour\nShips come in the morning.")])
-    lines = run(f"search {tmp_path / 'ix'} ships --mode text", capfd)[0].splitlines()
+    out, err = run(f"search {tmp_path / 'ix'} 'ships, quaggas' --mode text", capfd)
+    assert err.splitlines()[-1] == "No document has: quaggas."
+    lines = out.splitlines()
     assert lines[1].endswith("  The old harbour")
     assert lines[2] == "      Ships come in the morning."
 

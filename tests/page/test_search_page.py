@@ -61,7 +61,8 @@ def test_search_shows_what_the_index_finds(page: AppTest, folder: Path, document
     assert hits(page) == [hit.id for hit in index.search(query, mode="dense", top_k=4)]
     assert not any("nearest sentences" in html for html in shown(page))
     page.number_input(key="threshold").set_value(1.0)
-    assert "No document" in search(page, query)[-1]
+    assert "No document was" in search(page, query)[-1]
+    assert any("No document has: quagga<" in html for html in search(page, f"{query} the quagga"))
 
 
 def test_a_filter(page: AppTest, documents: list[str]) -> None:

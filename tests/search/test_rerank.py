@@ -12,6 +12,7 @@ from transformers import BertConfig, BertForSequenceClassification
 from simlte_st.data import Document
 from simlte_st.errors import ModelError
 from simlte_st.search import Index
+from simlte_st.search.rerank import ENCODER
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def fast(static_model: SentenceTransformer, corpus: list[Document], tmp_path: Pa
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "text"])
-def test_hits_are_ranked_by_what_the_encoder_has_read_and_by_bm25(
+def test_what_the_encoder_has_read_is_added_to_the_scores_of_the_first_stage(
     fast: Index, corpus: list[Document], model: SentenceTransformer, mode: Any
 ) -> None:
     query = "Ba bun bis."
@@ -36,14 +37,11 @@ def test_hits_are_ranked_by_what_the_encoder_has_read_and_by_bm25(
         assert len(hit.passage) < len(text), "read at once"
         cosine = model.encode(hit.passage, normalize_embeddings=True) @ vector
         assert hit.reranked == pytest.approx(float(cosine), abs=2e-3), "kept in 16 bits"
-    by_encoder = sorted(hits, key=lambda hit: -(hit.reranked or 0))
-    by_words = sorted((hit for hit in hits if hit.bm25 is not None), key=lambda hit: -(hit.bm25 or 0))
-    assert bool(by_words) == (mode != "dense")
-    for hit in hits:
-        ranks = [ranked.index(hit) + 1 for ranked in (by_encoder, by_words) if hit in ranked]
-        assert hit.score % 1 == pytest.approx(sum(1 / (10 + rank) for rank in ranks))
-    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     plain = {hit.id: hit for hit in fast.search(query, top_k=10, mode=mode)}
+    first, read = np.array([[plain[hit.id].score, hit.reranked] for hit in hits], dtype=float).T
+    scores = (first - first.mean()) / first.std() + ENCODER * (read - read.mean()) / read.std()
+    assert [hit.score for hit in hits] == pytest.approx(scores.tolist(), abs=1e-5)
+    assert scores.tolist() == sorted(scores, reverse=True)
     assert {hit.id: (hit.cosine, hit.bm25) for hit in hits} == {n: (hit.cosine, hit.bm25) for n, hit in plain.items()}
     assert all(hit.reranked is None for hit in plain.values())
 
@@ -90,6 +88,18 @@ def test_a_threshold_stays_a_cosine_of_the_index(fast: Index, model: SentenceTra
     assert len(hits) == 6
     assert len(fast.search("Ba bun bis.", rerank=model, top_k=2, **lowest)) == 2
     assert len(fast.search("ba", rerank=model, where="year = 1")) == 0
+
+
+def test_hits_that_were_not_read_follow_in_their_order(
+    fast: Index, model: SentenceTransformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("simlte_st.search.rerank.READ_HITS", 3)
+    plain = [hit.id for hit in fast.search("Ba bun bis.")]
+    hits = fast.search("Ba bun bis.", rerank=model)
+    assert {hit.id for hit in hits[:3]} == {*plain[:3]}
+    assert [hit.id for hit in hits[3:]] == plain[3:]
+    assert [hit.reranked is None for hit in hits] == [False] * 3 + [True] * 7
+    assert hits[2].score == hits[3].score
 
 
 def test_linked_documents_are_read_too(fast: Index, corpus: list[Document], model: SentenceTransformer) -> None:

@@ -9,6 +9,7 @@ from simlte_st.data.sentences import segment_document
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.search import Index
 from simlte_st.search.hits import shortened
+from simlte_st.search.query import VECTORS, fused_scores
 from simlte_st.search.words import MOST_WORDS, WordCounts
 
 
@@ -37,20 +38,36 @@ def test_text_search_is_bm25(index: Index) -> None:
     assert len(index.search("the of and", mode="text")) == 0
 
 
-def test_hybrid_search_adds_reciprocal_ranks(index: Index, corpus: list[Document]) -> None:
+def test_hybrid_search_adds_standardised_scores(index: Index, corpus: list[Document]) -> None:
     query = corpus[6].text[:60]
-    ranks = [
-        {hit.id: rank for rank, hit in enumerate(index.search(query, mode=mode, top_k=10), 1)}
-        for mode in ("dense", "text")
+    dense, text = ({hit.id: hit.score for hit in index.search(query, mode=mode)} for mode in ("dense", "text"))  # type: ignore[arg-type]
+    assert len(dense) == 10
+    cosines, words = np.array([*dense.values()]), np.array([text.get(name, 0.0) for name in dense])
+    scores = (words - words.mean()) / words.std() + VECTORS * (cosines - cosines.mean()) / cosines.std()
+    hits = index.search(query)
+    assert {hit.id: pytest.approx(hit.score, abs=1e-4) for hit in hits} == dict(zip(dense, scores, strict=True))
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert [(hit.cosine, hit.bm25) for hit in hits] == [
+        (pytest.approx(dense[hit.id], abs=1e-6), text.get(hit.id)) for hit in hits
     ]
-    expected = {name: sum(1 / (10 + rank[name]) for rank in ranks if name in rank) for name in ranks[0]}
-    expected["d6"] += 1  # no other document has half of these words
-    hits = index.search(query, top_k=10)
-    assert {hit.id: pytest.approx(hit.score) for hit in hits} == expected
-    assert [hit.score for hit in hits] == sorted(expected.values(), reverse=True)
-    cosines = {hit.id: hit.cosine for hit in index.search(query, mode="dense")}
-    assert {hit.id: pytest.approx(hit.cosine, abs=1e-6) for hit in hits} == cosines
-    assert [hit.id for hit in index.search(query, top_k=2)] == [hit.id for hit in hits[:2]]
+    assert index.search(query, top_k=2) == hits[:2]
+
+
+def test_scores_of_one_half_or_without_differences() -> None:
+    cosines = {"a": 0.9, "b": 0.4, "c": 0.1}
+    by_vectors = fused_scores(cosines, {})
+    assert sorted(by_vectors, key=by_vectors.__getitem__) == ["c", "b", "a"]
+    assert fused_scores({"a": 0.5, "b": 0.5 + 1e-8}, {"a": 2.0, "b": 1.0})["a"] > 0
+    assert fused_scores({"a": 0.9}, {"a": 3.0}) == {"a": 0}
+    assert fused_scores({}, {}) == {}
+
+
+@pytest.mark.parametrize("size", [5, 100, 1000])
+def test_a_word_that_no_other_document_has_counts_for_more_than_all_vectors(size: int) -> None:
+    cosines = {str(number): 1 - number / size for number in range(size)}
+    words = {f"{size - 1}": 2.0, **{str(number): 1.0 for number in range(min(size, 100) - 1)}}
+    scores = fused_scores(cosines, words)
+    assert max(scores, key=scores.__getitem__) == f"{size - 1}"
 
 
 def test_a_hit_of_text_alone_has_its_cosine_too(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,6 +147,12 @@ def test_values_out_of_range(index: Index) -> None:
             index.search("ba", **options)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="empty"):
         index.search(" \n")
+
+
+def test_words_that_no_document_has(index: Index) -> None:
+    index.add([Document("a", "The zebra. 天气 Universitäten.")])
+    assert index.unknown_words("the zebras and quaggas, quagga or ba: xyzzy-7") == ["quaggas", "xyzzy", "xyzzy-7"]
+    assert len(index.search("quagga")) == 10, "by vectors"
 
 
 def test_a_query_is_words_and_no_syntax(index: Index) -> None:
