@@ -10,7 +10,7 @@ github.com/python/peps and github.com/ethereum/EIPs.
 
 MRR is that of the first 100 hits, with the number of queries in parentheses. "ranks" is what is found where the ranks
 of both halves are fused, as 1 / (10 + rank). "trained" is a static model trained on the documents of the set. With
-``rerank=`` an encoder reads the first hits of 12 queries a set; seconds are those of one core, the median of a query.
+``rerank=`` an encoder reads the first hits of 24 queries a set; seconds are those of one core, the median of a query.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ SYSTEMS: dict[str, tuple[str | None, bool]] = {
 WAYS = {"text": "BM25", "dense": "vectors", "ranks": "ranks", "hybrid": "hybrid", "rerank": "hybrid, rerank"}
 """Titles of the columns."""
 
-READ = 12
+READ = 24
 """Queries whose hits an encoder reads."""
 
 
