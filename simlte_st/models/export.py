@@ -19,7 +19,7 @@ from simlte_st.arguments import Count, checked
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.extras import check_installed, require
 from simlte_st.files import EXPORT_FILE, MODEL_FILE, atomic_path, check_free, read_json, valid_unicode, write_json
-from simlte_st.models.names import shown_base
+from simlte_st.models.names import OWN_MODELS, OWN_STATIC, find_model, shown_base
 from simlte_st.progress import progress_bar
 from simlte_st.prompts import document_prompt
 
@@ -96,22 +96,38 @@ def export_model(
         ConfigurationError: Something else is at the output, or an argument does not fit the model.
         MissingExtraError: The extra ``onnx`` for an encoder, or ``static`` for a static model, is not installed.
     """
-    import torch
-
-    from simlte_st.models.loading import load_model
-    from simlte_st.models.static import WEIGHTS, is_static
-
     target, name = Path(output), os.fspath(model)
-    loaded = load_model(name, dtype=torch.float32, device="cpu").model.eval()
-    static = is_static(loaded)
+    static = _begins_with_table(name)
     for package in ("model2vec",) if static else ("onnx", "onnxruntime"):
         check_installed(package, "static" if static else "onnx", f"exporting {name!r}")
     check_free(target, overwrite, MODEL_FILE if static else EXPORT_FILE)
+
+    import torch
+
+    from simlte_st.models.loading import load_model
+    from simlte_st.models.static import WEIGHTS
+
+    loaded = load_model(name, dtype=torch.float32, device="cpu").model.eval()
     with atomic_path(target) as path:
         path.mkdir()
         made = (_write_static if static else _write_encoder)(loaded, name, path, target.name, dtype, dimension)
     space = (target / (WEIGHTS if static else GRAPH_FILE)).stat().st_size
     return Exported(target, "model2vec" if static else "onnx", *made, space)
+
+
+def _begins_with_table(name: str) -> bool:
+    """Return whether a model is static, by its files, before what is heavy is imported."""
+    if name in OWN_MODELS and not os.path.isdir(name):
+        return name == OWN_STATIC
+    folder = Path(find_model(name))
+    if not folder.is_dir():  # a name on the Hub
+        from simlte_st.models.loading import load_model
+        from simlte_st.models.static import is_static
+
+        return is_static(load_model(name).model)
+    if (folder / MODEL_FILE).exists():
+        return "StaticEmbedding" in str(read_json(folder / MODEL_FILE)[:1])
+    return (folder / "config.json").exists() and read_json(folder / "config.json").get("model_type") == "model2vec"
 
 
 def _write_encoder(

@@ -183,7 +183,7 @@ def test_static_models_are_loaded_without_this_package(tabled: SentenceTransform
         found |= {f"{each} {library}": vectors for each, vectors in np.load(tmp_path / f"{library}.npz").items()}
     assert len(found) == 9
     for name, vectors in found.items():
-        tolerance = {"float32": 1e-6, "float16": 1e-3, "int8": 2e-2}[name.partition(" ")[0]]
+        tolerance = {"float32": 1e-5, "float16": 1e-3, "int8": 2e-2}[name.partition(" ")[0]]
         np.testing.assert_allclose(vectors, expected, atol=tolerance, err_msg=name)
     assert folders["float32"].bytes > 1.8 * folders["float16"].bytes > 3 * folders["int8"].bytes
     assert 'StaticModel.from_pretrained("int8")' in (tmp_path / "int8" / "README.md").read_text(encoding="utf-8")

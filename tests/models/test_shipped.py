@@ -81,7 +81,7 @@ def test_the_static_one_needs_neither_a_base_nor_model2vec(monkeypatch: pytest.M
     static_model = pytest.importorskip("model2vec", reason="needs the extra static").StaticModel
     others = [static_model.from_pretrained(path).encode(texts) for path in (source, folder)]
     for other in (stock.encode(texts), *others):
-        np.testing.assert_allclose(other, vectors, atol=1e-6)
+        np.testing.assert_allclose(other, vectors, atol=1e-5)  # a sum over a long text is rounded
 
 
 def test_a_model_is_put_together_once(tiny: Path, caplog: pytest.LogCaptureFixture) -> None:
