@@ -302,8 +302,8 @@ def hybrid() -> str:
     """What hybrid search finds, in a line."""
     count, shipped, trained = searches()
     return (
-        f"On {count} sets with known answers, mean MRR is {shipped['BM25']} by words, {shipped['hybrid']} by both with the "
-        f"static model that ships, and {trained['hybrid']} with one trained on the documents."
+        f"On {count} sets with known answers, mean MRR is {shipped['BM25']} by words, {shipped['hybrid']} by both with "
+        f"the static model that ships, and {trained['hybrid']} with one trained on the documents."
     )
 
 

@@ -8,9 +8,9 @@ own class, which sorts by characters and pads each 32 documents to the longest; 
 like lengths, and on AMD's processors with AVX-512 computes linear layers by oneDNN: without that, beside it; and the
 exported model through onnxruntime, in 32 bits and in 8. The Longformer: against transformers' with the same weights.
 
-Static: the shipped table with random numbers beside it, 512 in all, on whole documents. This package's class reads a
-text token by token, as where further modules follow the table; and word by word, with no word known (cold) or all of
-them (warm); model2vec leaves unknown tokens out. ``--static`` measures these alone, and keeps the rest of the page.
+Static: the model that ships, of 256 dimensions, on whole documents. This package's class reads a text token by token,
+as where further modules follow the table; and word by word, with no word known (cold) or all of them (warm); model2vec
+leaves unknown tokens out. ``--static`` measures these alone, and keeps the rest of the page.
 
 All on one thread, in turns, timed by the process's own clock, so that what else the machine does counts less. Times:
 of the medians, with the lowest and the highest of one turn. Difference: the greatest of any number of a vector to
@@ -126,12 +126,9 @@ class Changed:
 
 
 def static_sides(folder: Path) -> dict[str, Any]:
-    """Load a static model of 512 dimensions on each side."""
+    """Load the static model that ships on each side."""
     shipped = SentenceTransformer(STATIC_MODEL, device="cpu")
     stock = sentence_transformers.SentenceTransformer(modules=[*shipped], device="cpu")
-    rows = stock[0].embedding.weight.data
-    added = torch.randn(len(rows), 512 - rows.shape[1], generator=torch.Generator().manual_seed(0)) * rows.std()
-    stock[0].embedding.weight.data = torch.cat([rows, added], dim=1)
     stock.save_pretrained(str(folder))
     ours, theirs = SentenceTransformer(folder, device="cpu"), StaticModel.from_pretrained(folder, normalize=True)
     theirs.max_length = None  # else it reads 512 tokens
