@@ -112,7 +112,7 @@ def place(tmp_path: Path) -> Path:
         (tmp_path / file).touch()
     (tmp_path / "encoder").mkdir()
     (tmp_path / "encoder" / "config.json").write_text('{"model_type": "bert"}')
-    settings = {"format": 3, "model": "simlte-static", "weights": "", "dtype": "", "parts": False, "calibration": None}
+    settings = {"format": 4, "model": "simlte-static", "weights": "", "dtype": "", "parts": False, "calibration": None}
     settings |= {"analyzer": {}, "language": None, "languages": []}
     (tmp_path / "ix" / "settings.json").write_text(json.dumps(settings))
     return tmp_path
