@@ -152,16 +152,16 @@ def modules_digest(modules: Iterable[tuple[str, str, dict[str, Any]]]) -> str:
 
 def tokenizer_digest(tokenizers: Iterable[Any]) -> str:
     """Return a digest of what decides the tokens of texts, without the truncation and padding that calls set."""
-    contents = []
-    for each in tokenizers:
-        backend = each if isinstance(each, Tokenizer) else getattr(each, "backend_tokenizer", None)
-        side = getattr(each, "truncation_side", "right")
-        if backend is None:  # one in Python
-            content = f"{type(each).__name__} {sorted(each.get_vocab().items())} {each(_SAMPLE)['input_ids']}"
-        else:
-            content = backend.to_str().partition('"added_tokens"')[2]
-        contents.append(f"{side} {content}".encode())
-    return digest_of(contents)
+
+    def content(tokenizer: Any) -> str:
+        backend = tokenizer if isinstance(tokenizer, Tokenizer) else getattr(tokenizer, "backend_tokenizer", None)
+        if backend is not None:
+            return str(backend.to_str().partition('"added_tokens"')[2])
+        return (
+            f"{type(tokenizer)} {sorted(tokenizer.get_vocab().items())} {tokenizer(_SAMPLE)['input_ids']}"  # in Python
+        )
+
+    return digest_of(f"{getattr(each, 'truncation_side', 'right')} {content(each)}".encode() for each in tokenizers)
 
 
 def token_table(weights: Mapping[str, NDArray[Any]]) -> Floats:

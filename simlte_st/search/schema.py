@@ -281,8 +281,7 @@ def typed_literals(where: str, schema: pa.Schema) -> str:
 
 def form_of(kind: Any) -> str:
     """Return how a filter writes a value of a type, of Arrow's or by LanceDB's name."""
-    names = ((said, name) for names, said in _WRITTEN.items() for name in names)
-    return next((said for said, name in names if str(kind).lower().startswith(name)), "another value")
+    return next((said for names, said in _WRITTEN.items() if str(kind).lower().startswith(names)), "another value")
 
 
 def _compared(column: str, operator: str, literal: str, kind: pa.DataType) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ from simlte_st.search.store import TABLE, Store, read_part
 
 if TYPE_CHECKING:
     from simlte_st.search.encoder import Encoder
+
+logger = logging.getLogger(__name__)
 
 FORMAT = 4
 """Version of what is on disk."""
@@ -40,6 +43,8 @@ def make_folder(folder: Path, encoder: Encoder, parts: bool, language: str | Non
     """Make an index without documents; one that exists is replaced once the new one is complete."""
     settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts}
     settings |= {"dtype": encoder.dtype, "analyzer": ANALYZER, "language": language, "languages": []}
+    if (similarity := encoder.model.similarity_fn_name) != "cosine" and type(encoder.model[-1]).__name__ != "Normalize":
+        logger.warning("The model compares vectors by %s; an index ranks by cosine.", similarity)
     lock = hold(folder)
     try:
         check_new_index(folder, overwrite)  # again: another process may have made one meanwhile

@@ -42,7 +42,7 @@ ERRORS = [
     # A model that is not there.
     ("compare texts nomodel", 1, "'nomodel'"),
     ("encode owner/nomodel texts --output v.parquet", 1, "'owner/nomodel'.* hf download owner/nomodel"),
-    ("encode simlte-longfromer texts --output v.parquet", 1, "Did you mean 'simlte-longformer'"),
+    ("encode simlte-longfromer texts --output v.parquet", 1, "loaded. Did you mean 'simlte-longformer'. .*hf"),
     ("export nomodel --output c", 1, "'nomodel'"),
     ("demo --output full", 1, "full is not replaced"),
     # An output that exists, is not ours, or cannot be.
