@@ -32,6 +32,7 @@ def home() -> Path:
     return Path(chosen).expanduser().absolute() if chosen else user_cache_path("simlte_st", appauthor=False)
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _HOLDER = ".tmp"
 _LOCK = ".lock"
 
@@ -57,7 +58,7 @@ def atomic_path(target: str | os.PathLike[str], *others: Path) -> Iterator[Path]
             os.replace(target, before)  # a directory cannot be renamed over a full one
         os.replace(temporary, target)
     except Exception as error:
-        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or os.strerror(errno.ENOSPC) in str(error):
+        if getattr(error, "errno", None) in _FULL or os.strerror(errno.ENOSPC) in str(error):
             raise DiskFullError(f"{target} could not be written: the disk is full. Free some space.") from error
         raise
     finally:
@@ -141,8 +142,14 @@ def check_place(target: Path, advice: str = "Choose another output.") -> None:
     if not target.name or target.name == "..":  # an empty name means the working folder to Path
         raise ConfigurationError(f"{target} cannot be written: it does not name a file or folder. {advice}")
     parent = next(each for each in target.absolute().parents if os.path.lexists(each))
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise ConfigurationError(f"{target} cannot be written: {parent} is not a folder to write in. {advice}")
+    try:  # os.access would allow it in /proc, and on a medium that can only be read
+        os.rmdir(tempfile.mkdtemp(suffix=_HOLDER, dir=parent))
+    except OSError as error:
+        if error.errno in _FULL:
+            raise DiskFullError(f"{target} cannot be written: the disk is full. Free some space.") from error
+        raise ConfigurationError(
+            f"{target} cannot be written: {parent} is not a folder to write in. {advice}"
+        ) from None
 
 
 def check_new(path: Path, overwrite: bool) -> None:

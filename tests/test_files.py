@@ -5,8 +5,10 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from safetensors import SafetensorError
@@ -109,9 +111,11 @@ def test_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(ConfigurationError, match="not a folder to write in"):
         check_place(tmp_path / "file" / "output")
     with monkeypatch.context() as patch:
-        patch.setattr(os, "access", lambda path, mode: False)
-        with pytest.raises(ConfigurationError, match="not a folder to write in"):
-            check_place(tmp_path / "output")
+        for number, kind in ((errno.EROFS, ConfigurationError), (errno.ENOSPC, DiskFullError)):
+            error = OSError(number, os.strerror(number))
+            patch.setattr(tempfile, "mkdtemp", Mock(side_effect=error))
+            with pytest.raises(kind, match="output cannot be written"):
+                check_place(tmp_path / "output")
 
 
 def test_an_output_does_not_hold_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ from simlte_st.files import (
     write_json,
 )
 from simlte_st.models.device import Engine
-from simlte_st.models.parts import Part, PartEncoder, Parts, weights_digest
+from simlte_st.models.parts import Part, PartEncoder, Parts, identity_of
 from simlte_st.progress import TextBar, complete, progress_bar
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def encode_documents(
     wanted = {
         "normalize": normalize,
         "part_size": part_size,
-        "weights": weights_digest(model),
+        **identity_of(model),
         "dtype": str(model.dtype),
     }
     lock = open_parts(output, wanted, resume=resume)

@@ -105,7 +105,8 @@ def not_loaded(name: str | os.PathLike[str], problem: str) -> ModelError:
     """Return the error for a model that cannot be loaded, with the closest name if there is no such model."""
     text = os.fspath(name)
     meant = "" if os.path.lexists(text) else did_you_mean(text, [*OWN_MODELS, PACKAGED_BASE])
-    return ModelError(f"The model {text!r} could not be loaded: {problem}{meant}")
+    said = f".{meant} {problem[:1].upper()}{problem[1:]}" if meant else f": {problem}"
+    return ModelError(f"The model {text!r} could not be loaded{said}")
 
 
 def hub_repositories(name: str) -> tuple[str, ...]:

@@ -5,7 +5,9 @@ The name of a part has the digest of its texts, so that a run that goes on makes
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import inspect
 import itertools
 import sys
 from collections.abc import Iterator
@@ -22,6 +24,7 @@ from numpy.typing import NDArray
 
 from simlte_st.errors import ModelError
 from simlte_st.files import atomic_path, digest_of
+from simlte_st.models.vectors import modules_digest, tokenizer_digest
 from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:
@@ -131,20 +134,54 @@ def encode_counted(
     return Encoded(ordered, reader.counts_of(texts, prompt))
 
 
+_NOT_COMPUTED = ("_name_or_path", "architectures", "auto_map", "dtype", "transformers_version", "use_cache")
+"""Settings of an encoder that tell where it is from, or how it is loaded."""
+
+
+def identity_of(model: SentenceTransformer) -> dict[str, Any]:
+    """Return everything that decides a model's vectors but its dtype: digests, its length, dimension and prompts.
+
+    Two machines agree on the same files: neither their paths, nor versions of libraries, nor settings at their default
+    count. What a tokenizer was last told to truncate and pad does not, either: the model's own length decides.
+    """
+    from simlte_st.compat import readable_length
+
+    modules = [(n, each) for n, each in model.named_modules() if n.isdecimal() or (n and hasattr(each, "config_keys"))]
+    tokenizers = [each.tokenizer for _, each in modules if getattr(each, "tokenizer", None) is not None]
+    return {
+        "weights": weights_digest(model),
+        "modules": modules_digest((name, type(each).__name__, _config_of(each)) for name, each in modules),
+        "tokenizer": tokenizer_digest(tokenizers),
+        "max_seq_length": readable_length(model),
+        "dimension": int(model.get_embedding_dimension() or 0),
+        "prompts": dict(model.prompts),
+        "default_prompt": model.default_prompt_name,
+    }
+
+
+def _config_of(module: Any) -> dict[str, Any]:
+    """Return the settings of a module and of its encoder that are not at their default."""
+    usual = {name: each.default for name, each in inspect.signature(type(module)).parameters.items()}
+    own = module.get_config_dict() if hasattr(module, "config_keys") else {}
+    if (config := getattr(getattr(module, "auto_model", None), "config", None)) is not None:
+        with contextlib.suppress(Exception):  # some have no defaults, or raise anything without the values they need
+            usual |= type(config)().to_dict()
+        own |= {name: value for name, value in config.to_dict().items() if name not in _NOT_COMPUTED}
+        usual["model_type"] = None
+    return {name: value for name, value in own.items() if value != usual.get(name, usual)}
+
+
 def weights_digest(model: SentenceTransformer) -> str:
-    """Return a digest of the names and values of a model's weights, and of its ``max_seq_length``.
+    """Return a digest of the names and values of a model's weights.
 
     The weights of a pooler do not count: a checkpoint may lack them, and they are drawn at random in their place.
     Values of 16 bits count as the same ones in 32: a checkpoint is loaded as either.
     """
     import torch
 
-    from simlte_st.models.static import is_static
-
     state = sorted(item for item in model.state_dict().items() if ".pooler." not in item[0])
     values = (_counted(tensor).contiguous().view(-1).view(torch.uint8).numpy() for _, tensor in state)
-    names = f"{[name for name, _ in state]} {None if is_static(model) else model.max_seq_length}".encode()
-    return digest_of(itertools.chain([names], values))
+    return digest_of(itertools.chain([f"{[name for name, _ in state]}".encode()], values))
 
 
 def _counted(tensor: torch.Tensor) -> torch.Tensor:

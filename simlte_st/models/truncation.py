@@ -57,7 +57,8 @@ class Truncation:
     ) -> Truncation:
         """Return the counts of a model before any texts."""
         encoder, length = model.transformers_model, readable_length(model, max_seq_length)
-        name = "" if encoder is None else name_of(checkpoint_name(encoder))
+        trained = "generated_from_trainer" in (model.model_card_data.tags or [])  # by which no name loads it
+        name = "" if encoder is None or trained else name_of(checkpoint_name(encoder))
         taken = 0 if length is None else taken_tokens(model, prompt_as_read(model, prompt))
         return cls(length, taken, model=name)
 

@@ -6,8 +6,9 @@ other modules is not read.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,11 @@ Floats = NDArray[np.float32]
 
 # Bounds the scratch memory of a step of what is computed block by block: 4 million float64 values are 32 MB.
 _SCRATCH_VALUES = 4_000_000
+
+_SETTINGS = {"StaticEmbedding": {}, "Normalize": {"module_output_name": "sentence_embedding"}}
+"""What the modules of a model that is read here are set to."""
+
+_SAMPLE = "Ein Café in İzmir: naïve 12,5% of it’s \t\tUPPER lower_case 東京 x\u0301 [MASK] <mask> don't"
 
 _KIND = re.compile(r"sentence_transformers\.[\w.]*\.(\w+)")
 
@@ -65,12 +71,14 @@ class TokenVectors:
     Attributes:
         tokenizer: Cuts texts.
         table: The vector of each token, ``[V, dimension]``.
+        modules: The names of the modules, each with its usual settings.
         prompts: Prompts by their names.
         default_prompt_name: Name of the default prompt.
     """
 
     tokenizer: Tokenizer
     table: Floats
+    modules: list[str]
     prompts: dict[str, str | None]
     default_prompt_name: str | None
 
@@ -89,7 +97,7 @@ class TokenVectors:
         except Exception:  # tokenizers raises nothing more special
             return None  # loading it as usual tells what is wrong
         prompts = {"query": "", "document": "", **(settings.get("prompts") or {})}
-        return cls(tokenizer, table, prompts, settings.get("default_prompt_name"))
+        return cls(tokenizer, table, names, prompts, settings.get("default_prompt_name"))
 
     @property
     def dimension(self) -> int:
@@ -97,13 +105,16 @@ class TokenVectors:
         return int(self.table.shape[1])
 
     def identity(self) -> dict[str, Any]:
-        """Return everything that decides the vectors, as an index knows it of the loaded model."""
+        """Return what :func:`~simlte_st.models.parts.identity_of` does of the loaded model."""
         values = np.ascontiguousarray(self.table).reshape(-1).view(np.uint8)
         return {
-            "weights": digest_of([b"['0.embedding.weight'] None", values]),
+            "weights": digest_of([b"['0.embedding.weight']", values]),
+            "modules": modules_digest((str(place), name, _SETTINGS[name]) for place, name in enumerate(self.modules)),
+            "tokenizer": tokenizer_digest([self.tokenizer]),
+            "max_seq_length": None,
+            "dimension": self.dimension,
             "prompts": self.prompts,
             "default_prompt": self.default_prompt_name,
-            "dimension": self.dimension,
         }
 
     def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
@@ -132,6 +143,25 @@ class TokenVectors:
         times = np.bincount(places, of_words, len(tokens))
         mean: Floats = times.astype(np.float32) @ self.table[tokens] / np.float32(max(1, times.sum()))
         return mean
+
+
+def modules_digest(modules: Iterable[tuple[str, str, dict[str, Any]]]) -> str:
+    """Return a digest of modules by their places, classes and settings."""
+    return digest_of([json.dumps([*modules], sort_keys=True, default=lambda value: type(value).__name__).encode()])
+
+
+def tokenizer_digest(tokenizers: Iterable[Any]) -> str:
+    """Return a digest of what decides the tokens of texts, without the truncation and padding that calls set."""
+
+    def content(tokenizer: Any) -> str:
+        backend = tokenizer if isinstance(tokenizer, Tokenizer) else getattr(tokenizer, "backend_tokenizer", None)
+        if backend is not None:
+            return str(backend.to_str().partition('"added_tokens"')[2])
+        return (
+            f"{type(tokenizer)} {sorted(tokenizer.get_vocab().items())} {tokenizer(_SAMPLE)['input_ids']}"  # in Python
+        )
+
+    return digest_of(f"{getattr(each, 'truncation_side', 'right')} {content(each)}".encode() for each in tokenizers)
 
 
 def token_table(weights: Mapping[str, NDArray[Any]]) -> Floats:

@@ -17,7 +17,7 @@ from simlte_st.data.documents import DocumentReader
 from simlte_st.data.sentences import Segmenter, TokenCounter, passages_of
 from simlte_st.data.tokens import in_batches
 from simlte_st.models.loading import check_encodes, load_model
-from simlte_st.models.parts import Encoded, Part, Parts, encode_counted, weights_digest
+from simlte_st.models.parts import Encoded, Part, Parts, encode_counted, identity_of
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import Truncation, text_lengths
 from simlte_st.models.vectors import unit_rows
@@ -64,13 +64,7 @@ class Encoder:
 
     def identity(self) -> dict[str, Any]:
         """Return everything that decides the vectors."""
-        return {
-            "weights": weights_digest(self.model),
-            "prompts": dict(self.model.prompts),
-            "default_prompt": self.model.default_prompt_name,
-            "dimension": self.dimension,
-            "normalized": True,
-        }
+        return {**identity_of(self.model), "normalized": True}
 
     @property
     def dtype(self) -> str:

@@ -1,7 +1,8 @@
 """The columns of an index: its own, and those of the documents' metadata, each of one type and usable in a filter.
 
-LanceDB compares a column of dates or times only with a literal of its exact type. A filter has them as text, of any
-precision and offset, and a date means the whole day: :func:`typed_literals` writes literals that LanceDB understands.
+LanceDB compares a column only with a literal of its exact type. A filter has dates and times as text, of any precision
+and offset, and a date means the whole day; whole numbers may be compared with 3.5: :func:`typed_literals` writes
+literals that LanceDB understands.
 """
 
 from __future__ import annotations
@@ -38,12 +39,22 @@ _LARGEST = 2**63
 
 _LITERAL = r"(?:(?:date|timestamp)\s*)?'(?:[^']|'')*'"
 _COLUMN = r'(?:"[^"]+"|`[^`]+`|[\p{L}_][\p{L}\p{M}\p{N}_]*)'
+_OPERATOR = r"<=|>=|<>|!=|==|=|<|>"
 _CONDITION = regex.compile(
-    rf"(?P<column>{_COLUMN})\s*(?P<operator><=|>=|<>|!=|==|=|<|>)\s*(?P<value>{_LITERAL})"
+    rf"(?P<column>{_COLUMN})\s*(?P<operator>{_OPERATOR})\s*(?P<value>{_LITERAL})"
     rf"|(?P<column>{_COLUMN})\s+BETWEEN\s+(?P<low>{_LITERAL})\s+AND\s+(?P<high>{_LITERAL})"
-    rf"|(?P<column>{_COLUMN})|{_LITERAL}",
+    rf"|(?P<column>{_COLUMN})(?:(?=\s*(?:{_OPERATOR}|(?:NOT\s+)?(?:BETWEEN\s|IN\s*\())\s*(?P<bare>[-+.]?\d[-+.\w]*))|)"
+    rf"|(?P<number>(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?:(?=\s*(?:{_OPERATOR})\s*(?P<column>{_COLUMN}))|)"
+    rf"|{_LITERAL}",
     regex.IGNORECASE,
 )
+
+_WRITTEN = {
+    ("string", "utf8"): "text in quotes, such as 'news'",
+    ("int", "float", "double"): "a number without quotes",
+    ("bool",): "true or false",
+    ("date", "timestamp"): "a date or time in quotes, such as '2024-01-15'",
+}
 
 
 def own_schema(dimension: int) -> pa.Schema:
@@ -237,14 +248,23 @@ def _in_zone(moment: datetime, kind: pa.DataType) -> datetime:
 
 
 def typed_literals(where: str, schema: pa.Schema) -> str:
-    """Return a condition whose literals have the types of the columns of dates and times that they are compared with.
+    """Return a condition whose literals have types that LanceDB compares with those of the columns.
 
-    Names of columns that SQL would not read by themselves, such as Hindi ones, get quotes.
+    Numbers that are not whole, or too large for a column of whole numbers, are compared as float64. Names of columns
+    that SQL would not read by themselves, such as Hindi ones, get quotes.
+
+    Raises:
+        ConfigurationError: A value is not written as the type of its column wants it.
     """
     names = {field.name.lower(): field for field in schema}
 
     def condition(match: regex.Match[str]) -> str:
         field = names.get((match["column"] or "").strip('"`').lower())
+        bare, number = match["bare"] or match["number"], match["number"]
+        if bare and field is not None and not (pa.types.is_integer(field.type) or pa.types.is_floating(field.type)):
+            raise ConfigurationError(f"The filter compares {field.name} with {bare}: write {form_of(field.type)}.")
+        if number:
+            return str(number) if number.isdecimal() and int(number) < _LARGEST else f"CAST({number} AS DOUBLE)"
         if field is None:
             return str(match[0])
         is_plain = field.name.isascii() and field.name.isidentifier()
@@ -257,6 +277,11 @@ def typed_literals(where: str, schema: pa.Schema) -> str:
         return str(match[0]).replace(match["column"], column, 1)
 
     return str(_CONDITION.sub(condition, where))
+
+
+def form_of(kind: Any) -> str:
+    """Return how a filter writes a value of a type, of Arrow's or by LanceDB's name."""
+    return next((said for names, said in _WRITTEN.items() if str(kind).lower().startswith(names)), "another value")
 
 
 def _compared(column: str, operator: str, literal: str, kind: pa.DataType) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,13 @@ from simlte_st.search.store import TABLE, Store, read_part
 if TYPE_CHECKING:
     from simlte_st.search.encoder import Encoder
 
-FORMAT = 3
+logger = logging.getLogger(__name__)
+
+FORMAT = 4
 """Version of what is on disk."""
 
-_NEEDED = ("format", "model", "weights", "dtype", "parts", "analyzer", "language", "languages")
+_MODEL = ("weights", "modules", "tokenizer", "max_seq_length", "prompts", "default_prompt")
+_NEEDED = ("model", *_MODEL, "dtype", "parts", "analyzer", "language", "languages")
 
 
 def check_new_index(folder: Path, overwrite: bool = False) -> None:
@@ -39,6 +43,8 @@ def make_folder(folder: Path, encoder: Encoder, parts: bool, language: str | Non
     """Make an index without documents; one that exists is replaced once the new one is complete."""
     settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts}
     settings |= {"dtype": encoder.dtype, "analyzer": ANALYZER, "language": language, "languages": []}
+    if (similarity := encoder.model.similarity_fn_name) != "cosine" and type(encoder.model[-1]).__name__ != "Normalize":
+        logger.warning("The model compares vectors by %s; an index ranks by cosine.", similarity)
     lock = hold(folder)
     try:
         check_new_index(folder, overwrite)  # again: another process may have made one meanwhile
@@ -61,16 +67,20 @@ def read_settings(folder: Path) -> dict[str, Any]:
     """Read the settings of an index."""
     if not (folder / SETTINGS_FILE).is_file():
         raise StoreError(f"There is no index at {folder}: make one with: simlte index.")
-    settings = read_part(folder, SETTINGS_FILE, lambda values: {**values, **{name: values[name] for name in _NEEDED}})
-    if settings["format"] != FORMAT or settings["analyzer"]["version"] != ANALYZER["version"]:
-        raise StoreError(f"{folder} was made by another version of simlte-st: make it again with: simlte index.")
+
+    def read(values: dict[str, Any]) -> dict[str, Any] | None:
+        old = values["format"] != FORMAT or values["analyzer"]["version"] != ANALYZER["version"]
+        return None if old else {**values, **{name: values[name] for name in _NEEDED}}
+
+    if (settings := read_part(folder, SETTINGS_FILE, read)) is None:
+        raise StoreError(f"{folder} was made by another version of simlte-st: index again, with --overwrite.")
     return settings
 
 
 def check_replaced(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of an index as they are now, after checking that its model is still the same."""
     now = read_settings(folder)
-    if now["weights"] != settings["weights"]:
+    if any(now[name] != settings[name] for name in _MODEL):
         raise StoreError(f"{folder} was replaced by an index of another model: open it again.")
     return now
 

@@ -27,7 +27,7 @@ from simlte_st.data.sentences import PunktSegmenter, make_segmenter
 from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.extras import require
 from simlte_st.files import read_json, write_json
-from simlte_st.search.schema import OWN_COLUMNS, own_schema, typed_literals
+from simlte_st.search.schema import OWN_COLUMNS, form_of, own_schema, typed_literals
 
 T = TypeVar("T")
 
@@ -54,6 +54,8 @@ _FEW = 100  # rows
 _MOST_SEGMENTS = 8  # of an index that is left as it is; with eight a query takes up to twice as long as with one
 
 _QUOTED = re.compile(r"'(?:[^']|'')*'")
+_REFUSED = re.compile(r"^.*(?:[Ee]rror|[Ii]nput|planning)[:,] (?:resolving filter expression .*input: )?", re.DOTALL)
+_OTHER_TYPE = re.compile(r"Received literal \w+\((.*)\) and could not convert to literal of type '(.*)'")
 
 _HINTS = {
     "read": "If it is a copy, copy it again; otherwise index the documents again, in another folder.",
@@ -316,11 +318,14 @@ class Store:
         if any(mark in rest for mark in (";", "--", "/*", "'")) or depths.min() < 0 or depths[-1]:
             problem = "it must be one condition, with every quote and parenthesis closed"
         else:
-            where = typed_literals(where, self.metadata())
+            given, where = where, typed_literals(where, self._table.schema)
             try:
                 self._table.count_rows(f"({where})")
             except (ValueError, RuntimeError, OSError) as error:
-                problem = _first_line(error).partition(" Valid fields")[0].rstrip(".")
+                problem = _REFUSED.sub("", _first_line(error)).partition(" Valid fields")[0].rstrip(".")
+                if other := _OTHER_TYPE.search(problem):
+                    problem = f"it compares a column with {other[1]}: write {form_of(other[2])}"
+                where = given
         if problem:
             raise ConfigurationError(
                 f'The filter {where!r} cannot be used: {problem}. It is an SQL condition, such as "year > 2010 AND '

@@ -42,7 +42,7 @@ ERRORS = [
     # A model that is not there.
     ("compare texts nomodel", 1, "'nomodel'"),
     ("encode owner/nomodel texts --output v.parquet", 1, "'owner/nomodel'.* hf download owner/nomodel"),
-    ("encode simlte-longfromer texts --output v.parquet", 1, "Did you mean 'simlte-longformer'"),
+    ("encode simlte-longfromer texts --output v.parquet", 1, "loaded. Did you mean 'simlte-longformer'. .*hf"),
     ("export nomodel --output c", 1, "'nomodel'"),
     ("demo --output full", 1, "full is not replaced"),
     # An output that exists, is not ours, or cannot be.
@@ -112,7 +112,7 @@ def place(tmp_path: Path) -> Path:
         (tmp_path / file).touch()
     (tmp_path / "encoder").mkdir()
     (tmp_path / "encoder" / "config.json").write_text('{"model_type": "bert"}')
-    settings = {"format": 3, "model": "simlte-static", "weights": "", "dtype": "", "parts": False, "calibration": None}
+    settings = {"format": 4, "model": "simlte-static", "weights": "", "dtype": "", "parts": False, "calibration": None}
     settings |= {"analyzer": {}, "language": None, "languages": []}
     (tmp_path / "ix" / "settings.json").write_text(json.dumps(settings))
     return tmp_path

@@ -29,7 +29,7 @@ from simlte_st.models.conversion import convert_base
 from simlte_st.models.device import Engine, dtype_unasked
 from simlte_st.models.encode import encode_documents, open_parts
 from simlte_st.models.loading import load_model
-from simlte_st.models.parts import weights_digest
+from simlte_st.models.parts import identity_of
 from simlte_st.models.sentence_transformer import SentenceTransformer
 
 TEXTS = [make_document(number, sentences=1 + number) for number in range(8)]
@@ -71,7 +71,7 @@ def test_the_vectors_are_those_of_the_same_weights_in_32_bits(name: str, dtype: 
     for model in (own, loaded):
         assert {each.dtype for each in model.parameters()} == {torch.float32}
         np.testing.assert_allclose(model.encode(TEXTS), stock.encode(TEXTS), rtol=0, atol=1e-5)
-    assert weights_digest(own) == weights_digest(loaded) == weights_digest(load_model(wide, device="cpu").model)
+    assert identity_of(own) == identity_of(loaded) == identity_of(load_model(wide, device="cpu").model)
 
 
 @pytest.mark.parametrize("backbone", ["longformer", "chunk-mean"])
@@ -99,7 +99,7 @@ def test_vectors_of_two_dtypes_are_not_joined(docs: Path, tmp_path: Path) -> Non
     folder, _ = write(tmp_path / "model", "llama")
     output = tmp_path / "v.parquet"
     narrow, wide = (load_model(folder, dtype=dtype, device="cpu").model for dtype in ("auto", None))
-    settings = {"normalize": False, "weights": weights_digest(narrow), "dtype": "torch.bfloat16"}
+    settings = {"normalize": False, **identity_of(narrow), "dtype": "torch.bfloat16"}
     open_parts(output, settings, resume=False).release()
     with pytest.raises(ResumeError, match=r"dtype: was 'torch\.bfloat16', is 'torch\.float32'"):
         encode_documents(wide, docs, output, resume=True, progress=False)

@@ -7,7 +7,9 @@ import shlex
 from pathlib import Path
 
 import pytest
-from sentence_transformers import SentenceTransformer
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
 from simlte_st.models.encode import encode_documents
 from simlte_st.models.loading import load_model
@@ -44,6 +46,15 @@ def test_what_is_advised_names_the_model(encoder_path: Path, tmp_path: Path) -> 
     assert truncation.advice == ""
     name = shlex.quote(f"{tmp_path}/my own model")
     assert truncation.add([63]).advice.startswith(f"simlte convert {name} --output LONGER ")
+
+
+def test_a_model_that_was_just_trained_is_not_taken_for_its_base(model: SentenceTransformer, tmp_path: Path) -> None:
+    pairs = Dataset.from_dict({"anchor": TEXTS, "positive": TEXTS})
+    arguments = SentenceTransformerTrainingArguments(tmp_path, max_steps=1, report_to="none", use_cpu=True)
+    SentenceTransformerTrainer(model, arguments, pairs, loss=MultipleNegativesRankingLoss(model)).train()
+    assert Truncation.of(model).add([100]).advice.startswith("simlte convert MODEL --output LONGER ")
+    model.save_pretrained(str(tmp_path / "trained"))
+    assert Truncation.of(load_model(tmp_path / "trained").model).model == str(tmp_path / "trained")
 
 
 def test_what_a_model_does_not_read_is_said_before_the_work(

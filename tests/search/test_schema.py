@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +18,7 @@ from simlte_st.data import Document
 from simlte_st.data.document import UntypedText
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.search.schema import MOST_COLUMNS, Metadata, column_name, read_moment, typed_literals
-from simlte_st.search.store import connect
+from simlte_st.search.store import Store, connect
 
 TOKYO = timezone(timedelta(hours=9))
 ZONED = datetime(2024, 1, 15, 10, 30, tzinfo=TOKYO)
@@ -132,6 +134,8 @@ SCHEMA = pa.schema(
         "sent": pa.timestamp("us", "Asia/Tokyo"),
         "kind": pa.string(),
         "वर्ष": pa.int64(),
+        "share": pa.float64(),
+        "read": pa.bool_(),
     }
 )
 ROWS = {
@@ -141,6 +145,8 @@ ROWS = {
     "sent": [datetime(2024, 3, 1, hour, tzinfo=TOKYO) for hour in (0, 9, 12)] + [datetime(2024, 3, 2, tzinfo=TOKYO)],
     "kind": ["day = '2024-01-15'", "x", "y", "day"],
     "वर्ष": [2000, 2001, 2002, 2003],
+    "share": [0.5, 1.0, 2.5, 1e300],
+    "read": [True, False, None, True],
 }
 
 
@@ -176,9 +182,17 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Any:
         ("\"day\" = '2024-01-15'", "b"),
         ("वर्ष = 2001", "b"),
         ("वर्ष IN (2001, 2003) AND day = '2024-01-15'", "b"),
+        ("वर्ष >= 2001.5", "cd"),
+        ("NOT (2001.5 <= (वर्ष)) OR वर्ष = 2.003e3", "abd"),
+        ("वर्ष NOT BETWEEN 2000.5 AND 2002.5 AND day <= '2024-01-15'", "a"),
+        ("वर्ष IN (2000, 2001.0, 2002.5) AND kind != 'वर्ष > 1.5'", "ab"),
+        ("वर्ष > -.5 AND वर्ष / 2 > 1000.5", "cd"),
+        ("वर्ष < 9223372036854775808 AND वर्ष > -99999999999999999999 AND वर्ष < 1e400", "abcd"),
+        ("वर्ष <= 2001 AND 2000 < वर्ष", "b"),
+        ("share > 1 AND share IN (1, 2.5) AND share < 99999999999999999999", "c"),
     ],
 )
-def test_moments_are_compared_as_such(table: Any, where: str, found: str) -> None:
+def test_literals_are_compared_by_their_values(table: Any, where: str, found: str) -> None:
     rows = table.search().where(typed_literals(where, SCHEMA)).select(["id"]).to_list()
     assert "".join(sorted(row["id"] for row in rows)) == found
 
@@ -187,6 +201,27 @@ def test_what_is_no_moment_is_told() -> None:
     for where in ("day = 'yesterday'", "made > '10:30'", "day < ''"):
         with pytest.raises(ConfigurationError, match="is not a"):
             typed_literals(where, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("day > 2024-01-15", "compares day with 2024-01-15: write a date or time in quotes, such as '2024-01-15'"),
+        ("made NOT BETWEEN 5 AND 6", "compares made with 5: write a date"),
+        ("kind = 3.5", "compares kind with 3.5: write text in quotes"),
+        ("वर्ष > 1.5 AND 3.5 < kind", "compares kind with 3.5: write text"),
+        ("id IN (1, 2)", "compares id with 1: write text"),
+        ("read = 1", "compares read with 1: write true or false"),
+        ("(sent) > 2024-01-15", "cannot be used: it compares a column with 2024: write a date"),
+        ("वर्ष = '2001'", 'it compares a column with "2001": write a number without quotes'),
+        ("share > 2.5 AND", "cannot be used: Expected: an expression"),
+        ("kin = 'error: x'", "cannot be used: No field named kin"),
+    ],
+)
+def test_what_no_value_is_compared_with_is_told_in_plain_words(table: Any, where: str, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(said)) as raised:
+        Store(Path(), table).check_filter(where)
+    assert not re.search("literal|Int64|Utf8|Timestamp|CAST|nvalid", str(raised.value))
 
 
 def test_reading() -> None:

@@ -12,6 +12,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Normalize
 
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DiskFullError, ModelError, StoreError
@@ -151,6 +152,16 @@ def test_the_model_is_found_again_by_its_name(
     with pytest.raises(ModelError, match=r"model of .*named: .*model="):
         Index.open(tmp_path / "named").search("ba bun")
     assert Index.open(tmp_path / "named", tmp_path / "moved").search(corpus[4].text, top_k=1)[0].id == "d4"
+
+
+def test_a_model_of_another_similarity_is_told(
+    model: SentenceTransformer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model.similarity_fn_name = "dot"
+    Index.create(tmp_path / "index", model)
+    model.append(Normalize())
+    Index.create(tmp_path / "unit", model)
+    assert caplog.text.count("The model compares vectors by dot; an index ranks by cosine.") == 1
 
 
 def test_making_an_index_loses_nothing(index: Index, model: SentenceTransformer, tmp_path: Path) -> None:

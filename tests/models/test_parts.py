@@ -1,0 +1,92 @@
+"""The identity of a model: the same on every machine, another one wherever its vectors would be others."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentence_transformers
+import transformers
+from sentence_transformers.base.modules import Dense, Normalize, Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+from support import make_static_model
+
+from simlte_st.models.loading import load_model
+from simlte_st.models.parts import identity_of
+from simlte_st.models.sentence_transformer import SentenceTransformer
+from simlte_st.modules import PositionPooling, to_chunk_mean
+
+MODEL, BERT, POOLING = "config_sentence_transformers.json", "config.json", "1_Pooling/config.json"
+
+
+@pytest.fixture(scope="module")
+def places(bert_path: Path, encoder_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with models of several kinds."""
+    folder = tmp_path_factory.mktemp("kinds")
+    encoder = Transformer(str(bert_path))
+    size = encoder.get_embedding_dimension()
+    modules = {
+        "dense": [encoder, Pooling(size, "mean"), Dense(size, 20), Normalize()],
+        "position": [encoder, PositionPooling(size)],
+    }
+    made = {name: sentence_transformers.SentenceTransformer(modules=own, device="cpu") for name, own in modules.items()}
+    made |= {
+        "chunks": to_chunk_mean(SentenceTransformer(str(encoder_path), device="cpu")),
+        "static": make_static_model(),
+    }
+    for name, model in made.items():
+        model.save_pretrained(str(folder / name))
+    return folder
+
+
+def swap(values: Any) -> None:
+    vocabulary = values["model"]["vocab"]
+    first, second = sorted(vocabulary, key=vocabulary.__getitem__)[-2:]
+    vocabulary[first], vocabulary[second] = vocabulary[second], vocabulary[first]
+
+
+@pytest.mark.parametrize("kind", ["dense", "position", "chunks", "static"])
+def test_a_model_is_the_same_wherever_and_however_it_is_loaded(places: Path, tmp_path: Path, kind: str) -> None:
+    place = shutil.copytree(places / kind, tmp_path / "elsewhere")
+    known = identity_of(load_model(places / kind, device="cpu").model)
+    for file in place.glob("config*.json"):
+        file.write_text(file.read_text().replace(transformers.__version__, "5.0.0"))
+    for name in (sentence_transformers.SentenceTransformer, SentenceTransformer):
+        model = name(str(place), device="cpu")
+        assert identity_of(model) == known
+        model.encode(["ba bei bo " * 50, "bu"], batch_size=2)  # which sets truncation and padding of the tokenizer
+        model.save_pretrained(str(tmp_path / "again"))
+        assert identity_of(model) == identity_of(load_model(tmp_path / "again", device="cpu").model) == known
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "edit", "noticed"),
+    [
+        ("dense", POOLING, lambda values: values.update(pooling_mode="cls"), "modules"),
+        ("dense", POOLING, lambda values: values.update(include_prompt=False), "modules"),
+        ("dense", "modules.json", lambda values: values.pop(), "modules"),
+        ("dense", BERT, lambda values: values.update(hidden_act="relu"), "modules"),
+        ("dense", BERT, lambda values: values.update(num_attention_heads=1), "modules"),
+        ("dense", "tokenizer.json", lambda values: values["normalizer"].update(lowercase=False), "tokenizer"),
+        ("dense", "tokenizer.json", swap, "tokenizer"),
+        ("dense", "tokenizer_config.json", lambda values: values.update(model_max_length=20), "max_seq_length"),
+        ("dense", MODEL, lambda values: values["prompts"].update(document="bei: "), "prompts"),
+        ("position", "1_PositionPooling/config.json", lambda values: values.update(power=3.0), "modules"),
+        ("chunks", "sentence_bert_config.json", lambda values: values.update(chunk_length=12), "modules"),
+        ("static", "tokenizer.json", swap, "tokenizer"),
+        ("static", "modules.json", lambda values: values.pop(), "modules"),
+    ],
+)
+def test_what_decides_the_vectors_is_noticed(
+    places: Path, tmp_path: Path, kind: str, file: str, edit: Callable[[Any], object], noticed: str
+) -> None:
+    place = shutil.copytree(places / kind, tmp_path / "model")
+    values = json.loads((place / file).read_text())
+    edit(values)
+    (place / file).write_text(json.dumps(values))
+    known, now = (identity_of(load_model(each, device="cpu").model) for each in (places / kind, place))
+    assert [name for name in known if known[name] != now[name]] == [noticed]
