@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from simlte_st.progress import complete, logs_above_bars, progress_bar, with_progress_bar
+from simlte_st.progress import logs_above_bars, progress_bar, with_progress_bar
 
 
 def test_a_bar_has_a_name_and_the_total_of_its_items(capsys: pytest.CaptureFixture[str]) -> None:
@@ -16,15 +16,6 @@ def test_a_bar_has_a_name_and_the_total_of_its_items(capsys: pytest.CaptureFixtu
     assert "3/3" in shown
     assert list(with_progress_bar([1, 2], "Counting", shown=False)) == [1, 2]
     assert capsys.readouterr().err == ""
-
-
-def test_a_total_that_was_too_high_is_put_right_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
-    list(with_progress_bar(iter("ab"), "Reading", 5))
-    assert "2/2" in capsys.readouterr().err.splitlines()[-1]
-    with progress_bar("Reading", shown=True) as bar:
-        bar.update(3)
-        complete(bar)
-    assert "3doc" in capsys.readouterr().err, "without a total there is none to put right"
 
 
 def test_an_error_closes_the_bar(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,11 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.losses import EmbedDistillLoss
 from support import make_document
-from torch.nn import functional
 
 from benchmarks import verdict
 from benchmarks.bank import documents, make, page, recipes
@@ -22,7 +18,6 @@ from benchmarks.bank.outcomes import CITES, FEW, FULL, outcomes
 from benchmarks.bank.page import PRESET, gains, probabilities, record
 from benchmarks.bank.sets import BankSet, load_set, shown_name
 from benchmarks.bank.static import StaticRecipe
-from benchmarks.bank.teacher import TeacherLoss, nearest, smoothed
 from benchmarks.bank.trust import (
     coefficients,
     happened,
@@ -247,32 +242,3 @@ def test_the_package_says_what_the_page_says(tmp_path: Path) -> None:
     page.write_pages(found["judged"], words["words"], words, tmp_path)
     for name in ("verdict.md", "recipe.md"):
         assert (tmp_path / name).read_text(encoding="utf-8") == (RESULTS / name).read_text(encoding="utf-8")
-
-
-def unit(rows: list[list[float]]) -> np.ndarray:
-    found = np.asarray(rows, dtype=np.float32)
-    return found / np.linalg.norm(found, axis=1, keepdims=True)
-
-
-def test_neighbours_are_near_by_embedding_and_by_words() -> None:
-    vectors = unit([[1, 0], [1, 0.1], [0, 1], [0.1, 1]])
-    texts = ["red green", "blue white", "red green", "blue white"]
-    assert nearest(vectors, texts, count=1, lexical=0.0).ravel().tolist() == [1, 0, 3, 2]
-    assert nearest(vectors, texts, count=1, lexical=1.0).ravel().tolist() == [2, 3, 0, 1]
-    assert nearest(vectors, texts, count=9).shape == (4, 3), "never the document itself"
-    half = smoothed(vectors[:2], np.array([[1], [0]]), 0.5)
-    assert half[0] == pytest.approx(half[1])
-
-
-def test_the_terms_of_the_teacher_by_hand(model: SentenceTransformer) -> None:
-    torch.manual_seed(0)
-    student, teacher = torch.randn(5, 8, requires_grad=True), torch.randn(5, 8)
-    shown = functional.normalize(teacher, dim=-1)
-    expected = 0.0
-    for row in range(5):
-        wanted = torch.softmax(10 * shown[row] @ shown.T, dim=0)
-        found = torch.log_softmax(10 * functional.normalize(student[row], dim=0) @ shown.T, dim=0)
-        expected -= float((wanted * found).sum().detach()) / 5
-    terms = TeacherLoss(model, relation_weight=0.5, scale=10.0).compute_loss_from_embeddings([student], [teacher])
-    assert terms["relation"].item() == pytest.approx(0.5 * expected, rel=1e-5)
-    assert terms["distance"] == EmbedDistillLoss(model).compute_loss_from_embeddings([student], [teacher])
