@@ -33,6 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         contextlib.redirect_stderr(cast("TextIO", PrintableStream(sys.stderr)) if speaks else silence),
     ):
         words = list(sys.argv[1:] if argv is None else argv)
+        if "-" in words and "--" not in words:  # standard input, which Cyclopts takes for an option
+            words = [*filter("-".__ne__, words), "--", "-"]
         app = build()
         # Colours would be escaped like any other command to the terminal.
         console = Console(width=min(terminal_width(), 100), color_system=None, highlight=False)
@@ -41,6 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         except CycloptsError as error:
             prog = " ".join(["simlte", *(error.command_chain or ())])
             problem = getattr(error, "exception_message", "") or error  # ours, if a value is out of its range
+            if any(word.startswith("-") and " " in word.strip() for word in words):
+                problem = f"{problem} Write -- before a text that begins with -."
             lines = f"{prog}: error: {problem}\n{prog} --help lists all arguments, with examples."
             print(wrapped(lines), file=sys.stderr)
             return 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from operator import length_hint
@@ -84,7 +85,7 @@ def run_search(options: Options, index: str, text: str, /) -> Result:
 
     Args:
         index: Folder of the index.
-        text: What to look for.
+        text: What to look for; - reads it from standard input. Write -- before a text that begins with -.
 
     Examples:
         simlte search articles.index "floods in the north" --top-k 5
@@ -93,7 +94,8 @@ def run_search(options: Options, index: str, text: str, /) -> Result:
         simlte search articles.index "floods" --output hits.jsonl
     """
     output = _output(options)
-    opened, text = Index.open(index, options.get("model")), valid_unicode(text)
+    text = valid_unicode(sys.stdin.read().strip() if text == "-" else text)
+    opened = Index.open(index, options.get("model"))
     found = _found(opened.search(text, **options.of(Index.search)), options, opened, output)
     unknown = opened.unknown_words(text)
     notes = [f"No document has: {', '.join(unknown)}."] if unknown else []

@@ -23,6 +23,7 @@ from simlte_st.cli.app import COMMANDS
 HEAVY = ("torch", "transformers", "datasets", "sentence_transformers", "sklearn", "lancedb", "pyarrow.dataset")
 
 ERRORS = [
+    ("search ix '-40 degrees'", 2, "Write -- before a text"),
     # A source that is not there.
     ("train nowhere --output x", 1, "'nowhere'"),
     ("train --stream nowhere --output x --max-steps 1", 1, "'nowhere'"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 import shlex
@@ -56,6 +57,13 @@ def test_search_prints_a_table_as_wide_as_the_terminal(
     assert re.findall(r"^ +(\d+)  (d\d)$", why, re.MULTILINE) == ranked, "hits first, and their reasons below"
     assert "words  " in why
     assert run(f"search {index} ba --where 'year = 1'", capfd)[0].startswith("No document")
+
+
+def test_a_query_comes_from_standard_input(
+    index: Path, documents: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{documents[3]}\n"))
+    assert run(f"search {index} - --mode text", capfd) == run(f"search {index} '{documents[3]}' --mode text", capfd)
 
 
 def test_a_title_from_the_text_is_shown_once(
