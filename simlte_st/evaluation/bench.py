@@ -130,7 +130,11 @@ class Bench:
             command = self._training(base=best.name.removesuffix(", whole"), lsa=DIMENSION)
             if best.command.startswith("simlte encode"):
                 command = f"simlte convert {shlex.quote(best.name)} --lsa {self.source} --output my-model"
-            self._add_analysis(best, command)
+            model, began = self.models[best.name], time.perf_counter()
+            end_with_lsa([model], self.texts, DIMENSION, self.seed, self.progress)
+            both = lengthened(model, self.texts, self.vectors[best.name])
+            seconds = time.perf_counter() - began + len(self.texts) / best.documents_per_second
+            self._add(replace(best, name=f"{best.name} + LSA", command=command), both, seconds)
         began = time.perf_counter()
         words = tfidf_rows(self.texts)
         self._add(Candidate(TFIDF, None, 1.0), words, time.perf_counter() - began)
@@ -165,14 +169,6 @@ class Bench:
             made = replace(made, few_shot=few_shot, full=fit_probe(*parts, seed=self.seed))
         self.candidates.append(made)
         return made
-
-    def _add_analysis(self, plain: Candidate, command: str) -> None:
-        """Add a candidate with a latent semantic analysis of the sample."""
-        model, began = self.models[plain.name], time.perf_counter()
-        end_with_lsa([model], self.texts, DIMENSION, self.seed, self.progress)
-        both = lengthened(model, self.texts, self.vectors[plain.name])
-        seconds = time.perf_counter() - began + len(self.texts) / plain.documents_per_second
-        self._add(replace(plain, name=f"{plain.name} + LSA", command=command), both, seconds)
 
 
 def _takes_analysis(model: SentenceTransformer) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from sentence_transformers.base.modules import Module
-from typing_extensions import Self
 
 from simlte_st.errors import ModelError
 
@@ -14,7 +13,7 @@ class LatentSemanticAnalysis(Module):
     """Tell how a folder of version 0.1 gets its analysis again."""
 
     @classmethod
-    def load(cls, *args: Any, **options: Any) -> Self:
+    def load(cls, *args: Any, **options: Any) -> Any:
         """Raise a ModelError."""
         raise ModelError(
             "it ends with the analysis of version 0.1. Delete the last entry of its modules.json, and analyse the "

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from sentence_transformers.util.tensor import repad_flattened_features
 from torch import Tensor
 from torch.nn import functional
 from typing_extensions import Self
 
 from simlte_st.arguments import Count, Share, checked
-from simlte_st.compat import mask_without_prompt
-from simlte_st.modules.base import SavedModule
+from simlte_st.modules.base import SavedModule, padded
 
 WEIGHT, FULL = 0.4, 256
 """Best in the median of ten sets of documents, of shares from .3 to .5 that are constant or full from 256 or 512 tokens
@@ -25,7 +23,7 @@ class TokenTable(SavedModule):
     An encoder that was trained elsewhere does not know which words distinguish a user's documents. A table of what a
     latent semantic analysis of them says about each token does (:func:`~simlte_st.models.lsa.append_lsa`). The cosine
     of two long texts becomes a mixture: ``1 - weight`` of the encoder's and ``weight`` of the table's. For a text of
-    fewer than ``full`` tokens the weight is proportionally smaller. Tokens are those that the encoder reads, without
+    fewer than 256 tokens the weight is proportionally smaller. Tokens are those that the encoder reads, without
     prompt.
 
     It separates style, period and kind, sometimes much better than the encoder; on topics it adds hardly anything
@@ -36,7 +34,6 @@ class TokenTable(SavedModule):
         vocabulary_size: V, of the tokenizer.
         dimension: k, of the token vectors.
         weight: Share of the table in the cosine of long texts, 0 to 1.
-        full: Number of tokens from which on a text is long.
 
     Attributes:
         table: The vectors, ``[V, k]``, float32. A token whose vector begins with 0 does not count.
@@ -50,25 +47,19 @@ class TokenTable(SavedModule):
         ConfigurationError: A size that is not positive, or a weight outside 0 to 1.
     """
 
-    config_keys: list[str] = ["embedding_dimension", "vocabulary_size", "dimension", "weight", "full"]  # noqa: RUF012  # as in the base class
+    config_keys: list[str] = ["embedding_dimension", "vocabulary_size", "dimension", "weight"]  # noqa: RUF012  # as in the base class
     include_prompt = False
     table: Tensor
 
     @checked
     def __init__(
-        self,
-        embedding_dimension: Count,
-        vocabulary_size: Count,
-        dimension: Count,
-        weight: Share = WEIGHT,
-        full: Count = FULL,
+        self, embedding_dimension: Count, vocabulary_size: Count, dimension: Count, weight: Share = WEIGHT
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.embedding_dimension = embedding_dimension
         self.vocabulary_size = vocabulary_size
         self.dimension = dimension
         self.weight = weight
-        self.full = full
         self.register_buffer("table", torch.zeros(vocabulary_size, dimension))
 
     @classmethod
@@ -81,30 +72,18 @@ class TokenTable(SavedModule):
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """Extend ``sentence_embedding``."""
         embedding: Tensor = features["sentence_embedding"][:, : self.embedding_dimension]
-        sums, counted = (self._of_flat if "offsets" in features else self._of_padded)(features)
-        share = self.weight * (counted / self.full).clamp(max=1)
+        if "offsets" in features:
+            ids, offsets, known = features["input_ids"], features["offsets"], (self.table[:, :1] != 0).float()
+            sums, counted = (functional.embedding_bag(ids, each, offsets, mode="sum") for each in (self.table, known))
+        else:
+            ids, mask = padded(features, "input_ids", include_prompt=False)
+            rows = self.table[ids].float() * mask[..., None]
+            sums, counted = rows.sum(dim=1), (rows[..., :1] != 0).float().sum(dim=1)
+        share = self.weight * (counted / FULL).clamp(max=1)
         own, second = (functional.normalize(part.float(), dim=-1) for part in (embedding, sums))
         both = torch.cat([own * (1 - share).sqrt(), second * share.sqrt()], dim=-1)
         features["sentence_embedding"] = both.to(embedding.dtype)
         return features
-
-    def _of_flat(self, features: dict[str, Any]) -> tuple[Tensor, Tensor]:
-        """Return the sums of the tokens' vectors ``[B, k]``, and how many tokens count ``[B, 1]``."""
-        ids, offsets = features["input_ids"], features["offsets"]
-        sums = functional.embedding_bag(ids, self.table, offsets, mode="sum")
-        known = (self.table[:, :1] != 0).float()
-        return sums, functional.embedding_bag(ids, known, offsets, mode="sum")
-
-    def _of_padded(self, features: dict[str, Any]) -> tuple[Tensor, Tensor]:
-        """Return the same."""
-        padded = repad_flattened_features(dict(features)) if "cu_seq_lens_q" in features else features
-        ids: Tensor = padded["input_ids"]
-        mask = padded.get("attention_mask")
-        mask = torch.ones_like(ids) if mask is None else mask[:, : ids.shape[1]]
-        if "prompt_length" in features:
-            mask = mask_without_prompt(mask, features["prompt_length"])
-        rows = self.table[ids].float() * mask[..., None]
-        return rows.sum(dim=1), (rows[..., :1] != 0).float().sum(dim=1)
 
     def get_embedding_dimension(self) -> int:
         """Return d + k."""
