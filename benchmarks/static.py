@@ -8,10 +8,10 @@ without labels to train on and to fit an LSA to, as a user has them. Macro-F1 of
 
 Rows: words (TF-IDF, LSA); static models that have one vector for each token and read documents whole: distilled, as
 shipped, and trained by ``simlte train --static``, without an LSA and with one, folded into the vectors (the default) or
-appended as a module, as version 0.1 did; all-MiniLM-L6-v2 on 256 tokens, adapted, and on whole documents in chunks. What
-was not measured here has a star: it is of ``verdict.md`` (the default training, on the 600 others alone; judged on the same documents
-and divisions, but for BBC News, where another sample was judged, on which MiniLM has 87.3 and 95.2) or, where whole
-documents were read, of ``models.md`` (C by cross-validation), both in bfloat16.
+appended as a module, as version 0.1 did; all-MiniLM-L6-v2 on 256 tokens, adapted, and on whole documents in chunks.
+What was not measured here has a star: it is of ``verdict.md`` (the default training, on the 600 others alone; judged on
+the same documents and divisions, but for BBC News, where another sample was judged, on which MiniLM has 87.3 and 95.2)
+or, where whole documents were read, of ``models.md`` (C by cross-validation), both in bfloat16.
 
 Seconds are of one core (processor time, float32): to train, and to encode the judged documents, of the sets on which
 the encoder was timed. STS-B: Spearman, short texts; of trained models the mean over the sets. The encoder's are those

@@ -17,20 +17,20 @@ from simlte_st.models.word_vectors import scaling, token_counts, word_vectors
 
 
 def test_vectors_of_tokens_are_tfidf_s_singular_vectors(model: SentenceTransformer, documents: list[str]) -> None:
-    model.max_seq_length = 40
+    documents, model.max_seq_length = documents[:20], 40
     counts, texts = token_counts(model, documents), [model.tokenizer.tokenize(each)[:38] for each in documents]
     found = word_vectors(counts, 12)
     words = TfidfVectorizer(sublinear_tf=True, analyzer=lambda tokens: tokens)
     tfidf = words.fit_transform(texts).toarray()
     _, sizes, vectors = np.linalg.svd(tfidf, full_matrices=False)
-    noise = (48 - sizes[0] ** 2) / 47  # what a vector says of a single document, on average
+    noise = (20 - sizes[0] ** 2) / 19  # what a vector says of a single document, on average
     kept = sizes[:12] ** 2 > noise
     factors = np.sqrt(1 - noise / sizes[:12][kept] ** 2) / np.sqrt(sizes[:12][kept])
     rows = model.tokenizer.convert_tokens_to_ids(list(words.get_feature_names_out()))
     dense = counts.toarray()[:, rows]  # a repeated token counts by its mean damping over the documents
     burst = np.where(dense > 0, 1 + np.log(dense.clip(1)), 0).sum(0) / dense.sum(0)
     expected = (burst * words.idf_**1.5)[:, None] * vectors[:12][kept].T * factors**2
-    np.testing.assert_allclose(found[rows] @ found[rows].T, expected @ expected.T, atol=1e-3)
+    np.testing.assert_allclose(found[rows] @ found[rows].T, expected @ expected.T, atol=1e-4)
     assert found.shape[1] == kept.sum()
     assert not np.delete(found, rows, axis=0).any()
     np.testing.assert_array_equal(found, word_vectors(counts, 12))
