@@ -148,7 +148,7 @@ def end_with_lsa(
             fold(model, words, counts, size)
         else:
             model.append(TokenTable.of(torch.from_numpy(words), size).to(model.device))
-    return words.shape[1]
+    return int(words.shape[1])
 
 
 def fold(model: SentenceTransformer, words: NDArray[np.float32], counts: csr_array, size: int) -> None:
