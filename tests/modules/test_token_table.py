@@ -13,7 +13,7 @@ from sentence_transformers import SentenceTransformer
 from support import make_document
 
 import simlte_st
-from simlte_st.data.tokens import special_ids, token_ids
+from simlte_st.data.tokens import special_ids, token_ids, vocabulary_size
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import usage_example
@@ -25,13 +25,10 @@ from simlte_st.modules.token_table import FULL
 TEXTS = [make_document(number) for number in range(20)]
 
 
-def table_for(model: SentenceTransformer, size: int = 32) -> TokenTable:
-    generator = torch.Generator().manual_seed(0)
-    tokenizer = model.tokenizer
-    rows = torch.randn(tokenizer.get_vocab_size() if hasattr(tokenizer, "get_vocab_size") else len(tokenizer), 6,
-                       generator=generator)  # fmt: skip
-    rows[special_ids(tokenizer)] = 0
-    return TokenTable.of(rows, size)
+def table_for(model: SentenceTransformer) -> TokenTable:
+    rows = torch.randn(vocabulary_size(model.tokenizer), 6, generator=torch.Generator().manual_seed(0))
+    rows[special_ids(model.tokenizer)] = 0
+    return TokenTable.of(rows, 32)
 
 
 @pytest.fixture
@@ -42,10 +39,11 @@ def tabled(model: SentenceTransformer) -> SentenceTransformer:
 
 def test_the_cosine_mixes_that_of_the_encoder_with_that_of_the_table(model: SentenceTransformer) -> None:
     model.max_seq_length = 40  # what is not read has no say in either
-    own, table = unit_rows(model.encode(TEXTS)), table_for(model)
+    texts = [" ".join(text.split()[: 1 + 2 * number]) for number, text in enumerate(TEXTS)]  # most of them are padded
+    own, table = unit_rows(model.encode(texts)), table_for(model)
     model.append(table)
-    found = model.encode(TEXTS)
-    read = token_ids(model.tokenizer, TEXTS, 38)
+    found = model.encode(texts)
+    read = token_ids(model.tokenizer, texts, 38)
     second = unit_rows(np.stack([table.table[list(ids)].numpy().mean(0) for ids in read]))
     share = np.sqrt([0.4 * len(ids) / FULL for ids in read])[:, None]
     np.testing.assert_allclose(found, np.hstack([own * np.sqrt(1 - share**2), second * share]), atol=1e-5)
@@ -81,30 +79,19 @@ def batch(model: SentenceTransformer, texts: list[str], **options: Any) -> dict[
     return {**kept, "sentence_embedding": torch.ones(len(texts), 32)}
 
 
-def test_padding_says_nothing(tabled: SentenceTransformer) -> None:
-    table = tabled[-1]
-    features = batch(tabled, ["One two three.", "Four. " * 9, "Ba bun."])
+def test_neither_padding_nor_a_prompt_says_anything(tabled: SentenceTransformer) -> None:
+    table, texts = tabled[-1], ["One two three.", "Four. " * 9, "Ba bun."]
+    features, prompted = batch(tabled, texts), batch(tabled, texts, prompt="Ba ca di: ")
     expected = table(dict(features))["sentence_embedding"]
-    for row, length in enumerate(features["attention_mask"].sum(1).tolist()):
-        alone = {
-            name: value[row : row + 1, :length] for name, value in features.items() if name != "sentence_embedding"
-        }
-        alone["sentence_embedding"] = features["sentence_embedding"][:1]
-        torch.testing.assert_close(table(alone)["sentence_embedding"], expected[row : row + 1])
     flat = flattened({"token_embeddings": torch.zeros(*features["input_ids"].shape, 4), **features})
     flat["input_ids"] = features["input_ids"][features["attention_mask"].bool()][None]
     flat["sentence_embedding"] = features["sentence_embedding"]
-    torch.testing.assert_close(table(flat)["sentence_embedding"], expected)
-    without = {name: value for name, value in features.items() if name != "attention_mask"}
-    torch.testing.assert_close(table(without)["sentence_embedding"], expected)  # padding is a special token
-
-
-def test_a_prompt_says_nothing(tabled: SentenceTransformer) -> None:
-    texts = ["One two three.", "Ba bun."]
-    prompted = batch(tabled, texts, prompt="Ba ca di: ")
+    without = {
+        name: value for name, value in features.items() if name != "attention_mask"
+    }  # padding is a special token
     assert "prompt_length" in prompted
-    expected = tabled[-1](batch(tabled, texts))["sentence_embedding"]
-    torch.testing.assert_close(tabled[-1](prompted)["sentence_embedding"], expected)
+    for other in (flat, without, prompted):
+        torch.testing.assert_close(table(other)["sentence_embedding"], expected)
 
 
 def test_odd_batches(tabled: SentenceTransformer) -> None:
