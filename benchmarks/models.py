@@ -40,9 +40,8 @@ from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import DataError, MissingExtraError
 from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
 from simlte_st.models.loading import load_model
-from simlte_st.models.lsa import lengthened
+from simlte_st.models.lsa import end_with_lsa, lengthened
 from simlte_st.models.names import OWN_ENCODERS, PACKAGED_BASE
-from simlte_st.modules import LatentSemanticAnalysis
 from simlte_st.modules.chunk_mean import to_chunk_mean
 
 TFIDF, LSA, BM25 = "TF-IDF", "LSA", "BM25"
@@ -139,9 +138,8 @@ def measured(task: Task, name: str, shared: Path, dtype: torch.dtype) -> dict[st
     made = {"reads": model.max_seq_length}
     rows = {name: {**task.judge(vectors), "encoding": made}}
     if task.documents:
-        analysis = LatentSemanticAnalysis.fit(model, task.texts)
-        longer = task.judge(lengthened(model, analysis, task.texts, vectors))
-        model.append(analysis)
+        end_with_lsa([model], task.texts)
+        longer = task.judge(lengthened(model, task.texts, vectors))
         short = similarity(model, load_pairs(shared, "STSb", None))
         rows[f"{name}{WITH_LSA}"] = {**longer, "encoding": {**made, "stsb": short}}
     return rows

@@ -16,8 +16,9 @@ from simlte_st.compat import readable_tokens
 from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.files import atomic_path
 from simlte_st.models.loading import load_model
+from simlte_st.models.lsa import DIMENSION
+from simlte_st.models.word_vectors import scaling
 from simlte_st.modules.chunk_mean import to_chunk_mean
-from simlte_st.modules.latent_semantic_analysis import DIMENSION, scaling
 
 
 def embed(folder: Path, encode: Callable[[int, int], Any], count: int, piece: int = 64) -> NDArray[np.float32]:
@@ -62,7 +63,7 @@ def tfidf_rows(texts: Sequence[str]) -> np.ndarray:
 
 
 def latent_rows(texts: Sequence[str], **settings: Any) -> np.ndarray:
-    """Return a latent semantic analysis of texts by their words, float32; scaled as the module's own."""
+    """Return a latent semantic analysis of texts by their words, float32; scaled as a model's."""
     counts = fit_tfidf(texts, **settings).transform(texts)
     decomposition = TruncatedSVD(min(DIMENSION, len(texts) - 1), random_state=0).fit(counts)
     factors = scaling(decomposition.singular_values_, len(texts))

@@ -26,13 +26,13 @@ from simlte_st.evaluation.verdict import FEWEST
 from simlte_st.extras import install_command
 from simlte_st.models.conversion import WHOLE_DOCUMENTS
 from simlte_st.models.loading import load_model
-from simlte_st.models.lsa import end_with_lsa, lengthened
+from simlte_st.models.lsa import DIMENSION, end_with_lsa, lengthened
 from simlte_st.models.names import OWN_MODELS, OWN_STATIC, PACKAGED_BASE
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import CUT_SHARE, Truncation, text_lengths
 from simlte_st.models.vectors import unit_rows
+from simlte_st.modules import TokenTable
 from simlte_st.modules.chunk_mean import can_read_in_chunks, to_chunk_mean
-from simlte_st.modules.latent_semantic_analysis import DIMENSION, LatentSemanticAnalysis
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -130,7 +130,11 @@ class Bench:
             command = self._training(base=best.name.removesuffix(", whole"), lsa=DIMENSION)
             if best.command.startswith("simlte encode"):
                 command = f"simlte convert {shlex.quote(best.name)} --lsa {self.source} --output my-model"
-            self._add_analysis(best, command)
+            model, began = self.models[best.name], time.perf_counter()
+            end_with_lsa([model], self.texts, DIMENSION, self.seed, self.progress)
+            both = lengthened(model, self.texts, self.vectors[best.name])
+            seconds = time.perf_counter() - began + len(self.texts) / best.documents_per_second
+            self._add(replace(best, name=f"{best.name} + LSA", command=command), both, seconds)
         began = time.perf_counter()
         words = tfidf_rows(self.texts)
         self._add(Candidate(TFIDF, None, 1.0), words, time.perf_counter() - began)
@@ -166,15 +170,7 @@ class Bench:
         self.candidates.append(made)
         return made
 
-    def _add_analysis(self, plain: Candidate, command: str) -> None:
-        """Add a candidate with a latent semantic analysis of the sample."""
-        model, began = self.models[plain.name], time.perf_counter()
-        fitted = LatentSemanticAnalysis.fit(model, self.texts, seed=self.seed, progress=self.progress)
-        both = lengthened(model, fitted, self.texts, self.vectors[plain.name])
-        seconds = time.perf_counter() - began + len(self.texts) / plain.documents_per_second
-        self._add(replace(plain, name=f"{plain.name} + LSA", command=command), both, seconds)
-
 
 def _takes_analysis(model: SentenceTransformer) -> bool:
     """Return whether a model can be written with an analysis."""
-    return model.truncate_dim is None and not isinstance(model[-1], LatentSemanticAnalysis)
+    return model.truncate_dim is None and not isinstance(model[-1], TokenTable)

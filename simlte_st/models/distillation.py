@@ -173,14 +173,12 @@ def _modules_to_distil(loaded: LoadedModel) -> list[nn.Module]:
 
     from simlte_st.compat import encoder_of
     from simlte_st.models.static import is_static
-    from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
+    from simlte_st.modules import TokenTable
 
     if is_static(loaded.model):
         raise ModelError(f"{loaded.name!r} is a static model already.")
     encoder_of(loaded.model)  # raises where there is none
-    modules = [module for module in loaded.model if not isinstance(module, Normalize)]
-    if isinstance(modules[-1], LatentSemanticAnalysis):
-        del modules[-1]
+    modules = [module for module in loaded.model if not isinstance(module, (Normalize, TokenTable))]
     if not loaded.tuned:  # nobody has chosen how to pool
         modules = [Pooling(each.embedding_dimension) if isinstance(each, Pooling) else each for each in modules]
     return modules

@@ -179,7 +179,6 @@ def _write(model: SentenceTransformer, name: str, path: Path) -> None:
     import torch
 
     from simlte_st.compat import masks_without_vmap
-    from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
 
     class Graph(torch.nn.Module):
         def __init__(self) -> None:
@@ -192,9 +191,8 @@ def _write(model: SentenceTransformer, name: str, path: Path) -> None:
             features: dict[str, Any] = {"input_ids": input_ids}
             features["token_embeddings"] = states if isinstance(states, torch.Tensor) else states[0]
             for module in self.after:
-                without_prompt = isinstance(module, LatentSemanticAnalysis)
-                without_prompt = without_prompt or not getattr(module, "include_prompt", True)
-                features["attention_mask"] = content_mask if without_prompt else attention_mask
+                with_prompt = getattr(module, "include_prompt", True)
+                features["attention_mask"] = attention_mask if with_prompt else content_mask
                 features = module(features)
             embedding: Tensor = features["sentence_embedding"]
             return embedding[:, : model.truncate_dim]

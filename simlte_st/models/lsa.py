@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
     from sentence_transformers import SentenceTransformer
 
-    from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
 
+DIMENSION = 256
+"""Dimensions of an analysis where nobody asks for others."""
 
-SHARE, POWER = 0.5, 1.5
-"""Share of the analysis in long documents, and power of a token's rareness, in static models: the best in the median
-of ten sets of documents. From .4 to .6 and from 1 to 1.5 all are within half a point."""
+SHARE, FULL = 0.5, 512
+"""Share of the analysis in static models of documents of so many tokens, and less in shorter ones: the best in the
+median of ten sets of documents. From .4 to .6 all are within half a point."""
 
 SAMPLE = 2000
 """Documents, about, that say how long the parts of a static model are."""
@@ -55,7 +56,7 @@ def append_lsa(
     documents: Any,
     output: str | os.PathLike[str],
     *,
-    dimension: Count = 256,
+    dimension: Count = DIMENSION,
     seed: Seed = 0,
     device: str | None = None,
     overwrite: bool = False,
@@ -63,7 +64,8 @@ def append_lsa(
 ) -> Appended:
     """Write a model with a latent semantic analysis of documents.
 
-    It is appended to an encoder, whose weights stay as they are. Into the token vectors of a static model it is folded
+    It gives each token a vector. Behind an encoder, whose weights stay as they are, their mean becomes the second part
+    of the embedding (:class:`~simlte_st.modules.TokenTable`). Into the token vectors of a static model they are folded
     (:func:`fold`): the folder needs no module of this package.
 
     Args:
@@ -118,65 +120,61 @@ def append_lsa(
 
 
 def end_with_lsa(
-    models: Sequence[SentenceTransformer], documents: Any, dimension: int, seed: int, progress: bool
-) -> int:
+    models: Sequence[SentenceTransformer], documents: Any, dimension: int = DIMENSION, seed: int = 0,
+    progress: bool = False,
+) -> int:  # fmt: skip
     """Give models one latent semantic analysis of documents, in place, and return its number of dimensions.
 
     The analysis is appended to an encoder, instead of one that it ends with, and folded into the vectors of a static
     model (:func:`fold`). Embeddings of a model with ``truncate_dim`` stay truncated, before the numbers of the
     analysis.
     """
+    import torch
+
     from simlte_st.models.static import is_plain
-    from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis, token_counts
+    from simlte_st.models.word_vectors import token_counts, word_vectors
+    from simlte_st.modules import TokenTable
 
     for model in models:
-        if isinstance(model[-1], LatentSemanticAnalysis):
+        if isinstance(model[-1], TokenTable):
             del model[-1]
-    size = models[0].get_embedding_dimension()
+    size = int(models[0].get_embedding_dimension() or 0)
     for model in models:
         model.truncate_dim = None
     counts = token_counts(models[0], documents, progress)
-    analysis = LatentSemanticAnalysis.fit(
-        models[0], counts, dimension=dimension, embedding_dimension=size, seed=seed, progress=progress
-    )
+    words = word_vectors(counts, dimension, seed)
     for model in models:
         if is_plain(model):
-            fold(model, analysis, counts)
+            fold(model, words, counts, size)
         else:
-            model.append(analysis.to(model.device))
-    return analysis.dimension
+            model.append(TokenTable.of(torch.from_numpy(words), size).to(model.device))
+    return int(words.shape[1])
 
 
-def fold(model: SentenceTransformer, analysis: LatentSemanticAnalysis, counts: csr_array) -> None:
+def fold(model: SentenceTransformer, words: NDArray[np.float32], counts: csr_array, size: int) -> None:
     """Add a latent semantic analysis to the token vectors of a static model, whose dimensions stay as many.
 
-    The coordinates of a text in the analysis are a sum over its tokens, like its embedding, if repetitions of a token
-    count by its mean of ``(1 + log n) / n`` over the documents. So the analysis becomes a second part of each token's
-    vector. The first singular vectors get less weight than in the module, which brings each text's part to length 1.
-    The median document has :data:`SHARE` of the second part, or less where documents are short, as in the module.
+    It becomes a second part of each token's vector. The median document has :data:`SHARE` of it, or less where
+    documents are short.
 
     Last, the vectors are rotated to their principal directions in the documents and cut to their old length, which lost
     nothing on ten sets of documents; so a model that is trained again does not grow.
 
     Args:
         model: A model that is plain (:func:`~simlte_st.models.static.is_plain`); it is changed.
-        analysis: The analysis.
+        words: The analysis (:func:`~simlte_st.models.word_vectors.word_vectors`), ``[V, k]``.
         counts: The number of each token in each document that it was fitted to, ``[documents, V]``.
+        size: Numbers of the token vectors to keep, the first ones.
     """
     import numpy as np
     import torch
     from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
     embedding: Any = model[0]
-    table = embedding.embedding.weight.detach().float().cpu().numpy()[:, : analysis.embedding_dimension]
-    idf, components = analysis.idf.numpy(), analysis.components.numpy()
-    damped = counts.copy()
-    damped.data = 1 + np.log(damped.data)
+    table = embedding.embedding.weight.detach().float().cpu().numpy()[:, :size]
     times = counts.sum(axis=0)
-    burst = damped.sum(axis=0) / np.maximum(times, 1)
-    words = (burst * idf**POWER)[:, None] * components * np.linalg.norm(components, axis=0)
     sample = counts[:: -(-counts.shape[0] // SAMPLE)]
-    share = SHARE * float(np.median(np.minimum(1, sample.sum(axis=1) / analysis.full)))
+    share = SHARE * float(np.median(np.minimum(1, sample.sum(axis=1) / FULL)))
     own, latent = (np.median(np.linalg.norm(sample @ part, axis=1)) for part in (table, words))
     scale = np.float32(np.sqrt(share / (1 - share)) * own / max(latent, 1e-12))
     both = np.concatenate([table, scale * words], axis=1)
@@ -188,17 +186,16 @@ def fold(model: SentenceTransformer, analysis: LatentSemanticAnalysis, counts: c
         model.append(Normalize())
 
 
-def lengthened(
-    model: SentenceTransformer, analysis: LatentSemanticAnalysis, texts: Sequence[str], vectors: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """Append an analysis to vectors that a model made before, without encoding again."""
+def lengthened(model: SentenceTransformer, texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Append the part of a model's last module to vectors that it made without that, without encoding again."""
     import numpy as np
     import torch
+    from sentence_transformers.util import batch_to_device
 
     parts, prompt = [], document_prompt(model)
     for start in range(0, len(texts), 32):
         rows = slice(start, start + 32)
         read = model.preprocess(list(texts[rows]), prompt=prompt)
-        read = {**read, "sentence_embedding": torch.from_numpy(vectors[rows])}
-        parts.append(analysis(read)["sentence_embedding"].numpy())
+        read = batch_to_device({**read, "sentence_embedding": torch.from_numpy(vectors[rows])}, model.device)
+        parts.append(model[-1](read)["sentence_embedding"].cpu().numpy())
     return np.concatenate(parts)

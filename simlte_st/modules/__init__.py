@@ -6,18 +6,21 @@ from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
 from simlte_st.modules.position_pooling import PositionPooling
 from simlte_st.modules.star_transformer import StarTransformer
 from simlte_st.modules.token_attention import TokenAttention
+from simlte_st.modules.token_table import TokenTable
 
-OWN_MODULES = (BaseForm, ChunkMean, LatentSemanticAnalysis, PositionPooling, StarTransformer, TokenAttention)
+OWN_MODULES = (
+    BaseForm, ChunkMean, LatentSemanticAnalysis, PositionPooling, StarTransformer, TokenAttention, TokenTable
+)  # fmt: skip
 """All modules. After ``import simlte_st``, sentence-transformers loads models with them without a flag."""
 
 __all__ = [
     "OWN_MODULES",
     "BaseForm",
     "ChunkMean",
-    "LatentSemanticAnalysis",
     "PositionPooling",
     "StarTransformer",
     "TokenAttention",
+    "TokenTable",
     "expand_contractions",
     "to_chunk_mean",
 ]

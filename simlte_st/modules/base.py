@@ -32,6 +32,18 @@ class SavedModule(Module):
         return loaded
 
 
+def padded(features: dict[str, Any], name: str, include_prompt: bool) -> tuple[Tensor, Tensor]:
+    """Return features of tokens ``[B, S, ..]``, which may be flattened, and the mask ``[B, S]`` of those that count."""
+    found = repad_flattened_features(dict(features)) if "cu_seq_lens_q" in features else features
+    values: Tensor = found[name]
+    mask = found.get("attention_mask")
+    if mask is None:  # some encoders' tokenizers make none
+        mask = torch.ones(values.shape[:2], dtype=torch.int64, device=values.device)
+    if not include_prompt and "prompt_length" in features:
+        mask = mask_without_prompt(mask, features["prompt_length"])
+    return values, mask
+
+
 class WeightedPooling(SavedModule):
     """A module in the place of ``Pooling`` that gives each token a weight; see :meth:`pool`.
 
@@ -56,13 +68,7 @@ class WeightedPooling(SavedModule):
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """Add ``sentence_embedding`` and ``token_attention``."""
-        padded = repad_flattened_features(dict(features)) if "cu_seq_lens_q" in features else features
-        embeddings = padded["token_embeddings"]
-        mask = padded.get("attention_mask")
-        if mask is None:  # some encoders' tokenizers make none
-            mask = torch.ones(embeddings.shape[:2], dtype=torch.int64, device=embeddings.device)
-        if not self.include_prompt and "prompt_length" in features:
-            mask = mask_without_prompt(mask, features["prompt_length"])
+        embeddings, mask = padded(features, "token_embeddings", self.include_prompt)
         vectors, features["token_attention"] = self.pool(embeddings, mask.bool())
         features["sentence_embedding"] = vectors.to(embeddings.dtype)
         return features

@@ -24,7 +24,7 @@ from simlte_st.data.transform import DocSplitTransform
 from simlte_st.data.views import draw_spans
 from simlte_st.files import atomic_path
 from simlte_st.models.static import flat_features
-from simlte_st.modules.latent_semantic_analysis import count_matrix
+from simlte_st.models.word_vectors import count_matrix
 from simlte_st.progress import progress_bar
 
 _BATCH = 256  # documents that are tokenized at once

@@ -15,9 +15,9 @@ from simlte_st.evaluation.comparison import HALF_LENGTH, compare_halves, compare
 from simlte_st.evaluation.splits import split_by_label
 from simlte_st.evaluation.verdict import give_verdict, is_longer
 from simlte_st.models.conversion import WHOLE_DOCUMENTS
-from simlte_st.models.lsa import end_with_lsa
+from simlte_st.models.lsa import DIMENSION, end_with_lsa
 from simlte_st.models.truncation import Truncation
-from simlte_st.modules import LatentSemanticAnalysis
+from simlte_st.modules import TokenTable
 from simlte_st.modules.chunk_mean import to_chunk_mean
 from simlte_st.training.callbacks import check_weights
 from simlte_st.training.fit import Fitted
@@ -26,9 +26,6 @@ from simlte_st.training.load_model import Loaded
 from simlte_st.training.run import Run
 
 logger = logging.getLogger(__name__)
-
-STATIC_LSA = 256
-"""Dimensions of the latent semantic analysis that is folded into a static model by default."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ def evaluate(
     if corpus.whole:
         finished = {name: to_chunk_mean(each, WHOLE_DOCUMENTS) for name, each in models.items()}
     if lsa is None and loaded.static and corpus.stream is None:
-        lsa = STATIC_LSA
+        lsa = DIMENSION
     if lsa:
         texts: Any = (" ".join(row["sentences"]) for row in corpus.sentences)
         if tokens is not None:
@@ -109,7 +106,7 @@ def evaluate(
         base=finished.get("base"),
         gain=gain,
         kept="base" if measure and keep == "verdict" and not helped else "trained",
-        lsa=last.dimension if isinstance(last, LatentSemanticAnalysis) else lsa or None,
+        lsa=last.dimension if isinstance(last, TokenTable) else lsa or None,
         truncation=truncation,
     )
 

@@ -31,7 +31,7 @@ from simlte_st.models.distillation import distilled
 from simlte_st.models.loading import LoadedModel, lengthen
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE
 from simlte_st.models.static import is_static
-from simlte_st.modules import LatentSemanticAnalysis
+from simlte_st.modules import TokenTable
 from simlte_st.training.presets import ONLY_ENCODERS, STATIC_PRESET, Preset, get_preset
 from simlte_st.training.run import Run
 
@@ -120,8 +120,8 @@ def load_model(
     folder = run.folder.base
     set_seed(run.seed)
     loaded = models.load_model(base, dtype=torch.float32, device=run.device)
-    if (lsa == 0 or is_static(loaded.model)) and isinstance(loaded.model[-1], LatentSemanticAnalysis):
-        del loaded.model[-1]  # a static model gets one of its own documents, folded in
+    if lsa == 0 and isinstance(loaded.model[-1], TokenTable):
+        del loaded.model[-1]
     if is_static(loaded.model) and static is False:
         raise ConfigurationError(f"static=False: {base} is a static model. Name an encoder as base=.")
     if static and not is_static(loaded.model):

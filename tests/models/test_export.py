@@ -19,7 +19,8 @@ import simlte_st
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.export import export_model
-from simlte_st.modules import LatentSemanticAnalysis, PositionPooling
+from simlte_st.models.lsa import end_with_lsa
+from simlte_st.modules import PositionPooling, TokenTable
 
 TEXTS = ["", "ba.", make_document(1, 1), *(make_document(number, 1 + 3 * number) for number in range(2, 7))]
 """Of 2 to 150 tokens and more, in no order."""
@@ -70,7 +71,7 @@ def test_encoders(family: str, tmp_path: Path) -> None:
 def test_modules_behind_the_encoder_and_a_prompt_that_is_not_counted(documents: list[str], tmp_path: Path) -> None:
     model = make_model(tmp_path / "encoder", length=60)
     model[1] = PositionPooling(32, flat=4, include_prompt=False)
-    model.append(LatentSemanticAnalysis.fit(model, documents, dimension=4))
+    end_with_lsa([model], documents, 4)
     model.prompts, model.default_prompt_name = {"document": "ba wei: "}, "document"
     source = save(model, tmp_path / "model")
     made = export_model(source, tmp_path / "onnx")
@@ -211,11 +212,10 @@ def test_what_does_not_fit_a_kind_of_model(
     for wrong in ({"dtype": "float16"}, {"dimension": 8}):
         with pytest.raises(ConfigurationError, match="is an encoder"):
             export_model(encoder_path, tmp_path / "small", **wrong)
-    analysis = LatentSemanticAnalysis.fit(tabled, documents, dimension=4)
     for name, change in (
         ("prompts", lambda: tabled.prompts.update(query="ba ")),
         ("truncate_dim", lambda: setattr(tabled, "truncate_dim", 8)),
-        ("LatentSemanticAnalysis", lambda: tabled.append(analysis)),
+        ("TokenTable", lambda: tabled.append(TokenTable(8, 50, 4))),
     ):
         change()
         with pytest.raises(ModelError, match=f"has {name}, which model2vec does not read"):

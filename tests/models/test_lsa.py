@@ -3,15 +3,62 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from simlte_st import SentenceTransformer as OwnSentenceTransformer
+from simlte_st.errors import DataError
 from simlte_st.models.loading import load_model
 from simlte_st.models.lsa import append_lsa, end_with_lsa, lengthened
 from simlte_st.models.vectors import unit_rows
-from simlte_st.modules import LatentSemanticAnalysis
-from simlte_st.modules.latent_semantic_analysis import token_counts
+from simlte_st.models.word_vectors import scaling, token_counts, word_vectors
+
+
+def test_vectors_of_tokens_are_tfidf_s_singular_vectors(model: SentenceTransformer, documents: list[str]) -> None:
+    documents, model.max_seq_length = documents[:20], 40
+    counts, texts = token_counts(model, documents), [model.tokenizer.tokenize(each)[:38] for each in documents]
+    found = word_vectors(counts, 12)
+    words = TfidfVectorizer(sublinear_tf=True, analyzer=lambda tokens: tokens)
+    tfidf = words.fit_transform(texts).toarray()
+    _, sizes, vectors = np.linalg.svd(tfidf, full_matrices=False)
+    noise = (20 - sizes[0] ** 2) / 19  # what a vector says of a single document, on average
+    kept = sizes[:12] ** 2 > noise
+    factors = np.sqrt(1 - noise / sizes[:12][kept] ** 2) / np.sqrt(sizes[:12][kept])
+    rows = model.tokenizer.convert_tokens_to_ids(list(words.get_feature_names_out()))
+    dense = counts.toarray()[:, rows]  # a repeated token counts by its mean damping over the documents
+    burst = np.where(dense > 0, 1 + np.log(dense.clip(1)), 0).sum(0) / dense.sum(0)
+    expected = (burst * words.idf_**1.5)[:, None] * vectors[:12][kept].T * factors**2
+    np.testing.assert_allclose(found[rows] @ found[rows].T, expected @ expected.T, atol=1e-4)
+    assert found.shape[1] == kept.sum()
+    assert not np.delete(found, rows, axis=0).any()
+    np.testing.assert_array_equal(found, word_vectors(counts, 12))
+    assert not np.array_equal(found, word_vectors(counts, 12, seed=1))
+
+
+def test_what_says_no_more_than_a_single_document_is_left_out(model: SentenceTransformer, documents: list[str]) -> None:
+    # Squares 9, 4, 1 and .5 of 12 documents: beyond the first, the mean is 3 / 11 a document.
+    np.testing.assert_allclose(
+        scaling(np.sqrt([9, 4, 1, 0.27]), 12),
+        [*(np.sqrt((1 - 3 / 11 / square) / np.sqrt(square)) for square in (9, 4, 1)), 0],
+    )
+    words = model.tokenizer.convert_ids_to_tokens(range(10, 22))
+    apart = [" ".join(words[start : start + 3]) for start in range(0, 12, 3)]
+    for texts, problem in ((apart, "4 documents"), (apart[:1], "at least two documents")):
+        with pytest.raises(DataError, match=problem):
+            word_vectors(token_counts(model, texts), 12)
+    for texts, most, size in ((documents[:5], 256, 4), (documents[:3] * 4, 256, 3), (documents, 4, 4)):
+        assert word_vectors(token_counts(model, texts), most).shape[1] == size
+
+
+def test_an_analysis_behind_embeddings_that_are_cut(model: SentenceTransformer, documents: list[str]) -> None:
+    model.truncate_dim = 12
+    plain = unit_rows(model.encode(documents))
+    end_with_lsa([model], documents, 4)
+    vectors = model.encode(documents)
+    assert vectors.shape == (48, model.get_embedding_dimension() or 0) == (48, 16)
+    np.testing.assert_allclose(unit_rows(vectors[:, :12]), plain, atol=1e-5)
 
 
 def test_the_analysis_is_that_of_the_documents_and_the_weights_stay(
@@ -22,8 +69,7 @@ def test_the_analysis_is_that_of_the_documents_and_the_weights_stay(
     base, model = SentenceTransformer(str(encoder_path), device="cpu"), OwnSentenceTransformer(tmp_path / "mine")
     for name, value in base.state_dict().items():
         np.testing.assert_array_equal(model.state_dict()[name].cpu().numpy(), value.numpy())
-    expected = LatentSemanticAnalysis.fit(base, documents, dimension=5)
-    np.testing.assert_array_equal(model[-1].components.cpu(), expected.components)
+    np.testing.assert_array_equal(model[-1].table.cpu(), word_vectors(token_counts(base, documents), 5))
     card = (tmp_path / "mine" / "README.md").read_text(encoding="utf-8")
     appended_line = "- Appended: latent semantic analysis, 5 dimensions; embeddings have 37\n"
     for part in ("- Documents: 48\n", appended_line, "from simlte_st import SentenceTransformer\n"):
@@ -36,7 +82,7 @@ def test_an_analysis_that_is_there_is_replaced(encoder_path: Path, documents: li
     append_lsa(tmp_path / "first", documents[:20], tmp_path / "second", dimension=3, seed=1)
     append_lsa(encoder_path, documents[:20], tmp_path / "direct", dimension=3, seed=1)
     second, direct = (OwnSentenceTransformer(tmp_path / name, device="cpu") for name in ("second", "direct"))
-    assert [type(module).__name__ for module in second].count("LatentSemanticAnalysis") == 1
+    assert [type(module).__name__ for module in second].count("TokenTable") == 1
     np.testing.assert_array_equal(second.encode(documents[:3]), direct.encode(documents[:3]))
 
 
@@ -49,12 +95,8 @@ def test_it_is_folded_into_a_static_model(static_path: Path, documents: list[str
 
     base = load_model(static_path, device="cpu").model
     counts = token_counts(base, documents)
-    analysis = LatentSemanticAnalysis.fit(base, counts, dimension=5)
     own = base[0].embedding.weight.detach().numpy()
-    # By texts, a document at a time: a repeated token counts by its mean damping over the documents.
-    dense, components = counts.toarray(), analysis.components.numpy()
-    burst = np.where(dense > 0, 1 + np.log(dense.clip(1)), 0).sum(0) / dense.sum(0).clip(1)
-    latent = (burst * analysis.idf.numpy() ** 1.5)[:, None] * components * np.linalg.norm(components, axis=0)
+    dense, latent = counts.toarray(), word_vectors(counts, 5)
     lengths = [np.median([np.linalg.norm(row @ part) for row in dense]) for part in (own, latent)]
     share = 0.5 * np.median([min(1, row.sum() / 512) for row in dense])
     both = np.hstack([own, latent * np.sqrt(share / (1 - share)) * lengths[0] / lengths[1]])
@@ -72,8 +114,8 @@ def test_it_is_folded_into_a_static_model(static_path: Path, documents: list[str
 def test_a_static_model_of_more_modules_gets_it_appended(static_path: Path, documents: list[str]) -> None:
     model = load_model(static_path, device="cpu").model
     model.insert(1, Dense(32, 16))
-    assert end_with_lsa([model], documents, 5, 0, False) == 5
+    assert end_with_lsa([model], documents, 5) == 5
     plain = SentenceTransformer(modules=list(model)[:-1], device="cpu")
-    again = lengthened(plain, model[-1], documents, plain.encode(documents))
+    again = lengthened(model, documents, plain.encode(documents))
     np.testing.assert_allclose(again, model.encode(documents), atol=1e-6)
     assert again.shape == (48, 21)

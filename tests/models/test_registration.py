@@ -20,8 +20,9 @@ from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 import simlte_st
 from simlte_st.errors import MissingExtraError
 from simlte_st.models.conversion import convert_base
+from simlte_st.models.lsa import end_with_lsa
 from simlte_st.models.names import PACKAGED_BASE, packaged_base_installed
-from simlte_st.modules import BaseForm, LatentSemanticAnalysis, PositionPooling, StarTransformer, TokenAttention
+from simlte_st.modules import BaseForm, PositionPooling, StarTransformer, TokenAttention
 
 Stock = sentence_transformers.SentenceTransformer
 TEXTS = ["It won't.", *(make_document(number) for number in range(4))]
@@ -55,7 +56,7 @@ def test_what_is_saved_is_loaded_by_the_stock_class_in_another_process(
     convert_base(encoder_path, "simlte-longformer", max_length=100)  # a folder comes before the model of its name
     convert_base(encoder_path, "chunks", chunk_length=20)
     latent = Stock(str(encoder_path), device="cpu")
-    latent.append(LatentSemanticAnalysis.fit(latent, TEXTS, dimension=4))
+    end_with_lsa([latent], TEXTS, 4)
     form, transformer = BaseForm(str(bert_path)), Transformer(str(bert_path))
     routed = Router.for_query_document([transformer, PositionPooling(32)], [transformer, TokenAttention(32)])
     made = {"token-attention": [form, TokenAttention(32)], "routed": [routed]}

@@ -60,7 +60,7 @@ def test_other_models_are_left_to_sentence_transformers(places: Path, encoder_pa
     modules = json.loads((other / "modules.json").read_text())
     for kind in (
         "sentence_transformers.models.Dense",
-        "simlte_st.modules.LatentSemanticAnalysis",
+        "simlte_st.modules.TokenTable",
         "theirs.StaticEmbedding",
     ):
         (other / "modules.json").write_text(json.dumps([modules[0], {**modules[1], "type": kind}]))

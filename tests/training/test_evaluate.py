@@ -12,7 +12,7 @@ from training_support import assert_same_bytes, weights
 
 from simlte_st import train
 from simlte_st.errors import ConfigurationError
-from simlte_st.modules import LatentSemanticAnalysis
+from simlte_st.modules import TokenTable
 from simlte_st.training import evaluate as evaluation
 
 OPTIONS: dict[str, Any] = {
@@ -102,14 +102,14 @@ def test_a_latent_semantic_analysis_of_the_documents_is_appended(
 ) -> None:
     result = train(labelled, tmp_path / "first", base=encoder_path, lsa=5, keep="trained", **OPTIONS)
     model = result.load(device="cpu")
-    assert isinstance(model[-1], LatentSemanticAnalysis)
+    assert isinstance(model[-1], TokenTable)
     assert (result.lsa, model.get_embedding_dimension()) == (5, 32 + 5)
     assert "lsa 5" in (tmp_path / "first" / "README.md").read_text()
     again = train(labelled, tmp_path / "again", base=tmp_path / "first", lsa=3, keep="trained", **OPTIONS)
-    assert [type(module).__name__ for module in again.load(device="cpu")].count("LatentSemanticAnalysis") == 1
+    assert [type(module).__name__ for module in again.load(device="cpu")].count("TokenTable") == 1
     assert again.lsa == 3
     held = train(labelled, tmp_path / "held", base=encoder_path, lsa=5, **{**OPTIONS, "held_out": 0.0})
-    fewer = held.load(device="cpu")[-1].components, model[-1].components
+    fewer = held.load(device="cpu")[-1].table, model[-1].table
     assert not np.array_equal(*fewer), "documents held out are not looked at"
     none = train(labelled, tmp_path / "none", base=tmp_path / "first", lsa=0, keep="trained", **OPTIONS)
     assert none.lsa is None

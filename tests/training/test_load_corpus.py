@@ -12,7 +12,7 @@ from support import make_document
 from simlte_st import train
 from simlte_st.data import DocSplit, DocSplitTransform, Document
 from simlte_st.models.conversion import WHOLE_DOCUMENTS
-from simlte_st.modules import LatentSemanticAnalysis, PositionPooling
+from simlte_st.modules import PositionPooling, TokenTable
 from simlte_st.modules.chunk_mean import to_chunk_mean
 from simlte_st.training.load_corpus import HeldOut
 
@@ -91,7 +91,7 @@ def test_a_base_that_is_kept_reads_whole_documents_too(encoder_path: Path, long:
     result = train(long, tmp_path / "m", base=encoder_path, lsa=5, **{**OPTIONS, "learning_rate": 1e-9})
     assert result.kept == "base"
     kept = result.load(device="cpu")
-    assert isinstance(kept[-1], LatentSemanticAnalysis)
+    assert isinstance(kept[-1], TokenTable)
     base = to_chunk_mean(SentenceTransformer(str(encoder_path), device="cpu"), WHOLE_DOCUMENTS).encode(long[:4])
     own = kept.encode(long[:4])[:, : base.shape[1]]
     own, base = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (own, base))

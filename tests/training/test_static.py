@@ -23,7 +23,7 @@ from simlte_st import train
 from simlte_st.data import DocSplitTransform, read_documents
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.loading import load_model
-from simlte_st.modules import LatentSemanticAnalysis
+from simlte_st.models.word_vectors import token_counts
 from simlte_st.training import get_preset
 from simlte_st.training import load_model as loading
 from simlte_st.training.batches import TokenViews, reader_of, write_tokens
@@ -120,11 +120,6 @@ def test_a_model_with_an_analysis_is_trained_again(static_path: Path, documents:
     again = train(documents[:30], tmp_path / "again", base=tmp_path / "m", **OPTIONS).load(device="cpu")
     assert [type(module).__name__ for module in again] == ["StaticEmbedding", "Normalize"]
     assert again.get_embedding_dimension() == 32, "and not longer by each analysis"
-    old = load_model(static_path, device="cpu").model
-    old.append(LatentSemanticAnalysis.fit(old, documents, dimension=5))
-    old.save_pretrained(str(tmp_path / "old"))  # a folder of an earlier version
-    trained = train(documents, tmp_path / "new", base=tmp_path / "old", **OPTIONS).load(device="cpu")
-    assert [type(module).__name__ for module in trained] == ["StaticEmbedding", "Normalize"]
 
 
 def test_an_encoder_is_distilled_first_once(
@@ -203,9 +198,8 @@ def test_the_analysis_of_tokens_is_that_of_the_texts(
     write_tokens(corpus, static_model.tokenizer, tmp_path / "tokens", progress=False)
     counts = TokenViews(corpus, views, tmp_path / "tokens").counts(static_model.tokenizer)
     texts = texts_of(corpus)
-    one, two = (LatentSemanticAnalysis.fit(static_model, each, dimension=9) for each in (counts, texts))
-    assert torch.equal(one.idf, two.idf)
-    assert torch.allclose(one.components, two.components)
+    assert token_counts(static_model, counts) is counts
+    np.testing.assert_array_equal(token_counts(static_model, texts).toarray(), counts.toarray())
 
 
 @pytest.mark.parametrize(
