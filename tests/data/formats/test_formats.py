@@ -54,7 +54,7 @@ CELLS = (
 NAMED = (
     *((f"a{suffix}", "Some text.", "Some text.") for suffix in ("", ".rst", ".tex", ".log", ".org", ".py", ".b.c")),
     ("utf16", "Größe".encode("utf-16"), "Größe"),
-    ("a.log.gz", gzip.compress(b"Some text."), "Some text."),
+    ("a.log.gz", gzip.compress(b"Some text.", mtime=0), "Some text."),
     ("page.php", "<!DOCTYPE html><html><body><p>Some <b>text</b>.</body></html>", "Some text."),
     ("feed.rss", "<?xml version='1.0'?><rss><a>A</a><b>So<i>me</i> text.</b></rss>", "A\n\nSome text."),
     ("old.doc", "{\\rtf1 Some text.}", "Some text."),
