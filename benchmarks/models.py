@@ -217,7 +217,7 @@ def page(record: Mapping[str, Any]) -> str:
         f"100. Held-out documents of each set, and the tokens of their median: {sizes}. *Long sets* are those with "
         f"more than {LONG}.",
         "*LSA* is a latent semantic analysis (TF-IDF's singular vectors) of the documents themselves, without labels: "
-        "of words by itself, or of tokens as the second part of a model's embedding, weight .4 from 512 tokens on; its "
+        "of words by itself, or of tokens as the second part of a model's embedding, weight .5 from 512 tokens on; its "
         "STS-B is the mean over the sets it was fitted on. *Time* is that of encoding the same documents in turns, "
         f"where {CHUNKED} takes 1.",
         summary(record, few, full),

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 DIMENSION = 256
 """Dimensions of an analysis where nobody asks for others."""
 
-SHARE, FULL = 0.5, 512
-"""Share of the analysis in static models of documents of so many tokens, and less in shorter ones: the best in the
-median of ten sets of documents. From .4 to .6 all are within half a point."""
-
 SAMPLE = 2000
 """Documents, about, that say how long the parts of a static model are."""
 
@@ -154,8 +150,8 @@ def end_with_lsa(
 def fold(model: SentenceTransformer, words: NDArray[np.float32], counts: csr_array, size: int) -> None:
     """Add a latent semantic analysis to the token vectors of a static model, whose dimensions stay as many.
 
-    It becomes a second part of each token's vector. The median document has :data:`SHARE` of it, or less where
-    documents are short.
+    It becomes a second part of each token's vector. The median document has half of it, or less where
+    documents are short, as behind an encoder.
 
     Last, the vectors are rotated to their principal directions in the documents and cut to their old length, which lost
     nothing on ten sets of documents; so a model that is trained again does not grow.
@@ -170,11 +166,13 @@ def fold(model: SentenceTransformer, words: NDArray[np.float32], counts: csr_arr
     import torch
     from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
+    from simlte_st.modules.token_table import FULL, WEIGHT
+
     embedding: Any = model[0]
     table = embedding.embedding.weight.detach().float().cpu().numpy()[:, :size]
     times = counts.sum(axis=0)
     sample = counts[:: -(-counts.shape[0] // SAMPLE)]
-    share = SHARE * float(np.median(np.minimum(1, sample.sum(axis=1) / FULL)))
+    share = WEIGHT * float(np.median(np.minimum(1, sample.sum(axis=1) / FULL)))
     own, latent = (np.median(np.linalg.norm(sample @ part, axis=1)) for part in (table, words))
     scale = np.float32(np.sqrt(share / (1 - share)) * own / max(latent, 1e-12))
     both = np.concatenate([table, scale * words], axis=1)

@@ -45,13 +45,13 @@ def test_the_cosine_mixes_that_of_the_encoder_with_that_of_the_table(model: Sent
     found = model.encode(texts)
     read = token_ids(model.tokenizer, texts, 38)
     second = unit_rows(np.stack([table.table[list(ids)].numpy().mean(0) for ids in read]))
-    share = np.sqrt([0.4 * len(ids) / FULL for ids in read])[:, None]
+    share = np.sqrt([0.5 * len(ids) / FULL for ids in read])[:, None]
     np.testing.assert_allclose(found, np.hstack([own * np.sqrt(1 - share**2), second * share]), atol=1e-5)
     assert found.shape == (20, model.get_embedding_dimension() or 0) == (20, 38)
 
 
 def test_short_texts_are_left_to_the_encoder(tabled: SentenceTransformer) -> None:
-    for tokens, share in ((FULL // 4, 0.1), (FULL, 0.4), (3 * FULL, 0.4)):
+    for tokens, share in ((FULL // 4, 0.125), (FULL, 0.5), (3 * FULL, 0.5)):
         features = {"input_ids": torch.full((1, tokens), 40), "sentence_embedding": torch.ones(1, 40)}
         found = tabled[-1](features)["sentence_embedding"][0]
         assert found[32:].square().sum() == pytest.approx(share)
