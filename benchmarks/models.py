@@ -231,8 +231,8 @@ def page(record: Mapping[str, Any]) -> str:
         f"The same with all documents of a half to learn from: {HALVES} divisions.",
         *paired_tables(full),
         "## Citations",
-        "AAN: papers search those that are cited, each without itself. With 95% bootstrap intervals over papers. "
-        "Models of whole papers were not measured with an LSA.",
+        "AAN: papers search those that are cited, each without itself. With 95% bootstrap intervals over papers. No "
+        "model was measured with an LSA.",
         table(
             {
                 "": row,
