@@ -67,8 +67,8 @@ def test_what_is_saved_is_loaded_by_the_stock_class_in_another_process(
     models |= {name: Stock(modules=modules, device="cpu") for name, modules in made.items()}
     vectors = {}
     for name, model in models.items():
-        model.save_pretrained(name)
         vectors[name] = (TEXTS, model.encode_document(TEXTS).tolist())
+        model.save_pretrained(name)  # last: the weights may be mapped from the file that it replaces
     # A name on the Hub, in its cache.
     commit = Path("models--me--mine/snapshots") / ("0" * 40)
     shutil.copytree("chunks", commit)
