@@ -97,17 +97,19 @@ def export_model(
         MissingExtraError: The extra ``onnx`` for an encoder, or ``static`` for a static model, is not installed.
     """
     target, name = Path(output), os.fspath(model)
-    static = _begins_with_table(name)
+    static, loaded = _begins_with_table(name), None
+    if static is None:
+        from simlte_st.models.static import is_static
+
+        loaded = _load(name)
+        static = is_static(loaded)
     for package in ("model2vec",) if static else ("onnx", "onnxruntime"):
         check_installed(package, "static" if static else "onnx", f"exporting {name!r}")
     check_free(target, overwrite, MODEL_FILE if static else EXPORT_FILE)
 
-    import torch
-
-    from simlte_st.models.loading import load_model
     from simlte_st.models.static import WEIGHTS
 
-    loaded = load_model(name, dtype=torch.float32, device="cpu").model.eval()
+    loaded = _load(name) if loaded is None else loaded
     with atomic_path(target) as path:
         path.mkdir()
         made = (_write_static if static else _write_encoder)(loaded, name, path, target.name, dtype, dimension)
@@ -115,16 +117,21 @@ def export_model(
     return Exported(target, "model2vec" if static else "onnx", *made, space)
 
 
-def _begins_with_table(name: str) -> bool:
-    """Return whether a model is static, by its files, before what is heavy is imported."""
+def _load(name: str) -> SentenceTransformer:
+    import torch
+
+    from simlte_st.models.loading import load_model
+
+    return load_model(name, dtype=torch.float32, device="cpu").model.eval()
+
+
+def _begins_with_table(name: str) -> bool | None:
+    """Return whether a model is static, by its files, before what is heavy is imported; None for one on the Hub."""
     if name in OWN_MODELS and not os.path.isdir(name):
         return name == OWN_STATIC
     folder = Path(find_model(name))
-    if not folder.is_dir():  # a name on the Hub
-        from simlte_st.models.loading import load_model
-        from simlte_st.models.static import is_static
-
-        return is_static(load_model(name).model)
+    if not folder.is_dir():
+        return None
     if (folder / MODEL_FILE).exists():
         return "StaticEmbedding" in str(read_json(folder / MODEL_FILE)[:1])
     return (folder / "config.json").exists() and read_json(folder / "config.json").get("model_type") == "model2vec"
