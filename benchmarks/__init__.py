@@ -1,1 +1,1 @@
-"""Benchmarks: each writes its numbers to ``results/``, with the command that made them."""
+"""Benchmarks, each with its command; results go to ``results/``."""

@@ -1,11 +1,11 @@
-"""AST: posts and articles in one space, against other encoders on the same word vectors, MiniLM and bags of words.
+"""AST: link posts to articles, beside other encoders on the same word vectors, MiniLM and bags of words.
 
     python -m benchmarks.ast --shared data
 
-Splits tweets and the articles that they are about by article, anew for each seed; trains the Star Transformer, a CNN,
-a GRU and a Bi-GRU on fixed GloVe vectors with the multi-similarity triplet loss, and MiniLM by DocSplit on the training
-articles without any pair; and links the posts of the other articles with each. What is finished stays in the work
-folder: an interrupted run goes on with the same command. Results go to ``results/ast.json`` and ``.md``.
+Splits tweets and the articles they discuss by article, with a new split for each seed. Trains the Star Transformer, a
+CNN, a GRU and a Bi-GRU on fixed GloVe vectors with the multi-similarity triplet loss, and MiniLM by DocSplit on the
+training articles alone. Finished parts stay in the work folder, so the same command resumes an interrupted run.
+Results go to ``results/ast.json`` and ``.md``.
 """
 
 from __future__ import annotations

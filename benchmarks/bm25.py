@@ -1,4 +1,4 @@
-"""BM25 as scores of pairs of texts, for the lexical rows of the tables."""
+"""BM25 scores of text pairs, for the lexical rows of the tables."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Make simlte-longformer, simlte-bert or simlte-static anew, in the way that those of the package were made.
+"""Rebuild simlte-longformer, simlte-bert or simlte-static.
 
-For the first two all-MiniLM-L6-v2, reading piece by piece, teaches one pass over whole documents; see
-:mod:`benchmarks.builder.encoders`. On one CPU core, in bfloat16, simlte-longformer took an hour and a half (3,000
-articles) and simlte-bert a quarter of an hour (1,000). Needs ``peft`` (extra ``dev``). simlte-static is distilled, and
-trained by DocSplit (:mod:`benchmarks.builder.static_model`)::
+For the two encoders, all-MiniLM-L6-v2 reads documents in pieces and teaches a model that reads them in one pass; see
+:mod:`benchmarks.builder.encoders`. On one CPU core in bfloat16, simlte-longformer took an hour and a half (3,000
+articles) and simlte-bert a quarter of an hour (1,000). Needs ``peft`` (extra ``dev``). simlte-static is distilled,
+then trained by DocSplit (:mod:`benchmarks.builder.static_model`)::
 
     python -m benchmarks.build_model simlte-longformer articles.parquet --limit 3000 --bf16 --output FOLDER
     python -m benchmarks.build_model simlte-static articles.parquet --limit 12000 --output FOLDER

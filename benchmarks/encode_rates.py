@@ -1,12 +1,11 @@
-"""Documents a second by their length, which ``docs/scale.md`` plans with.
+"""Documents a second by length, the basis of ``docs/scale.md``.
 
     python -m benchmarks.encode_rates
     python -m benchmarks.encode_rates --device cuda --bf16 --tokens 262144
 
-Documents are made of words of BBC News, of exactly so many tokens, special tokens among them, and encoded as ``simlte
-encode`` does, by the models that come with the package, each as far as it reads. On a CPU a second is one of the
-process on one core, so that what else runs on the machine counts little; on a GPU it is one of the clock. Medians of
-some turns, after one that does not count.
+Documents consist of words of BBC News and have an exact number of tokens, special tokens included. The shipped models
+encode them as ``simlte encode`` does, up to their maximum length. CPU runs report CPU time on one core, GPU runs
+report wall time. Numbers are medians of several runs after one warm-up.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""Up to a million vectors: building an index, searching it and adding to it, beside FAISS.
+"""Up to a million vectors: build an index, search it and add to it, beside FAISS.
 
     pip install ".[benchmarks]"
     python -m benchmarks.index_scale --vectors 1000000
 
-The vectors are made from those of real sentences (BBC News, MiniLM): each lies between a sentence and one of its ten
-nearest ones, with noise, so that they crowd as real ones do. The queries are other sentences of the same articles. Each
-library has a process of its own. Ours looks through the partitions that
-``simlte_st.search.store`` says; FAISS has as many lists as its guidelines say (4 sqrt(n)), and looks through the
-fewest, a power of two, that find .97 of what is nearest. What is nearest is found by comparing everything. An index of
-ours keeps ids, hashes and columns beside the vectors, is on the disk after each commit, and removes what it replaces;
-FAISS keeps vectors in memory, and writes a file when it is told to.
+Vectors are sampled from those of real sentences (BBC News, MiniLM): each lies between a sentence and one of its ten
+nearest neighbours, plus noise, so they cluster as real ones do. Queries are other sentences of the same articles.
+Each library runs in its own process. Our index probes the number of partitions set in ``simlte_st.search.store``;
+FAISS has 4 sqrt(n) lists, as its guidelines recommend, and probes the smallest power of two that reaches a recall of
+.97. Exact search defines the nearest neighbours. Our index stores ids, hashes and columns with the vectors, is on
+disk after each commit, and deletes what it replaces; FAISS keeps vectors in memory and writes one file on request.
 """
 
 from __future__ import annotations
@@ -246,10 +245,10 @@ def page(record: dict[str, Any]) -> str:
     return document(
         f"# {settings['vectors']:,} vectors",
         explanation(__doc__),
-        f"{settings['queries']} queries, one at a time, and all in one call; queries a second, of time and of "
-        f"the CPU, are medians (lowest to highest) of {settings['repeats']} turns. Building ends with the index on "
-        "disk, and so does adding. Memory is what the process holds beyond its beginning, mapped vectors included; "
-        "peak is its highest.",
+        f"{settings['queries']} queries, one at a time and all in one call. Queries a second, of wall "
+        f"and of CPU time, are medians (lowest to highest) of {settings['repeats']} turns. Times of "
+        "building and adding include writing to disk. Memory is the process's increase, mapped vectors "
+        "included; peak is its maximum.",
         table(
             {
                 "": name,

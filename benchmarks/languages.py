@@ -1,22 +1,21 @@
-"""DocSplit on documents in other languages, with a base that reads them.
+"""DocSplit on documents in other languages, with a multilingual base.
 
     python -m benchmarks.languages --clones FOLDER
 
-The base is multilingual-e5-small. Some documents of a set and others that are judged, all of them without labels to
-train on and to fit an LSA to, as a user has them. Macro-F1 of a logistic regression with five labels a class and with
-those of half of the judged documents, over 10 divisions of these, 3 draws each. Its C is chosen by cross-validation
-(TF-IDF: 100): the cosines of E5's embeddings are between .7 and 1, and with a C that suits others they can hardly be
-told apart.
+The base is multilingual-e5-small. Training and the LSA see the documents of a set, judged ones included, without
+labels, as for a user. Macro-F1 of a logistic regression with five labels a class and with the labels of half of the
+judged documents, over 10 divisions with 3 draws each. C is chosen by cross-validation (TF-IDF: 100), because the
+cosines of E5's embeddings all lie between .7 and 1, too close for the C that suits other models.
 
-Rows: words (TF-IDF, LSA); all-MiniLM-L6-v2, which reads English, on 256 tokens; the base on 512 tokens and on whole
-documents in chunks, and adapted by ``simlte train --encoder`` as it comes (30 steps), whole where 512 tokens would cut
-more than a tenth; static models, distilled from the base and trained as ``simlte train --static`` does it. Documents
-have the base's prompt before them, in training too. Encoders compute in bfloat16, training included; static models in
-float32. One seed has no ±. What is finished stays in the work folder.
+Rows: TF-IDF and LSA; all-MiniLM-L6-v2, an English model, on 256 tokens; the base on 512 tokens, on whole documents in
+chunks, and adapted by the default ``simlte train --encoder`` (30 steps; in chunks where 512 tokens would truncate
+more than a tenth); static models, distilled from the base and trained by ``simlte train --static``. Documents have
+the base's prompt, in training too. Encoders train and encode in bfloat16, static models in float32. A row without ±
+has one seed. Finished parts stay in the work folder.
 
-Small differences say nothing, as few documents are judged. With the labels of half of them the second training on
-Arabic makes 20 of 200 come out otherwise, and changes accuracy by -0.5 points, between -2.2 and +1.1 (95%, by
-resampling documents): the base is right about 94% already.
+Few documents are judged, so small differences mean nothing. With half of the labels, the second training on Arabic
+changes 20 of 200 predictions and accuracy by -0.5 points, between -2.2 and +1.1 (95%, resampling documents); the base
+is already right on about 94%.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""What a stranger would use for document vectors, side by side: words, a short reader, three ways to read it all.
+"""Document embeddings side by side: words, a short reader, and three ways to read whole documents.
 
     python -m benchmarks.models --shared SHARED_DATA
 
-Rows: TF-IDF, LSA and BM25; all-MiniLM-L6-v2 as it is, which reads 256 tokens, and its chunk-mean of 4,096; this
-package's own models; on sets of documents, each model also with a latent semantic analysis of them, without labels, as
-a user has it. What training on the documents of a set brings is in ``benchmarks.verdict``.
+Rows: TF-IDF, LSA and BM25; all-MiniLM-L6-v2, which reads 256 tokens, and its mean over chunks of up to 4,096; the
+shipped models; and each model with an LSA of the set's documents, fitted without labels. ``benchmarks.verdict``
+measures training on the documents.
 
-Sets: those of ``benchmarks/bank/sets.py`` that have classes, their held-out documents; AAN's papers, all of them, and
-what they cite; STS-B's test part, to see that short texts did not suffer. What is finished stays in the
-work folder. ``--timing`` measures speed, and is for a quiet machine: all encode the same documents in turns.
+Sets: the labelled sets of ``benchmarks/bank/sets.py``, held-out documents only; all AAN papers and their citations;
+and the test part of STS-B, to check short texts. Finished parts stay in the work folder. ``--timing`` measures speed
+and needs a quiet machine; the models take turns on the same documents.
 """
 
 from __future__ import annotations
@@ -213,26 +213,27 @@ def page(record: Mapping[str, Any]) -> str:
     few, full = (with_averages(results, outcome, lengths) for outcome in (FEW, FULL))
     return document(
         "# Document embeddings compared",
-        "Documents are encoded whole, up to what a model reads. Macro-F1 and retrieval in percent; correlations times "
-        f"100. Held-out documents of each set, and the tokens of their median: {sizes}. *Long sets* are those with "
-        f"more than {LONG}.",
-        "*LSA* is a latent semantic analysis (TF-IDF's singular vectors) of the documents themselves, without labels: "
-        "of words by itself, or of tokens as the second part of a model's embedding, weight .5 from 512 tokens on; its "
-        "STS-B is the mean over the sets it was fitted on. *Time* is that of encoding the same documents in turns, "
-        f"where {CHUNKED} takes 1.",
+        "Models read documents up to their maximum length. Macro-F1 and retrieval in percent; "
+f"correlations times 100. Held-out documents of each set, with median tokens: {sizes}. *Long "
+f"sets* have a median of more than {LONG}.",
+        "*LSA* is a latent semantic analysis (TF-IDF's singular vectors) of the documents themselves, "
+"without labels: of words on its own, or of tokens as the second part of a model's embedding, "
+"with weight .5 from 512 tokens on; its STS-B is the mean over the fitted sets. *Time* is "
+f"relative to {CHUNKED}, encoding the same documents in turns.",
         summary(record, few, full),
         f"## Macro-F1, {SHOTS} documents a class",
-        f"Logistic regression, C by cross-validation on what it learns from; {HALVES} divisions of the held-out "
-        f"documents, {DRAWS} draws of each. Differences are paired, with 95% bootstrap intervals: of a set draw by "
-        "draw, which share documents, so that these intervals are rather too narrow; of several sets over the sets, "
-        "which says what to expect of another one.",
+        f"Logistic regression, C by cross-validation on the training documents; {HALVES} divisions of "
+f"the held-out documents, {DRAWS} draws of each. Differences are paired, with 95% bootstrap "
+"intervals. Those of one set resample draws, which share documents, so these intervals are "
+"somewhat too narrow; those of several sets resample the sets and show what to expect of "
+"another one.",
         *paired_tables(few),
         "## Macro-F1, all labels",
-        f"The same with all documents of a half to learn from: {HALVES} divisions.",
+        f"The same with all documents of a half as training data: {HALVES} divisions.",
         *paired_tables(full),
         "## Citations",
-        "AAN: papers search those that are cited, each without itself. With 95% bootstrap intervals over papers. No "
-        "model was measured with an LSA.",
+        "AAN: papers search the cited ones, themselves excluded, with 95% bootstrap intervals over "
+"papers. No model was measured with an LSA.",
         table(
             {
                 "": row,

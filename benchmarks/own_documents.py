@@ -1,11 +1,11 @@
-"""A language model, and a user's own documents without labels: is DocSplit worth more than SimCSE there?
+"""Does DocSplit beat SimCSE when a language model trains on a user's own documents?
 
     python -m benchmarks.own_documents --shared SHARED_DATA --base MODEL --bf16
 
-The papers train on Wikipedia and look at other data sets. A user has one corpus: here encoders are trained for a few
-steps on the documents of each data set itself, all without labels, and then judged by labels as in the papers'
-experiments (:mod:`benchmarks.paper`, which this runs once a set). What is finished stays in the work folder, and the
-same command goes on. Results go to ``results/own_documents.json`` and ``.md``.
+The papers train on Wikipedia and test on other data sets. A user has one corpus: here encoders train for a few steps
+on each data set's own documents, without labels, and are then evaluated as in :mod:`benchmarks.paper`, which this
+script runs once a set. Finished parts stay in the work folder, so the same command resumes. Results go to
+``results/own_documents.json`` and ``.md``.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def page(record: Mapping[str, Any]) -> str:
         "deviation over seeds and draws.",
         *blocks,
         "## Relative gain in macro-F1",
-        "In brackets 95% of a bootstrap over trainings and draws, in pairs; with all labels, the least and the "
-        "largest of a training. They say how sure the gain is on these sets, not on others.",
+        "In brackets is a paired 95% bootstrap interval over trainings and draws; with all labels, the "
+        "smallest and largest gain of a training. They describe these sets, not others.",
         gain_table(record["gains"]),
         machines=record["environments"],
         command=f"python -m benchmarks.own_documents --shared SHARED_DATA --base {settings['base']['name']}"

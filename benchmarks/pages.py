@@ -1,9 +1,9 @@
-"""The pages of results, each made of its JSON file alone.
+"""Rebuild the pages of results from their JSON files.
 
-    python -m benchmarks.pages      # make the pages of benchmarks/results anew
+    python -m benchmarks.pages
 
-The module of a benchmark has ``page(record) -> str``; :data:`PAGES` names it. ``benchmarks.bank.page`` makes the two
-pages of the bank.
+The module of a benchmark has ``page(record) -> str``; :data:`PAGES` names the modules. ``benchmarks.bank.page``
+writes the two pages of the bank.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""The papers' experiments: every system on every data set in every experiment, at a scale.
+"""The papers' experiments: every system on every data set, at a chosen scale.
 
     python -m benchmarks.paper --scale cpu --shared data --work paper.work
 
-Systems are trained once a seed, from one base on one corpus with one budget; each data set is embedded once a system,
-and all experiments are made from these embeddings. Finished cells stay in the work folder: an interrupted run goes on
-with the same command, and systems, seeds, data sets and experiments can be added (``--only``, ``--seeds``, ``--data``,
-``--experiments``). A folder of other settings is refused.
+All systems train from one base on one corpus with one budget, once a seed. Each system embeds each data set once, and
+all experiments use these embeddings. Finished cells stay in the work folder: the same command resumes an interrupted
+run, and ``--only``, ``--seeds``, ``--data`` and ``--experiments`` add systems, seeds, data sets and experiments. A
+folder with other settings is refused.
 
-Data sets are looked for in the folder ``--shared`` under the names in ``benchmarks/grid/sets.py``, and skipped if they
-are not there. ``--report`` writes ``results/paper.json`` and ``paper.md`` of what is finished, as every run does at its
-end.
+Data sets are looked up in ``--shared`` under the names of ``benchmarks/grid/sets.py``; missing ones are skipped.
+``--report`` writes ``results/paper.json`` and ``paper.md`` from the finished cells, as every run does at its end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What reads documents in benchmarks: words as vectors, the base, its mean over chunks, other models."""
+"""Readers of documents: word vectors, the base, its mean over chunks, and other models."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The numbers in the README and in the pages of ``docs/``, taken from the pages of ``results/``.
+"""Numbers of the README and of ``docs/``, taken from the pages of results.
 
     python -m benchmarks.readme_numbers
 
-writes what stands between ``<!-- numbers: NAME -->`` and ``<!-- end -->``. A test checks that it is up to date.
+Fills the text between ``<!-- numbers: NAME -->`` and ``<!-- end -->``. A test checks that it is up to date.
 """
 
 from __future__ import annotations
@@ -127,11 +127,11 @@ def verdict() -> str:
     better, unclear, worse = by_set[2].split(" / ")
     wide, others = by_set[3].split(" / "), by_family[2].split(" / ")
     return (
-        f'With each data set left out in turn, it said "helped" of {sum(map(int, by_set[2].split(" / ")))} of '
-        f"{by_set[1]} models; labels called {better} of them better, {unclear} unclear and {worse} worse. With "
-        f"intervals that also allow for other documents, {wide[0]} were better, {wide[1]} unclear and {wide[2]} worse. "
-        f"With each kind of training left out in turn instead, labels called {others[0]} better, {others[1]} unclear "
-        f"and {others[2]} worse."
+        f"With each data set left out in turn, it called {sum(map(int, by_set[2].split(' / ')))} of "
+        f'{by_set[1]} models "helped"; by labels, {better} were better, {unclear} unclear and {worse} '
+        f"worse. With intervals that also cover other documents, {wide[0]} were better, {wide[1]} "
+        f"unclear and {wide[2]} worse. With each kind of training left out instead, {others[0]} were "
+        f"better, {others[1]} unclear and {others[2]} worse."
     )
 
 
@@ -155,10 +155,11 @@ def speed() -> str:
     plain, ours, int8 = (times[side] for side in ("simlte_st without oneDNN", "simlte_st", "onnx int8"))
     posts, articles, papers = (ours[name] for name in ("posts", "Wikipedia articles", "whole papers, in chunks"))
     return (
-        f"`encode` is {posts:.1f} times as fast as sentence-transformers' on posts, {articles:.1f} on articles of "
-        f"Wikipedia and {papers:.1f} on whole papers, with the same vectors (one core of an AMD EPYC, float32; "
-        f"without what is for AMD's processors alone {min(plain.values()):.1f} to {max(plain.values()):.1f} times). "
-        f"Exported to ONNX in 8 bits a model is {min(int8.values()):.1f} to {max(int8.values()):.1f} times as fast."
+        f"`encode` is {posts:.1f} times as fast as sentence-transformers on posts, {articles:.1f} on "
+        f"Wikipedia articles and {papers:.1f} on whole papers, with the same embeddings (one core of an "
+        f"AMD EPYC, float32; {min(plain.values()):.1f} to {max(plain.values()):.1f} times without the "
+        f"AMD-specific part). An ONNX export in 8 bits is {min(int8.values()):.1f} to "
+        f"{max(int8.values()):.1f} times as fast."
     )
 
 
@@ -174,8 +175,9 @@ def second_base() -> str:
     }
     cells = [f"{points} on {titles[name]} ({chance})" for name, (points, chance) in gained.items()]
     return (
-        f"The default training of another base, {base}, gains these points of macro-F1 with five labels a class: "
-        f"{', '.join(cells[:-1])} and {cells[-1]}. The verdict's probability is in parentheses."
+        f"With another base, {base}, the default training gains these points of macro-F1 with five "
+        f"labels a class: {', '.join(cells[:-1])} and {cells[-1]}. The verdict's probability is in "
+        "parentheses."
     )
 
 
@@ -205,10 +207,10 @@ def language_model() -> str:
     [trainings] = {row[-1] for row in means if row[0] == "DocSplit, without MLM"}
     count = {"1": "one training", "2": "two trainings", "3": "three trainings"}[trainings]
     return (
-        f"After 400 steps on Wikipedia from a small language model, {count} each, macro-F1 with few labels is "
-        f"{few} above that of SimCSE on three data sets, and with all labels {full}; the paper has {papers} on five. "
-        + own_documents_in_words()
-    )
+        f"After 400 steps on Wikipedia from a small language model ({count} each), macro-F1 on three "
+        f"data sets is above SimCSE's by {few} with few labels and by {full} with all; the paper reports "
+        f"{papers} on five. "
+    ) + own_documents_in_words()
 
 
 def own_documents_in_words() -> str:
@@ -219,8 +221,8 @@ def own_documents_in_words() -> str:
         [means[other, labels] for other in ("SimCSE", "base, [CLS]")] for labels in ("a few labels", "all labels")
     )
     return (
-        f"After 60 steps on the documents of each set themselves it is {few[0]}% and {full[0]}% above SimCSE, and "
-        f"{few[1]}% and {full[1]}% above the model that it began with."
+        f"After 60 steps on each set's own documents it is {few[0]}% and {full[0]}% above SimCSE, and "
+        f"{few[1]}% and {full[1]}% above the untrained model."
     )
 
 
@@ -294,10 +296,11 @@ def static_gain() -> str:
     encode = {each[0]: float(each[2]) for each in times[1:] if each[2]}
     ratio = encode["MiniLM at 256"] / encode["static, DocSplit + LSA"]
     return (
-        f"Against the encoder adapted to the same documents, macro-F1 with five labels a class is {few[0]} points on "
-        f"five sets of documents of more than 280 words, and {few[1]} on three of shorter ones; with the labels of "
-        f"half of them {full[0]} and {full[1]}. Encoding whole documents is {ratio:.0f} times as fast as reading 256 "
-        "tokens of them with all-MiniLM-L6-v2 (one core)."
+        "Compared with the encoder adapted to the same documents, macro-F1 with five labels a class "
+        f"changes by {few[0]} points on five sets with more than 280 words a document, and by {few[1]} "
+        f"on three with shorter ones; with half of all labels by {full[0]} and {full[1]}. Encoding whole "
+        f"documents is {ratio:.0f} times as fast as encoding 256 tokens of them with all-MiniLM-L6-v2 "
+        "(one core)."
     )
 
 
@@ -309,9 +312,9 @@ def languages() -> str:
     words, lsa, base, adapted, static = (table[row] for row in rows)
     gained = ", ".join(f"{name} {old} to {new}" for name, old, new in zip(names, base[:-1], adapted[:-1], strict=True))
     return (
-        "With multilingual-e5-small as the base, adapting to the documents takes the mean macro-F1 of five languages "
-        f"with five labels a class from {base[-1]} to {adapted[-1]} (TF-IDF {words[-1]}, LSA {lsa[-1]}): {gained}. A "
-        f"static model distilled from it and trained has {static[-1]}."
+        "With multilingual-e5-small as the base, adapting raises mean macro-F1 in five languages with "
+        f"five labels a class from {base[-1]} to {adapted[-1]} (TF-IDF {words[-1]}, LSA {lsa[-1]}): "
+        f"{gained}. A static model distilled from it and trained reaches {static[-1]}."
     )
 
 
@@ -343,9 +346,9 @@ def search() -> str:
     """What hybrid search finds beside each of its halves."""
     count, shipped, trained = searches()
     return (
-        "Titles, first lines, claims, tweets, questions and papers as queries for documents, mean MRR of "
-        f"{count} sets: BM25 finds {shipped['BM25']}, vectors and both together {shipped['vectors']} and "
-        f"{shipped['hybrid']} with simlte-static, {trained['vectors']} and {trained['hybrid']} with a static model "
+        f"Queries are titles, first lines, claims, tweets, questions and papers. Over {count} sets, mean "
+        f"MRR is {shipped['BM25']} for BM25; {shipped['vectors']} for vectors and {shipped['hybrid']} "
+        f"for both with simlte-static; {trained['vectors']} and {trained['hybrid']} with a static model "
         "trained on the documents ([measured](../benchmarks/results/search.md))."
     )
 
@@ -356,8 +359,9 @@ def rerank() -> str:
     before, after = (mean[header.index(column)] for column in ("hybrid", "hybrid, rerank"))
     seconds = [float(row[-1]) for row in rows]
     return (
-        f"[Measured](../benchmarks/results/search.md): it takes the mean MRR of {len(rows)} sets from {before} to "
-        f"{after}; a query takes {min(seconds):.1f} to {max(seconds):.1f} seconds of a core (median of each set)."
+        f"[Measured](../benchmarks/results/search.md): mean MRR over {len(rows)} sets rises from "
+        f"{before} to {after}, and a query takes {min(seconds):.1f} to {max(seconds):.1f} seconds on one "
+        "core (median of each set)."
     )
 
 
@@ -371,10 +375,10 @@ def corpus_size_in_words() -> str:
     """What indexing, training and exploring a large corpus need."""
     found = {row[0].split()[1]: row[1:] for row in tables("corpus_size")[0][1:]}
     needs = [
-        f"{int(found[name][0].replace(',', '')) / 60:.0f} minutes to {name} ({found[name][1]} GB of memory)"
+        (f"{int(found[name][0].replace(',', '')) / 60:.0f} minutes to {name} ({found[name][1]} GB of memory)")
         for name in ("index", "train", "explore")
     ]
-    return f"With the static model, 100,000 documents of 250 words take one core {', '.join(needs)}."
+    return f"With the static model, one core takes {', '.join(needs)} for 100,000 documents of 250 words."
 
 
 _BLOCKS = (

@@ -1,4 +1,4 @@
-"""What all benchmarks write: the numbers, and where they come from."""
+"""The numbers of a benchmark and their environment, as written by all benchmarks."""
 
 from __future__ import annotations
 

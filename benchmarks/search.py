@@ -1,16 +1,16 @@
-"""What searches find: by words (BM25), by vectors, and by both together.
+"""Search quality: BM25, vectors, and both combined.
 
     python -m benchmarks.search --shared SHARED_DATA --clones peps EIPs
 
-A query is known to belong to documents: a title or a first line to the text below it, a claim or a tweet to the
-articles that check it, a paper to the papers that it cites (``link``, with a filter that leaves the cited ones), a
-question in a user's words to Python's enhancement proposals. Up to 500 documents and 150 queries of each set are drawn,
-or all articles, all proposals, and all papers that are cited, for 600 others. The proposals are those of clones of
-github.com/python/peps and github.com/ethereum/EIPs.
+Each query has known documents: a title or first line and the text below it, a claim or tweet and the articles that
+check it, a paper and the papers it cites (``link``, filtered to cited papers), or a user's question and a Python
+enhancement proposal. Sets have up to 500 documents and 150 queries; BBC News and the proposals are used whole, and
+600 papers query all cited ones. The proposals come from clones of github.com/python/peps and
+github.com/ethereum/EIPs.
 
-MRR is that of the first 100 hits, with the number of queries in parentheses. "ranks" is what is found where the ranks
-of both halves are fused, as 1 / (10 + rank). "trained" is a static model trained on the documents of the set. With
-``rerank=`` an encoder reads the first hits of 24 queries a set; seconds are those of one core, the median of a query.
+MRR is over the first 100 hits, with the number of queries in parentheses. "ranks" fuses the ranks of both halves as 1
+/ (10 + rank). "trained" is a static model trained on the documents of the set. With ``rerank=``, an encoder reads the
+first hits of 24 queries a set; seconds are the median of a query on one core.
 """
 
 from __future__ import annotations

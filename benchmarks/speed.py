@@ -1,20 +1,20 @@
-"""Speed where users are, side by side in one run: encoding, exported models, the Longformer.
+"""Speed, side by side in one run: encoding, exported models, the Longformer.
 
     python -m benchmarks.speed --shared SHARED_DATA
 
-Encoding: the base model in float32, and a chunk mean made of it that reads papers whole, on documents of
-``20newsgroups.parquet``, ``enwiki2014.parquet`` and ``aan_papers.parquet`` (column ``text``): sentence-transformers'
-own class, which sorts by characters and pads each 32 documents to the longest; this package's, which makes passes of
-like lengths, and on AMD's processors with AVX-512 computes linear layers by oneDNN: without that, beside it; and the
-exported model through onnxruntime, in 32 bits and in 8. The Longformer: against transformers' with the same weights.
+Encoding: the base in float32, and its mean over chunks for whole papers, on documents of ``20newsgroups.parquet``,
+``enwiki2014.parquet`` and ``aan_papers.parquet`` (column ``text``). Compared are sentence-transformers' class, which
+sorts by characters and pads each batch of 32 documents; this package's class, which batches texts of similar length
+and uses oneDNN for linear layers on AMD processors with AVX-512 (also shown without oneDNN); and the exported model
+in onnxruntime, in 32 and 8 bits. The Longformer is compared with transformers' at the same weights.
 
-Static: the model that ships, of 256 dimensions, on whole documents. This package's class reads a text token by token,
-as where further modules follow the table; and word by word, with no word known (cold) or all of them (warm); model2vec
-leaves unknown tokens out. ``--static`` measures these alone, and keeps the rest of the page.
+Static: the shipped model with 256 dimensions on whole documents. This package's class reads token by token where
+further modules follow, and word by word otherwise, with an empty (cold) or filled (warm) cache of words. model2vec
+drops unknown tokens. ``--static`` measures only this part and keeps the rest of the page.
 
-All on one thread, in turns, timed by the process's own clock, so that what else the machine does counts less. Times:
-of the medians, with the lowest and the highest of one turn. Difference: the greatest of any number of a vector to
-sentence-transformers'.
+All sides take turns on one thread and are timed in CPU time, so other work on the machine matters less. Ratios are of
+medians, with the lowest and highest of one turn. Difference: the largest absolute difference to
+sentence-transformers' embeddings.
 """
 
 from __future__ import annotations
@@ -215,11 +215,11 @@ def page(found: dict[str, Any]) -> str:
         "## Static models",
         rates(found["static"], "words"),
         "## The Longformer",
-        f"MiniLM's size, one document of {found['length']:,} tokens, against transformers' with the same weights. This "
-        "process has held much memory before, and has it at hand. A fresh process asks the system for it in each step "
-        "anew, and transformers' Longformer, which needs several times as much as ours, is then slower, in bfloat16 "
-        "most of all: that is in [longformer.md](longformer.md). The whole training step is in "
-        "[training.md](training.md).",
+        f"MiniLM's size, one document of {found['length']:,} tokens, against transformers' with the same "
+        "weights. This process already holds plenty of memory. A fresh process requests it from the "
+        "system in each step, which slows down transformers' Longformer, as it needs several times as "
+        "much as ours, above all in bfloat16: see [longformer.md](longformer.md). The whole training "
+        "step is in [training.md](training.md).",
         table(
             {
                 "dtype": row["dtype"],

@@ -1,11 +1,11 @@
-"""The Star Transformer's time and memory by length, beside full attention.
+"""Time and memory of the Star Transformer by length, beside full attention.
 
     python -m benchmarks.star_transformer
 
-Each side reads the same random token embeddings of one document, of MiniLM's width (384, 12 heads), and gives one
-vector: the Star Transformer in its two rounds; two layers of full attention (torch's, with its fused kernel) and their
-mean. Neither has a feed-forward layer. The sides take turns in one process; memory is the peak that a process of its
-own reaches beyond its beginning, in a forward and backward pass.
+Both sides read the same random token embeddings of one document, of MiniLM's width (384, 12 heads), and return one
+vector: the Star Transformer after two rounds, and the mean of two layers of full attention (torch's fused kernel).
+Neither has a feed-forward layer. The sides take turns in one process. Memory is the peak increase of a separate
+process during a forward and backward pass.
 """
 
 from __future__ import annotations
@@ -95,9 +95,10 @@ def page(record: Mapping[str, Any]) -> str:
     table = [[f"{row['length']:,}", *(f"{row['bytes'][name] / 2**20:,.0f}" for name in SIDES)] for row in rows]
     return document(
         "# The Star Transformer by length",
-        f"One document, width {WIDTH}, {HEADS} heads, float32: the Star Transformer in {LAYERS} rounds; {LAYERS} "
-        f"layers of full attention. Medians of {repeats} turns, side by side in one process. The time of full "
-        "attention is a multiple of the Star Transformer's, with the lowest and highest of one turn.",
+        f"One document, width {WIDTH}, {HEADS} heads, float32: the Star Transformer with {LAYERS} "
+        f"rounds, and {LAYERS} layers of full attention. Medians of {repeats} turns, side by side in one "
+        "process. Full attention's time is a multiple of the Star Transformer's, with the lowest and "
+        "highest of one turn.",
         *blocks,
         "## Peak memory, forward + backward, MiB",
         markdown_table(["tokens", *SIDES], table),

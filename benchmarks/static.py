@@ -1,21 +1,21 @@
-"""Static embeddings of one's own documents beside an encoder: quality, seconds, and on which documents.
+"""Static embeddings of your own documents beside an encoder: quality and time by kind of document.
 
     python -m benchmarks.static --shared SHARED_DATA
 
-Eight sets with classes, of ``benchmarks/bank/sets.py``: up to 600 documents and 300 others that are judged, all of them
-without labels to train on and to fit an LSA to, as a user has them. Macro-F1 of a logistic regression (C = 10; TF-IDF:
-100) with five labels a class and with those of half of the judged documents, over 10 divisions of these, 3 draws each.
+Eight labelled sets of ``benchmarks/bank/sets.py``, with up to 600 documents and 300 judged ones. Training and the LSA
+see all of them without labels, as for a user. Macro-F1 of a logistic regression (C = 10; TF-IDF: 100) with five
+labels a class and with the labels of half of the judged documents, over 10 divisions with 3 draws each.
 
-Rows: words (TF-IDF, LSA); static models that have one vector for each token and read documents whole: distilled, as
-shipped, and trained by ``simlte train --static``, without an LSA and with one, folded into the vectors (the default) or
-appended as a module, as version 0.1 did; all-MiniLM-L6-v2 on 256 tokens, adapted, and on whole documents in chunks.
-What was not measured here has a star: it is of ``verdict.md`` (the default training, on the 600 others alone; judged on
-the same documents and divisions, but for BBC News, where another sample was judged, on which MiniLM has 87.3 and 95.2)
-or, where whole documents were read, of ``models.md`` (C by cross-validation), both in bfloat16.
+Rows: TF-IDF and LSA; static models, which have one vector a token and read whole documents: distilled, shipped, and
+trained by ``simlte train --static`` without an LSA, with an LSA folded into the vectors (the default), and with an
+LSA appended as a module (version 0.1); all-MiniLM-L6-v2 on 256 tokens, adapted, and on whole documents in chunks.
+Values with a star come from other pages, in bfloat16: ``verdict.md`` (the default training on the 600 others alone;
+the same judged documents and divisions, except for another sample of BBC News, where MiniLM has 87.3 and 95.2), or
+``models.md`` for whole documents (C by cross-validation).
 
-Seconds are of one core (processor time, float32): to train, and to encode the judged documents, of the sets on which
-the encoder was timed. STS-B: Spearman, short texts; of trained models the mean over the sets. The encoder's are those
-of ``models.md``. What is finished stays in the work folder.
+Seconds are CPU time on one core in float32, for training and for encoding the judged documents, over the sets where
+the encoder was timed. STS-B: Spearman correlation on short texts, for trained models the mean over the sets; the
+encoder's values come from ``models.md``. Finished parts stay in the work folder.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ def page(record: Result) -> str:
     judged, documents = (sum(sets[name][key] for name in timed) for key in ("judged", "documents"))
     return document(
         *blocks,
-        "Differences, paired set by set, with 95% bootstrap intervals over the sets:",
+        "Differences paired by set, with 95% bootstrap intervals over sets:",
         table(
             {
                 "5 labels a class / half": f"{TRAINED_LSA} against {other}",
@@ -243,8 +243,8 @@ def page(record: Result) -> str:
             for other in (DISTILLED, TRAINED, TRAINED_MODULE, LSA, AT_256, WHOLE, ADAPTED_256)
         ),
         "## Time, short texts",
-        f"Seconds of {len(timed)} trainings on {documents:,} documents ({', '.join(timed)}), and of encoding the "
-        f"{judged:,} of them that are judged.",
+        f"Seconds to train on {documents:,} documents of {len(timed)} sets ({', '.join(timed)}), and to "
+        f"encode the {judged:,} judged ones.",
         table(costs(record, timed, row) for row in ROWS),
         machines=record["environments"],
         command="python -m benchmarks.static --shared DATA",

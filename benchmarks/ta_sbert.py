@@ -2,9 +2,9 @@
 
     python -m benchmarks.ta_sbert --shared data --bases models/minilm-mlm all-MiniLM-L6-v2 --bf16
 
-Trains the six rows of the paper's Tables 3 and 4 from each base, on pairs of SNLI, and measures them on sentence
-similarity and the tasks of SentEval, beside the untrained base and TF-IDF. What is finished stays in the work folder:
-an interrupted run goes on with the same command. Results go to ``results/ta_sbert.json`` and ``.md``.
+Trains the six rows of the paper's Tables 3 and 4 from each base on pairs of SNLI, and evaluates them on sentence
+similarity and SentEval, beside the untrained base and TF-IDF. Finished parts stay in the work folder, so the same
+command resumes an interrupted run. Results go to ``results/ta_sbert.json`` and ``.md``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Timing side by side, where what is compared takes turns, so that a busy moment falls on both; steps and memory."""
+"""Side-by-side timing in turns, so that load on the machine affects all sides; training steps and memory."""
 
 from __future__ import annotations
 

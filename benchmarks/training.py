@@ -1,13 +1,12 @@
-"""The training step against what a user would put together today, side by side.
+"""The training step beside the one that a user would compose from stock parts.
 
     python -m benchmarks.training --data 20newsgroups.parquet enwiki2014.parquet
 
-All sides train all-MiniLM-L6-v2 on the same documents with the papers' loss (contrastive + 0.1 MLM, AdamW), on a GPU if
-there is one. They take turns in one process, on one batch each, the first of which is not counted; views are drawn and
-tokenized in the loop on all of them. Documents a second are the tokens a second over all turns, for documents of mean
-length; times are over those of the obvious composition, with its dropout and without, and in brackets those of the
-slowest and of the fastest turn. Memory is the peak of one step in a process of its own: beyond what it had before
-(activations and gradients), and all.
+All sides train all-MiniLM-L6-v2 on the same documents with the papers' loss (contrastive + 0.1 MLM, AdamW), on a GPU
+if there is one. They take turns in one process, a batch each, after one warm-up batch; all draw and tokenize views
+inside the loop. Documents a second are tokens a second over all turns, for documents of mean length. Times are ratios
+to the obvious composition, with and without its dropout, and in brackets those of the slowest and the fastest turn.
+Memory is the peak of one step in a separate process: the increase (activations and gradients), and the total.
 
 - obvious: stock ``MultipleNegativesRankingLoss``, ``AutoModelForMaskedLM`` with all logits on masked copies of all
   views, random batches, the checkpoint's dropout.

@@ -1,12 +1,12 @@
-"""How far can the verdict be trusted? A bank of encoders, measures of each without labels, and what labels say of it.
+"""How reliable is the verdict? A bank of encoders with label-free measures and labelled outcomes.
 
     python -m benchmarks.verdict --shared data --work verdict.work --bf16
 
 Each recipe of ``benchmarks/bank/recipes.py`` adapts all-MiniLM-L6-v2 to half of each data set, without labels. Its
 encoders (after a third of the steps, at the end, and half way back to the base) are judged on the other half: by the
-measures of the verdict, which see documents alone, and by labels. What is finished stays in the work folder;
-``--report`` writes the pages ``verdict`` and ``recipe`` of it into ``results``, together with the encoders of an
-earlier page (``--earlier results/verdict.json``).
+verdict's measures, which see only documents, and by labels. Finished parts stay in the work folder; ``--report``
+writes the pages ``verdict`` and ``recipe`` from it, together with the encoders of an earlier page (``--earlier
+results/verdict.json``).
 """
 
 from __future__ import annotations

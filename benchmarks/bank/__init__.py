@@ -1,1 +1,1 @@
-"""A bank of encoders with what each is worth: what label-free verdicts and training recipes are judged on."""
+"""A bank of encoders with labelled outcomes, to judge label-free verdicts and training recipes."""

@@ -1,11 +1,11 @@
-"""How far labels can be trusted: another sample of documents, not only other draws of them.
+"""Widen the bank's intervals so that they also cover other samples of documents.
 
     python -m benchmarks.bank.documents --shared data --work verdict.work [verdict.work ...] --bf16
 
-The bank's intervals of what labels say are over divisions and draws of the same documents, and too narrow for what
-another sample of documents of the same kind would say. Here documents and draws are both drawn anew, as the package
-does with ``--probe``, for the encoders whose vectors are still in a work folder. ``results/verdict_documents.json`` has
-how much wider that makes each interval; the pages widen the intervals of all encoders by the median.
+The bank's intervals come from divisions and draws of one sample of documents, so they are too narrow for another
+sample of the same kind. This script resamples both documents and draws, as the package does with ``--probe``, for the
+encoders whose vectors are still in a work folder. ``results/verdict_documents.json`` holds the ratio of the two
+intervals for each encoder; the pages widen all intervals by its median.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Judging the encoders of a set: what labels say, and what can be said of them from documents alone."""
+"""Judge the encoders of a set by labels and by measures that see documents alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making the bank: each recipe trained on each set, and the vectors of each encoder kept."""
+"""Train each recipe on each set and keep the vectors of each encoder."""
 
 from __future__ import annotations
 

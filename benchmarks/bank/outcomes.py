@@ -1,4 +1,4 @@
-"""What an encoder is worth on a set: few labels, all labels, or the papers that a paper cites."""
+"""Measure an encoder on a set: few labels, all labels, or citations."""
 
 from __future__ import annotations
 

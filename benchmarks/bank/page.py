@@ -1,9 +1,8 @@
-"""The pages of the bank: how far the verdict can be trusted, and which recipe helps; and the verdict's record.
+"""Pages of the bank (verdict and recipes), and the record that the package's verdict reads.
 
     python -m benchmarks.bank.page
 
-makes the pages again of the numbers in ``results/verdict.json`` and ``results/recipe.json``, and writes what the
-package says of its record.
+Rebuilds the pages from ``results/verdict.json`` and ``results/recipe.json``, and the package's record of its verdict.
 """
 
 from __future__ import annotations
@@ -99,11 +98,11 @@ def verdict_page(judged: Judged, settings: Mapping[str, Any]) -> str:
     where = settings["environment"]
     blocks = [
         "# How far the verdict can be trusted",
-        "all-MiniLM-L6-v2 by mean and by [CLS], and adapted without labels by the recipes of `recipe.md`, "
-        f"{settings['steps']} steps of 32 documents where a recipe's name has no other number; some also after a third "
-        "of the steps, and half way back to the base. Where a set is named with another model, that is the base. The "
-        f"verdict sees the halves of held-out documents and nothing else. In {where['dtype']} (CPU: "
-        f"{where['cpu_bf16']}).",
+        "all-MiniLM-L6-v2 with mean and with [CLS] pooling, and adapted without labels by the recipes "
+        f"of `recipe.md`: {settings['steps']} steps of 32 documents unless a recipe's name says "
+        "otherwise, some also after a third of the steps and half way back to the base. A set named "
+        "with another model uses that one as its base. The verdict sees only the halves of held-out "
+        f"documents. In {where['dtype']} (CPU: {where['cpu_bf16']}).",
     ]
     for static in (False, True):
         part = of_kind(judged, static)
@@ -125,28 +124,31 @@ def rule_section(judged: Judged, static: bool) -> list[str]:
     weights = fitted["weights"]
     blocks = [
         "## Static models",
-        f"{len(every)} static models on {len(judged)} sets, trained by the recipes of `benchmarks/bank/static.py` on "
-        "views of whole documents, in float32. *static-minilm* is all-MiniLM-L6-v2, distilled to 256 dimensions. "
-        "Labels judge whole documents; the verdict sees the same halves as above. Neighbours and split-half retrieval "
-        f"rise by almost any training of a static model; the verdict is by *{SIMILARITIES}* alone: how the cosines of "
-        "the first half of a document to others, less their mean direction, correlate with those of its second half. "
-        f"The log-odds are {weights[0]} for each point more, without an intercept: most trainings help, but one that "
-        "changes nothing does not.",
+        f"{len(every)} static models on {len(judged)} sets, trained by the recipes of "
+"`benchmarks/bank/static.py` on views of whole documents, in float32. *static-minilm* is "
+"all-MiniLM-L6-v2 distilled to 256 dimensions. Labels judge whole documents; the verdict sees "
+"the same halves as above. Almost any training of a static model raises neighbours and "
+f"split-half retrieval, so the verdict uses *{SIMILARITIES}* alone: the correlation between the "
+"cosines of a document's first half to other documents, less their mean direction, and those of "
+f"its second half. Each point adds {weights[0]} to the log-odds, without an intercept: most "
+"trainings help, but one that changes nothing does not.",
     ]  # fmt: skip
     parts = {"data set left out": of_set, "recipe left out": recipe_of, "base left out": base_of}
     if not static:
         terms = "".join(f" {weight:+} {name}" for weight, name in zip(weights, MEASURES, strict=True))
         blocks = [
             "## The verdict of the package",
-            f"A logistic regression of *{MEASURES[0]}* (structure), *{MEASURES[1]}* and *{MEASURES[2]}*, each the "
-            "difference to the base in its standard errors (10 at most): the probability that labels call an encoder "
-            f'better. The log-odds are {fitted["intercept"]}{terms}; from {LIKELY} on the verdict is "helped". '
-            "Structure has to agree more, on documents that share words. A half that finds its other half more often "
-            "speaks against it: that is what contrastive training trains, and memorising does it too.",
-            "Below, each part is judged by a regression fitted on all others; all samples of a data set, with either "
-            "base, are one part. Of the encoders that it calls *helped*, labels say better / unclear / worse. *Over "
-            f"documents*: the same with intervals that allow for other documents of the kind, {wider[FEW]} times as "
-            f"wide with few labels and {wider[FULL]} with all (`{documents.FILE}`).",
+            f"A logistic regression on *{MEASURES[0]}* (structure), *{MEASURES[1]}* and *{MEASURES[2]}*, "
+            "each the difference to the base in standard errors (10 at most), predicts the probability that "
+            f"labels call an encoder better. The log-odds are {fitted['intercept']}{terms}; from {LIKELY} on "
+            'the verdict is "helped". Structure has to agree more, on documents that share words. Higher '
+            "split-half retrieval counts against an encoder, because contrastive training optimises it "
+            "directly and memorising raises it too.",
+            "Below, each part is judged by a regression fitted on all others; all samples of a data set, "
+            "with either base, form one part. For the encoders called *helped*, the table counts better / "
+            "unclear / worse by labels. *Over documents*: the same with intervals that also cover other "
+            f"documents of the kind, {wider[FEW]} times as wide with few labels and {wider[FULL]} with all "
+            f"(`{documents.FILE}`).",
         ]
         parts = {
             "data set left out": of_set, "family of recipes left out": family, "training left out": training_of,
@@ -155,7 +157,7 @@ def rule_section(judged: Judged, static: bool) -> list[str]:
     return [
         *blocks,
         *(left_out_table(title, left_out(judged, part)) for title, part in parts.items()),
-        "Calibration, each data set left out: encoders by the probability that they were given, and what labels say.",
+        "Calibration, leaving each data set out: encoders by predicted probability, and their labels' outcomes.",
         pages.table(
             {
                 "probability": f"{each['from']} to {each['to']}",
@@ -235,20 +237,21 @@ def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> st
             blocks += [f"## {outcome}", pages.table(rows)]
     return pages.document(
         "# What helps a tuned encoder",
-        f"all-MiniLM-L6-v2, {settings['steps']} steps of 32 unlabelled documents of each data set, 64 tokens a view; "
-        "then documents that were not trained on, 256 tokens of each: points gained over the base's own pooling in "
-        "macro-F1 with 5 labelled documents a class, with the labels of half of the documents, and in R@10 of "
-        "citations. Logistic regression on vectors of length 1; TF-IDF reads all words. After ± is the standard "
-        'deviation over seeds, where there are several. Recipes are in `benchmarks/bank/recipes.py`; "half way" is '
-        f'half of the way back to the base. "{KEPT}": what `simlte train` gives, the base where the verdict on '
-        f'these documents is not "helped", by a regression that has not seen the data set. In '
-        f"{where['dtype']} (CPU: {where['cpu_bf16']}).",
+        f"all-MiniLM-L6-v2, trained for {settings['steps']} steps of 32 unlabelled documents of each "
+        "data set, 64 tokens a view, then evaluated on 256 tokens of unseen documents. Gains over the "
+        "base's own pooling in points: macro-F1 with 5 labelled documents a class, with the labels of "
+        "half of the documents, and R@10 of citations. Logistic regression on vectors of length 1; "
+        "TF-IDF reads all words. After ± is the standard deviation over seeds, where there are several. "
+        f'Recipes are in `benchmarks/bank/recipes.py`; "half way" is half way back to the base. "{KEPT}" '
+        "is the result of `simlte train`: the base where the verdict on these documents is not "
+        f'"helped", by a regression that has not seen the data set. In {where["dtype"]} (CPU: '
+        f"{where['cpu_bf16']}).",
         *blocks,
         "## Other lengths of training, other corpora, another base",
-        f'What "{PRESET}" (the preset of `simlte train` for tuned encoders) gains over the base, of one seed, and the '
-        'probability that the verdict gives it, by a regression that has not seen the data set. "skewed": two thirds '
-        'of the documents are of one class; "words": the first words of each document; "documents": so many to train '
-        "on; a model: that base.",
+        f'Gain of "{PRESET}" (the preset of `simlte train` for tuned encoders) over the base, one seed, '
+        'and the verdict\'s probability, by a regression that has not seen the data set. "skewed": two '
+        'thirds of the documents belong to one class; "words": the first words of each document; '
+        '"documents": the number of training documents; a model: another base.',
         lengths_table(judged, chances),
     )
 

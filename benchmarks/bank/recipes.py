@@ -1,4 +1,4 @@
-"""Recipes: what an encoder is trained towards on documents without labels, in few lines each, to try many."""
+"""Label-free training objectives, a few lines each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data sets of the bank: documents to train on, and held-out ones with labels or links that judge an encoder."""
+"""Data sets of the bank: training documents, and held-out ones with labels or links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recipes for static embeddings: one vector a token, trained on two views of whole documents."""
+"""Recipes for static embeddings, trained on two views of whole documents."""
 
 from __future__ import annotations
 

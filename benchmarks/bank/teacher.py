@@ -1,8 +1,8 @@
-"""The frozen base as a teacher of whole documents, and the documents nearest to each: for recipes of the bank.
+"""The frozen base as a teacher of whole documents, with nearest neighbours, for recipes of the bank.
 
-Two views of a document are taught to have the embedding of the whole of it, as the base gives it before training
-(distillation: Hinton et al., 2015; EmbedDistill: Kim et al., 2023), after one step of smoothing over the graph of
-nearest neighbours (as in SGC: Wu et al., 2019). Who is near whom, the base and the words decide together.
+Two views of a document learn the base's embedding of the whole document (distillation: Hinton et al., 2015;
+EmbedDistill: Kim et al., 2023), smoothed once over the graph of nearest neighbours (SGC: Wu et al., 2019). Neighbours
+come from the base and from words together.
 """
 
 from __future__ import annotations

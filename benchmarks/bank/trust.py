@@ -1,4 +1,4 @@
-"""The verdict of the package: a regression over all encoders, and what it says of those that it has not seen."""
+"""The package's verdict: a regression over all encoders, tested on those held out."""
 
 from __future__ import annotations
 

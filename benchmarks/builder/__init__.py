@@ -1,1 +1,1 @@
-"""How the models that come with the package were made: ``python -m benchmarks.build_model``."""
+"""Build the models that ship with the package: ``python -m benchmarks.build_model``."""

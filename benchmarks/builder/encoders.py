@@ -1,10 +1,10 @@
-"""How this package's own encoders are made: the base, reading piece by piece, teaches one pass over the whole document.
+"""Build the shipped encoders: a base that reads in pieces teaches a model to read the whole document in one pass.
 
-The teacher is the frozen base: the mean of its embeddings of short pieces, in which the beginning weighs more, as in
-:class:`~simlte_st.modules.PositionPooling`. The student begins as the base, and learns by low-rank adapters to have the
-teacher's embedding after one pass (EmbedDistill: Kim et al., 2023). Of short texts both have the same from the start,
-and a short excerpt of each document among the lessons keeps it so. No labels, and no document is told from another:
-what is learned is to read, which holds on documents of other kinds.
+The teacher is the frozen base: a mean of its embeddings of short pieces that weights the beginning more, as in
+:class:`~simlte_st.modules.PositionPooling`. The student starts from the base and learns the teacher's embedding
+through low-rank adapters (EmbedDistill: Kim et al., 2023). On short texts both agree from the start; each batch
+includes a short excerpt of every document to keep it so. Training uses no labels and contrasts no documents: the
+student only learns to read, which carries over to other kinds of documents.
 """
 
 from __future__ import annotations

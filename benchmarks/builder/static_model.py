@@ -1,7 +1,7 @@
-"""How ``simlte-static`` is made: all-MiniLM-L6-v2, distilled to a vector for each token, and trained by DocSplit.
+"""Build ``simlte-static``: distil all-MiniLM-L6-v2 to one vector a token, then train it by DocSplit.
 
-The distilled model's tokens weigh as their ranks in the vocabulary say. DocSplit on whole articles, with one half of
-the sentences to find the other by, learns from text what a token says of a document. No labels.
+Distillation weights tokens by their rank in the vocabulary. DocSplit on whole articles then learns from text how much
+each token says about a document. No labels.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The papers' data sets by name, in the forms they really come in."""
+"""The papers' data sets by name, read from their original formats."""
 
 from __future__ import annotations
 

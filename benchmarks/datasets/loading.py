@@ -1,4 +1,4 @@
-"""Data sets by name: read once into Arrow files, divided where they are not, and opened memory-mapped."""
+"""Load data sets by name: convert once to Arrow files, split if needed, and memory-map."""
 
 from __future__ import annotations
 

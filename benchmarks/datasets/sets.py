@@ -1,4 +1,4 @@
-"""The papers' data sets by name: where to get them, and how each is read. A new one is an entry here."""
+"""The papers' data sets: where to get each and how to read it. Add a data set here."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The papers' experiments as one grid: systems, data sets, experiments; run by ``python -m benchmarks.paper``."""
+"""The papers' experiments as a grid of systems, data sets and experiments: ``python -m benchmarks.paper``."""

@@ -1,4 +1,4 @@
-"""The experiments: each gives cells, a number or a table of one system on one data set."""
+"""The experiments; each computes a number or a table for one system on one data set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making the systems: training each once a seed, and embedding each data set once with it."""
+"""Train each system once a seed and embed each data set once with it."""
 
 from __future__ import annotations
 

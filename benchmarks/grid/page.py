@@ -1,4 +1,4 @@
-"""The page of the papers' experiments, with the papers' numbers in parentheses beside ours."""
+"""The page of the papers' experiments, with the papers' numbers in parentheses."""
 
 from __future__ import annotations
 
@@ -72,15 +72,16 @@ def page(record: Mapping[str, Any]) -> str:
     command = f"python -m benchmarks.paper --scale {settings['scale']} --shared FOLDER --work WORK"
     blocks = [
         "# The papers' experiments",
-        f"Everything begins with {settings['base']['name']}, and is trained on {corpus['documents']:,} documents of "
-        f"{corpus['name']} with the papers' preset; pooling [CLS], {shown}. TF-IDF and BM25 read whole texts. "
-        f"Documents to learn from and to score on: {drawn}. "
-        "After ± is the standard deviation over seeds and draws. (Numbers in parentheses) are those that the papers "
-        "print, from their data sets and bases; they are not measured here.",
+        f"All systems start from {settings['base']['name']} and train on {corpus['documents']:,} "
+        f"documents of {corpus['name']} with the papers' preset; pooling [CLS], {shown}. TF-IDF and BM25 "
+        f"read whole texts. Training and test documents: {drawn}. After ± is the standard deviation over "
+        "seeds and draws. Numbers in parentheses are the papers' own, from their data sets and bases; "
+        "they were not measured here.",
         f"## Gain over {SYSTEMS[HEADLINE[of]].title}",
-        "Mean relative gain in macro-F1 over the data sets that both have, as the papers compute their headline. "
-        "Few-shot intervals are a bootstrap over seeds and draws, in pairs; with all documents, the least and the "
-        "largest gain of a seed. Systems with fewer seeds are compared on those alone.",
+        "Mean relative gain in macro-F1 over the data sets of both, computed as in the papers' "
+        "headline. Few-shot intervals are a paired bootstrap over seeds and draws; with all documents, "
+        "they are the smallest and largest gain of a seed. Systems with fewer seeds are compared on "
+        "those alone.",
         gain_table(record["gains"], of),
         gain_by_data_table(record["gains"], of),
     ]
@@ -184,11 +185,12 @@ def _citations(results: Results) -> list[str]:
         rows = [[name, *(with_interval(of[0]["retrieval"], metric) for metric in metrics)] for name, of in runs.items()]
         blocks += [
             "## Citations",
-            "Every citing paper searches the cited ones, without itself; means over citing papers with 95% intervals, "
-            "of the first training.",
+            "Each citing paper searches the cited ones, itself excluded; means over citing papers with 95% "
+            "intervals, for the first training.",
             markdown_table(["", "R@10", "R@100", "MRR"], rows),
-            "Link or no link, balanced, accuracy; parts by links or by papers (no test paper occurs in training). The "
-            "head is the Long Range Arena's on [a, b, a * b, a - b]; the threshold is on the score alone.",
+            "Link or no link, balanced, accuracy; parts split by links or by papers (no test paper occurs "
+            "in training). The head is the Long Range Arena's on [a, b, a * b, a - b]; the threshold uses "
+            "the score alone.",
             link_table(runs),
             printed.CITATION,
         ]
@@ -209,8 +211,9 @@ def _analyses(results: Results, settings: Mapping[str, Any]) -> list[str]:
             rows.append(row)
         blocks += [
             "## Redundancy",
-            f"Nouns and verbs to distinct ones, by length; at most {settings['redundancy_documents']:,} documents of a "
-            "data set. The equation cannot give the papers' 29 for FakeNews.",
+            "Nouns and verbs divided by distinct ones, by length, for at most "
+            f"{settings['redundancy_documents']:,} documents of a data set. The equation cannot produce the "
+            "papers' 29 for FakeNews.",
             markdown_table(["words", *redundancies], rows),
         ]
     for name, found in results.cells.items():
@@ -238,8 +241,8 @@ def _ablations(results: Results) -> list[str]:
     header = ["changed", "against", *(f"{'all' if e == FULL else e}, {data}" for e, data in columns)]
     return [
         "## Ablations",
-        "DocSplit with one thing changed, on the same budget of documents: difference in macro-F1, in points, paired "
-        "draw by draw, with a bootstrap interval over the draws. DocSplit itself: split ratio 0.5, sentences, random "
-        "window, MLM weight 0.1 on a pass of its own, pooling [CLS], temperature 0.05.",
+        "DocSplit with one change and the same budget of documents: difference in macro-F1, in points, "
+        "paired by draw, with a bootstrap interval over draws. DocSplit itself: split ratio 0.5, "
+        "sentences, random window, MLM weight 0.1 in a separate pass, pooling [CLS], temperature 0.05.",
         markdown_table(header, rows),
     ]

@@ -1,10 +1,10 @@
-"""The numbers that the papers print, as they print them, to stand beside ours.
+"""The papers' printed numbers, to show beside ours.
 
-The papers: SimLTE in two versions, and DocSplit, its final form under another name (SimLTE_bert is DocSplit_bert). The
-two versions of SimLTE print the same tables; every row that DocSplit shares with them is the same to the last digit,
-and it adds Contriever and INSTRUCTOR. So there is one table of each kind here, with DocSplit's names of the systems.
-No paper prints a deviation: few-shot scores are means of 10 draws, full scores are of an unknown number of trainings.
-Data sets are named as in :func:`benchmarks.datasets.load_benchmark`.
+The papers are two versions of SimLTE and DocSplit, its final form under another name (SimLTE_bert is DocSplit_bert).
+Both versions of SimLTE print the same tables. DocSplit repeats their rows to the last digit and adds Contriever and
+INSTRUCTOR, so one table of each kind suffices, under DocSplit's names. No paper prints a deviation: few-shot scores
+are means of 10 draws, full scores are from an unknown number of trainings. Data sets have the names of
+:func:`benchmarks.datasets.load_benchmark`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The finished cells by experiment, system and data set, and the papers' headline of two systems."""
+"""Finished cells by experiment, system and data set, and the papers' headline comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data sets of the papers' experiments: found in a folder, drawn once, and known by their content."""
+"""Data sets of the papers' experiments: located in a folder, sampled once, identified by content."""
 
 from __future__ import annotations
 

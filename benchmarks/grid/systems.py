@@ -1,4 +1,4 @@
-"""What is compared at which size: encoders as they are, objectives trained alike, and ablations of DocSplit."""
+"""Compared systems at each scale: untrained encoders, training objectives, and ablations of DocSplit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views that only ablations need: words dealt instead of sentences, and splits that stay the same in every epoch."""
+"""Views for ablations: random words instead of sentences, and splits that never change."""
 
 from __future__ import annotations
 

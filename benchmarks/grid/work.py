@@ -1,4 +1,4 @@
-"""The folder of what is finished: cells with the settings that decided them."""
+"""The work folder: finished cells with their settings."""
 
 from __future__ import annotations
 

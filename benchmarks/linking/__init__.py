@@ -1,1 +1,1 @@
-"""Linking short posts to long articles: AST and what it is compared with."""
+"""Link short posts to long articles: AST and its baselines."""

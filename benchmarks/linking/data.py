@@ -1,4 +1,4 @@
-"""Posts, the articles that they are about, and their split by article."""
+"""Posts, the articles they discuss, and their split by article."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encoders on static word vectors: AST's, and the three that its paper compares it with."""
+"""Encoders on static word vectors: AST's and the three baselines of its paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page: AST's tables as they came out here."""
+"""The page of AST's tables."""
 
 from __future__ import annotations
 
@@ -40,20 +40,21 @@ def page(record: Mapping[str, Any]) -> str:
         alphas.append([part, *(mean_deviation(column, 2, 1) for column in columns)])
     return document(
         "# Linking posts to articles: AST",
-        f"Tweets and fact-checked articles, split by article, anew for each seed: about {counts['posts']} posts and "
-        f"{counts['articles']} articles to test on, {counts['links']} pairs of which belong together, among "
-        f"{counts['posts'] * counts['articles']:,}. Word-vector encoders read {settings['words']} words of an article "
-        f"(100-dimensional GloVe, fixed) and are trained for {settings['epochs']} epochs with the multi-similarity "
-        f"triplet loss; MiniLM reads {settings['tokens']} tokens. BM25 and TF-IDF read all, and their frequencies are "
-        "those of the test texts. After ± is the standard deviation over seeds. (In parentheses: the paper's, on other "
-        "data, with 300-dimensional vectors.)",
+        f"Tweets and fact-checked articles, split by article for each seed: about {counts['posts']} test "
+        f"posts and {counts['articles']} test articles, with {counts['links']} links among "
+        f"{counts['posts'] * counts['articles']:,} pairs. Word-vector encoders read {settings['words']} "
+        f"words of an article (fixed 100-dimensional GloVe) and train for {settings['epochs']} epochs "
+        f"with the multi-similarity triplet loss; MiniLM reads {settings['tokens']} tokens. BM25 and "
+        "TF-IDF read whole texts and take frequencies from the test texts. After ± is the standard "
+        "deviation over seeds. In parentheses: the paper's results on other data, with 300-dimensional "
+        "vectors.",
         "## Averages",
         markdown_table(["", *METRICS.values(), "seeds"], averages),
         "## r-Precision",
-        "Pairs are retrieved in the paper's shares of all that belong together; the columns have its numbers of them.",
+        "Retrieved pairs as the paper's shares of all links; columns have its numbers.",
         markdown_table(["", *(f"{rank:,}" for rank in PRINTED_RANKS)], precisions),
         "## Sparsity of AST's heads",
-        "Alpha after training, the mean over seeds (Figure 3); all begin at 1.5.",
+        "Alpha after training, mean over seeds (Figure 3); all start at 1.5.",
         markdown_table(["", *(f"head {number}" for number in range(1, len(alphas[0])))], alphas),
         machines=record["environments"],
         command="python -m benchmarks.ast --shared FOLDER",

@@ -1,4 +1,4 @@
-"""What AST's paper prints: Tables 1 and 2, in percent."""
+"""AST's printed Tables 1 and 2, in percent."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Training on natural language inference as TA-SBERT does, and what it is measured by."""
+"""Train on natural language inference as TA-SBERT does, and evaluate."""

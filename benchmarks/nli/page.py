@@ -1,4 +1,4 @@
-"""The page: TA-SBERT's tables as they came out here, and the paper's claims."""
+"""The page of TA-SBERT's tables and claims."""
 
 from __future__ import annotations
 
@@ -39,12 +39,13 @@ def page(record: Mapping[str, Any]) -> str:
     bases = sorted({name.split("/")[1] for name in rows}, key=lambda base: -sum(f"/{base}/" in name for name in rows))
     blocks = [
         "# TA-SBERT's three parts",
-        f"Each row is trained once on {sizes.get('pairs', 'all')} pairs of SNLI's development part, {BATCH} pairs of "
-        "like length a step, with the softmax objective; everything but the encoder learns at 1.5 times its rate of "
-        f"{settings['learning_rate']:g}, as in the paper. The paper trains on 942,000 pairs at 2e-05; its numbers for "
-        f"BERT-base stand in parentheses. Of each set of sentence similarity at most {sizes.get('sts_pairs', 'all')} "
-        f"examples are read, of each task of SentEval {sizes.get('transfer_texts', 'all')}. SST is missing; the "
-        "paper's mean is given without it. After ± is the standard deviation over trainings.",
+        f"Each row trains once on {sizes.get('pairs', 'all')} pairs of SNLI's development part, {BATCH} "
+        "pairs of similar length a step, with the softmax objective. Everything but the encoder learns "
+        f"at 1.5 times its rate of {settings['learning_rate']:g}, as in the paper. The paper trains on "
+        "942,000 pairs at 2e-05; its numbers for BERT-base are in parentheses. Sentence similarity uses "
+        f"at most {sizes.get('sts_pairs', 'all')} examples of each set, SentEval "
+        f"{sizes.get('transfer_texts', 'all')} of each task. SST is missing, and the paper's mean is "
+        "recomputed without it. After ± is the standard deviation over trainings.",
     ]
     for base in bases:
         blocks += _base(results, base)
@@ -63,9 +64,9 @@ def _base(results: Mapping[str, Any], base: str) -> list[str]:
         blocks += [title, score_table(rows, {name: found for name, found in untrained.items() if found}, metric)]
     return [
         *blocks,
-        "The paper's claims, as differences of the means, paired by seed, with 95% t intervals over seeds. A training "
-        "with conversion and one without draw other dropout from the first converted text on: there, pairing by seed "
-        "takes little noise away.",
+        "The paper's claims, as differences of means, paired by seed, with 95% t intervals over seeds. "
+        "Trainings with and without base form conversion draw different dropout from the first "
+        "converted text on, so pairing by seed removes little noise there.",
         claim_table(rows),
     ]
 

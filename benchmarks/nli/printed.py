@@ -1,4 +1,4 @@
-"""What TA-SBERT prints for BERT-base: Tables 3 and 4."""
+"""TA-SBERT's printed Tables 3 and 4, for BERT-base."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sentence embeddings are measured by: sentence similarity, and the transfer tasks of SentEval."""
+"""Tasks for sentence embeddings: semantic similarity and SentEval's transfer tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The six rows of TA-SBERT's tables: what a model is made of, and its training on pairs of sentences with labels."""
+"""The six rows of TA-SBERT's tables: build each model and train it on labelled sentence pairs."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the papers look at and how they judge: analyses with a command each, and evaluators for their tasks."""
+"""The papers' analyses, each with a command, and evaluators for their tasks."""

@@ -1,4 +1,4 @@
-"""What [CLS] attends to, by part of speech, in one model or before and after training (SimLTE, figure 3, appendix C).
+"""Attention of [CLS] by part of speech, in one model or before and after training (SimLTE, figure 3, appendix C).
 
     python -m benchmarks.papers.attention my_documents --model my-model
     python -m benchmarks.papers.attention my_documents --model bert-base --compare my-model

@@ -1,4 +1,4 @@
-"""Citation link classification: does one paper cite the other, judged by their two embeddings?"""
+"""Citation link classification: predict from two embeddings whether one paper cites the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Citation retrieval: does a paper find those that it cites among all that are cited?"""
+"""Citation retrieval: rank all cited papers for each citing paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments and output that the commands of the analyses share."""
+"""Arguments and output shared by the analysis commands."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""How far a word's representation moves from layer to layer (TA-SBERT, section IV-E; SBERT-WK, Wang and Kuo, 2020).
+"""Movement of a word's representation between layers (TA-SBERT, section IV-E; SBERT-WK, Wang and Kuo, 2020).
 
     python -m benchmarks.papers.layers my_documents --model my-model
     python -m benchmarks.papers.layers my_documents --model bert-base --compare my-model
 
-Cosine between each token in a layer and in the layer before: the mean, and the range of eight tokens in ten. With
-``--tokens``, a row for each token of the first document (TA-SBERT, figures 7 and 8).
+Cosine of each token between adjacent layers: the mean, and the range of the middle 80% of tokens. ``--tokens`` adds a
+row for each token of the first document (TA-SBERT, figures 7 and 8).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pairs of papers, linked by a citation or not, to train and score link classification."""
+"""Pairs of papers with and without a citation, to train and test link classification."""
 
 from __future__ import annotations
 

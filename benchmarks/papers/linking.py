@@ -1,4 +1,4 @@
-"""Linking posts to articles: are the pairs that a model finds most alike those that belong together?"""
+"""Link posts to articles: check whether the most similar pairs belong together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``[CLS]`` attends to, by part of speech, in one model or in several (SimLTE, figure 3 and appendix C)."""
+"""Attention of ``[CLS]`` by part of speech, in one or several models (SimLTE, figure 3 and appendix C)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One text as a model's ``encode`` reads it: which tokens are the text's own, and what the encoder makes of them."""
+"""One text as a model's ``encode`` reads it: the text's own tokens and the encoder's output for them."""
 
 from __future__ import annotations
 

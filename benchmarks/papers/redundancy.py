@@ -1,4 +1,4 @@
-"""How often documents repeat their nouns and verbs, by the length of the documents (SimLTE, equation 2 and table 3).
+"""Repetition of nouns and verbs by document length (SimLTE, equation 2 and table 3).
 
     python -m benchmarks.papers.redundancy my_documents
     python -m benchmarks.papers.redundancy posts.csv --limit 1000 --output nouns.json

@@ -1,4 +1,4 @@
-"""The words of a text with part of speech and lemma, from spaCy."""
+"""Words with part of speech and lemma, from spaCy."""
 
 from __future__ import annotations
 

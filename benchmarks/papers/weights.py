@@ -1,4 +1,4 @@
-"""Which tokens of a text make up its embedding, in a model with token attention (TA-SBERT, tables 1 and 2).
+"""Weights of a text's tokens in a model with token attention (TA-SBERT, tables 1 and 2).
 
 python -m benchmarks.papers.weights "The storm flooded the town." --model my-model
 """

@@ -1,4 +1,4 @@
-"""Other objectives than DocSplit's, trained from the same base on the same documents with the same budget."""
+"""Training objectives other than DocSplit, from the same base, documents and budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contrastive Tension (Carlsson et al., ICLR 2021): two encoders drift apart and are pulled together."""
+"""Contrastive Tension (Carlsson et al., ICLR 2021): two encoders with opposite targets."""
 
 from __future__ import annotations
 

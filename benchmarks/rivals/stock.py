@@ -1,4 +1,4 @@
-"""The rivals that have a loss and data of their own: the stock Trainer, set up as :func:`simlte_st.train` does."""
+"""Objectives with their own loss and data in the stock Trainer, set up as in :func:`simlte_st.train`."""
 
 from __future__ import annotations
 

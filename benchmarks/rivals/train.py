@@ -1,4 +1,4 @@
-"""Train DocSplit or one of the objectives that it is compared with: the same base, documents and budget for all."""
+"""Train DocSplit or a competing objective from the same base, documents and budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TSDAE (Wang et al., Findings of EMNLP 2021): rebuild a text from the embedding of what was left of it."""
+"""TSDAE (Wang et al., Findings of EMNLP 2021): reconstruct a text from the embedding of its noisy version."""
 
 from __future__ import annotations
 
