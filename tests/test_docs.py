@@ -1,4 +1,4 @@
-"""README and documentation: the code runs, with a tiny model in the place of those named, and nothing is stale."""
+"""The code, commands, links and numbers of the README and the documentation work; code runs on a tiny model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def name_of(path: Path) -> str:
 
 
 def blocks(path: Path, *languages: str) -> list[tuple[str, str, str]]:
-    """Return mark, what it says, and code of the blocks of a page."""
+    """Return the mark, its text and the code of each block of a page."""
     found = BLOCK.findall(path.read_text(encoding="utf-8"))
     return [
         (mark, reason, re.sub(f"^{indent}", "", code, flags=re.MULTILINE))
@@ -42,7 +42,7 @@ def blocks(path: Path, *languages: str) -> list[tuple[str, str, str]]:
 
 
 def units() -> list:
-    """What runs by itself: the unmarked blocks of a page one after the other, and each that needs a library."""
+    """Return the code to run: the unmarked blocks of a page together, and each block that needs a library."""
     found = []
     for path in pages():
         if path.name in TESTED_BELOW:
@@ -57,7 +57,7 @@ def units() -> list:
 
 @pytest.fixture(scope="module")
 def place(static_path: Path, documents: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what the pages take for granted: documents, a model that was trained on them, an index."""
+    """Return a folder with the documents, trained model and index that the pages use."""
     from simlte_st import Index, train
 
     folder = tmp_path_factory.mktemp("docs")
@@ -119,7 +119,7 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 @pytest.mark.parametrize("path", pages(), ids=name_of)
 def test_numbers_are_those_of_the_results(path: Path) -> None:
-    """Where this fails: python -m benchmarks.readme_numbers."""
+    """If this fails, run python -m benchmarks.readme_numbers."""
     text = path.read_text(encoding="utf-8")
     assert filled(text) == text
 
@@ -149,7 +149,7 @@ def test_the_reference_has_all_that_can_be_imported(room: str) -> None:
 
 
 def test_rooms_import_from_those_above_them() -> None:
-    """As the table of CONTRIBUTING.md has them."""
+    """The order is that of the table in CONTRIBUTING.md."""
     house = (CHECKOUT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("### Lines by room")[0]
     rows = re.findall(r"^\| (`.*?`) \|", house, re.MULTILINE)
     names = [[name.strip("/`") for name in row.split(", ")] for row in rows]
