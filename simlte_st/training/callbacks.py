@@ -16,6 +16,7 @@ from tqdm.auto import tqdm
 from transformers import ProgressCallback, TrainerCallback, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
+from simlte_st.compat import FirstCallbacks
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.distributed import barrier, is_main, largest, world
 from simlte_st.errors import TrainingDiverged
@@ -131,7 +132,7 @@ def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[Trainer
     metrics = [LossMetricsCallback(part) for part in parts if isinstance(part, MLMLossMixin)]
     states = [LossStateCallback(part) for part in parts if isinstance(part, LossStateMixin)]
     # The state of the outer one includes those of the inner ones.
-    return [views.callback, SamplerEpochCallback(), *metrics[:1], *states[:1]]
+    return FirstCallbacks([views.callback, SamplerEpochCallback(), *metrics[:1], *states[:1]])
 
 
 class ProgressBarCallback(ProgressCallback):
