@@ -184,9 +184,9 @@ def use_one_gpu(arguments: SentenceTransformerTrainingArguments, device: str) ->
 
 
 class FirstCallbacks(list[Any]):
-    """Callbacks that the Trainer puts before its own.
+    """Callbacks that the Trainer places before its own.
 
-    It computes ``own + given``, so reporters such as TensorBoard's would log a line before the given callbacks extend it.
+    It computes ``own + callbacks``, so reporters such as TensorBoard would log a line before these can extend it.
     """
 
     def __radd__(self, own: list[Any]) -> list[Any]:
