@@ -174,6 +174,8 @@ def test_no_token_masked_gives_zero_and_finite_gradients(with_head: SentenceTran
 def test_the_trainer_logs_the_terms_and_the_metrics(
     model: SentenceTransformer, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    reported: list[dict[str, float]] = []
+
     class Reporter(TrainerCallback):
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
             reported.append(dict(logs))
@@ -186,7 +188,6 @@ def test_the_trainer_logs_the_terms_and_the_metrics(
     before = {name: value.detach().clone() for name, value in loss.mlm_head.named_parameters()}
     settings = {"max_steps": 2, "per_device_train_batch_size": 8, "learning_rate": 1e-3, "logging_steps": 1}
     settings |= {"save_strategy": "no", "report_to": "tensorboard"}
-    reported: list[dict[str, float]] = []
     callbacks = trainer_callbacks(DocSplitTransform(model=model), loss)
     trainer = stock_trainer(model, loss, dataset, tmp_path, callbacks, **settings)
     trainer.train()
