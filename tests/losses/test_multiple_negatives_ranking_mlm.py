@@ -192,7 +192,6 @@ def test_the_trainer_logs_the_terms_and_the_metrics(
     trainer = stock_trainer(model, loss, dataset, tmp_path, callbacks, **settings)
     trainer.train()
     lines = [line for line in trainer.state.log_history if "loss" in line]
-    assert len(lines) == 2
     assert [{**line, "step": step} for step, line in enumerate(reported[:2], 1)] == lines
     for line in lines:
         assert line["contrastive"] + line["mlm"] == pytest.approx(line["loss"], abs=2e-3)

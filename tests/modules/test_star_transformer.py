@@ -100,8 +100,7 @@ def test_flattened_is_padded_and_a_prompt_can_be_left_out() -> None:
 def test_odd_batches() -> None:
     module = made()
     check_empty_batches(module)
-    zeros = batch((4,))
-    zeros["token_embeddings"] = torch.zeros(1, 4, 12).requires_grad_()
+    zeros = {**batch((4,)), "token_embeddings": torch.zeros(1, 4, 12).requires_grad_()}
     module(zeros)["sentence_embedding"].sum().backward()
     assert zeros["token_embeddings"].grad.isfinite().all()
 
