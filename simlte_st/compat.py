@@ -183,6 +183,16 @@ def use_one_gpu(arguments: SentenceTransformerTrainingArguments, device: str) ->
     arguments._n_gpu = 1
 
 
+class FirstCallbacks(list[Any]):
+    """Callbacks that the Trainer places before its own.
+
+    It computes ``own + callbacks``, so reporters such as TensorBoard would log a line before these can extend it.
+    """
+
+    def __radd__(self, own: list[Any]) -> list[Any]:
+        return [*self, *own]
+
+
 def load_modules_of(model_class: type[SentenceTransformer], classes: Sequence[type[torch.nn.Module]]) -> None:
     """Let a model class load custom modules without ``trust_remote_code``."""
     model_class._module_classes = _by_reference(classes)

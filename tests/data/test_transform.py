@@ -50,7 +50,7 @@ def as_ids(pairs: list[ViewPair], model: SentenceTransformer) -> set[tuple[Ids, 
 
 @pytest.fixture
 def train(model: SentenceTransformer, tmp_path: Path) -> Callable[..., Recording]:
-    def run(dataset: Dataset, epochs: int = 2, callbacks: Any = (), **settings: Any) -> Recording:
+    def run(dataset: Dataset, epochs: int = 2, callbacks: Any = None, **settings: Any) -> Recording:
         loss = Recording(model)
         options = {"per_device_train_batch_size": BATCH, "learning_rate": 1e-4, "save_strategy": "no", "seed": 3}
         options |= {"num_train_epochs": epochs, **settings}
