@@ -76,6 +76,7 @@ def frame_table(frame: Any, name: str) -> Table:
 
     if is_instance(frame, "pandas", "DataFrame"):
         try:
+            frame = frame.set_axis(unique_names(list(map(str, frame.columns))), axis=1)
             frame = pyarrow.Table.from_pandas(frame, preserve_index=False)
         except (pyarrow.ArrowException, TypeError, ValueError) as error:  # such as columns of several types
             raise DataError(f"{name} cannot be read: {error}") from error

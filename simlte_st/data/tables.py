@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from simlte_st.data.document import Document, UntypedText
 from simlte_st.data.rows import (
+    BINARY,
     NOT_A_STRING,
     TOO_LONG,
     BadTextError,
@@ -114,9 +115,9 @@ def refuse_columns(reading: Reading, what: str) -> None:
 def choose_columns(reading: Reading, table: Table) -> Columns:
     """Choose the columns of a table to read."""
     columns = table.columns
-    there = ", ".join(columns) or "none"
+    there = ", ".join([*columns, *table.folders]) or "none"
     for option, name in reading.named_columns().items():
-        if table.column_of(name) not in columns:
+        if table.column_of(name) not in columns and not (option == "label_column" and name in table.folders):
             raise DataError(
                 f"{table.name} has no column {name!r}.{did_you_mean(name, columns)} Its columns are: {there}. "
                 f"Name one of them with {option}=."
@@ -148,7 +149,8 @@ def _longest(table: Table, columns: Sequence[str]) -> str | None:
 
 
 def _first_of(names: Sequence[str], columns: Collection[str]) -> str | None:
-    found = {column.lower(): column for column in columns}
+    # Of several spellings, the one in lower case, else the first.
+    found = {column.lower(): column for column in sorted([*columns][::-1], key=str.islower)}
     return next((found[name] for name in names if name in found), None)
 
 
@@ -159,8 +161,8 @@ def read_table(table: Table, reading: Reading) -> Iterator[Event]:
     wanted: list[str] = []
     if chosen is not None:
         yield chosen
-        wanted = list(dict.fromkeys(table.column_of(name) for name in chosen if name is not None))
-        wanted = list(table.columns) if reading.metadata else wanted
+        named = dict.fromkeys(table.column_of(name) for name in chosen if name is not None)
+        wanted = list(table.columns) if reading.metadata else [name for name in named if name in table.columns]
     for row in table.rows(wanted):
         if not isinstance(row, RawRow):
             yield row
@@ -168,7 +170,8 @@ def read_table(table: Table, reading: Reading) -> Iterator[Event]:
         if chosen is None:
             chosen = choose_columns(reading, table)
             yield chosen
-        values = row.values if table.typed else {name: UntypedText(value) for name, value in row.values.items()}
+        own = row.values if table.typed else {name: UntypedText(value) for name, value in row.values.items()}
+        values = {**table.folders, **own}
         text, id_value, label = (None if name is None else value_at(values, name) for name in chosen)
         id_value, label = (None if value is MISSING else value for value in (id_value, label))
         if text is MISSING:
@@ -177,7 +180,7 @@ def read_table(table: Table, reading: Reading) -> Iterator[Event]:
             continue
         others = None
         if reading.metadata:
-            others = {**table.folders, **_without(values, chosen.text)}
+            others = _without(values, chosen.text)
             others = _without(others, chosen.id) if chosen.id else others
         yield Row(row.where, row.made_id, text, id_value, label, has_id=chosen.id is not None, metadata=others)
 
@@ -227,19 +230,33 @@ def item_rows(items: Iterable[Any], name: str, reading: Reading) -> Iterator[Raw
             yield Skip(where, NOT_A_STRING, f"{type(item).__name__} instead of a string or a mapping")
 
 
-def _separator(path: Path, reading: Reading) -> str:
-    """Return the sign that separates most fields of the first rows that have as many as the header."""
+def _layout(path: Path, reading: Reading) -> tuple[str, int]:
+    """Return the separator that fits the first rows best, and the number of rows above the header."""
 
-    def fit(mark: str) -> int:
+    def fit(mark: str) -> tuple[int, int]:
         rows: list[list[str]] = []
         with contextlib.suppress(csv.Error):
             lines = csv.reader((line.text for line in read_lines(path, reading)), delimiter=mark, strict=True)
-            rows.extend(row for row in itertools.islice(lines, LOOK_AHEAD) if any(map(str.strip, row)))
-        fields = len(rows[0]) if rows else 0
-        return sum(len(row) == fields for row in rows) * (fields - 1)
+            rows.extend(itertools.islice(lines, LOOK_AHEAD))
+        above = _rows_above_header(rows)
+        fields = len(rows[above]) if above < len(rows) else 0
+        return sum(len(row) == fields for row in rows[above:]) * (fields - 1), above
 
     plain = path.name.lower().removesuffix(".gz").removesuffix(".zst")
-    return max(("\t" if plain.endswith(".tsv") else ",", ";", "\t", "|", ","), key=fit)
+    fits = {mark: fit(mark) for mark in ("\t" if plain.endswith(".tsv") else ",", ";", "\t", "|", ",")}
+    best = max(fits, key=lambda mark: fits[mark][0])
+    return best, fits[best][1]
+
+
+def _rows_above_header(rows: Sequence[Sequence[str]]) -> int:
+    """Count the blank rows, comments and Excel's ``sep=;`` that a table begins with."""
+    is_wide = any(len(row) > 1 for row in rows)  # otherwise "#" may begin the only column's name
+    filled = ([cell for cell in row if cell.strip()] for row in rows)
+    return sum(1 for _ in itertools.takewhile(lambda row: not row or (is_wide and _is_comment(row)), filled))
+
+
+def _is_comment(cells: Sequence[str]) -> bool:
+    return len(cells) == 1 and cells[0].lstrip("\ufeff ").lower().startswith(("#", "sep="))
 
 
 def open_csv(path: Path, reading: Reading) -> Table:
@@ -259,9 +276,12 @@ def open_csv(path: Path, reading: Reading) -> Table:
                 problems.append((line.problem, line.what))
             yield line.text
 
-    reader = csv.reader(lines(), delimiter=_separator(path, reading), strict=True)
+    separator, above = _layout(path, reading)
+    reader = csv.reader(lines(), delimiter=separator, strict=True)
     try:
-        header = [name.strip() for name in next((row for row in reader if any(map(str.strip, row))), [])]
+        header = [name.strip() for name in next(itertools.islice(reader, above, None), [])]
+        if any("\0" in name for name in header):
+            problems.append((BINARY, "it has NUL bytes"))
     except csv.Error as error:
         problems.append((MALFORMED_ROW, str(error)))
     if problems:
@@ -285,6 +305,8 @@ def open_csv(path: Path, reading: Reading) -> Table:
             if not row and not problems:
                 continue  # a blank line
             index += 1
+            if len(row) > len(header) and not any(map(str.strip, row[len(header) :])):
+                del row[len(header) :]  # separators at the end of each line
             if problems:
                 yield Skip(where, *problems[0])
             elif len(row) != len(header):
@@ -343,5 +365,7 @@ def open_json(path: Path, reading: Reading) -> Table:
     except (BadTextError, ValueError, RecursionError) as error:
         raise DataError(f"{path} is not valid JSON: {': '.join(map(str, error.args))}. {_ADVICE}") from error
     if not isinstance(value, list):
-        raise DataError(f"{path} holds one {type(value).__name__}. {_ADVICE}")
+        arrays = [name for name, each in value.items() if isinstance(each, list)] if isinstance(value, dict) else []
+        hints = (f" The rows in {name!r}: jq -c '.[{json.dumps(name)}][]' {path} > rows.jsonl" for name in arrays[:1])
+        raise DataError(f"{path} holds one {type(value).__name__}. {_ADVICE}{''.join(hints)}")
     return mappings_table(str(path), item_rows(value, str(path), reading))

@@ -23,12 +23,19 @@ else:
 
 COMPRESSED = (".gz", ".zst")
 
-_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_MARKS = {  # UTF-32 first: its mark begins with that of UTF-16
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 _BUFFER = 1 << 18
 _ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that could not be decoded
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_EMBEDDED = re.compile(r"data:[\w/+.-]{1,80};base64,[\w+/=]*")  # pictures, as Markdown may hold them
 _LONGEST = 1 << 16  # characters of front matter
 
 
@@ -64,7 +71,7 @@ def decode_text(data: bytes, encoding: str, mend: bool = False) -> str:
 
 
 def _marked_encoding(start: bytes) -> str | None:
-    return next((name for mark, name in _MARKS if start.startswith(mark)), None)
+    return next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
 
 
 def _is_utf8(data: bytes) -> bool:
@@ -126,11 +133,11 @@ def read_lines(path: Path, reading: Reading) -> Iterator[Line]:
     bound, number = reading.most_bytes, 0
     with open_bytes(path) as stream:
         encoding = _marked_encoding(stream.peek(4)[:4]) or reading.encoding  # type: ignore[attr-defined]
-        lines = io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline="\n")
+        lines = io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline="")
         while line := lines.readline(bound):
             number += 1
-            if len(line) >= bound and line[-1] != "\n":
-                while (rest := lines.readline(bound)) and rest[-1] != "\n":
+            if len(line) >= bound and line[-1] not in "\r\n":
+                while (rest := lines.readline(bound)) and rest[-1] not in "\r\n":
                     pass
                 yield Line(number, "", TOO_LONG, f"a line of more than {bound:,} characters")
             elif line.isascii() or (wrong := _ESCAPED.search(line)) is None:
@@ -153,7 +160,7 @@ def read_text(path: Path, reading: Reading) -> str:
 
 def read_markdown(path: Path, reading: Reading) -> str:
     """Return the text below the front matter, which stands between two lines ``---``."""
-    text = read_text(path, reading)
+    text = _EMBEDDED.sub("", read_text(path, reading))
     match = _FRONT_MATTER.match(text, 0, _LONGEST)
     return text if match is None else text[match.end() :].lstrip("\n")
 
@@ -162,4 +169,5 @@ def read_notebook(path: Path, reading: Reading) -> str:
     """Return the text and the code of a Jupyter notebook, cell by cell, without what the code printed."""
     book = json.loads(read_text(path, reading))
     cells = [cell for sheet in book.get("worksheets") or [book] for cell in sheet["cells"]]
-    return "\n\n".join(filter(None, ("".join(cell.get("source") or cell.get("input") or "").strip() for cell in cells)))
+    texts = ("".join(cell.get("source") or cell.get("input") or "").strip() for cell in cells)
+    return _EMBEDDED.sub("", "\n\n".join(filter(None, texts)))

@@ -36,13 +36,18 @@ MOST_COLUMNS = 256
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _TRUTH = {"true": True, "false": False}
 _LARGEST = 2**63
+_ENDS = (1, 9999)  # years in which another time zone may be beyond what Python knows
 
 _LITERAL = r"(?:(?:date|timestamp)\s*)?'(?:[^']|'')*'"
 _COLUMN = r'(?:"[^"]+"|`[^`]+`|[\p{L}_][\p{L}\p{M}\p{N}_]*)'
+_REVERSED = str.maketrans("<>", "><")
 _OPERATOR = r"<=|>=|<>|!=|==|=|<|>"
 _CONDITION = regex.compile(
     rf"(?P<column>{_COLUMN})\s*(?P<operator>{_OPERATOR})\s*(?P<value>{_LITERAL})"
-    rf"|(?P<column>{_COLUMN})\s+BETWEEN\s+(?P<low>{_LITERAL})\s+AND\s+(?P<high>{_LITERAL})"
+    rf"|(?P<value>{_LITERAL})\s*(?P<reverse>{_OPERATOR})\s*(?P<column>{_COLUMN})"
+    rf"|(?P<column>{_COLUMN})\s+(?P<not>NOT\s+)?BETWEEN\s+(?P<low>{_LITERAL})\s+AND\s+(?P<high>{_LITERAL})"
+    rf"|(?P<column>{_COLUMN})\s+(?P<not>NOT\s+)?IN\s*\(\s*(?P<one>{_LITERAL})(?:\s*,\s*(?P<one>{_LITERAL}))*\s*\)"
+    rf"|(?<=(?:{_OPERATOR}|[(,]|\b(?:AND|OR|BETWEEN))\s*)(?P<plus>\+\s*)(?=[\d.])"
     rf"|(?P<column>{_COLUMN})(?:(?=\s*(?:{_OPERATOR}|(?:NOT\s+)?(?:BETWEEN\s|IN\s*\())\s*(?P<bare>[-+.]?\d[-+.\w]*))|)"
     rf"|(?P<number>(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?:(?=\s*(?:{_OPERATOR})\s*(?P<column>{_COLUMN}))|)"
     rf"|{_LITERAL}",
@@ -241,7 +246,7 @@ def _midnight(day: date, kind: pa.DataType) -> datetime:
 
 def _in_zone(moment: datetime, kind: pa.DataType) -> datetime:
     """Return a time without a zone in that of a column."""
-    if kind.tz is None:
+    if kind.tz is None or moment.year in _ENDS:
         return moment
     zone = pa.scalar(0, kind).as_py().tzinfo
     return zone.localize(moment) if hasattr(zone, "localize") else moment.replace(tzinfo=zone)  # pytz's way
@@ -263,6 +268,8 @@ def typed_literals(where: str, schema: pa.Schema) -> str:
         bare, number = match["bare"] or match["number"], match["number"]
         if bare and field is not None and not (pa.types.is_integer(field.type) or pa.types.is_floating(field.type)):
             raise ConfigurationError(f"The filter compares {field.name} with {bare}: write {form_of(field.type)}.")
+        if match["plus"]:
+            return ""  # which LanceDB does not read
         if number:
             return str(number) if number.isdecimal() and int(number) < _LARGEST else f"CAST({number} AS DOUBLE)"
         if field is None:
@@ -270,11 +277,15 @@ def typed_literals(where: str, schema: pa.Schema) -> str:
         is_plain = field.name.isascii() and field.name.isidentifier()
         column: str = match["column"] if is_plain else f"`{field.name}`"
         if pa.types.is_temporal(field.type) and match["value"]:
-            return _compared(column, match["operator"], match["value"], field.type)
-        if pa.types.is_temporal(field.type) and match["low"]:
-            first, last = (_compared(column, *end, field.type) for end in ((">=", match["low"]), ("<=", match["high"])))
-            return f"({first} AND {last})"
-        return str(match[0]).replace(match["column"], column, 1)
+            operator = match["operator"] or match["reverse"].translate(_REVERSED)
+            return _compared(column, operator, match["value"], field.type)
+        if pa.types.is_temporal(field.type) and (match["low"] or match["one"]):
+            ends = ((">=", match["low"]), ("<=", match["high"])) if match["low"] else ()
+            pairs = ends or [("=", one) for one in match.captures("one")]
+            joined = (" AND " if ends else " OR ").join(_compared(column, *pair, field.type) for pair in pairs)
+            return f"({'NOT ' if match['not'] else ''}({joined}))"
+        start, end = (place - match.start() for place in match.span("column"))
+        return f"{match[0][:start]}{column}{match[0][end:]}"
 
     return str(_CONDITION.sub(condition, where))
 
@@ -297,7 +308,8 @@ def _compared(column: str, operator: str, literal: str, kind: pa.DataType) -> st
     if isinstance(moment, datetime):
         return f"{column} {operator} {_timestamp(moment if moment.tzinfo else _in_zone(moment, kind), kind)}"
     # A day has a first moment, and ends where the next one begins.
-    first, after = (_timestamp(_midnight(day, kind), kind) for day in (moment, moment + timedelta(days=1)))
+    next_day = _midnight(moment + timedelta(days=1), kind) if moment < date.max else datetime.max
+    first, after = _timestamp(_midnight(moment, kind), kind), _timestamp(next_day, kind)
     if operator in ("=", "=="):
         return f"({column} >= {first} AND {column} < {after})"
     if operator in ("!=", "<>"):
@@ -307,7 +319,8 @@ def _compared(column: str, operator: str, literal: str, kind: pa.DataType) -> st
 
 def _timestamp(moment: datetime, kind: pa.DataType) -> str:
     """Return a time as a literal of SQL; one with a zone, for a column without, is of UTC."""
-    if moment.tzinfo is not None:
-        moment = moment.astimezone(timezone.utc).replace(tzinfo=None)
+    if moment.tzinfo is not None and moment.year not in _ENDS:
+        moment = moment.astimezone(timezone.utc)
+    moment = moment.replace(tzinfo=None)
     written, zone = moment.isoformat(timespec="microseconds"), "None" if kind.tz is None else 'Some("UTC")'
     return f"arrow_cast('{written}{'Z' * (kind.tz is not None)}', 'Timestamp(Microsecond, {zone})')"

@@ -95,7 +95,7 @@ DESCRIPTION = (
 
 def format_of(path: Path) -> TextFormat | TableFormat | None:
     """Return the format of a file by its suffix, with or without ``.gz`` or ``.zst`` after it, or None."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
+    suffixes = [suffix.strip().lower() for suffix in path.suffixes]
     packed = bool(suffixes) and suffixes[-1] in COMPRESSED
     known = _BY_SUFFIX.get(suffixes[-2 if packed else -1]) if len(suffixes) > packed else None
     packable = isinstance(known, TableFormat) and known.open is not open_parquet

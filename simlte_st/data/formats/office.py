@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from simlte_st.data.formats.html import page_text
-from simlte_st.data.rows import DAMAGED, ENCRYPTED, BadTextError, Reading
+from simlte_st.data.rows import DAMAGED, EMPTY, ENCRYPTED, BadTextError, Reading
 from simlte_st.data.text_files import read_whole, tidy_lines
 
 UNPACKS = "unpacking to far more than text does"
@@ -30,6 +30,7 @@ _XML_UNREAD = frozenset((  # no prose in JATS and TEI: who wrote it, where it is
     "journal-meta", "contrib-group", "aff", "article-id", "pub-date", "history", "permissions", "funding-group",
     "ref-list", "math", "tex-math", "encodingDesc", "publicationStmt", "sourceDesc", "revisionDesc", "listBibl",
 ))  # fmt: skip
+_XML_UNREAD_TAG = "math"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
 _PICTURE = re.compile(r"[0-9a-fA-F\r\n]{2000,}")  # in hexadecimal digits; all that a picture in RTF is
@@ -89,11 +90,35 @@ def read_xml(path: Path, reading: Reading) -> str:
     root = _tree_of(data)
     if root.tag.rpartition("}")[2] == "html":
         return page_text(data, reading.encoding, xml=True)
-    texts = set(root.xpath("//*[text()[normalize-space()]]"))
+    if text := tidy_lines(_scanned_text(root)):
+        return text
+    for node in root.xpath("//*[local-name()='choice']/*[contains(' sic orig abbr ', concat(' ', local-name(), ' '))]"):
+        node.tag = _XML_UNREAD_TAG  # TEI has the written form beside the corrected or expanded one
+    texts = set(root.xpath("//*[text()[normalize-space()] or local-name()='choice']"))
     for node in root.iter("*"):
         if node.getparent() not in texts and node.tag.rpartition("}")[2] not in _XML_UNREAD:
             node.tag = "p"
-    return tidy_lines(_pieces(root, dict.fromkeys(("br", "break", "lb", "pb", "cb"), "\n"), _XML_UNREAD))
+        elif node.get("break") == "no":  # a line break of TEI inside a word
+            node.tag = "seg"
+    breaks = {**dict.fromkeys(("br", "break", "lb", "pb", "cb"), "\n"), "note": " "}
+    if text := tidy_lines(_pieces(root, breaks, _XML_UNREAD)):
+        return text
+    raise BadTextError(EMPTY, "there is no text between its tags; of one in attributes, make a table")
+
+
+def _scanned_text(root: Any) -> Iterator[str]:
+    """Yield the text of ALTO, whose words are attributes, and PAGE, which repeats a line's words."""
+    for block in root.iter("{*}TextBlock"):
+        yield "\n\n"
+        for word in block.iter("{*}String"):
+            if word.get("SUBS_TYPE") != "HypPart2":  # the second half of a word, which the first one has whole
+                yield word.get("SUBS_CONTENT") or word.get("CONTENT", "")
+            if word.getnext() is None or not word.getnext().tag.endswith("HYP"):
+                yield " "
+    for region in root.iter("{*}TextRegion"):
+        yield "\n\n"
+        found = region.findall("{*}TextEquiv[1]/{*}Unicode") or region.findall("{*}TextLine/{*}TextEquiv[1]/{*}Unicode")
+        yield from (f"{line.text or ''}\n" for line in found)
 
 
 def read_rtf(path: Path, reading: Reading) -> str:
