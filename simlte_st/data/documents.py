@@ -143,6 +143,10 @@ class Shards:
         except DataError:
             raise
         except Exception as error:  # each library, and each version of it, has its own
+            if "Multiple matches for FieldRef" in str(error):
+                raise DataError(
+                    f"{name} has two columns of one name: rename one, or read it without stream=."
+                ) from None
             raise BrokenSourceError(f"{name} is truncated, corrupt or unreadable ({in_short(error)})") from error
 
 
@@ -205,6 +209,8 @@ def _of_parquet(source: Any, reading: Reading) -> Shards:
     for place in places:  # before the import that takes seconds
         if not ("://" in place or glob.has_magic(place) or os.path.lexists(place)):
             raise DataError(f"There is no file or folder {place!r}. A stream is read from {KINDS}.")
+        if os.path.lexists(place) and "::" in os.path.abspath(place):  # which fsspec reads as a chain of addresses
+            raise DataError(f"{place}: a path with '::' cannot be streamed. Rename it, or read it without stream=.")
     import datasets
 
     name = places[0] if len(places) == 1 else f"{len(places):,} sources"

@@ -148,9 +148,9 @@ def _longest(table: Table, columns: Sequence[str]) -> str | None:
     return longest if size > max(200 * len(rows), 10 * other) else None
 
 
-def _first_of(names: Sequence[str], columns: Collection[str]) -> str | None:
+def _first_of(names: Sequence[str], columns: Sequence[str]) -> str | None:
     # Of several spellings, the one in lower case, else the first.
-    found = {column.lower(): column for column in sorted([*columns][::-1], key=str.islower)}
+    found = {column.lower(): column for column in (*reversed(columns), *filter(str.islower, columns))}
     return next((found[name] for name in names if name in found), None)
 
 
@@ -305,7 +305,7 @@ def open_csv(path: Path, reading: Reading) -> Table:
             if not row and not problems:
                 continue  # a blank line
             index += 1
-            if len(row) > len(header) and not any(map(str.strip, row[len(header) :])):
+            if len(row) > len(header) and not any(row[len(header) :]):
                 del row[len(header) :]  # separators at the end of each line
             if problems:
                 yield Skip(where, *problems[0])

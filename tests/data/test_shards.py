@@ -151,3 +151,6 @@ def test_what_exists_is_no_pattern(folder: Path, name: str, monkeypatch: pytest.
     for place in (name, f"{name}/{name}.parquet"):
         shards = read_documents(place, stream=True)
         assert len(texts(ShardReader(shards, range(len(shards.names))))) == ROWS
+    (folder / name).rename(folder / "a::b")
+    with pytest.raises(DataError, match=r"a::b: a path with '::'"):
+        read_documents("a::b", stream=True)

@@ -86,7 +86,7 @@ def test_json_lines_under_the_name_of_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ('{\n "data": [], "version": 1\n}', r"holds one dict\. Make it an array of objects"),
+        ('{\n "data": [], "version": 1\n}', r"holds one dict\. Make .* jq -c '\.\[\"data\"\]\[\]'"),
         ('[{"text": "a"},', "valid JSON: "),
         ("[" * 100_000, "valid JSON: "),
         (b'["caf\xe9"]', "wrong encoding"),
