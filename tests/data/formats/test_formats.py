@@ -49,13 +49,14 @@ TEI = """<TEI xmlns="http://www.tei-c.org/ns/1.0"><teiHeader><title>Hamlet</titl
     <choice><sic>em</sic><corr>me</corr></choice>.</l></TEI>"""
 ALTO = """<alto xmlns="x#"><OCR>An engine</OCR><TextBlock><TextLine><String CONTENT="A"/><SP/><String CONTENT="steam"
     SUBS_TYPE="HypPart1" SUBS_CONTENT="steamship"/><HYP CONTENT="-"/></TextLine><TextLine><String CONTENT="ship"
-    SUBS_TYPE="HypPart2"/><String CONTENT="tor"/><HYP/></TextLine><TextLine><String CONTENT="n."/></TextLine></TextBlock>
-    <TextBlock><String CONTENT="Yes."/></TextBlock></alto>"""
-PAGE = """<PcGts xmlns="x"><Creator>An engine</Creator><TextRegion><TextLine><Word><TextEquiv><Unicode>Dear</Unicode></TextEquiv
-    ></Word><TextEquiv><Unicode>Dear Sir</Unicode></TextEquiv></TextLine></TextRegion></PcGts>"""
+    SUBS_TYPE="HypPart2"/><String CONTENT="tor"/><HYP/></TextLine><TextLine><String CONTENT="n."/></TextLine>
+    </TextBlock><TextBlock><String CONTENT="Yes."/></TextBlock></alto>"""
+PAGE = """<PcGts xmlns="x"><Creator>An engine</Creator><TextRegion><TextLine><Word><TextEquiv><Unicode>Dear</Unicode>
+    </TextEquiv></Word><TextEquiv><Unicode>Dear Sir</Unicode></TextEquiv></TextLine></TextRegion></PcGts>"""
 HOCR = """<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head><body>
     <span class="ocr_line" title="bbox 1 2"><span>Old</span>\n<span>page</span></span></body></html>"""
-CELLS = '{"cells": [{"source": ["# T\\n", "Text."]}, {"source": "x = 1data:image/png;base64,QUJD/+=", "outputs": [{"text": ["1"]}]}, {"source": []}]}'
+CELLS = """{"cells": [{"source": ["# T\\n", "Text."]}, {"source": "x = 1data:image/png;base64,QUJD/+=", "outputs":
+    [{"text": ["1"]}]}, {"source": []}]}"""
 NAMED = (
     *((f"a{suffix}", "Some text.", "Some text.") for suffix in ("", ".rst", ".tex", ".log", ".org", ".py", ".b.c")),
     ("utf16", "Größe".encode("utf-16"), "Größe"),
