@@ -56,14 +56,14 @@ def read_documents(
         source: A folder of files with one document each (including subfolders; the id is the path inside the folder),
             or one such file, or any other text file; a table file; ``hub:NAME``, ``hub:NAME:SPLIT`` or
             ``hub:NAME:CONFIG:SPLIT`` for a data set on the Hugging Face Hub; a ``datasets.Dataset`` or
-            ``IterableDataset``; a pandas or polars ``DataFrame`` or a ``pyarrow.Table``; an iterable of strings, of mappings, or of :class:`Document`, which
-            keep their id, label and split; or a list of paths and ``hub:`` names, read one after the other. A reader
-            is returned unchanged. :data:`simlte_st.data.formats.FORMATS` lists the file formats. Text, Markdown,
-            e-mails, notebooks, HTML, XML, PDF, DOCX, ODT, RTF and EPUB hold one document each. JSON (an array of
-            objects or strings, or JSON lines), CSV, TSV and mailboxes, optionally compressed with gzip or Zstandard,
-            and parquet are tables. HTML, XML, PDF, DOCX, ODT, RTF and EPUB need the extra ``documents``; without it,
-            such files in a folder are skipped and counted. With several sources, generated ids contain the source:
-            ``b.csv:17``, ``folder/a.txt``.
+            ``IterableDataset``; a pandas or polars ``DataFrame`` or a ``pyarrow.Table``; an iterable of strings, of
+            mappings, or of :class:`Document`, which keep their id, label and split; or a list of paths and ``hub:``
+            names, read one after the other. A reader is returned unchanged. :data:`simlte_st.data.formats.FORMATS`
+            lists the file formats. Text, Markdown, e-mails, notebooks, HTML, XML, PDF, DOCX, ODT, RTF and EPUB hold one
+            document each. JSON (an array of objects or strings, or JSON lines), CSV, TSV and mailboxes, optionally
+            compressed with gzip or Zstandard, and parquet are tables. HTML, XML, PDF, DOCX, ODT, RTF and EPUB need the
+            extra ``documents``; without it, such files in a folder are skipped and counted. With several sources,
+            generated ids contain the source: ``b.csv:17``, ``folder/a.txt``.
         text_column: Column of the text, or its path in a struct, such as ``article.body`` (default: text; else the
             first of content, body, document, article, abstract, full_text, raw and message; else the only column of
             strings, or the one with by far the longest). The second of two columns with one name is ``NAME_2``.

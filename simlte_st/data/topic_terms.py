@@ -29,9 +29,9 @@ def topic_terms(
     """Return up to :data:`WORDS` words or word pairs for each topic, by class-based TF-IDF.
 
     A term's weight is the share of the topic's documents that contain it, times the logarithm of the ratio of this
-    share to the share in all other documents. BERTopic's sums of counts ranked general words such as "said" first on BBC
-    News. Stop words of each document's language, URLs and e-mail addresses are ignored. In scripts without spaces, the
-    terms are characters and pairs of characters.
+    share to the share in all other documents. BERTopic's sums of counts ranked general words such as "said" first on
+    BBC News. Stop words of each document's language, URLs and e-mail addresses are ignored. In scripts without spaces,
+    the terms are characters and pairs of characters.
 
     References:
         Grootendorst, "BERTopic: Neural topic modeling with a class-based TF-IDF procedure", 2022.

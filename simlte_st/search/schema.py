@@ -1,8 +1,8 @@
 """The columns of an index: its own, and typed columns of the documents' metadata for filters.
 
 LanceDB only compares a column with a literal of its exact type. In our filters, dates and times are text of any
-precision and time zone, a date means the whole day, and integers can be compared with 3.5. :func:`typed_literals` rewrites these
-literals for LanceDB.
+precision and time zone, a date means the whole day, and integers can be compared with 3.5. :func:`typed_literals`
+rewrites these literals for LanceDB.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ class Metadata:
 
     The first values of a column determine its type: boolean, integer, float, date, time with or without a time zone, or
     text. Values keep the type of their source. In sources without types, such as CSV, a text becomes a number or a
-    boolean if it is exactly that value's notation: "1.10" and "007" stay text. Decimals become floats, lists and structs become
-    JSON, everything else becomes text. Binary values are dropped.
+    boolean if it is exactly that value's notation: "1.10" and "007" stay text. Decimals become floats, lists and
+    structs become JSON, everything else becomes text. Binary values are dropped.
 
     Args:
         schema: The columns that the index has.

@@ -57,8 +57,8 @@ def _whole_words(text: str) -> str:
     """Join words that are hyphenated at line ends.
 
     A hyphen is removed if it is soft or if the joined word occurs in the text. It stays if the hyphenated word occurs
-    in the text, before a capital, beside a digit, and between two words of the text. Otherwise it is removed, unless the
-    first part is a word such as "long" or "self".
+    in the text, before a capital, beside a digit, and between two words of the text. Otherwise it is removed, unless
+    the first part is a word such as "long" or "self".
     """
     words = {match[0].lower() for match in _WORD.finditer(text)} if _TORN.search(text) else frozenset[str]()
 

@@ -34,7 +34,7 @@ def test_messages_name_each_format(tmp_path: Path) -> None:
     for suffix in suffixes:
         assert suffix in re.findall(r"\.\w+", PLACES)
     (tmp_path / "a.xls").write_bytes(b"\xd0\xcf\x11\xe0\0\0")
-    with pytest.raises(DataError, match="unknown kind") as error:
+    with pytest.raises(DataError, match="unknown format") as error:
         read_documents(tmp_path / "a.xls")
     with pytest.raises(DataError, match=r"no usable document.*\nignored 1: \.xls.*\n.* FOLDER/\*\.csv") as other:
         texts(tmp_path)
