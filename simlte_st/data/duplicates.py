@@ -262,10 +262,8 @@ def similar_earlier(sets: Sequence[NDArray[np.uint64]], threshold: float) -> Ite
     """
     counts, parities = _count(sets), np.zeros((len(sets), _PARITIES // 64), dtype=np.uint64)
     sizes = np.array([len(elements) for elements in sets], dtype=np.int64)
-    kept, beginning = (
-        array("I"),
-        defaultdict[int, "array[int]"](lambda: array("I")),
-    )  # kept sets, and those by their first elements
+    # The kept sets, and those by their first elements.
+    kept, beginning = array("I"), defaultdict[int, "array[int]"](lambda: array("I"))
 
     def similar(elements: NDArray[np.uint64], own: NDArray[np.uint64], candidates: NDArray[np.uint32]) -> Iterator[int]:
         for begin in range(0, len(candidates), _TOGETHER):

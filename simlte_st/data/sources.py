@@ -112,8 +112,7 @@ def _opened(source: Any, reading: Reading) -> Source:
 
 
 def _length(source: Any) -> int | None:
-    size = int(operator.length_hint(source, -1))
-    return None if size < 0 else size
+    return None if (size := int(operator.length_hint(source, -1))) < 0 else size
 
 
 def _items(source: Iterable[Any], name: str, reading: Reading) -> Iterator[Event]:

@@ -13,18 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from simlte_st.data.document import Document, UntypedText
-from simlte_st.data.rows import (
-    BINARY,
-    NOT_A_STRING,
-    TOO_LONG,
-    BadTextError,
-    Columns,
-    Event,
-    RawRow,
-    Reading,
-    Row,
-    Skip,
-)
+from simlte_st.data.rows import BINARY, NOT_A_STRING, TOO_LONG, BadTextError, Columns, Event, RawRow, Reading, Row, Skip
 from simlte_st.data.text_files import decode_text, read_lines, read_whole
 from simlte_st.errors import DataError, did_you_mean
 
@@ -251,12 +240,11 @@ def _layout(path: Path, reading: Reading) -> tuple[str, int]:
 def _rows_above_header(rows: Sequence[Sequence[str]]) -> int:
     """Count the blank rows, comments and Excel's ``sep=;`` above the header."""
     is_wide = any(len(row) > 1 for row in rows)  # otherwise the only column's name may begin with "#"
-    filled = ([cell for cell in row if cell.strip()] for row in rows)
-    return sum(1 for _ in itertools.takewhile(lambda row: not row or (is_wide and _is_comment(row)), filled))
-
-
-def _is_comment(cells: Sequence[str]) -> bool:
-    return len(cells) == 1 and cells[0].lstrip("\ufeff ").lower().startswith(("#", "sep="))
+    for number, row in enumerate(rows):
+        filled = [cell.strip("\ufeff ").lower() for cell in row if cell.strip()]
+        if filled and not (is_wide and len(filled) == 1 and filled[0].startswith(("#", "sep="))):
+            return number
+    return len(rows)
 
 
 def open_csv(path: Path, reading: Reading) -> Table:

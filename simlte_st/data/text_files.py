@@ -23,13 +23,10 @@ else:
 
 COMPRESSED = (".gz", ".zst")
 
-_MARKS = {  # UTF-32 first: its mark begins with the one of UTF-16
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
+_MARKS = (  # UTF-32 first: its mark begins with the one of UTF-16
+    (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
+)  # fmt: skip
 _BUFFER = 1 << 18
 _ESCAPED = re.compile("[\udc80-\udcff]")  # undecodable bytes
 _BLANK_LINES = re.compile(r"\n{3,}")
@@ -71,7 +68,7 @@ def decode_text(data: bytes, encoding: str, mend: bool = False) -> str:
 
 
 def _marked_encoding(start: bytes) -> str | None:
-    return next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
+    return next((name for mark, name in _MARKS if start.startswith(mark)), None)
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -282,9 +282,8 @@ def typed_literals(where: str, schema: pa.Schema) -> str:
             operator = match["operator"] or match["reverse"].translate(_REVERSED)
             return _compared(column, operator, match["value"], field.type)
         if pa.types.is_temporal(field.type) and (match["low"] or match["one"]):
-            ends = ((">=", match["low"]), ("<=", match["high"])) if match["low"] else ()
-            pairs = ends or [("=", one) for one in match.captures("one")]
-            joined = (" AND " if ends else " OR ").join(_compared(column, *pair, field.type) for pair in pairs)
+            pairs = [("=", one) for one in match.captures("one")] or [(">=", match["low"]), ("<=", match["high"])]
+            joined = (" AND " if match["low"] else " OR ").join(_compared(column, *pair, field.type) for pair in pairs)
             return f"({'NOT ' if match['not'] else ''}({joined}))"
         start, end = (place - match.start() for place in match.span("column"))
         return f"{match[0][:start]}{column}{match[0][end:]}"

@@ -30,7 +30,6 @@ _XML_UNREAD = frozenset((  # not prose in JATS and TEI: metadata, references, fo
     "journal-meta", "contrib-group", "aff", "article-id", "pub-date", "history", "permissions", "funding-group",
     "ref-list", "math", "tex-math", "encodingDesc", "publicationStmt", "sourceDesc", "revisionDesc", "listBibl",
 ))  # fmt: skip
-_XML_UNREAD_TAG = "math"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
 _PICTURE = re.compile(r"[0-9a-fA-F\r\n]{2000,}")  # a picture in RTF, as hexadecimal digits
@@ -92,14 +91,13 @@ def read_xml(path: Path, reading: Reading) -> str:
         return page_text(data, reading.encoding, xml=True)
     if text := tidy_lines(_scanned_text(root)):
         return text
-    for node in root.xpath("//*[local-name()='choice']/*[contains(' sic orig abbr ', concat(' ', local-name(), ' '))]"):
-        node.tag = _XML_UNREAD_TAG  # TEI has the original form beside the corrected or expanded one
+    beside = "local-name()='choice']/*[contains(' sic orig abbr ', concat(' ', local-name(), ' '))"
+    for node in root.xpath(f"//*[@break='no'] | //*[{beside}]"):
+        node.tag = "math"  # unread: TEI has breaks inside words, and the original beside the corrected form
     texts = set(root.xpath("//*[text()[normalize-space()] or local-name()='choice']"))
     for node in root.iter("*"):
         if node.getparent() not in texts and node.tag.rpartition("}")[2] not in _XML_UNREAD:
             node.tag = "p"
-        elif node.get("break") == "no":  # a TEI line break inside a word
-            node.tag = "seg"
     breaks = {**dict.fromkeys(("br", "break", "lb", "pb", "cb"), "\n"), "note": " "}
     if text := tidy_lines(_pieces(root, breaks, _XML_UNREAD)):
         return text
