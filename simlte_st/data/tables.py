@@ -345,7 +345,7 @@ def open_json(path: Path, reading: Reading) -> Table:
     with contextlib.suppress(ValueError, RecursionError):  # an array may continue in the next line
         # A single object may be an export with its rows in an array.
         row = json.loads(first)
-        if isinstance(row, dict) and (others or reading.text_column or _first_of(TEXT_COLUMNS, row)):
+        if isinstance(row, dict) and (others or reading.text_column or _first_of(TEXT_COLUMNS, [*row])):
             return open_json_lines(path, reading)
     try:
         value = json.loads(decode_text(read_whole(path, reading), reading.encoding), object_pairs_hook=_unique_keys)
