@@ -48,7 +48,7 @@ def atomic_path(target: str | os.PathLike[str], *others: Path) -> Iterator[Path]
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    holder = _make_holder(target)
+    holder = _make_holder(target).absolute()  # Arrow would expand a leading ~
     temporary, before = holder / target.name, holder / f"{target.name}.before"
     try:
         yield temporary

@@ -28,11 +28,13 @@ from simlte_st.files import (
 from simlte_st.files import home as home_folder
 
 
-def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
-    target = tmp_path / "deep" / "file.txt"
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    target = Path("~", "file.txt")
     with atomic_path(target) as path:
         path.write_text("new")
         assert not target.exists()
+        assert path.is_absolute(), "or Arrow would expand a leading ~"
     assert target.read_text() == "new"
     with pytest.raises(RuntimeError), atomic_path(target) as path:  # noqa: PT012
         path.write_text("half")

@@ -255,7 +255,7 @@ def _made_ahead(folder: Path, number: int) -> Made:
     All of them are right, even those of an earlier run: a text is known by its hash, and an index has one model.
     """
     made: dict[str, tuple[Any, int]] = {}
-    for path in folder.glob(f"part-{number:08d}-*.parquet"):
+    for path in folder.absolute().glob(f"part-{number:08d}-*.parquet"):
         table = pq.read_table(path)
         rows = table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), -1)
         counted = zip(unit_rows(rows), table["tokens"].to_pylist(), strict=True)

@@ -444,4 +444,8 @@ class Index:
 
 def _as_ids(ids: Sequence[str]) -> list[str]:
     """Return ids as documents have them; a single one need not be in a list."""
-    return [name_of(each) or "" for each in ([ids] if isinstance(ids, str) else ids)]
+    try:
+        several = isinstance(ids, Iterable) and not isinstance(ids, (str, bytes))
+        return [name_of(each) or "" for each in (ids if several else [ids])]
+    except TypeError as error:
+        raise DataError(f"ids={ids!r:.200}: an id is a text or a number, not {error}.") from None

@@ -171,7 +171,7 @@ def training_arguments(
     """
     accelerator = device != "cpu" and (torch.cuda.is_available() or torch.backends.mps.is_available())
     arguments = SentenceTransformerTrainingArguments(
-        output_dir=str(output_dir),
+        output_dir=str(output_dir.absolute()),  # transformers would expand a leading ~
         per_device_train_batch_size=batch_size,
         num_train_epochs=epochs,
         warmup_steps=math.ceil(steps * warmup),

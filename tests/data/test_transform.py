@@ -66,11 +66,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {},
-        {"dataloader_num_workers": 1, "dataloader_persistent_workers": True},
-        {"gradient_accumulation_steps": 4},
-    ],
+    [{}, {"dataloader_num_workers": 1, "dataloader_persistent_workers": True}, {"gradient_accumulation_steps": 4}],
     ids=["this process", "a persistent worker", "accumulation"],
 )
 def test_each_epoch_trains_on_views_of_its_own(
@@ -161,10 +157,7 @@ def begin_epoch(clock: EpochClock, epoch: float | None) -> int:
     return clock.epoch
 
 
-@pytest.mark.parametrize(
-    ("told", "epoch"),
-    [(None, 0), (0.0, 0), (2.4, 2), (2.9999, 2), (2.9999999999, 3)],
-)
+@pytest.mark.parametrize(("told", "epoch"), [(None, 0), (0.0, 0), (2.4, 2), (2.9999, 2), (2.9999999999, 3)])
 def test_the_epoch_is_the_whole_part_of_the_trainers(told: float | None, epoch: int) -> None:
     assert begin_epoch(EpochClock(), told) == epoch
 

@@ -198,4 +198,6 @@ def test_ids_are_given_as_the_reader_takes_them(static_model: SentenceTransforme
     assert [one.id for one in index.documents([71, "e\u0301"])] == ["71", "é"]  # type: ignore[list-item]
     assert index.passages(["71"]) == {}
     assert (index.delete("70"), len(index)) == (1, 3)
+    with pytest.raises(DataError, match=r"b'72'.* not bytes"):
+        index.delete(b"72")  # type: ignore[arg-type]
     assert index.table(["text"], [72])["id"].to_pylist() == ["72"]  # type: ignore[list-item]
