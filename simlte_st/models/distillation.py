@@ -118,13 +118,12 @@ def to_static(
             path,
             name=target.name,
             base=name,
-            summary=f"A static model that simlte_st distilled from `{shown_base(name)}`: one vector for each token, "
-            "whose mean is the embedding of a text of any length.",
+            summary=f"A static model distilled from `{shown_base(name)}` by simlte_st: one vector for each token. The "
+            "embedding of a text, of any length, is the mean of its token vectors.",
             about="## Distillation\n\n"
             f"- Tokens: {tokens:,}\n"
             f"- Dimensions: {size}\n"
-            f"- Weights of tokens: smooth inverse frequency, {SIF:g}\n"
-            "- Without torch: `model2vec.StaticModel.from_pretrained` loads this folder\n",
+            f"- Token weights: smooth inverse frequency, {SIF:g}\n",
         )
     return Distilled(target, tokens, size)
 

@@ -96,7 +96,7 @@ def append_lsa(
     dimensions = end_with_lsa([model], reader, dimension, seed, progress)
     size = int(model.get_embedding_dimension() or 0)
     plain = is_plain(model)
-    where, how = ("Folded in", "with, in its token vectors,") if plain else ("Appended", "as it was, followed by")
+    where = "folded into its token vectors" if plain else "appended to its embeddings"
     with atomic_path(target) as path:
         model.save_pretrained(str(path))
         if plain:
@@ -105,11 +105,11 @@ def append_lsa(
             path,
             name=target.name,
             base=name,
-            summary=f"`{shown_base(name)}`, {how} what simlte_st learned without labels: which words tell documents "
-            "apart.",
+            summary=f"`{shown_base(name)}` with a latent semantic analysis of documents {where}, made by simlte_st without "
+            "labels: it tells which words distinguish the documents.",
             about="## Latent semantic analysis\n\n"
             f"- Documents: {reader.report.documents:,}\n"
-            f"- {where}: latent semantic analysis, {dimensions} dimensions; embeddings have {size}\n"
+            f"- Dimensions: {dimensions}, {where}; the embeddings have {size}\n"
             f"- Seed: {seed}\n",
         )
     return Appended(target, reader.report, dimensions, size)

@@ -86,12 +86,12 @@ def choose_base(
             reader = reader.first(200, shard_order(len(reader.names), run.seed, epoch=0))
         words = median_words(document.text for document in reader.peek())
         static = words >= LONG
-        kind = "a static model" if static else "an encoder"
+        kinds = ("a static model", "an encoder")[:: 1 if static else -1]
         logger.info(
-            "The median document has %.0f words: training %s (for the other kind: static=%s).", words, kind, not static
+            "The median document has %.0f words: training %s (static=%s: %s).", words, kinds[0], not static, kinds[1]
         )
     name = OWN_STATIC if static else PACKAGED_BASE
-    logger.info("Base: %s, the default.", name)
+    logger.info("Base: %s.", name)
     return name
 
 
