@@ -9,7 +9,6 @@ from typing import Any
 from huggingface_hub import RepoCard
 from huggingface_hub.repocard import metadata_save
 
-from simlte_st.errors import SimlteError
 from simlte_st.files import MODEL_FILE, read_json
 from simlte_st.models.names import (
     HUB_BASE,
@@ -21,26 +20,19 @@ from simlte_st.models.names import (
     shown_base,
 )
 
-_INSTALL = "pip install -U sentence-transformers"
-_INSTALL_OWN = "pip install .    # in a clone of simlte_st, which is not on PyPI yet"
+_STOCK = ("sentence_transformers", "pip install -U sentence-transformers")
+_OWN = ("simlte_st", "pip install .    # in a clone of simlte_st, which is not on PyPI yet")
+"""The package that loads a model, and its installation."""
+
 _KEPT = {"language", "library_name", "license", "license_link", "license_name", "pipeline_tag", "tags"}
 """Front matter to keep of a card: nothing about the results, training data and emissions of another model."""
 
-_INHERITED = {"language", "license", "license_link", "license_name", "base_model"}
-"""Front matter that a model has from its base."""
+_INHERITED = {"base_model", "language", "license", "license_link", "license_name"}
+"""Front matter to take from the card of the base."""
 
-_PLACE = "`{name}` stands for the path of this folder, or for its name on the Hub."
+_NEW = "---\nlibrary_name: sentence-transformers\npipeline_tag: sentence-similarity\n---\n"
 
-_WITHOUT_TORCH = """\
-Without torch:
-
-```python
-from model2vec import StaticModel  # pip install "model2vec>=0.10"; earlier versions read 512 tokens of a text
-
-model = StaticModel.from_pretrained("{name}")
-vectors = model.encode(["A long document ...", "Another one ..."])
-```
-"""
+_WITHOUT_TORCH = 'Without torch (`pip install "model2vec>=0.10"`; earlier versions read 512 tokens of a text):\n'
 
 
 def write_model_card(folder: Path, *, name: str, base: str, summary: str, about: str) -> None:
@@ -49,7 +41,7 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
     Licence and language are the base's. The training details that sentence-transformers generates follow.
     """
     path = folder / "README.md"
-    card = RepoCard.load(path, ignore_metadata_errors=True)
+    card = _load(path) or RepoCard(_NEW)
     generated = "\n## Model Details\n" in card.text.partition("\n## Usage\n")[0]
     on_hub = re.fullmatch(r"[\w.-]+/[\w.-]+", base) and not Path(base).exists()
     public = HUB_BASE if base == PACKAGED_BASE else base if on_hub else None
@@ -58,58 +50,62 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
     matter = {each: value for each, value in _inherited(base).items() if each not in matter} | matter
     if public:
         matter["base_model"] = public
-    settings, own, model2vec = settings_of(folder), needs_package(folder), _is_model2vec(folder)
+    settings, own, model2vec = settings_of(folder), needs_package(folder), _model_type(folder) == "model2vec"
     if model2vec:
         matter["tags"] = list(dict.fromkeys([*matter.get("tags", ()), "static-embeddings", "model2vec"]))
-    package, install = ("simlte_st", _INSTALL_OWN) if own else ("sentence_transformers", _INSTALL)
-    without_torch = model2vec and not any((settings.get("prompts") or {}).values()) and "StaticModel" not in about
-    parts = [
-        f"\n# {name}\n",
-        f"{summary}\n\n- **Base model:** {link}\n",
-        f"## Usage\n\n```bash\n{install}\n```\n\n```python\nfrom {package} import SentenceTransformer\n\n"
-        f'model = SentenceTransformer("{name}")\nvectors = model.{encode_call(settings)}\n```\n',
-        *([_WITHOUT_TORCH.format(name=name)] if without_torch else []),
-        _PLACE.format(name=name)
-        + (" The stock class of sentence-transformers loads it too, after `import simlte_st`." if own else "")
-        + "\n",
-        about.strip() + "\n",
-        *([f"## Training Details\n{_training_details(card.text)}"] if generated else []),
-    ]
+    package, install = _OWN if own else _STOCK
+    usage = [f"```bash\n{install}\n```\n", _snippet(f"{package}.SentenceTransformer", "", name, encode_call(settings))]
+    if model2vec and "StaticModel" not in about and not any((settings.get("prompts") or {}).values()):
+        usage += [_WITHOUT_TORCH, _snippet("model2vec.StaticModel", ".from_pretrained", name, encode_call({}))]
+    place = f"`{name}` stands for the path of this folder, or for its name on the Hub."
+    if own:
+        place += " The stock class of sentence-transformers loads it too, after `import simlte_st`."
+    summary = f"\n# {name}\n\n{summary}\n\n- **Base model:** {link}\n"
+    parts = [summary, "## Usage\n", *usage, f"{place}\n", about.strip() + "\n"]
+    if generated:
+        parts.append(f"## Training Details\n{_training_details(card.text)}")
     path.write_text("\n".join(parts), encoding="utf-8")
     metadata_save(path, matter)
 
 
 def needs_package(folder: Path) -> bool:
     """Return whether a model's folder has modules of this package or its Longformer."""
-    modules, config = folder / MODEL_FILE, folder / "config.json"
+    modules = folder / MODEL_FILE
     if modules.exists() and any(module["type"].startswith("simlte_st.") for module in read_json(modules)):
         return True
-    return config.exists() and read_json(config).get("model_type") == "simlte_longformer"
+    return _model_type(folder) == "simlte_longformer"
 
 
-def _is_model2vec(folder: Path) -> bool:
+def _snippet(kind: str, method: str, name: str, call: str) -> str:
+    package, _, kind = kind.rpartition(".")
+    load = f'model = {kind}{method}("{name}")'
+    return f"```python\nfrom {package} import {kind}\n\n{load}\nvectors = model.{call}\n```\n"
+
+
+def _model_type(folder: Path) -> str | None:
     config = folder / "config.json"
-    return config.exists() and read_json(config).get("model_type") == "model2vec"
+    return read_json(config).get("model_type") if config.exists() else None
+
+
+def _load(path: Path) -> RepoCard | None:
+    return RepoCard.load(path, ignore_metadata_errors=True) if path.is_file() else None
 
 
 def _inherited(base: str) -> dict[str, Any]:
-    """Return licence, language and public ancestor from the card of a base that is on this machine."""
-    try:
-        place = local_folder(base) or cached_folder(base) or ""
-        data = RepoCard.load(Path(place, "README.md"), ignore_metadata_errors=True).data.to_dict()
-    except (OSError, ValueError, SimlteError):  # no card
-        return {}
-    return {name: value for name, value in data.items() if name in _INHERITED}
+    """Return licence, language and public ancestor from the card of a base on this machine."""
+    folder = local_folder(base) or cached_folder(base)
+    card = _load(Path(folder, "README.md")) if folder else None
+    return {name: value for name, value in card.data.to_dict().items() if name in _INHERITED} if card else {}
 
 
 def _training_details(body: str) -> str:
     """Return arguments, logs and citations from a card that sentence-transformers generated.
 
-    Its training time is left out, since it counts until the card is written.
+    Its training time counts until the card is written.
     """
     details = body.partition("\n## Training Details\n")[2]
-    details = re.sub(r"### Training Time\n.*?(?=###)", "", details, flags=re.DOTALL)
-    return re.sub(r"<!--.*?-->\n*", "", details, flags=re.DOTALL).rstrip() + "\n"  # hints to authors
+    hints_and_time = r"<!--.*?-->\n*|### Training Time\n.*?(?=###)"
+    return re.sub(hints_and_time, "", details, flags=re.DOTALL).rstrip() + "\n"
 
 
 # Exported models.

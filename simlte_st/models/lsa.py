@@ -105,8 +105,7 @@ def append_lsa(
             path,
             name=target.name,
             base=name,
-            summary=f"`{shown_base(name)}` with a latent semantic analysis of documents {where}, made by simlte_st without "
-            "labels: it tells which words distinguish the documents.",
+            summary=f"`{shown_base(name)}` with a latent semantic analysis of documents {where}, by simlte_st.",
             about="## Latent semantic analysis\n\n"
             f"- Documents: {reader.report.documents:,}\n"
             f"- Dimensions: {dimensions}, {where}; the embeddings have {size}\n"

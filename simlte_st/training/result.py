@@ -21,8 +21,8 @@ STATIC = (
     "length whole."
 )
 WHOLE = (
-    "It reads them in chunks, whose embeddings are averaged, because the base alone would truncate more than a tenth of "
-    "the tokens."
+    "It reads them in chunks, whose embeddings are averaged, because the base alone would truncate over a tenth of the "
+    "tokens."
 )
 WHOLE_ADVICE = (
     "Loading it needs simlte_st. max_length='base' makes a model that reads as much as its base and loads anywhere."
@@ -97,8 +97,8 @@ class TrainingResult:
         lines.append(gain["summary"])
         if self.kept == "base":
             lines.append(
-                f"So {self.output} holds the untrained base{', with the analysis' if self.lsa else ''}; the trained model "
-                f"is in {trained_path(self.output)} (keep='trained' always keeps it)."
+                f"So {self.output} holds the untrained base{', with the analysis' if self.lsa else ''}; the trained "
+                f"model is in {trained_path(self.output)} (keep='trained' always keeps it)."
             )
         if self.report is not None:
             lines.append(f"Open {self.report} in a browser: it shows the run and texts of held-out documents.")

@@ -99,10 +99,7 @@ def _card_section(result: TrainingResult, seed: int) -> str:
     unused = {"view", "epochs" if preset.steps else "steps", *(ONLY_ENCODERS if result.static else ())}
     values = {name: value for name, value in vars(preset).items() if name not in unused and value is not None}
     settings = ", ".join(f"{name}={value}" for name, value in {**values, "lsa": result.lsa, "seed": seed}.items())
-    heading = (
-        f"## DocSplit training\n\nTraining draws two views of each document (`{preset.view}`), brings them together and "
-        "pushes other documents away. It uses no labels.\n"
-    )
+    how = f"Training draws two views of each document (`{preset.view}`) together, and apart from other documents."
     facts = [*result.facts(), f"Settings: `{settings}`"]
     table = [f"\n{result.gain['table']}"] if result.gain else []
     limits = "Measured on the documents of this training only: evaluate it on yours."
@@ -111,4 +108,5 @@ def _card_section(result: TrainingResult, seed: int) -> str:
     elif reads:
         limits += f" Only the first {reads:,} tokens of a text are read. "
         limits += replace(result.truncation, model=result.output.name).advice
+    heading = f"## DocSplit training\n\n{how} It uses no labels.\n"
     return "\n".join([heading, *(f"- {fact}" for fact in facts), *table, f"\n## Limits\n\n{limits.rstrip()}"])

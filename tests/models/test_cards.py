@@ -32,7 +32,7 @@ def test_verdict_base_and_use_come_first(folder: Path) -> None:
     card = card_of(folder)
     order = [
         "base_model: sentence-transformers/all-MiniLM-L6-v2\n---\n", "# mine\n", "Training helped.\n",
-        "- **Base model:** [sentence-transformers/all-MiniLM-L6-v2](https://hugg", "## Usage\n", 'SentenceTransformer("mine")\n',
+        "- **Base model:** [sentence-transformers/all-MiniLM-L6-v2](https://hugg", "## Usage\n", '("mine")\n',
         "## How\n\n- Steps: 2\n", "## Training Details\n", "### Framework Versions\n- Python: ", "## Citation\n",
     ]  # fmt: skip
     places = [card.index(part) for part in order]
