@@ -92,7 +92,7 @@ class TrainingResult:
 
     def summary(self) -> str:
         """Return a description of the training, the verdict and a table of the measures."""
-        gain = self.gain or {"summary": "No verdict: too few documents were held out."}
+        gain = self.gain or {"summary": "No documents, or too few, were held out to measure the gain."}
         lines = [f"{' '.join(self.facts())} {WHOLE_ADVICE if self.whole else self.truncation.advice}".rstrip()]
         lines.append(gain["summary"])
         if self.kept == "base":
