@@ -112,3 +112,12 @@ class TextBar:
         if self._shown:
             self._bar.total = self.documents
             self._bar.update(int(read + 1e-6) - self._bar.n)
+
+
+@contextmanager
+def reading(model: SentenceTransformer, name: str, texts: Sequence[str], *, shown: bool) -> Iterator[None]:
+    """Show a bar while a model reads texts."""
+    with TextBar(model, name, len(texts), shown=shown) as bar:
+        bar.begin(len(texts))
+        with bar.reading(texts):
+            yield

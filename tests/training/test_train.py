@@ -179,7 +179,7 @@ def test_a_short_base_is_converted_and_its_long_documents_are_not_cut(
     long = [" ".join(documents[number : number + 3]) for number in range(40)]  # 324 tokens; the base reads 64
     with caplog.at_level("INFO", "simlte_st"):
         result = train(long, tmp_path / "m", base=bert_path, preset="docsplit-longformer", max_length=400, **LONG)
-    assert "made to read 400 tokens" in caplog.text
+    assert "converted to read 400 tokens" in caplog.text
     assert "MLM head: the checkpoint's" in caplog.text
     assert result.truncation.cut_texts == 0
     model = SentenceTransformer(str(tmp_path / "m"), device="cpu")
