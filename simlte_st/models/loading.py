@@ -84,9 +84,7 @@ def load_model(
     places = (source,) if local else hub_repositories(source)
     check_kind(name, places, local or constants.HF_HUB_OFFLINE, cache)
     if Path(source, EXPORT_FILE).is_file():
-        raise ModelError(
-            f"{name!r} is an ONNX export: load it with simlte_st.load_onnx(), or choose the original model here."
-        )
+        raise ModelError(f"{name!r} is an ONNX export: load it with simlte_st.load_onnx().")
     random_state = torch.get_rng_state()
     torch.default_generator.manual_seed(0)  # weights missing from the checkpoint are the same each time
     try:
@@ -141,7 +139,7 @@ def check_encodes(model: SentenceTransformer, name: str) -> None:
     """Check that a model can encode batches of documents, before any work."""
     if not isinstance(model[0], (Transformer, StaticEmbedding)):
         raise ModelError(
-            f"The first module of {name!r} is {type(model[0]).__name__}; it must be a Transformer or a StaticEmbedding."
+            f"The model {name!r} begins with {type(model[0]).__name__}, not with a Transformer or a StaticEmbedding."
         )
     if is_static(model):
         return
