@@ -63,22 +63,15 @@ def encode_texts(
 
     The bar counts ``documents``, by default as many as texts.
     """
-    count = len(texts) if documents is None else documents
-    with (
-        reading_at_most(model, max_seq_length),
-        TextBar(model, bar_name, count, shown=show_progress_bar) as bar,
-    ):
-        bar.begin(count)
+    bar = TextBar(model, bar_name, documents or len(texts), shown=show_progress_bar)
+    with reading_at_most(model, max_seq_length), bar:
+        bar.begin(documents or len(texts))
+        if type(model) is sentence_transformers.SentenceTransformer:  # others have an encode of their own
+            reader = TextReader(model, batch_size, texts)
+            model, batch_size = reader.model, reader.batch_size
+        options: dict[str, Any] = {"prompt": document_prompt(model), "batch_size": batch_size}
         with bar.reading(texts):
-            return _encode(model, texts, batch_size)
-
-
-def _encode(model: SentenceTransformer, texts: Sequence[str], batch_size: int) -> NDArray[np.float32]:
-    if type(model) is sentence_transformers.SentenceTransformer:  # others have an encode of their own
-        reader = TextReader(model, batch_size, texts)
-        model, batch_size = reader.model, reader.batch_size
-    prompt = document_prompt(model)
-    embeddings = model.encode(list(texts), prompt=prompt, batch_size=batch_size, show_progress_bar=False)
+            embeddings = model.encode(list(texts), **options, show_progress_bar=False)
     return np.asarray(embeddings, dtype=np.float32)
 
 

@@ -10,15 +10,8 @@ from huggingface_hub import RepoCard
 from huggingface_hub.repocard import metadata_save
 
 from simlte_st.files import MODEL_FILE, read_json
-from simlte_st.models.names import (
-    HUB_BASE,
-    PACKAGED_BASE,
-    cached_folder,
-    encode_call,
-    local_folder,
-    settings_of,
-    shown_base,
-)
+from simlte_st.models import names
+from simlte_st.models.names import encode_call, settings_of, shown_base
 
 _STOCK = ("sentence_transformers", "pip install -U sentence-transformers")
 _OWN = ("simlte_st", "pip install .    # in a clone of simlte_st, which is not on PyPI yet")
@@ -44,7 +37,7 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
     card = _load(path) or RepoCard(_NEW)
     generated = "\n## Model Details\n" in card.text.partition("\n## Usage\n")[0]
     on_hub = re.fullmatch(r"[\w.-]+/[\w.-]+", base) and not Path(base).exists()
-    public = HUB_BASE if base == PACKAGED_BASE else base if on_hub else None
+    public = names.HUB_BASE if base == names.PACKAGED_BASE else base if on_hub else None
     link = f"[{public}](https://huggingface.co/{public})" if public else f"`{shown_base(base)}`"
     matter = {each: value for each, value in card.data.to_dict().items() if each in _KEPT}
     matter = {each: value for each, value in _inherited(base).items() if each not in matter} | matter
@@ -57,9 +50,8 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
     usage = [f"```bash\n{install}\n```\n", _snippet(f"{package}.SentenceTransformer", "", name, encode_call(settings))]
     if model2vec and "StaticModel" not in about and not any((settings.get("prompts") or {}).values()):
         usage += [_WITHOUT_TORCH, _snippet("model2vec.StaticModel", ".from_pretrained", name, encode_call({}))]
-    place = f"`{name}` stands for the path of this folder, or for its name on the Hub."
-    if own:
-        place += " The stock class of sentence-transformers loads it too, after `import simlte_st`."
+    stock = " The stock class of sentence-transformers loads it too, after `import simlte_st`." * own
+    place = f"`{name}` stands for the path of this folder, or for its name on the Hub.{stock}"
     summary = f"\n# {name}\n\n{summary}\n\n- **Base model:** {link}\n"
     parts = [summary, "## Usage\n", *usage, f"{place}\n", about.strip() + "\n"]
     if generated:
@@ -93,7 +85,7 @@ def _load(path: Path) -> RepoCard | None:
 
 def _inherited(base: str) -> dict[str, Any]:
     """Return licence, language and public ancestor from the card of a base on this machine."""
-    folder = local_folder(base) or cached_folder(base)
+    folder = names.local_folder(base) or names.cached_folder(base)
     card = _load(Path(folder, "README.md")) if folder else None
     return {name: value for name, value in card.data.to_dict().items() if name in _INHERITED} if card else {}
 

@@ -58,9 +58,8 @@ class EncodingReport:
 
     def summary(self) -> str:
         """Return the numbers of documents and dimensions, and of truncated texts."""
-        plural = "" if self.documents == 1 else "s"
-        text = f"Encoded {self.documents:,} document{plural} into vectors of {self.dimension} dimensions."
-        return f"{text} {self.truncation.summary()}"
+        number = f"{self.documents:,} document{'' if self.documents == 1 else 's'}"
+        return f"Encoded {number} into vectors of {self.dimension} dimensions. {self.truncation.summary()}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values."""

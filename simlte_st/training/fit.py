@@ -85,8 +85,8 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
     batches = len(sampler(dataset, batch_size=size // world(), drop_last=drops, seed=run.seed)) // world()
     steps = preset.planned_steps(batches) if corpus.stream is None else (preset.steps or 0)
     held_out = f" ({len(corpus.held_out):,} held out)" if corpus.held_out else ""
-    plural = "" if steps == 1 else "s"
-    logger.info("Training on %s documents%s: %d step%s of %d.", f"{len(dataset):,}", held_out, steps, plural, size)
+    planned = f"{steps:,} step{'' if steps == 1 else 's'} of {size:,}"
+    logger.info("Training on %s documents%s: %s.", f"{len(dataset):,}", held_out, planned)
 
     interrupt = InterruptCallback()
     callbacks: list[TrainerCallback] = [

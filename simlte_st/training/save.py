@@ -102,11 +102,10 @@ def _card_section(result: TrainingResult, seed: int) -> str:
     how = f"Training draws two views of each document (`{preset.view}`) together, and apart from other documents."
     facts = [*result.facts(), f"Settings: `{settings}`"]
     table = [f"\n{result.gain['table']}"] if result.gain else []
-    limits = "Measured on the documents of this training only: evaluate it on yours."
-    if result.static:
-        limits += " Word order does not count. For sentences and short texts an encoder is better."
-    elif reads:
-        limits += f" Only the first {reads:,} tokens of a text are read. "
-        limits += replace(result.truncation, model=result.output.name).advice
+    limit = "Word order does not count. For sentences and short texts an encoder is better."
+    if not result.static:
+        advice = replace(result.truncation, model=result.output.name).advice
+        limit = f"Only the first {reads:,} tokens of a text are read. {advice}" if reads else ""
+    limits = f"Measured on the documents of this training only: evaluate it on yours. {limit}"
     heading = f"## DocSplit training\n\n{how} It uses no labels.\n"
     return "\n".join([heading, *(f"- {fact}" for fact in facts), *table, f"\n## Limits\n\n{limits.rstrip()}"])
