@@ -34,7 +34,7 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
     Licence and language are the base's. The training details that sentence-transformers generates follow.
     """
     path = folder / "README.md"
-    card = _load(path) or RepoCard(_NEW)
+    card: Any = _load(path) or RepoCard(_NEW)
     generated = "\n## Model Details\n" in card.text.partition("\n## Usage\n")[0]
     on_hub = re.fullmatch(r"[\w.-]+/[\w.-]+", base) and not Path(base).exists()
     public = names.HUB_BASE if base == names.PACKAGED_BASE else base if on_hub else None
@@ -79,7 +79,7 @@ def _model_type(folder: Path) -> str | None:
     return read_json(config).get("model_type") if config.exists() else None
 
 
-def _load(path: Path) -> RepoCard | None:
+def _load(path: Path) -> Any:
     return RepoCard.load(path, ignore_metadata_errors=True) if path.is_file() else None
 
 
