@@ -174,27 +174,3 @@ def document_lengths(corpus: Dataset) -> Iterator[NDArray[np.int64]]:
         sums = np.concatenate([[0], np.cumsum(tokens.values.to_numpy())])
         ends = sums[tokens.offsets.to_numpy()]
         yield np.diff(ends)
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """The share of a corpus, or of a stream's first documents, that fits into two views of each document."""
-
-    documents: int
-    cut: int  # number of documents too long for two views
-    tokens: int
-    seen: int  # maximum number of tokens in two views of each document
-    total: int  # number of documents in the corpus
-
-    @property
-    def share(self) -> float:
-        """Maximum share of the tokens that a pass sees, 0 to 1."""
-        return self.seen / self.tokens if self.tokens else 1.0
-
-    def summary(self) -> str:
-        """Return the coverage in a sentence."""
-        sample = f" (a sample of {self.total:,})" if self.documents < self.total else ""
-        return (
-            f"one pass sees at most {self.share:.1%} of the tokens; {self.cut:,} of {self.documents:,} "
-            f"documents{sample} are seen only in part"
-        )

@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
@@ -25,7 +24,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from simlte_st.arguments import Count, CountOrZero, Seed, checked
 from simlte_st.compat import view_budget
-from simlte_st.data.corpus import CorpusReport, Coverage, document_lengths, from_rows, too_few_documents, write_corpus
+from simlte_st.data.corpus import CorpusReport, from_rows, too_few_documents, write_corpus
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.documents import read_documents
 from simlte_st.data.reader import counted
@@ -195,13 +194,6 @@ class DocSplitTransform:
     def segment(self, documents: Any) -> Iterator[SegmentedDocument]:
         """Read and segment documents one by one."""
         return segment_stream(read_documents(documents), self.segmenter, self._count)[1]
-
-    def coverage(self, corpus: Dataset) -> Coverage:
-        """Return the share of a data set of :meth:`attach` that one pass can see at most."""
-        lengths = np.concatenate(list(document_lengths(corpus)))
-        seen = lengths if self.budget is None else np.minimum(lengths, 2 * self.budget)
-        cut = int((seen < lengths).sum())
-        return Coverage(len(lengths), cut, int(lengths.sum()), int(seen.sum()), len(lengths))
 
 
 @checked

@@ -18,8 +18,7 @@ from training_support import Ids, Recording, stock_trainer
 from transformers import TrainerControl, TrainerState, TrainingArguments
 
 from simlte_st.compat import view_budget
-from simlte_st.data.corpus import Coverage, to_row
-from simlte_st.data.document import Document, SegmentedDocument
+from simlte_st.data.document import Document
 from simlte_st.data.sentences import PunktSegmenter, segment_document, tokenizer_counter
 from simlte_st.data.transform import DocSplitTransform, EpochClock, docsplit_examples, docsplit_objectives
 from simlte_st.data.views import DocSplit, InverseCloze, View, ViewPair, draw_views
@@ -102,35 +101,6 @@ def test_without_the_callback_it_warns_and_repeats_itself(
     steps = len(documents) // BATCH
     epochs = [{pair for batch in seen[start : start + steps] for pair in batch} for start in (0, steps, 2 * steps)]
     assert epochs[0] == epochs[1] == epochs[2]
-
-
-# Rows drawn by hand.
-
-
-def views(budget: int | None = None, **settings: Any) -> DocSplitTransform:
-    made = DocSplitTransform(**settings)
-    made.budget = budget
-    return made
-
-
-# What a pass sees.
-
-
-def corpus_of(tokens: list[list[int]]) -> Dataset:
-    return Dataset.from_list(
-        [
-            to_row(SegmentedDocument(f"d{number}", tuple("s " * size for size in sizes), (0,), tuple(sizes)))
-            for number, sizes in enumerate(tokens)
-        ]
-    )
-
-
-def test_what_a_pass_cannot_see_is_counted() -> None:
-    # 2 views of 10 tokens: two sentences of the first document, one in each view; all of the second one
-    coverage = views(budget=10).coverage(corpus_of([[10] * 8, [5, 5]]))
-    assert coverage == Coverage(documents=2, cut=1, tokens=90, seen=30, total=2)
-    assert coverage.share == pytest.approx(1 / 3)
-    assert re.search("33.3% .*1 of 2 documents", coverage.summary())
 
 
 # Copies, and processes that share no memory.
