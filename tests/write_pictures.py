@@ -65,7 +65,7 @@ def main() -> None:
                 while socket.socket().connect_ex(("127.0.0.1", PORT)):
                     time.sleep(0.5)
                 ready = "document.querySelectorAll('.hit ul').length === 10"
-                pages.save(PHONE, f"{address[0]}/?text={QUERY.replace(' ', '+')}", ready, "serve.png")
+                pages.save(PHONE, f"{address[0]}/?q={QUERY.replace(' ', '+')}", ready, "serve.png")
             finally:
                 process.send_signal(signal.SIGTERM)
 

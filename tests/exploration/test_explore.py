@@ -71,7 +71,7 @@ def test_a_corpus_without_topics(encoder_path: Path, tmp_path: Path) -> None:
     assert table["x__"].to_pylist() == [*range(60)], "x is the place on the map, and x_ another column"
     assert table["x_"].to_pylist() == [-number for number in range(60)]
     page = Path(report.page).read_text(encoding="utf-8")
-    assert "60 belong to none" in page
+    assert "60 documents have no topic" in page
     assert data_of(Path(report.page))["topic_names"] == []
 
 

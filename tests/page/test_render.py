@@ -19,6 +19,8 @@ def test_sentences_are_found_across_line_ends_and_never_overlap() -> None:
 
 def test_words_are_marked_whole_in_any_case() -> None:
     assert highlighted("Ba bab BA-été", words=["ba", "été"]) == "<b>Ba</b> bab <b>BA</b>-<b>été</b>"
+    shown = highlighted("A b: https://b.org/x/a?b c", words=["a", "b"])
+    assert shown == "<b>A</b> <b>b</b>: https://<b>b.org/x/a?b</b> c", "a URL has one mark"
 
 
 def test_metadata_is_escaped_and_shortened() -> None:
@@ -37,6 +39,6 @@ def test_a_hit_says_everything_about_itself() -> None:
         assert part in html
     assert "0.250</span> The &lt;passage&gt;." in html
     assert "beginning" not in html
-    assert "shared words" not in html
+    assert "Shared words" not in html
     assert len(html) < 3 * SHOWN + 1000
     assert "cosine" not in hit_html(Hit("a", 1.0, None, None, "beginning"), 1)
