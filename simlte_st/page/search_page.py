@@ -78,7 +78,9 @@ class Page:
                     "Minimum cosine", -1.0, 1.0, value=None, step=0.05, key="threshold", placeholder="any"
                 )
                 columns[3].text_input("SQL filter", key="where", placeholder="year > 2010 AND kind = 'news'")
-                st.checkbox("Explain", value=True, key="explain", help="Show the nearest sentences and the shared words.")
+                st.checkbox(
+                    "Explain", value=True, key="explain", help="Show the nearest sentences and the shared words."
+                )
         return submitted
 
     def hits(self, hits: Sequence[Hit], key: str, if_none: str) -> None:

@@ -14,7 +14,7 @@ def hostile() -> Document:
     return Document(
         "<img src=x onerror=\"document.title='owned'\">",
         "Ba bun bis <script>document.title='owned'</script> **ba** [ba](javascript:ba) $ba$ :red[ba] -> :streamlit:.",
-        metadata={"year": 1999, "kind": "javascript:\"<i>odd</i>"},
+        metadata={"year": 1999, "kind": 'javascript:"<i>odd</i>'},
     )
 
 
