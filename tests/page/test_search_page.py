@@ -10,7 +10,6 @@ from streamlit.testing.v1 import AppTest
 
 import simlte_st.page
 from simlte_st.data import Document
-from simlte_st.page.search_page import open_index
 from simlte_st.search import Index
 
 SCRIPT = str(Path(simlte_st.page.__file__).with_name("__main__.py"))
@@ -139,7 +138,3 @@ def test_documents_are_shown_as_text(page: AppTest, hostile: Document) -> None:
     for html in shown(page):
         assert not any(tag in html for tag in ("<script", "<img", "<i>", 'href="javascript'))
     assert not page.markdown, "which would take a document's text for markup"
-
-
-def test_the_index_is_opened_once(folder: Path) -> None:
-    assert open_index(str(folder), None) == open_index(str(folder), None)
