@@ -8,9 +8,11 @@ from __future__ import annotations
 import copy
 import inspect
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from logging import WARNING, LogRecord, getLogger
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -24,6 +26,8 @@ from simlte_st.prompts import document_prompt
 if TYPE_CHECKING:  # sentence_transformers may be half imported when this module is
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
     from sentence_transformers.base.modules import Transformer
+
+logger = getLogger(__name__)
 
 _LM_HEAD = ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder")
 MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
@@ -58,6 +62,10 @@ _STATIC_NAMES = tuple(
     for place in ("models", "models.StaticEmbedding", "sentence_transformer.modules.static_embedding")
 )
 """What ``modules.json`` may call sentence-transformers' table of token vectors."""
+
+
+_RANDOM = re.compile(r"^(?!(?:.+\.)?pooler\.)([^|\n]+?) +\| \S*(?:MISSING|MISMATCH|CONVERSION)", re.MULTILINE)
+"""A row of transformers' report on loading, for a weight that changes embeddings. No pooling reads the pooler's."""
 
 
 def encoder_of(model: torch.nn.Module) -> PreTrainedModel:
@@ -162,6 +170,34 @@ def quiet_transformers() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
+@contextmanager
+def short_load_report() -> Iterator[None]:
+    """Replace transformers' table of weights that differ from the checkpoint's by a warning of those that matter.
+
+    A head that the checkpoint has and a pooler that it lacks do not matter: embeddings do not depend on them.
+    """
+    library = getLogger("transformers.modeling_utils")
+    level = library.level
+    library.setLevel(min(WARNING - 1, logging.get_verbosity()))  # at WARNING it would check a plan for several GPUs
+    library.addFilter(_is_no_report)
+    try:
+        yield
+    finally:
+        library.removeFilter(_is_no_report)
+        library.setLevel(level)
+
+
+def _is_no_report(record: LogRecord) -> bool:
+    text = record.getMessage()
+    if " LOAD REPORT" in text and (names := sorted(_RANDOM.findall(text))):
+        logger.warning(
+            "Weights of %s do not fit its encoder and were replaced by random ones: %s.",
+            text.partition("\n")[0].rpartition(" from: ")[2],
+            ", ".join([*names[:3], *[f"{len(names) - 3} more"] * (len(names) > 3)]),
+        )
+    return " LOAD REPORT" not in text and record.levelno >= logging.get_verbosity()
+
+
 def load_masked_lm(path: str | os.PathLike[str]) -> tuple[Any, list[str]]:
     """Load a checkpoint with its MLM head; return the names of missing weights too."""
     with quiet_transformers(), torch.random.fork_rng(devices=[]):
@@ -194,7 +230,8 @@ def load_stock(source: str, classes: Sequence[type[torch.nn.Module]], **options:
 
     options.setdefault("local_files_only", os.path.isdir(source))  # else the Hub is asked for the name of the folder
     known = _by_reference(classes)
-    return cast("SentenceTransformer", SentenceTransformer._load_with_module_classes(source, known, **options))
+    with short_load_report():
+        return cast("SentenceTransformer", SentenceTransformer._load_with_module_classes(source, known, **options))
 
 
 def extend_stock(find: Callable[[str], str | None], classes: Mapping[str, type[torch.nn.Module]]) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from types import ModuleType
 
 from simlte_st.errors import MissingExtraError
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # onnxruntime 1.29 and newer report each session to Microsoft
 
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
 from transformers import (
     BertConfig,
@@ -22,6 +24,7 @@ from simlte_st.compat import (
     eager_attention,
     encoder_of,
     load_masked_lm,
+    load_stock,
     mini_batch_ranges,
     onednn_linear,
     readable_length,
@@ -67,6 +70,21 @@ def test_the_weights_that_a_checkpoint_lacks_are_told(
     torch.testing.assert_close(decoder(norm(activation(dense(hidden)))), whole.cls(hidden))
     with pytest.raises(OSError):  # noqa: PT011  # the message is the library's
         load_masked_lm(bert_path / "nothing")
+
+
+def test_only_weights_that_change_embeddings_are_reported(
+    bert_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    load_stock(str(bert_path), ())  # with an MLM head, without a pooler
+    assert caplog.messages == []
+    state = {name: each for name, each in load_file(bert_path / "model.safetensors").items() if "layer.0" not in name}
+    shutil.copytree(bert_path, broken := tmp_path / "broken")
+    save_file(state, broken / "model.safetensors", {"format": "pt"})
+    load_stock(str(broken), ())
+    assert "REPORT" not in capfd.readouterr().err
+    (message,) = caplog.messages
+    assert message.startswith(f"Weights of {broken} do not fit its encoder and were replaced by random ones: encoder.l")
+    assert message.endswith(", 13 more.")
 
 
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="PyTorch is built without oneDNN")
