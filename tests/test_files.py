@@ -108,7 +108,7 @@ def test_only_models_are_replaced(tmp_path: Path) -> None:
 def test_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_place(tmp_path / "new" / "deep" / "output")
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigurationError, match="not a folder to write in"):
+    with pytest.raises(ConfigurationError, match="not a writable folder"):
         check_place(tmp_path / "file" / "output")
     with monkeypatch.context() as patch:
         for number, kind in ((errno.EROFS, ConfigurationError), (errno.ENOSPC, DiskFullError)):
