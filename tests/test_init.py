@@ -1,4 +1,4 @@
-"""What a reader of the README types after ``import simlte_st``."""
+"""The public names of the package."""
 
 from __future__ import annotations
 
