@@ -32,10 +32,8 @@ logger = getLogger(__name__)
 _LM_HEAD = ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder")
 MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
     "bert": (
-        "cls.predictions.transform.dense",
-        "cls.predictions.transform.transform_act_fn",
-        "cls.predictions.transform.LayerNorm",
-        "cls.predictions.decoder",
+        "cls.predictions.transform.dense", "cls.predictions.transform.transform_act_fn",
+        "cls.predictions.transform.LayerNorm", "cls.predictions.decoder",
     ),
     "roberta": _LM_HEAD,
     "xlm-roberta": _LM_HEAD,
@@ -45,13 +43,11 @@ MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
     "mpnet": _LM_HEAD,
     "distilbert": ("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector"),
     "electra": (
-        "generator_predictions.dense",
-        "generator_predictions.activation",
-        "generator_predictions.LayerNorm",
+        "generator_predictions.dense", "generator_predictions.activation", "generator_predictions.LayerNorm",
         "generator_lm_head",
     ),
     "modernbert": ("head.dense", "head.act", "head.norm", "decoder"),
-}
+}  # fmt: skip
 """Model type to the parts of its MLM head: dense, activation (a module or function name), layer norm, decoder."""
 
 NO_LIMIT = 10**9
@@ -188,14 +184,13 @@ def short_load_report() -> Iterator[None]:
 
 
 def _is_no_report(record: LogRecord) -> bool:
-    text = record.getMessage()
-    if " LOAD REPORT" in text and (names := sorted(_RANDOM.findall(text))):
-        logger.warning(
-            "Weights of %s do not fit its encoder and were replaced by random ones: %s.",
-            text.partition("\n")[0].rpartition(" from: ")[2],
-            ", ".join([*names[:3], *[f"{len(names) - 3} more"] * (len(names) > 3)]),
-        )
-    return " LOAD REPORT" not in text and record.levelno >= logging.get_verbosity()
+    title, _, rows = record.getMessage().partition("\n")
+    if " LOAD REPORT" not in title:
+        return record.levelno >= logging.get_verbosity()
+    if names := sorted(_RANDOM.findall(rows)):
+        name = title.rpartition(" from: ")[2]
+        logger.warning("%d weights of %s do not fit its encoder and are random: %s ...", len(names), name, names[0])
+    return False
 
 
 def load_masked_lm(path: str | os.PathLike[str]) -> tuple[Any, list[str]]:

@@ -30,8 +30,7 @@ def progress_bar(
 ) -> Any:
     """Return a tqdm bar; close it, or use it as a context manager. ``options`` are tqdm's."""
     options |= {"desc": name, "total": total, "unit": unit, "initial": initial, "disable": not shown}
-    is_notebook = tqdm is not tqdm_asyncio
-    if not is_notebook and not sys.stderr.isatty():
+    if tqdm is tqdm_asyncio and not sys.stderr.isatty():  # not in a notebook
         options = {"mininterval": SECONDS, "miniters": 1, **options}
     return tqdm(**options)
 

@@ -3,8 +3,8 @@
     python tests/mutants.py            # make mutants
     python tests/mutants.py splits     # only those in files with "splits" in their names
 
-It takes minutes, so it is not part of the tests. A surviving change is a gap in the tests; rewrite a change whose text is
-no longer in the code.
+It takes minutes, so it is not part of the tests. A surviving change is a gap in the tests; rewrite a change whose text
+is no longer in the code.
 """
 
 from __future__ import annotations
