@@ -1,4 +1,4 @@
-"""Every kind of model that is given to this package, built tiny, and what each command makes of it."""
+"""A tiny model of every kind that users pass to this package, and the result of each command on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Help for these tests: small encoders of several families, and the mean of chunk embeddings made by hand."""
+"""Small encoders of several families, and the mean of chunk embeddings computed by hand."""
 
 from __future__ import annotations
 

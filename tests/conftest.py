@@ -1,4 +1,4 @@
-"""Tiny models and documents that tests build: nothing is downloaded."""
+"""Fixtures: tiny models and documents, built without downloads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures of the evaluators' tests: tiny random models, built on the spot, and labelled texts."""
+"""Fixtures for evaluators: tiny random models and labelled texts."""
 
 from __future__ import annotations
 

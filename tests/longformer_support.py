@@ -1,4 +1,4 @@
-"""Help for these tests: small Longformers with weights large enough to tell a wrong mask, batches, gradients."""
+"""Small Longformers, with weights large enough to reveal a wrong mask, batches and gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the losses have in common."""
+"""Helpers for tests of the losses."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Wrong changes that a test must notice: each is made in a copy of the project, and the tests named must fail.
+"""Make wrong changes, each in a copy of the project, and check that the named tests fail.
 
     python tests/mutants.py            # make mutants
-    python tests/mutants.py splits     # those of files with that in their name
+    python tests/mutants.py splits     # only those in files with "splits" in their names
 
-Not a test of its own: it takes minutes. A survivor is a gap in the tests; a change whose text is not found any more is
-to be written anew.
+It takes minutes, so it is not part of the tests. A surviving change is a gap in the tests; rewrite a change whose text
+is no longer in the code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the tests of both poolings with weights make their batches from."""
+"""Batches for tests of the weighted poolings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import nn
 
 
 def batch(lengths: tuple[int, ...], size: int, left: bool = False) -> dict[str, Any]:
-    """Make features of texts of these lengths, padded on the right or on the left."""
+    """Return features of texts of these lengths, padded on the right or left."""
     torch.manual_seed(1)
     longest = max(lengths)
     places = torch.arange(longest)

@@ -1,4 +1,4 @@
-"""Files that tests of reading make, and a short way to read them."""
+"""Write files for tests of reading, and read them."""
 
 from __future__ import annotations
 

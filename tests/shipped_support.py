@@ -1,4 +1,4 @@
-"""Tiny models in the place of those that ship."""
+"""Tiny models in place of the ones that ship."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests build their tiny documents and models from."""
+"""Helpers that build tiny documents and models."""
 
 from __future__ import annotations
 

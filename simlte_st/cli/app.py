@@ -216,7 +216,7 @@ def _common(*, quiet: bool = False, json: bool = False, verbose: bool = False, d
     """Take the options of every command.
 
     Args:
-        quiet: Show no progress bars.
+        quiet: Show only results, warnings and errors.
         json: Print the result as one JSON object, and nothing else.
         verbose: Show the libraries' messages too.
         debug: Show where in the code an error comes from.

@@ -20,6 +20,8 @@ from simlte_st.distributed import launched, shows
 from simlte_st.errors import Interrupted, SimlteError
 from simlte_st.files import to_json
 
+_logger = logging.getLogger("simlte_st")
+
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
 
@@ -57,8 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(command: Command, arguments: Sequence[Any], options: Mapping[str, Any]) -> int:
     lines = logging.StreamHandler(sys.stderr)
     lines.setFormatter(OptionFormatter(command.flags))
-    logging.basicConfig(level=logging.WARNING, handlers=[lines])
-    logging.getLogger("simlte_st").setLevel(logging.DEBUG if options.get("verbose") else logging.INFO)
+    quiet = options.get("quiet") and not options.get("verbose")
+    logging.basicConfig(level=logging.ERROR if quiet else logging.WARNING, handlers=[lines])
+    _logger.setLevel(logging.DEBUG if options.get("verbose") else logging.WARNING if quiet else logging.INFO)
     if not options.get("verbose"):
         # The libraries read these when they are imported: their messages and bars would stand between ours.
         os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -85,7 +88,7 @@ def _run(command: Command, arguments: Sequence[Any], options: Mapping[str, Any])
 
 def _show(result: Result, flags: Mapping[str, str], as_values: bool) -> None:
     """Print what a command returned."""
-    for note in result.notes:
+    for note in result.notes if _logger.isEnabledFor(logging.INFO) else ():
         print(wrapped(in_options(note, flags)), file=sys.stderr)
     if as_values:
         text = as_json(to_json(result.values)) if result.values else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -229,6 +230,7 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
 
     model = options.get("model")
     opened, turn = open_index(index, model)  # what is wrong is said here, before there is a page
+    gc.freeze()  # Streamlit collects garbage after each interaction: 0.3 s of CPU over all that torch has loaded
     # Streamlit would ask a server of Amazon for this machine's address when another site's page knocks.
     require("streamlit.net_util", "serve", "simlte serve").get_external_ip = lambda: None  # type: ignore[attr-defined]
     address = f"http://{ADDRESS}:{port}"

@@ -11,7 +11,7 @@ import sentence_transformers
 from sentence_transformers.base.modules import Router
 from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
-from simlte_st.compat import NO_LIMIT, load_modules_of, readable_length, readable_tokens
+from simlte_st.compat import NO_LIMIT, load_modules_of, readable_length, readable_tokens, short_load_report
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.device import dtype_unasked
 from simlte_st.models.loading import attend_fully
@@ -67,7 +67,8 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
             options["model_kwargs"] = _with_dtype(options)
         if name is not None and (modules := model2vec_modules(name)) is not None:
             options, name = {**options, "modules": modules}, None
-        super().__init__(name, **options)
+        with short_load_report():
+            super().__init__(name, **options)
         attend_fully(self)
         if not isinstance(self[0], Router):  # each of whose encoders reads a length of its own
             length = readable_length(self)

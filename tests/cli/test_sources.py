@@ -24,7 +24,7 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_command_takes_several_sources(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["dedupe", "rows.jsonl", "table.parquet", "--output", "out.jsonl", "--quiet"]) == 0
+    assert main(["dedupe", "rows.jsonl", "table.parquet", "--output", "out.jsonl"]) == 0
     assert "read 3 documents" in capsys.readouterr().err
     assert main(["dedupe", "rows.jsonl", "nothing.jsonl", "--output", "out.jsonl"]) == 1
     assert "no file or folder 'nothing.jsonl'" in capsys.readouterr().err
