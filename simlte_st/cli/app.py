@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_origin, get_type_hints
 
 from cyclopts import App, Group, Parameter
@@ -57,12 +58,14 @@ class Result:
         values: The same as JSON values.
         notes: Lines for standard error.
         laid_out: Whether ``text`` is printed as it is, because it quotes documents.
+        status: Exit status. Of several results the lowest counts.
     """
 
     text: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
     laid_out: bool = False
+    status: int = 0
 
 
 class Options(dict[str, Any]):
@@ -77,9 +80,10 @@ class Options(dict[str, Any]):
     def read(self, *source: str) -> DocumentReader:
         """Return a reader of one source or several, with the reading options."""
         for each in source if len(source) > 1 else ():  # the reader would take a name for a text
-            if not (each.startswith("hub:") or "://" in each or os.path.lexists(each)):
+            if not (each == "-" or each.startswith("hub:") or "://" in each or os.path.lexists(each)):
                 raise DataError(f"There is no file or folder {each!r}.")
-        reader = read_documents(source[0] if len(source) == 1 else list(source), **self.of(read_documents))
+        places = [Path(each) if each == "-" else each for each in source]  # "-" alone could be a text
+        reader = read_documents(places[0] if len(places) == 1 else places, **self.of(read_documents))
         if isinstance(reader, DocumentReader):  # before seconds of imports
             reader.check(self.get("probe") or self.get("label"))
         return reader
@@ -104,6 +108,7 @@ class Command:
         without: Keyword arguments that are no options.
         named: Other names of options.
         words: Options by the names of parameters that only messages mention.
+        matches: Whether the exit status with ``quiet=`` is that of grep: 0 for hits, 1 for none, 2 after an error.
     """
 
     name: str
@@ -113,6 +118,7 @@ class Command:
     without: Collection[str] = ()
     named: Mapping[str, Parameter] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
+    matches: bool = False
 
     @functools.cached_property
     def parameters(self) -> dict[str, tuple[inspect.Parameter, Group, str]]:

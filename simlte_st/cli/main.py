@@ -20,6 +20,8 @@ from simlte_st.distributed import launched, shows
 from simlte_st.errors import Interrupted, SimlteError
 from simlte_st.files import to_json
 
+_DASH = " -"  # what "-" is while Cyclopts parses, which would take it for an option
+
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
 
@@ -33,8 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         contextlib.redirect_stderr(cast("TextIO", PrintableStream(sys.stderr)) if speaks else silence),
     ):
         words = list(sys.argv[1:] if argv is None else argv)
-        if "-" in words and "--" not in words:  # standard input, which Cyclopts takes for an option
-            words = [*filter("-".__ne__, words), "--", "-"]
+        words = [_DASH if word == "-" else word for word in words]
         app = build()
         # Colours would be escaped like any other command to the terminal.
         console = Console(width=min(terminal_width(), 100), color_system=None, highlight=False)
@@ -49,9 +50,18 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(wrapped(lines), file=sys.stderr)
             return 2
         if command := getattr(call, "command", None):
-            return _run(command, bound.args, bound.kwargs)
+            return _run(command, _with_dashes(bound.args), _with_dashes(bound.kwargs))
         call(*bound.args, **bound.kwargs)  # prints help or the version
         return int(not words)  # as git does
+
+
+def _with_dashes(value: Any) -> Any:
+    """Put "-" back into what was parsed."""
+    if isinstance(value, dict):
+        return {name: _with_dashes(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_dashes(each) for each in value]
+    return "-" if value == _DASH else value
 
 
 def _run(command: Command, arguments: Sequence[Any], options: Mapping[str, Any]) -> int:
@@ -65,10 +75,11 @@ def _run(command: Command, arguments: Sequence[Any], options: Mapping[str, Any])
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
         with _terminated_as_interrupted():
-            made = command(*arguments, **options)
+            made, statuses = command(*arguments, **options), []
             for result in [made] if isinstance(made, Result) else made:
                 _show(result, command.flags, bool(options.get("json")))
-            return 0
+                statuses.append(result.status)
+            return min(statuses, default=0)
     except KeyboardInterrupt as error:
         _tell(error, str(error) or "simlte: stopped.", command.flags)
         return 128 + error.number if isinstance(error, Interrupted) else INTERRUPTED
@@ -80,7 +91,7 @@ def _run(command: Command, arguments: Sequence[Any], options: Mapping[str, Any])
         if options.get("debug"):
             raise
         _tell(error, f"simlte: {_message(error)}", command.flags)
-        return 1
+        return 2 if command.matches and options.get("quiet") else 1
 
 
 def _show(result: Result, flags: Mapping[str, str], as_values: bool) -> None:

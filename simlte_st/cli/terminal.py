@@ -9,8 +9,10 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TextIO
+
+from simlte_st.files import valid_unicode
 
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters except tab and line ends, characters that change the direction of text, and lone surrogates."""
@@ -55,6 +57,16 @@ class PrintableStream:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def with_lines(words: Iterable[str]) -> Iterator[str]:
+    """Yield words, and the lines of standard input in place of ``-``, except empty ones."""
+    for word in words:
+        if word == "-":
+            lines = (line.decode("utf-8-sig", "replace").strip() for line in sys.stdin.buffer)
+            yield from filter(None, lines)
+        else:
+            yield valid_unicode(word)
 
 
 def terminal_width() -> int:

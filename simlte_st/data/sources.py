@@ -6,15 +6,19 @@ malformed line, a file that cannot be decoded) is a :class:`~simlte_st.data.rows
 
 from __future__ import annotations
 
+import atexit
 import functools
 import itertools
 import operator
 import os
 import re
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 from simlte_st.data.arrow import FORM, dataset_table, frame_table, is_frame, is_hub, is_instance, open_hub
 from simlte_st.data.formats import DESCRIPTION, MAIL, PLAIN_TEXT, TableFormat, TextFormat, format_by_content, format_of
@@ -37,7 +41,7 @@ from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
 from simlte_st.files import is_model
 
-PLACES = f"{DESCRIPTION}; or {FORM}"
+PLACES = f"{DESCRIPTION}; {FORM}; or - for JSON lines from standard input"
 """What a user can name as a source, in words."""
 
 _SHOWN_LENGTH = 200  # characters of a path in a message; longer items of a list are texts
@@ -132,6 +136,8 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
     if is_hub(source):
         return _open_hub(str(source), reading)
     name: str = os.fspath(source)
+    if name == "-":
+        name, source = "standard input", _spooled(sys.stdin)
     path = Path(source)
     if not name or not os.path.exists(path):  # Path takes an empty name for the working folder
         hint = " An address is read with stream=True." if "://" in name else ""
@@ -151,8 +157,20 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
     if not path.is_file():  # tables are read more than once, and a pipe may never end
         raise DataError(f"{path} is a pipe or a device, not a file: write its content to a file first.")
     size = functools.partial(known.count_rows, path)
-    table: Callable[[], Table] = lambda: replace(known.open(path, reading), folders=folder_columns(path))  # noqa: E731
+    table: Callable[[], Table] = lambda: replace(  # noqa: E731
+        known.open(path, reading), name=name, folders=folder_columns(path)
+    )
     return Source(name, lambda: read_table(table(), reading), size, prefix=f"{path.name}:", places=(path,))
+
+
+@functools.cache
+def _spooled(stream: TextIO) -> Path:
+    """Keep a stream in a file until the process ends, since sources are read more than once."""
+    path = Path(tempfile.mkdtemp(prefix="simlte-"), "standard-input.jsonl")
+    atexit.register(shutil.rmtree, path.parent, ignore_errors=True)
+    with path.open("wb") as file:
+        shutil.copyfileobj(stream.buffer, file)
+    return path
 
 
 def _format(path: Path, reading: Reading) -> TextFormat | TableFormat | None:

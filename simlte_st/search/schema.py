@@ -27,7 +27,9 @@ from simlte_st.errors import ConfigurationError, DataError
 
 OWN_COLUMNS = ("id", "part", "hash", "tokens", "searched", "text", "terms", "passage", "vector")
 
-RESERVED = frozenset((*OWN_COLUMNS, "score", "cosine", "bm25", "reranked", "beginning", "sentences", "words", "seed"))
+RESERVED = frozenset(
+    (*OWN_COLUMNS, "score", "cosine", "bm25", "reranked", "beginning", "sentences", "words", "query", "rank", "snippet")
+)
 """Names of the index's own columns, and of the other fields of a hit."""
 
 MOST_COLUMNS = 256

@@ -75,7 +75,7 @@ class Searcher:
         text = os.fspath(given)
         if rows := self.store.rows(f"part = 0 AND {is_one_of('id', [text])}", ["id", "text"]).to_pylist():
             return [Document(row["id"], row["text"]) for row in rows]
-        if os.path.exists(text):
+        if text == "-" or os.path.exists(text):
             return [replace(document, id="") for document in list_documents(text)]
         if text.isascii() and len(text.split()) <= 1:
             raise DataError(
