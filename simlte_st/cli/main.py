@@ -50,18 +50,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(wrapped(lines), file=sys.stderr)
             return 2
         if command := getattr(call, "command", None):
-            return _run(command, _with_dashes(bound.args), _with_dashes(bound.kwargs))
+            return _run(command, [*map(_with_dash, bound.args)], {k: _with_dash(v) for k, v in bound.kwargs.items()})
         call(*bound.args, **bound.kwargs)  # prints help or the version
         return int(not words)  # as git does
 
 
-def _with_dashes(value: Any) -> Any:
-    """Put "-" back into what was parsed."""
-    if isinstance(value, dict):
-        return {name: _with_dashes(each) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_with_dashes(each) for each in value]
-    return "-" if value == _DASH else value
+def _with_dash(value: Any) -> Any:
+    """Put "-" back into a value that was parsed."""
+    return [*map(_with_dash, value)] if isinstance(value, list) else "-" if value == _DASH else value
 
 
 def _run(command: Command, arguments: Sequence[Any], options: Mapping[str, Any]) -> int:

@@ -29,6 +29,7 @@ ADDRESS = "127.0.0.1"
 """Where the page is served: nobody else's machine reaches it."""
 
 Port = Annotated[int, Interval(ge=1, le=65535)]
+Format = Literal["table", "csv", "jsonl"]
 
 _NAMED = {"top_k": Parameter(name=("--top-k", "--top")), "explain": Parameter(name=("--explain", "--why"))}
 
@@ -42,11 +43,7 @@ def _opened(*, model: str | None = None) -> None:
 
 
 def _returned(
-    *,
-    format: Literal["table", "csv", "jsonl"] | None = None,
-    output: str | None = None,
-    overwrite: bool = False,
-    quiet: bool = False,
+    *, format: Format | None = None, output: str | None = None, overwrite: bool = False, quiet: bool = False
 ) -> None:
     """Take the options of commands that return hits.
 
@@ -173,11 +170,10 @@ def run_link(options: Options, index: str, /, *document: str, each: str | None =
 
 def _output(options: Options, *sources: str | None) -> Path | None:
     """Return the file of the hits, if there is one, after checking that it can be written."""
-    kind = options.get("format")
     if "output" not in options:
         return None
     path = Path(options["output"])
-    if kind is None and path.suffix not in (".csv", ".jsonl"):
+    if "format" not in options and path.suffix not in (".csv", ".jsonl"):
         raise ConfigurationError(f"{path}: the name must end in .csv or .jsonl, unless --format names the format.")
     check_apart(sources, path)
     check_place(path)
@@ -199,18 +195,23 @@ def _written(
     quiet, queries, count = bool(options.get("quiet")), 0, 0
     with contextlib.ExitStack() as stack:
         if output is not None:
-            temporary = stack.enter_context(atomic_path(output))
-            file = stack.enter_context(temporary.open("w", encoding="utf-8", newline=""))
+            file = stack.enter_context(stack.enter_context(atomic_path(output)).open("w", encoding="utf-8", newline=""))
         for query, hits, notes in found:
-            text = _as_text(kind, query, hits, options, columns, first=not queries)
+            if kind == "csv":
+                text = _csv(query, hits, columns, header=not queries)
+            elif kind == "jsonl":
+                rows = (hit.to_dict() if query is None else {"query": query, **hit.to_dict()} for hit in hits)
+                text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+            else:
+                head = (
+                    "" if query is None else f"{chr(10) * bool(queries)}query: {cropped(query, terminal_width() - 7)}\n"
+                )
+                text = head + "\n".join(_table(hits, options, columns)) + "\n"
             queries, count = queries + 1, count + len(hits)
             if output is not None:
                 file.write(text)
-                text = ""
-            text = as_json(text) if kind == "jsonl" else text
-            yield Result(
-                "" if quiet else text.removesuffix("\n"), notes=[] if quiet else notes, laid_out=True, status=1
-            )
+            printed = "" if quiet or output else as_json(text) if kind == "jsonl" else text
+            yield Result(printed.removesuffix("\n"), notes=[] if quiet else notes, laid_out=True, status=1)
         if not queries:
             raise DataError("There is no query on standard input.")
     notes = [reader.report.summary()] if reader and reader.report.skipped else []
@@ -218,20 +219,6 @@ def _written(
         of = f" of {number_of(queries, 'query', 'queries')}" if queries > 1 else ""
         notes.append(f"{number_of(count, 'hit')}{of} written to {output}")
     yield Result(notes=[] if quiet else notes, status=int(quiet and not count))
-
-
-def _as_text(
-    kind: str, query: str | None, hits: list[Hit], options: Options, columns: Sequence[str], first: bool
-) -> str:
-    """Return the hits of a query as text that ends in a line end."""
-    if kind == "jsonl":
-        rows = (hit.to_dict() if query is None else {"query": query, **hit.to_dict()} for hit in hits)
-        return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-    if kind == "csv":
-        return _csv(query, hits, columns, first)
-    lines = _table(hits, options, columns) if hits else ["No document was found."]
-    head = [] if query is None else [*[""] * (not first), f"query: {cropped(query, terminal_width() - 7)}"]
-    return "".join(f"{line}\n" for line in (*head, *lines))
 
 
 def _csv(query: str | None, hits: list[Hit], columns: Sequence[str], header: bool) -> str:
@@ -256,7 +243,10 @@ def _title_and_snippet(hit: Hit, columns: Sequence[str]) -> tuple[str, str]:
 
 
 def _table(hits: list[Hit], options: Options, columns: Sequence[str]) -> Iterator[str]:
-    """Lay out the hits in lines as wide as the terminal, and the reasons for them below."""
+    """Lay out the hits in lines as wide as the terminal, with their explanations below."""
+    if not hits:
+        yield "No document was found."
+        return
     width, names = terminal_width(), max(4, *(len(hit.id) for hit in hits))
     read = any(hit.reranked is not None for hit in hits)
     yield f"{'rank':>4}  {'id':<{names}}  {'cosine':>6}  {'bm25':>6}{'  rerank' * read}"

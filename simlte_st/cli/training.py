@@ -159,5 +159,5 @@ def run_demo(
     measured = evaluate_models(models, test_part, label="class", max_seq_length=128, progress=progress)
     yield Result(
         f"\n{measured.summary()}\n\nThe trained model is in {output}. To use it:\n\n{usage_example(output)}\n\n"
-        f"{time.perf_counter() - began:.0f} seconds."
+        f"It took {time.perf_counter() - began:,.0f} s."
     )

@@ -6,7 +6,6 @@ malformed line, a file that cannot be decoded) is a :class:`~simlte_st.data.rows
 
 from __future__ import annotations
 
-import atexit
 import functools
 import itertools
 import operator
@@ -36,7 +35,7 @@ from simlte_st.data.rows import (
     Skip,
     skip_of,
 )
-from simlte_st.data.tables import Table, folder_columns, item_rows, mappings_table, read_table, refuse_columns
+from simlte_st.data.tables import folder_columns, item_rows, mappings_table, read_table, refuse_columns
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
 from simlte_st.files import is_model
@@ -137,7 +136,7 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
         return _open_hub(str(source), reading)
     name: str = os.fspath(source)
     if name == "-":
-        name, source = "standard input", _spooled(sys.stdin)
+        name, source = "standard input", _spooled(sys.stdin)[1]
     path = Path(source)
     if not name or not os.path.exists(path):  # Path takes an empty name for the working folder
         hint = " An address is read with stream=True." if "://" in name else ""
@@ -157,20 +156,20 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
     if not path.is_file():  # tables are read more than once, and a pipe may never end
         raise DataError(f"{path} is a pipe or a device, not a file: write its content to a file first.")
     size = functools.partial(known.count_rows, path)
-    table: Callable[[], Table] = lambda: replace(  # noqa: E731
-        known.open(path, reading), name=name, folders=folder_columns(path)
-    )
-    return Source(name, lambda: read_table(table(), reading), size, prefix=f"{path.name}:", places=(path,))
+
+    def events() -> Iterator[Event]:
+        return read_table(replace(known.open(path, reading), name=name, folders=folder_columns(path)), reading)
+
+    return Source(name, events, size, prefix=f"{path.name}:", places=(path,))
 
 
 @functools.cache
-def _spooled(stream: TextIO) -> Path:
+def _spooled(stream: TextIO) -> tuple[tempfile.TemporaryDirectory[str], Path]:
     """Keep a stream in a file until the process ends, since sources are read more than once."""
-    path = Path(tempfile.mkdtemp(prefix="simlte-"), "standard-input.jsonl")
-    atexit.register(shutil.rmtree, path.parent, ignore_errors=True)
-    with path.open("wb") as file:
+    folder = tempfile.TemporaryDirectory(prefix="simlte-")
+    with (path := Path(folder.name, "standard-input.jsonl")).open("wb") as file:
         shutil.copyfileobj(stream.buffer, file)
-    return path
+    return folder, path
 
 
 def _format(path: Path, reading: Reading) -> TextFormat | TableFormat | None:

@@ -17,7 +17,7 @@ from simlte_st.data.document import Document, content_id
 from simlte_st.data.documents import DocumentReader
 from simlte_st.data.reader import ReadReport
 from simlte_st.data.sentences import Segmenter, peek
-from simlte_st.errors import ConfigurationError
+from simlte_st.errors import ConfigurationError, number_of
 from simlte_st.models.device import Engine
 from simlte_st.models.vectors import unit_rows
 from simlte_st.search.schema import MOST_COLUMNS, Metadata, own_schema
@@ -75,12 +75,13 @@ class IndexReport:
     def summary(self) -> str:
         """Return the report in a few lines."""
         lines = [
-            f"{self.added:,} documents added, {self.replaced:,} replaced, {self.removed:,} removed, "
-            f"{self.unchanged:,} as they were; {self.encoded:,} texts encoded, {self.reused:,} vectors reused",
-            f"the index has {self.documents:,} documents, found by {self.vectors:,} vectors",
+            f"{number_of(self.added, 'document')} added, {self.replaced:,} replaced, {self.removed:,} removed, "
+            f"{self.unchanged:,} unchanged; {number_of(self.encoded, 'text')} encoded, "
+            f"{number_of(self.reused, 'vector')} reused",
+            f"the index has {number_of(self.documents, 'document')} and {number_of(self.vectors, 'vector')}",
         ]
         if self.kept:
-            lines.append(f"kept {len(self.kept):,} documents that could not be read this time")
+            lines.append(f"kept {number_of(len(self.kept), 'document')} that could not be read this time")
         if self.truncation.cut_texts:
             lines.append(self.truncation.summary())
         if self.misfits:
@@ -123,7 +124,8 @@ def add_documents(
         warn_of_language({encoder.name or "The model": encoder.model}, texts)
         if not settings["parts"]:
             warn_of_truncation(encoder.model, texts, REMEDY)
-        store.learn_sentences(texts, settings["language"])  # which explanations need, too
+        if settings["parts"]:
+            store.learn_sentences(texts, settings["language"])
     segmenter = store.segmenter() if settings["parts"] else None
     metadata = Metadata(store.metadata(), columns)
     metadata.check_names(first)

@@ -19,7 +19,7 @@ from simlte_st.data.document import Document, name_of
 from simlte_st.data.documents import read_documents
 from simlte_st.data.languages import check_language
 from simlte_st.data.tokens import in_batches
-from simlte_st.errors import ConfigurationError, DataError, keeping
+from simlte_st.errors import ConfigurationError, DataError, keeping, number_of
 from simlte_st.files import hold
 from simlte_st.models.device import Engine
 from simlte_st.models.names import check_model
@@ -261,7 +261,7 @@ class Index:
         from simlte_st.models.device import check_devices  # with torch
 
         check_devices(place)
-        kept = keeping(lambda: f"{len(self):,} documents are in {self.folder}: start again to add the others.")
+        kept = keeping(lambda: f"{self.folder} has {number_of(len(self), 'document')}: start again to add the others.")
         with self._writing() as store, kept:
             return add_documents(
                 store, self.encoder, self._settings, reader,

@@ -6,7 +6,7 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from simlte_st.data.document import Document
 from simlte_st.data.documents import list_documents
-from simlte_st.data.sentences import Segmenter
 from simlte_st.errors import DataError
 from simlte_st.search.hits import Hit, RememberedVectors, explain_hits, shortened
 from simlte_st.search.query import TOP_K, Criteria, Match, Mode, Query, find_matches
@@ -38,6 +37,8 @@ class Searcher:
     ) -> None:
         self.store, self.reader, self.parts, self.languages = store, reader, parts, languages
         self._sentences = RememberedVectors(lambda sentences: reader().documents(sentences))
+        language = languages[0] if len(languages) == 1 else None
+        self.segmenter = cache(lambda: store.segmenter(language))  # shared with the copies of now()
 
     def now(self) -> Searcher:
         """Return a searcher of the index as it is now, whatever others write while it searches."""
@@ -45,11 +46,6 @@ class Searcher:
         now = copy.copy(self)
         now.store = self.store.snapshot()
         return now
-
-    @cached_property
-    def segmenter(self) -> Segmenter:
-        """The segmenter of the index."""
-        return self.store.segmenter()
 
     @cached_property
     def _words(self) -> WordCounts:
@@ -110,7 +106,7 @@ class Searcher:
             known[row["id"]].append(row["vector"])
         vectors: Iterator[Any] = iter(())
         if new := [document for document in documents if not document.id]:
-            encoder, segmenter = self.reader(), self.segmenter if self.parts else None
+            encoder, segmenter = self.reader(), self.segmenter() if self.parts else None
             texts = [encoder.passages(document, segmenter) or [document.text] for document in new]
             encoded = iter(encoder.documents([*chain(*texts)]))
             vectors = ([*islice(encoded, len(own))] for own in texts)
@@ -141,7 +137,7 @@ class Searcher:
                 scores = (one.score, one.cosine, one.bm25)
                 hits.append(Hit(one.id, *scores, beginning, passage, values, reranked=one.reranked))
             if explain:
-                hits = explain_hits(hits, texts, query, self.store, self.segmenter, self._sentences)
+                hits = explain_hits(hits, texts, query, self.store, self.segmenter(), self._sentences)
             found.append(hits)
         return found
 

@@ -12,7 +12,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from math import ceil, sqrt
 from pathlib import Path
@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from simlte_st.data.document import Document, composed
-from simlte_st.data.sentences import PunktSegmenter, make_segmenter
+from simlte_st.data.sentences import PunktSegmenter, make_segmenter, peek
 from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.extras import require
 from simlte_st.files import read_json, write_json
@@ -34,7 +34,7 @@ T = TypeVar("T")
 TABLE = "documents"
 
 PUNKT_FILE = "punkt.json"
-"""Parameters of the sentence segmenter, learned from the first documents."""
+"""Parameters of the sentence segmenter, learned when sentences are first needed."""
 
 _INDICES = {"terms": "terms_idx", "vector": "vector_idx", "searched": "searched_idx"}
 _FEWEST_FILES, _MOST_FILES = 16, 64  # small files that may stay: 14 make a search among 800 rows 1.4 times slower
@@ -56,6 +56,11 @@ _MOST_SEGMENTS = 8  # of an index that is left as it is; with eight a query take
 _QUOTED = re.compile(r"'(?:[^']|'')*'")
 _REFUSED = re.compile(r"^.*(?:[Ee]rror|[Ii]nput|planning)[:,] (?:resolving filter expression .*input: )?", re.DOTALL)
 _OTHER_TYPE = re.compile(r"Received literal \w+\((.*)\) and could not convert to literal of type '(.*)'")
+_UNSUPPORTED = {
+    r"to coerce .* I?LIKE": "LIKE needs a column of text: use =, < or BETWEEN, or CAST(column AS string)",
+    r"is not supported|not implemented": "it may have comparisons, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT",
+}
+"""Patterns of LanceDB's messages, and our words for them."""
 
 _HINTS = {
     "read": "If it is a copy, copy it again; otherwise index the documents again, in another folder.",
@@ -124,17 +129,22 @@ class Store:
             store._table.checkout(store._table.version)
         return store
 
-    def learn_sentences(self, texts: Sequence[str], language: str | None) -> None:
-        """Learn from texts where sentences end."""
+    def learn_sentences(self, texts: Sequence[str], language: str | None) -> PunktSegmenter:
+        """Learn the segmenter of sentences from texts."""
         learned = make_segmenter("punkt", lambda: texts, language)
         assert isinstance(learned, PunktSegmenter)
-        write_json(self.folder / PUNKT_FILE, learned.to_dict())
+        with suppress(PermissionError):  # who searches may have no right to write
+            write_json(self.folder / PUNKT_FILE, learned.to_dict())
+        return learned
 
-    def segmenter(self) -> PunktSegmenter:
-        """Return the segmenter of sentences, as learned from the first documents."""
-        if not (self.folder / PUNKT_FILE).exists() and not self.count():
-            return PunktSegmenter()
-        return read_part(self.folder, PUNKT_FILE, PunktSegmenter.from_dict)
+    def segmenter(self, language: str | None = None) -> PunktSegmenter:
+        """Return the segmenter of sentences; the first call learns it, which takes seconds."""
+        if (self.folder / PUNKT_FILE).exists():
+            return read_part(self.folder, PUNKT_FILE, PunktSegmenter.from_dict)
+        names = np.random.default_rng(0).permutation(sorted(self.rows("part = 0", ["id"])["id"].to_pylist())).tolist()
+        groups = (self.table(["text"], names[start : start + _FEW]) for start in range(0, len(names), _FEW))
+        texts, _ = peek((text for group in groups for text in group["text"].to_pylist()), len)
+        return self.learn_sentences(texts, language) if texts else PunktSegmenter()
 
     def metadata(self) -> pa.Schema:
         """Return the columns that are not our own."""
@@ -323,6 +333,7 @@ class Store:
                 self._table.count_rows(f"({where})")
             except (ValueError, RuntimeError, OSError) as error:
                 problem = _REFUSED.sub("", _first_line(error)).partition(" Valid fields")[0].rstrip(".")
+                problem = next((ours for own, ours in _UNSUPPORTED.items() if re.search(own, problem)), problem)
                 if other := _OTHER_TYPE.search(problem):
                     problem = f"it compares a column with {other[1]}: write {form_of(other[2])}"
                 where = given

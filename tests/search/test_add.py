@@ -33,7 +33,7 @@ def test_documents_come_back_with_vectors_and_metadata(index: Index, corpus: lis
 
 
 def test_nothing_is_encoded_twice(index: Index, corpus: list[Document], encoded: list[str]) -> None:
-    assert re.match(r"0 .* 0 replaced, 0 removed, 10 as they were; 0 texts", index.add(corpus).summary())
+    assert re.match(r"0 .* 0 replaced, 0 removed, 10 unchanged; 0 texts", index.add(corpus).summary())
     report = index.add([replace(corpus[2], id="copy"), replace(corpus[3], metadata={"year": 1900, "kind": "odd"})])
     assert encoded == []
     assert (report.added, report.replaced, report.reused, report.documents) == (1, 1, 2, 11)

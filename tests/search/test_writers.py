@@ -45,7 +45,7 @@ def test_a_read_that_breaks_off_keeps_what_was_read(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(add, "peek", functools.partial(peek, enough=1))
-    with pytest.raises(Interrupted, match=r"Stopped\. 14 documents are in .*: start again to add the others\."):
+    with pytest.raises(Interrupted, match=r"Stopped\. .* has 14 documents: start again to add the others\."):
         index.add(broken())
     assert len(index) == 14
 
