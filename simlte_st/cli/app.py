@@ -58,7 +58,7 @@ class Result:
         values: The same as JSON values.
         notes: Lines for standard error.
         laid_out: Whether ``text`` is printed as it is, because it quotes documents.
-        status: Exit status. Of several results the lowest counts.
+        status: Exit status; of several results the last one's counts.
     """
 
     text: str = ""

@@ -34,8 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         contextlib.redirect_stdout(cast("TextIO", PrintableStream(sys.stdout)) if speaks else silence),
         contextlib.redirect_stderr(cast("TextIO", PrintableStream(sys.stderr)) if speaks else silence),
     ):
-        words = list(sys.argv[1:] if argv is None else argv)
-        words = [_DASH if word == "-" else word for word in words]
+        words = [_DASH if word == "-" else word for word in (sys.argv[1:] if argv is None else argv)]
         app = build()
         # Colours would be escaped like any other command to the terminal.
         console = Console(width=min(terminal_width(), 100), color_system=None, highlight=False)
@@ -71,11 +70,10 @@ def _run(command: Command, arguments: Sequence[Any], options: Mapping[str, Any])
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
         with _terminated_as_interrupted():
-            made, statuses = command(*arguments, **options), []
+            made = command(*arguments, **options)
             for result in [made] if isinstance(made, Result) else made:
                 _show(result, command.flags, bool(options.get("json")))
-                statuses.append(result.status)
-            return min(statuses, default=0)
+            return result.status
     except KeyboardInterrupt as error:
         _tell(error, str(error) or "simlte: stopped.", command.flags)
         return 128 + error.number if isinstance(error, Interrupted) else INTERRUPTED

@@ -10,10 +10,9 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from operator import length_hint
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Interval
-from cyclopts import Parameter
 
 from simlte_st.cli.app import Options, Result, command
 from simlte_st.cli.terminal import as_json, cropped, terminal_width, with_lines
@@ -30,8 +29,6 @@ ADDRESS = "127.0.0.1"
 
 Port = Annotated[int, Interval(ge=1, le=65535)]
 Format = Literal["table", "csv", "jsonl"]
-
-_NAMED = {"top_k": Parameter(name=("--top-k", "--top")), "explain": Parameter(name=("--explain", "--why"))}
 
 
 def _opened(*, model: str | None = None) -> None:
@@ -54,9 +51,6 @@ def _returned(
         overwrite: Replace an existing file.
         quiet: Print nothing. The exit status is 0 if there are hits, 1 if there are none, and 2 after an error.
     """
-
-
-_HITS: dict[str, Any] = {"named": _NAMED, "without": ("json",), "matches": True}
 
 
 @command("index", {"": (Index.add, Index.create)}, reads=True, without=("exist_ok",))
@@ -96,8 +90,7 @@ def run_index(
 
 def _delete(index: Index, ids: list[str]) -> Result:
     """Delete documents, and name the ids that the index does not have."""
-    known = {*index.table([], ids)["id"].to_pylist()}
-    unknown = [name for name in ids if name not in known]
+    unknown = sorted({*ids} - {*index.table([], ids)["id"].to_pylist()})
     deleted = index.delete(ids)
     text = f"{number_of(deleted, 'document')} deleted; the index has {number_of(len(index), 'document')}"
     values = {"index": str(index.folder), "deleted": deleted, "unknown": unknown, "documents": len(index)}
@@ -105,7 +98,7 @@ def _delete(index: Index, ids: list[str]) -> Result:
     return Result(text, values, notes, status=int(bool(unknown)))
 
 
-@command("search", {"": (Index.search, _opened, _returned)}, **_HITS)
+@command("search", {"": (Index.search, _opened, _returned)}, without=("json",), matches=True)
 def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
     """Find documents of an index by text: by vectors, by words (BM25), or by both together.
 
@@ -132,7 +125,7 @@ def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
     yield from _written(found(), options, opened, output)
 
 
-@command("link", {"": (Index.link, _opened, _returned)}, **_HITS)
+@command("link", {"": (Index.link, _opened, _returned)}, without=("json",), matches=True)
 def run_link(options: Options, index: str, /, *document: str, each: str | None = None) -> Iterator[Result]:
     """Find the documents of an index that belong to given documents.
 
@@ -151,15 +144,14 @@ def run_link(options: Options, index: str, /, *document: str, each: str | None =
     if bool(document) == bool(each):
         raise ConfigurationError("Give either documents to link or --each SOURCE.")
     output = _output(options, each, *document)
-    if each is None:
-        opened = Index.open(index, options.get("model"))
+    reader = None if each is None else read_documents(each)
+    opened = Index.open(index, options.get("model"))
+    if reader is None:
         names = [name if os.path.exists(name) else valid_unicode(name) for name in document]
         yield from _written([(None, opened.link(names, **options.of(Index.link)), [])], options, opened, output)
         return
     if options.get("explain"):
         raise ConfigurationError("--explain does not go with --each.")
-    reader = read_documents(each)
-    opened = Index.open(index, options.get("model"))
     links: Iterable[tuple[str, list[Hit]]] = opened.link_each(reader, **options.of(Index.link_each))
     if output is not None and not options.get("quiet"):
         from simlte_st.progress import with_progress_bar
@@ -203,21 +195,18 @@ def _written(
                 rows = (hit.to_dict() if query is None else {"query": query, **hit.to_dict()} for hit in hits)
                 text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
             else:
-                head = (
-                    "" if query is None else f"{chr(10) * bool(queries)}query: {cropped(query, terminal_width() - 7)}\n"
-                )
-                text = head + "\n".join(_table(hits, options, columns)) + "\n"
+                head = "" if query is None else f"query: {cropped(query, terminal_width() - 7)}\n"
+                text = "\n" * bool(queries) + head + "\n".join(_table(hits, options, columns)) + "\n"
             queries, count = queries + 1, count + len(hits)
             if output is not None:
                 file.write(text)
             printed = "" if quiet or output else as_json(text) if kind == "jsonl" else text
-            yield Result(printed.removesuffix("\n"), notes=[] if quiet else notes, laid_out=True, status=1)
+            yield Result(printed.removesuffix("\n"), notes=[] if quiet else notes, laid_out=True)
         if not queries:
             raise DataError("There is no query on standard input.")
     notes = [reader.report.summary()] if reader and reader.report.skipped else []
     if output is not None:
-        of = f" of {number_of(queries, 'query', 'queries')}" if queries > 1 else ""
-        notes.append(f"{number_of(count, 'hit')}{of} written to {output}")
+        notes.append(f"{number_of(count, 'hit')} of {number_of(queries, 'query', 'queries')} written to {output}")
     yield Result(notes=[] if quiet else notes, status=int(quiet and not count))
 
 

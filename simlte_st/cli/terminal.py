@@ -62,11 +62,8 @@ class PrintableStream:
 def with_lines(words: Iterable[str]) -> Iterator[str]:
     """Yield words, and the lines of standard input in place of ``-``, except empty ones."""
     for word in words:
-        if word == "-":
-            lines = (line.decode("utf-8-sig", "replace").strip() for line in sys.stdin.buffer)
-            yield from filter(None, lines)
-        else:
-            yield valid_unicode(word)
+        lines = (line.decode("utf-8-sig", "replace").strip() for line in (sys.stdin.buffer if word == "-" else ()))
+        yield from filter(None, lines) if word == "-" else [valid_unicode(word)]
 
 
 def terminal_width() -> int:

@@ -21,7 +21,7 @@ from simlte_st.errors import ConfigurationError, number_of
 from simlte_st.models.device import Engine
 from simlte_st.models.vectors import unit_rows
 from simlte_st.search.schema import MOST_COLUMNS, Metadata, own_schema
-from simlte_st.search.store import Store, text_hash
+from simlte_st.search.store import PUNKT_FILE, Store, text_hash
 from simlte_st.search.words import DocumentTerms, count_words
 
 if TYPE_CHECKING:  # with torch
@@ -124,9 +124,8 @@ def add_documents(
         warn_of_language({encoder.name or "The model": encoder.model}, texts)
         if not settings["parts"]:
             warn_of_truncation(encoder.model, texts, REMEDY)
-        if settings["parts"]:
-            store.learn_sentences(texts, settings["language"])
-    segmenter = store.segmenter() if settings["parts"] else None
+        (store.folder / PUNKT_FILE).unlink(missing_ok=True)
+    segmenter = store.segmenter(settings["language"], texts) if settings["parts"] else None
     metadata = Metadata(store.metadata(), columns)
     metadata.check_names(first)
     terms = DocumentTerms(store.folder, settings, texts)

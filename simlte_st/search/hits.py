@@ -66,10 +66,8 @@ class Hit:
         names = ("id", "score", "cosine", "bm25", "reranked", "beginning", "passage")
         values = {name: getattr(self, name) for name in names}
         for name, value in self.metadata.items():
-            if isinstance(value, float) and not isfinite(value):  # JSON has no such number
-                values[name] = None
-            else:
-                values[name] = value.isoformat() if isinstance(value, date) else value
+            lost = isinstance(value, float) and not isfinite(value)  # JSON has no such number
+            values[name] = None if lost else value.isoformat() if isinstance(value, date) else value
         values["sentences"] = [{"sentence": sentence, "cosine": cosine} for sentence, cosine in self.sentences]
         return values | {"words": [{"word": word, "bm25": score} for word, score in self.words]}
 

@@ -27,9 +27,8 @@ from simlte_st.errors import ConfigurationError, DataError
 
 OWN_COLUMNS = ("id", "part", "hash", "tokens", "searched", "text", "terms", "passage", "vector")
 
-RESERVED = frozenset(
-    (*OWN_COLUMNS, "score", "cosine", "bm25", "reranked", "beginning", "sentences", "words", "query", "rank", "snippet")
-)
+_HIT = "query rank score cosine bm25 reranked beginning snippet sentences words"
+RESERVED = frozenset((*OWN_COLUMNS, *_HIT.split()))
 """Names of the index's own columns, and of the other fields of a hit."""
 
 MOST_COLUMNS = 256

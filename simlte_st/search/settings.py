@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from simlte_st.data.analyzer import ANALYZER
 from simlte_st.errors import ConfigurationError, ModelError, StoreError
 from simlte_st.extras import check_installed
-from simlte_st.files import SETTINGS_FILE, atomic_path, changes, check_place, hold, write_json
+from simlte_st.files import SETTINGS_FILE, atomic_path, changes, check_new, check_place, hold, write_json
 from simlte_st.models.names import cached_folder, check_model, local_folder
 from simlte_st.models.vectors import TokenVectors
 from simlte_st.search.store import TABLE, Store, read_part
@@ -35,8 +35,7 @@ def check_new_index(folder: Path, overwrite: bool = False) -> None:
         return  # an empty folder may have a lock
     if not is_index(folder):
         raise ConfigurationError(f"{folder} exists already and is not an index: choose another folder for the index.")
-    if not overwrite:
-        raise ConfigurationError(f"{folder} exists already: choose another folder, or replace it with overwrite=True.")
+    check_new(folder, overwrite)
 
 
 def make_folder(folder: Path, encoder: Encoder, parts: bool, language: str | None, overwrite: bool) -> None:

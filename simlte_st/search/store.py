@@ -129,22 +129,19 @@ class Store:
             store._table.checkout(store._table.version)
         return store
 
-    def learn_sentences(self, texts: Sequence[str], language: str | None) -> PunktSegmenter:
-        """Learn the segmenter of sentences from texts."""
-        learned = make_segmenter("punkt", lambda: texts, language)
+    def segmenter(self, language: str | None = None, texts: Sequence[str] = ()) -> PunktSegmenter:
+        """Return the segmenter of sentences; the first call learns it from texts (default: of the index)."""
+        if (self.folder / PUNKT_FILE).exists():
+            return read_part(self.folder, PUNKT_FILE, PunktSegmenter.from_dict)
+        if not texts:
+            names = np.random.default_rng(0).permutation(sorted(self.rows("part = 0", ["id"])["id"].to_pylist()))
+            groups = (self.table(["text"], names[start : start + _FEW]) for start in range(0, len(names), _FEW))
+            texts, _ = peek((text for group in groups for text in group["text"].to_pylist()), len)
+        learned = make_segmenter("punkt", lambda: texts, language) if texts else PunktSegmenter()
         assert isinstance(learned, PunktSegmenter)
         with suppress(PermissionError):  # who searches may have no right to write
             write_json(self.folder / PUNKT_FILE, learned.to_dict())
         return learned
-
-    def segmenter(self, language: str | None = None) -> PunktSegmenter:
-        """Return the segmenter of sentences; the first call learns it, which takes seconds."""
-        if (self.folder / PUNKT_FILE).exists():
-            return read_part(self.folder, PUNKT_FILE, PunktSegmenter.from_dict)
-        names = np.random.default_rng(0).permutation(sorted(self.rows("part = 0", ["id"])["id"].to_pylist())).tolist()
-        groups = (self.table(["text"], names[start : start + _FEW]) for start in range(0, len(names), _FEW))
-        texts, _ = peek((text for group in groups for text in group["text"].to_pylist()), len)
-        return self.learn_sentences(texts, language) if texts else PunktSegmenter()
 
     def metadata(self) -> pa.Schema:
         """Return the columns that are not our own."""
