@@ -57,7 +57,7 @@ _QUOTED = re.compile(r"'(?:[^']|'')*'")
 _REFUSED = re.compile(r"^.*(?:[Ee]rror|[Ii]nput|planning)[:,] (?:resolving filter expression .*input: )?", re.DOTALL)
 _OTHER_TYPE = re.compile(r"Received literal \w+\((.*)\) and could not convert to literal of type '(.*)'")
 _UNSUPPORTED = {
-    r"to coerce .* I?LIKE": "LIKE needs a column of text: use =, < or BETWEEN, or CAST(column AS string)",
+    r"to coerce .* I?LIKE": "LIKE compares text, and this column has another type: use =, <, > or BETWEEN",
     r"is not supported|not implemented": "it may have comparisons, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT",
 }
 """Patterns of LanceDB's messages, and our words for them."""

@@ -165,13 +165,6 @@ def test_every_command_has_examples_that_parse(
         assert callable(build().parse_args(words, exit_on_error=False, print_error=False)[0])
 
 
-@pytest.mark.parametrize("words", ["index m texts --output i", "encode m texts --output v.parquet"])
-def test_several_devices(words: str) -> None:
-    for given, expected in (("cpu", "cpu"), ("cuda:0,cuda:1", ["cuda:0", "cuda:1"])):
-        _, bound, _ = build().parse_args([*words.split(), "--device", given], exit_on_error=False, print_error=False)
-        assert bound.kwargs["device"] == expected
-
-
 def test_every_option_has_a_help() -> None:
     for name, each in COMMANDS.items():
         for parameter, (_, _, text) in each.parameters.items():

@@ -56,7 +56,10 @@ def test_search_prints_a_table_as_wide_as_the_terminal(
     assert not re.search(r"\bd[0167]\b", out)
     assert re.findall(r"^ +(\d+)  (d\d)$", why, re.MULTILINE) == ranked, "hits first, and their reasons below"
     assert "words  " in why
-    assert run(f"search {index} ba --where 'year = 1'", capfd)[0].startswith("No document")
+    none = f"search {index} ba --where 'year = 1'"
+    assert run(none, capfd)[0].startswith("No document")
+    for command, status in (("search {index} ba", 0), (none, 1), ("search nowhere ba", 2), (f"link {index} d1", 0)):
+        assert run(f"{command.format(index=index)} --quiet", capfd, status)[0] == ""
 
 
 def test_queries_and_ids_come_from_standard_input(
@@ -69,7 +72,6 @@ def test_queries_and_ids_come_from_standard_input(
     typed(queries[0], "", f" {queries[1]} ")
     rows = [*csv.DictReader(run(f"{search} --format csv", capfd)[0].splitlines())]
     assert [(row["query"], row["rank"]) for row in rows] == [(query, rank) for query in queries for rank in "12"]
-    assert [row["id"] for row in rows[::2]] == ["d3", "d5"]
     typed(*queries)
     out, singly = run(search, capfd)[0], [run(search.replace(" - ", f" '{query}' "), capfd)[0] for query in queries]
     assert out == "\n".join(f"query: {query}\n{own}" for query, own in zip(queries, singly, strict=True))
@@ -79,18 +81,8 @@ def test_queries_and_ids_come_from_standard_input(
     links = map(json.loads, run(f"link {index} --each - --top-k 1 --format jsonl", capfd)[0].splitlines())
     assert [link["query"] for link in links] == ["a", "b"]
     typed("d1", "zz")
-    out, err = run(f"index --delete - --delete d2 --output {index}", capfd, 1)
-    assert (out, "'zz'" in err) == ("2 documents deleted; the index has 6 documents\n", True)
+    assert re.match(r"2 documents d.* 6 .*'zz'", " ".join(run(f"index --delete - d2 --output {index}", capfd, 1)), re.S)
     assert "or ids to --delete" in run(f"index model --delete d3 --output {index}", capfd, 1)[1]
-
-
-@pytest.mark.parametrize(("words", "status"), [("{index} {word}", 0), ("{index} quagga", 1), ("nowhere quagga", 2)])
-def test_a_quiet_search_tells_by_its_status(
-    words: str, status: int, index: Path, documents: list[str], capfd: pytest.CaptureFixture[str]
-) -> None:
-    search = f"search {words.format(index=index, word=documents[3].split()[0])} --mode text"
-    assert run(f"{search} --quiet", capfd, status)[0] == ""
-    run(search, capfd, status // 2)
 
 
 def test_a_title_from_the_text_is_shown_once(
