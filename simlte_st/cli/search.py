@@ -25,7 +25,7 @@ from simlte_st.search.hits import Hit
 from simlte_st.search.index import Index
 
 ADDRESS = "127.0.0.1"
-"""Where the page is served: nobody else's machine reaches it."""
+"""Address of the page, which only this machine can reach."""
 
 Port = Annotated[int, Interval(ge=1, le=65535)]
 Format = Literal["table", "csv", "jsonl"]
@@ -35,7 +35,7 @@ def _opened(*, model: str | None = None) -> None:
     """Take the option of commands that open an index.
 
     Args:
-        model: The model of the index, if it has been moved.
+        model: Folder or name of the model of the index, if it has moved.
     """
 
 
@@ -258,12 +258,11 @@ def _table(hits: list[Hit], options: Options, columns: Sequence[str]) -> Iterato
 def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator[Result]:
     """Search an index in a browser.
 
-    Only this machine can open the page: search with reasons and filters, and documents beside their nearest ones.
-    Ctrl-C ends it.
+    The page has filters, explanations and similar documents. Only this machine can open it. Press Ctrl-C to stop it.
 
     Args:
         index: Folder of the index.
-        port: Port of the page's address.
+        port: Port of the page.
 
     Examples:
         simlte serve articles.index
@@ -276,34 +275,34 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
     from simlte_st.page.search_page import open_index
 
     model = options.get("model")
-    opened, turn = open_index(index, model)  # what is wrong is said here, before there is a page
-    # Streamlit would ask a server of Amazon for this machine's address when another site's page knocks.
+    opened, turn = open_index(index, model)  # errors appear here rather than on the page
+    # Streamlit would ask an Amazon server for this machine's address when another site's page connects.
     require("streamlit.net_util", "serve", "simlte serve").get_external_ip = lambda: None  # type: ignore[attr-defined]
     address = f"http://{ADDRESS}:{port}"
-    yield Result(f"{number_of(len(opened), 'document')} at {address} (Ctrl-C ends it)", {"address": address})
-    os.environ["STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE"] = "true"  # older ones know no such option, and show it
+    yield Result(f"{number_of(len(opened), 'document')} at {address} (Ctrl-C to stop)", {"address": address})
+    os.environ["STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE"] = "true"  # older versions lack the option
     page = {"folder": index, "model": model}
     cli.main(
         ["run", str(Path(package).with_name("__main__.py")), *streamlit_options(port), "--", json.dumps(page)],
         prog_name="simlte serve",
         standalone_mode=False,
-        color=False,  # the terminal's commands do not pass our output
+        color=False,  # our output escapes control sequences
     )
-    turn.acquire()  # a thread that Python's end meets within PyTorch would abort the process
+    turn.acquire()  # a thread inside PyTorch would abort the process when Python exits
     open_index.clear()
 
 
 def streamlit_options(port: int) -> list[str]:
-    """Return the options of ``streamlit run``: this machine only, and nothing that is not part of the page."""
+    """Return the options of ``streamlit run``: this machine only, without toolbar and statistics."""
     options = {
         "server.address": ADDRESS,
         "server.port": port,
         "server.headless": "true",
-        "server.fileWatcherType": "none",  # it would look through all that torch has loaded
+        "server.fileWatcherType": "none",  # it would scan all modules that torch has loaded
         "browser.gatherUsageStats": "false",
         "client.toolbarMode": "minimal",
         "logger.level": "warning",
-        # Streamlit's red makes a field that is written in look like an error. One colour for both would end dark mode.
+        # Streamlit's red makes an active field look like an error. One colour for both themes would disable dark mode.
         "theme.light.primaryColor": "#2f7fd8",
         "theme.dark.primaryColor": "#2f7fd8",
     }

@@ -1,8 +1,8 @@
 """The columns of an index: its own, and those of the documents' metadata, each of one type and usable in a filter.
 
-LanceDB compares a column only with a literal of its exact type. A filter has dates and times as text, of any precision
-and offset, and a date means the whole day; whole numbers may be compared with 3.5: :func:`typed_literals` writes
-literals that LanceDB understands.
+LanceDB compares a column only with a literal of its exact type. Filters have dates and times as text, of any precision
+and offset; a date means the whole day; and whole numbers may be compared with 3.5. :func:`typed_literals` writes the
+literals for LanceDB.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RESERVED = frozenset((*OWN_COLUMNS, *_HIT.split()))
 """Names of the index's own columns, and of the other fields of a hit."""
 
 MOST_COLUMNS = 256
-"""More make a table slow, and come from records whose keys are values: the most frequent ones are kept."""
+"""Maximum number of columns. More make a table slow, and usually come from records whose keys are values."""
 
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _TRUTH = {"true": True, "false": False}
@@ -76,10 +76,10 @@ def own_schema(dimension: int) -> pa.Schema:
 
 
 def column_name(name: str) -> str:
-    """Return the name of a source's column in the index, which a filter need not quote.
+    """Return the name of a source's column in the index, which needs no quotes in a filter.
 
     Characters other than letters with their marks, digits and underscores become an underscore. A reserved name gets
-    one at its end; a name that begins with a digit or an underscore gets an ``x`` before it.
+    a trailing underscore; a name that begins with a digit or an underscore gets a leading ``x``.
     """
     plain = regex.sub(r"[^\p{L}\p{M}\p{N}_]", "_", composed(name))
     if not plain[:1].isalpha():
@@ -91,8 +91,8 @@ class Metadata:
     """Fits the metadata of documents into typed columns.
 
     The first values of a column decide its type: truth values, whole numbers, numbers, dates, times with or without a
-    zone, or text. Values keep the type of their source. Where a source has no types, as CSV, a text becomes a number or
-    truth value if it is written exactly as that value is: "1.10" and "007" stay text. Decimals become numbers, lists
+    zone, or text. Values keep the type of their source. In sources without types, such as CSV, a text becomes a
+    number or truth value if it is written exactly like that value: "1.10" and "007" stay text. Decimals become numbers, lists
     and structs JSON, everything else text. Binary values are left out.
 
     Args:
@@ -118,7 +118,7 @@ class Metadata:
                 raise DataError(f"The documents have no column {name!r}. There are: {', '.join(there) or 'none'}.")
 
     def learn(self, documents: Iterable[Document]) -> list[pa.Field]:
-        """Return the columns that are new, with their types."""
+        """Return the new columns, with their types."""
         first_values: dict[str, list[Any]] = {}
         sources: dict[str, str] = {}
         for document in documents:
@@ -134,21 +134,21 @@ class Metadata:
         return fields
 
     def values(self, document: Document) -> dict[str, Any]:
-        """Return a document's value of each column; None where it has none, or one that does not fit."""
+        """Return a document's value for each column; None if it is missing or does not fit."""
         own = {column_name(source): value for source, value in self._own(document).items()}
         fitted = {name: _fit(own.get(name), kind) for name, kind in self.types.items()}
         self.misfits.update(n for n, value in own.items() if fitted.get(n) is None and value not in (None, ""))
         return fitted
 
     def _own(self, document: Document) -> dict[str, Any]:
-        """Return the wanted values of a document, each of one of a few types."""
+        """Return the wanted values of a document, converted to a few types."""
         own = document.metadata or {}
         found = {name: value_at(own, name) for name in (own if self._wanted is None else self._wanted)}
         return {name: _plain(value) for name, value in found.items() if value is not MISSING}
 
 
 def _plain(value: Any) -> bool | int | float | str | bytes | date | None:
-    """Return a value as one of a few types; None where it is missing."""
+    """Convert a value to one of a few types; None if it is missing."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):  # these two are pandas'
         return None
     if isinstance(value, np.datetime64):
@@ -183,7 +183,7 @@ def _type_of(values: list[Any]) -> pa.DataType:
 
 
 def _fit(value: bool | int | float | str | bytes | date | None, kind: pa.DataType) -> Any:
-    """Return a value in a column's type; None where it does not fit."""
+    """Convert a value to a column's type; None if it does not fit."""
     if value is None or isinstance(value, bytes):
         return None
     if kind == pa.string():
@@ -217,7 +217,7 @@ def _as_text(value: Any) -> str:
 
 
 def _number(text: str) -> int | float | None:
-    """Return the number that is written exactly as the text."""
+    """Return the number whose standard form is the text."""
     if _WHOLE.fullmatch(text):
         return int(text)
     try:
@@ -228,7 +228,7 @@ def _number(text: str) -> int | float | None:
 
 
 def read_moment(text: str) -> date | None:
-    """Read a date or time in ISO 8601; None if it is none."""
+    """Read a date or time in ISO 8601; None if it is neither."""
     written = regex.sub("[zZ]$", "+00:00", text.strip())  # which Python 3.10 does not read
     for read in (date.fromisoformat, datetime.fromisoformat):
         with contextlib.suppress(ValueError):
@@ -241,7 +241,7 @@ def _midnight(day: date, kind: pa.DataType) -> datetime:
 
 
 def _in_zone(moment: datetime, kind: pa.DataType) -> datetime:
-    """Return a time without a zone in that of a column."""
+    """Put a time without a zone into the zone of a column."""
     if kind.tz is None:
         return moment
     zone = pa.scalar(0, kind).as_py().tzinfo
@@ -249,13 +249,13 @@ def _in_zone(moment: datetime, kind: pa.DataType) -> datetime:
 
 
 def typed_literals(where: str, schema: pa.Schema) -> str:
-    """Return a condition whose literals have types that LanceDB compares with those of the columns.
+    """Return a condition whose literals have the types of the columns.
 
     Numbers that are not whole, or too large for a column of whole numbers, are compared as float64. Names of columns
     that SQL would not read by themselves, such as Hindi ones, get quotes.
 
     Raises:
-        ConfigurationError: A value is not written as the type of its column wants it.
+        ConfigurationError: A value is not written in the form of its column's type.
     """
     names = {field.name.lower(): field for field in schema}
 
@@ -281,7 +281,7 @@ def typed_literals(where: str, schema: pa.Schema) -> str:
 
 
 def form_of(kind: Any) -> str:
-    """Return how a filter writes a value of a type, of Arrow's or by LanceDB's name."""
+    """Describe how a filter writes values of a type, given as Arrow's type or LanceDB's name."""
     return next((said for names, said in _WRITTEN.items() if str(kind).lower().startswith(names)), "another value")
 
 
@@ -307,7 +307,7 @@ def _compared(column: str, operator: str, literal: str, kind: pa.DataType) -> st
 
 
 def _timestamp(moment: datetime, kind: pa.DataType) -> str:
-    """Return a time as a literal of SQL; one with a zone, for a column without, is of UTC."""
+    """Return a time as an SQL literal, in UTC if it has a zone."""
     if moment.tzinfo is not None:
         moment = moment.astimezone(timezone.utc).replace(tzinfo=None)
     written, zone = moment.isoformat(timespec="microseconds"), "None" if kind.tz is None else 'Some("UTC")'

@@ -155,7 +155,7 @@ def test_changed_sources(
     command = f"index {encoder_path} {source} --output {index} --parts --sync --quiet"
     out, _ = run(command, capfd)
     assert re.search("0 .*added, 3 replaced, 5 removed, 0 .*; 0 texts", out)
-    assert re.search(r"left out, .*year \(3\)", out)
+    assert re.search(r"left out values .*year \(3\)", out)
     values = json.loads(run(f"{command} --json", capfd)[0])
     assert (values["added"], values["unchanged"], values["index"]) == (0, 3, str(index))
 
