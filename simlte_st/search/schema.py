@@ -92,8 +92,8 @@ class Metadata:
 
     The first values of a column decide its type: truth values, whole numbers, numbers, dates, times with or without a
     zone, or text. Values keep the type of their source. In sources without types, such as CSV, a text becomes a
-    number or truth value if it is written exactly like that value: "1.10" and "007" stay text. Decimals become numbers, lists
-    and structs JSON, everything else text. Binary values are left out.
+    number or truth value if it is written exactly like that value: "1.10" and "007" stay text. Decimals become numbers,
+    lists and structs JSON, everything else text. Binary values are left out.
 
     Args:
         schema: The columns that the index has.

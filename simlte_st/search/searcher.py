@@ -75,8 +75,8 @@ class Searcher:
             return [replace(document, id="") for document in list_documents(text)]
         if text.isascii() and len(text.split()) <= 1:
             raise DataError(
-                f"{text!r} is neither an id of the index nor a file. A text needs several words; to search for one word, "
-                "use simlte search."
+                f"{text!r} is neither an id of the index nor a file. A text needs several words; to search for one "
+                "word, use simlte search."
             )
         return [Document("", text)]
 

@@ -134,7 +134,8 @@ class Store:
         if (self.folder / PUNKT_FILE).exists():
             return read_part(self.folder, PUNKT_FILE, PunktSegmenter.from_dict)
         if not texts:
-            names = np.random.default_rng(0).permutation(sorted(self.rows("part = 0", ["id"])["id"].to_pylist()))
+            ids = sorted(self.rows("part = 0", ["id"])["id"].to_pylist())
+            names = np.random.default_rng(0).permutation(ids).tolist()
             groups = (self.table(["text"], names[start : start + _FEW]) for start in range(0, len(names), _FEW))
             texts, _ = peek((text for group in groups for text in group["text"].to_pylist()), len)
         learned = make_segmenter("punkt", lambda: texts, language) if texts else PunktSegmenter()

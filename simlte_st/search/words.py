@@ -107,8 +107,8 @@ class WordCounts:
     def weights(self, words: Mapping[str, str]) -> dict[str, float]:
         """Return weights of terms that make BM25 treat a word as rare as its most frequent term.
 
-        Otherwise, among e-mails in English and a few in German, a query with "make" would find "config.mak" first: "mak"
-        is the German stem of "make", and hardly another document has it.
+        Otherwise, among e-mails in English and a few in German, a query with "make" would find "config.mak" first:
+        "mak" is the German stem of "make", and hardly another document has it.
         """
         found: dict[str, float] = {}
         for terms in terms_by_word(words).values():
