@@ -84,6 +84,11 @@ class MissingExtraError(SimlteError, ImportError):
     """An optional package is not installed. The message names the extra to install."""
 
 
+def number_of(count: int, noun: str, plural: str = "") -> str:
+    """Return a count with its noun for a message: ``1 document``, ``1,234 documents``."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return a suggestion of the closest known name, such as `` Did you mean 'title'?``."""
     by_lower = {each.lower(): each for each in names}

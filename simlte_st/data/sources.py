@@ -11,10 +11,13 @@ import itertools
 import operator
 import os
 import re
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 from simlte_st.data.arrow import FORM, dataset_table, frame_table, is_frame, is_hub, is_instance, open_hub
 from simlte_st.data.formats import DESCRIPTION, MAIL, PLAIN_TEXT, TableFormat, TextFormat, format_by_content, format_of
@@ -32,12 +35,12 @@ from simlte_st.data.rows import (
     Skip,
     skip_of,
 )
-from simlte_st.data.tables import Table, folder_columns, item_rows, mappings_table, read_table, refuse_columns
+from simlte_st.data.tables import folder_columns, item_rows, mappings_table, read_table, refuse_columns
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
 from simlte_st.files import is_model
 
-PLACES = f"{DESCRIPTION}; or {FORM}"
+PLACES = f"{DESCRIPTION}; {FORM}; or - for JSON lines from standard input"
 """The sources that a user can name, in words."""
 
 _SHOWN_LENGTH = 200  # maximum length of a path in a message; longer items of a list are texts
@@ -131,6 +134,8 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
     if is_hub(source):
         return _open_hub(str(source), reading)
     name: str = os.fspath(source)
+    if name == "-":
+        name, source = "standard input", _spooled(sys.stdin)[1]
     path = Path(source)
     if not name or not os.path.exists(path):  # Path would take an empty name for the working folder
         hint = " Addresses are read with stream=True." if "://" in name else ""
@@ -150,8 +155,20 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
     if not path.is_file():  # tables are read more than once
         raise DataError(f"{path} is a pipe or a device, not a file: write its content to a file first.")
     size = functools.partial(known.count_rows, path)
-    table: Callable[[], Table] = lambda: replace(known.open(path, reading), folders=folder_columns(path))  # noqa: E731
-    return Source(name, lambda: read_table(table(), reading), size, prefix=f"{path.name}:", places=(path,))
+
+    def events() -> Iterator[Event]:
+        return read_table(replace(known.open(path, reading), name=name, folders=folder_columns(path)), reading)
+
+    return Source(name, events, size, prefix=f"{path.name}:", places=(path,))
+
+
+@functools.cache
+def _spooled(stream: TextIO) -> tuple[tempfile.TemporaryDirectory[str], Path]:
+    """Keep a stream in a file until the process ends, since sources are read more than once."""
+    folder = tempfile.TemporaryDirectory(prefix="simlte-")
+    with (path := Path(folder.name, "standard-input.jsonl")).open("wb") as file:
+        shutil.copyfileobj(stream.buffer, file)
+    return folder, path
 
 
 def _format(path: Path, reading: Reading) -> TextFormat | TableFormat | None:

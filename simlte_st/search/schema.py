@@ -27,8 +27,9 @@ from simlte_st.errors import ConfigurationError, DataError
 
 OWN_COLUMNS = ("id", "part", "hash", "tokens", "searched", "text", "terms", "passage", "vector")
 
-RESERVED = frozenset((*OWN_COLUMNS, "score", "cosine", "bm25", "reranked", "beginning", "sentences", "words", "seed"))
-"""Names of the index's own columns and of the fields of a hit."""
+_HIT = "query rank score cosine bm25 reranked beginning snippet sentences words"
+RESERVED = frozenset((*OWN_COLUMNS, *_HIT.split()))
+"""Names of the index's own columns, and of the other fields of a hit."""
 
 MOST_COLUMNS = 256
 """Maximum number of metadata columns; the most frequent ones are kept, as more would make the table slow."""

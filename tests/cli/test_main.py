@@ -116,7 +116,7 @@ def test_a_source_whose_name_is_no_utf8(
     ("command", "number", "status", "kept"),
     [
         ("encode", signal.SIGINT, 130, r"Stopped\. Finished parts of 1,024 documents are in .*: --resume goes on\."),
-        ("index", signal.SIGTERM, 143, r"Stopped\. 0 documents are in .*: start again to add the others\."),
+        ("index", signal.SIGTERM, 143, r"Stopped\. .* has 0 documents: start again to add the others\."),
         ("explore", signal.SIGTERM, 143, r"simlte: stopped\."),
     ],
 )

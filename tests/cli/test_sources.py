@@ -63,5 +63,5 @@ def test_an_empty_name_is_not_the_working_folder(
         ["convert", str(static_path), "--output", ""],
     ):
         assert main([*command, "--quiet"]) == 1, command
-        assert "This should not happen" not in capsys.readouterr().err
+        assert "This is a bug" not in capsys.readouterr().err
     assert sorted(notes.rglob("*")) == before

@@ -184,5 +184,5 @@ def test_in_a_browser(
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert output.startswith(f"11 documents at http://127.0.0.1:{port} (Ctrl-C ends it)\n")
+    assert output.startswith(f"11 documents at http://127.0.0.1:{port} (Ctrl-C to stop)\n")
     assert "Traceback" not in output
