@@ -24,7 +24,7 @@ from simlte_st.data.analyzer import normal, words_of
 from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
 from simlte_st.data.reader import ReadReport
-from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.errors import ConfigurationError, DataError, number_of
 from simlte_st.files import atomic_path, check_apart, check_new, check_place
 from simlte_st.progress import with_progress_bar
 
@@ -55,8 +55,8 @@ class DuplicateReport:
     def summary(self) -> str:
         """Return the counts in a sentence."""
         return (
-            f"{self.exact + self.near:,} of {self.documents:,} documents are duplicates of others ({self.exact:,} "
-            f"exact, {self.near:,} near), in {self.groups:,} groups"
+            f"Duplicates: {self.exact + self.near:,} of {number_of(self.documents, 'document')} ({self.exact:,} "
+            f"exact, {self.near:,} near), in {number_of(self.groups, 'group')}"
         )
 
 
@@ -87,8 +87,8 @@ class DedupeReport:
     def summary(self) -> str:
         """Return the report in two sentences."""
         return (
-            f"{self.copies.summary()}. {self.kept:,} documents are in {self.output}; the others are listed in "
-            f"{self.removed}, each with the document that it duplicates."
+            f"{self.copies.summary()}. {number_of(self.kept, 'document')} kept in {self.output}; the others are listed "
+            f"in {self.removed}, each with the document that it duplicates."
         )
 
     def to_dict(self) -> dict[str, Any]:

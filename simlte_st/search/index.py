@@ -292,6 +292,7 @@ class Index:
                 included.
             ids: Ids of the documents; None for all.
         """
+        columns = [columns] if isinstance(columns, str) else columns
         return self._store.table(columns, None if ids is None else _as_ids(ids))
 
     def passages(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.data.document import Document
+from simlte_st.data.document import Document, name_of
 from simlte_st.data.documents import list_documents
 from simlte_st.errors import DataError
+from simlte_st.files import valid_unicode
 from simlte_st.search.hits import Hit, RememberedVectors, explain_hits, shortened
 from simlte_st.search.query import TOP_K, Criteria, Match, Mode, Query, find_matches
 from simlte_st.search.rerank import READ_HITS, Reranker, unit_mean
@@ -64,11 +65,12 @@ class Searcher:
 
     def text_query(self, text: str, with_vector: bool) -> Query:
         """Return a text as a query."""
+        text = valid_unicode(text)
         return Query(*self.words_of_query(text), self.reader().query(text) if with_vector else None, text=text)
 
     def query_documents(self, given: str | os.PathLike[str]) -> list[Document]:
         """Return the documents of an id, a path or a text; only documents of the index have an id."""
-        text = os.fspath(given)
+        text = os.fspath(given) if isinstance(given, os.PathLike) else name_of(given) or ""
         if rows := self.store.rows(f"part = 0 AND {is_one_of('id', [text])}", ["id", "text"]).to_pylist():
             return [Document(row["id"], row["text"]) for row in rows]
         if text == "-" or os.path.exists(text):

@@ -22,7 +22,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 
 from simlte_st.compat import eager_attention, encoder_of, is_fused, load_stock, use_one_gpu
 from simlte_st.distributed import rank, world
-from simlte_st.errors import ModelError, TrainingInterrupted
+from simlte_st.errors import ModelError, TrainingInterrupted, number_of
 from simlte_st.models.static import LOADED
 from simlte_st.progress import logs_above_bars
 from simlte_st.prompts import document_prompt
@@ -85,8 +85,8 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
     batches = len(sampler(dataset, batch_size=size // world(), drop_last=drops, seed=run.seed)) // world()
     steps = preset.planned_steps(batches) if corpus.stream is None else (preset.steps or 0)
     held_out = f" ({len(corpus.held_out):,} held out)" if corpus.held_out else ""
-    planned = f"{steps:,} step{'' if steps == 1 else 's'} of {size:,}"
-    logger.info("Training on %s documents%s: %s.", f"{len(dataset):,}", held_out, planned)
+    planned = f"{number_of(steps, 'step')} of {size:,}"
+    logger.info("Training on %s%s: %s.", number_of(len(dataset), "document"), held_out, planned)
 
     interrupt = InterruptCallback()
     callbacks: list[TrainerCallback] = [

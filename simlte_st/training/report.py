@@ -12,6 +12,7 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.data.columns import title_of
 from simlte_st.data.document import Document
+from simlte_st.errors import number_of
 from simlte_st.evaluation.evaluator import encode_texts
 from simlte_st.exploration.html import about, as_script, frame_page, make_curve, section, table
 from simlte_st.exploration.layout import nearest_documents
@@ -50,7 +51,8 @@ def write_report(run: Run, loaded: Loaded, corpus: Corpus, finished: Finished, r
     changes = changed_most((finished.base, finished.trained), corpus.held_out, progress=run.progress)
     line = (
         f"{shown_base(loaded.base.name)}{' as a static model' * loaded.static}, trained on "
-        f"{result.corpus.documents:,} documents: {result.steps:,} steps in {result.seconds:,.0f} s, in {result.dtype}"
+        f"{number_of(result.corpus.documents, 'document')}: {number_of(result.steps, 'step')} in "
+        f"{result.seconds:,.0f} s, in {result.dtype}"
     )
     preset = loaded.preset
     loss = f"{type(loaded.loss).__name__} with scale={preset.scale:g} and mlm_weight={preset.mlm_weight:g}"

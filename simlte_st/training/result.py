@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from simlte_st.data.reader import counted
+from simlte_st.errors import number_of
 from simlte_st.training.run import trained_path
 
 if TYPE_CHECKING:
@@ -108,8 +109,8 @@ class TrainingResult:
         """Return sentences on the training and on how much the model reads, without file names."""
         left_out = {**self.read["skipped"], **self.corpus.left_out}
         skipped = ", ".join(counted(count, reason) for reason, count in left_out.items())
-        steps = f"{self.steps:,} step{'' if self.steps == 1 else 's'}"
-        trained = f"Trained on {self.corpus.documents:,} documents: {steps} in {self.seconds:,.0f} s, in {self.dtype}."
+        documents, steps = number_of(self.corpus.documents, "document"), number_of(self.steps, "step")
+        trained = f"Trained on {documents}: {steps} in {self.seconds:,.0f} s, in {self.dtype}."
         return [
             f"{trained} Left out: {skipped}." if skipped else trained,
             STATIC if self.static else self.truncation.summary() + f" {WHOLE}" * self.whole,

@@ -9,6 +9,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 
 from simlte_st.distributed import from_main
+from simlte_st.errors import number_of
 from simlte_st.files import RUN_FILE, atomic_path, write_json
 from simlte_st.models.cards import write_model_card
 from simlte_st.models.names import name_of, shown_base
@@ -86,11 +87,14 @@ def _save_model(
 def _card_summary(result: TrainingResult, base: str, *, distilled: bool, is_base: bool) -> str:
     """Return a description of a model, and the verdict."""
     verdict = result.gain["summary"] if result.gain else "Whether training helped was not measured."
-    source, number = f"`{base}`{' distilled to a static model' * distilled}", f"{result.corpus.documents:,}"
+    source, number = (
+        f"`{base}`{' distilled to a static model' * distilled}",
+        number_of(result.corpus.documents, "document"),
+    )
     lsa = f" with a latent semantic analysis {'folded in' if result.static else 'appended'}" if result.lsa else ""
     if is_base:
-        return f"This is {source}{lsa}, as it was before training on {number} documents. {verdict}"
-    return f"This is {source}, trained without labels by simlte_st on {number} documents{lsa and ','}{lsa}. {verdict}"
+        return f"This is {source}{lsa}, as it was before training on {number}. {verdict}"
+    return f"This is {source}, trained without labels by simlte_st on {number}{lsa and ','}{lsa}. {verdict}"
 
 
 def _card_section(result: TrainingResult, seed: int) -> str:
