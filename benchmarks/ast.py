@@ -1,4 +1,4 @@
-"""AST: link posts to articles, beside other encoders on the same word vectors, MiniLM and bags of words.
+"""AST: link posts to articles, compared with other encoders on the same word vectors, MiniLM and bags of words.
 
     python -m benchmarks.ast --shared data
 

@@ -1,4 +1,4 @@
-"""Up to a million vectors: build an index, search it and add to it, beside FAISS.
+"""Up to a million vectors: build an index, search it and add to it, compared with FAISS.
 
     pip install ".[benchmarks]"
     python -m benchmarks.index_scale --vectors 1000000

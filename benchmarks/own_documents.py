@@ -62,25 +62,16 @@ def command(options: argparse.Namespace, name: str, seed: int) -> list[str]:
     return [
         *("--scale", "cpu", "--shared", f"{options.shared}", "--base", options.base, "--threads", f"{options.threads}"),
         *("--corpus", f"{own if own.exists() else packaged_corpus_path()}", "--corpus-documents", "100000"),
-        *(
-            "--work",
-            f"{folder}",
-            "--results",
-            f"{folder / 'page'}",
-            "--steps",
-            f"{options.steps}",
-            "--seeds",
-            f"{seed}",
-        ),
+        *("--work", f"{folder}", "--results", f"{folder / 'page'}", "--steps", f"{options.steps}"),
         *("--data", name, "--experiments", *CLASSIFICATION, "--only", "tfidf", BASE, SIMCSE, CROP, DOCSPLIT),
-        *(["--bf16"] if options.bf16 else []),
+        *("--seeds", f"{seed}", *["--bf16"] * options.bf16),
     ]
 
 
 def page(record: Mapping[str, Any]) -> str:
     """Return the page of the results."""
     results, settings = Results(record["results"]), record["settings"]
-    shots = ", ".join(f"{SHOTS.get(name, 5)} for {name}" for name in SETS)
+    shots = ", ".join(f"{SHOTS.get(name, 5)} ({name})" for name in SETS)
     blocks = []
     for experiment, title in TITLES.items():
         blocks += [f"## Macro-F1, {title}", score_table(results, experiment, "macro_f1")]
@@ -89,7 +80,7 @@ def page(record: Mapping[str, Any]) -> str:
         f"{settings['base']['name']} is trained on each data set's own documents without labels: "
         f"{settings['steps']} steps of {settings['batch_size']} documents, {settings['tokens']} tokens a view, "
         f"{settings['dtype']}; the rest is as in [the papers' experiments](paper.md). Texts are read up to "
-        f"{settings['read']} tokens. A few labels are {settings['draws']} draws of labels a class ({shots}). After ± "
+        f"{settings['read']} tokens. A few labels are {shots} labels a class, drawn {settings['draws']} times. After ± "
         "is the standard deviation over seeds and draws.",
         *blocks,
         "## Relative gain in macro-F1",

@@ -1,4 +1,4 @@
-"""Time and memory of the Star Transformer by length, beside full attention.
+"""Time and memory of the Star Transformer by length, compared with full attention.
 
     python -m benchmarks.star_transformer
 

@@ -1,4 +1,4 @@
-"""Static embeddings of your own documents beside an encoder: quality and time by kind of document.
+"""Static embeddings of your own documents compared with an encoder: quality and time by kind of document.
 
     python -m benchmarks.static --shared SHARED_DATA
 

@@ -1,4 +1,4 @@
-"""The training step beside the one that a user would compose from stock parts.
+"""The training step compared with one composed of stock parts.
 
     python -m benchmarks.training --data 20newsgroups.parquet enwiki2014.parquet
 

@@ -25,11 +25,11 @@ FLAGS = (
 
 @contextmanager
 def chromium(profile: Path) -> Iterator[Any]:
-    """Start a headless Chromium, or skip the test where selenium, Chromium or its driver are missing."""
+    """Start a headless Chromium, or skip the test if selenium, Chromium or its driver is missing."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     binaries = shutil.which("chromium"), shutil.which("chromedriver")
     if None in binaries:
-        pytest.skip("there is no chromium with its chromedriver here")
+        pytest.skip("chromium or chromedriver is not installed")
     options = webdriver.ChromeOptions()
     options.binary_location = binaries[0]
     for flag in (*FLAGS, f"user-data-dir={profile}"):
@@ -50,18 +50,18 @@ class BrowserPage:
     driver: Any
 
     def look(self, width: int, height: int, scheme: str) -> None:
-        """Show pages in a window of that size from now on, light or dark."""
+        """Set the window size and the color scheme (light or dark)."""
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def run(self, script: str) -> Any:
-        """Return the value of an expression of JavaScript."""
+        """Evaluate a JavaScript expression."""
         return self.driver.execute_script(f"return {script}")
 
     def wait(self, condition: str) -> None:
-        """Wait until an expression is true, for a minute at most."""
+        """Wait up to a minute until an expression is true."""
         until = time.monotonic() + 60
         while not self.run(condition):
             assert time.monotonic() < until, condition

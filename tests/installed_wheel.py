@@ -1,6 +1,6 @@
-"""Try the installed package without extras, as a new user has it; ``make dist`` runs this from the built wheel.
+"""Try the installed package without extras, as a new user would; ``make dist`` runs this with the built wheel.
 
-A tiny model is made, trained on a few documents and used; what needs an extra has to say which.
+It builds a tiny model, trains it on a few documents and uses it. Commands that need an extra must name it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def tiny_model(folder: Path) -> None:
 
 
 def run(*command: str, fails_with: str = "") -> None:
-    """Run a command, which has to end well, or to fail with these words."""
+    """Run a command that must succeed, or fail with this message."""
     done = subprocess.run([str(SIMLTE), *command], capture_output=True, text=True, check=False)
     said = done.stdout + done.stderr
     if fails_with:
@@ -56,7 +56,7 @@ def run(*command: str, fails_with: str = "") -> None:
 
 
 def main() -> None:
-    """Run it all in a temporary folder."""
+    """Run all checks in a temporary folder."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         tiny_model(folder / "base")

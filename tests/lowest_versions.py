@@ -2,8 +2,8 @@
 
     python tests/lowest_versions.py > constraints-lowest.txt
 
-torch is left out: it stays at the version of constraints.txt, because older ones come with several gigabytes of CUDA
-libraries that a CI machine has no use for.
+torch is omitted and stays at the version of constraints.txt, because older versions install several gigabytes of CUDA
+libraries that CI does not need.
 """
 
 from __future__ import annotations

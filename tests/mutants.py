@@ -1,10 +1,10 @@
-"""Wrong changes that a test must notice: each is made in a copy of the project, and the tests named must fail.
+"""Mutation tests: each change is applied to a copy of the project, where the named tests must fail.
 
     python tests/mutants.py            # make mutants
-    python tests/mutants.py splits     # those of files with that in their name
+    python tests/mutants.py splits     # only files with that in their name
 
-Not a test of its own: it takes minutes. A survivor is a gap in the tests; a change whose text is not found any more is
-to be written anew.
+This is not part of the test suite, because it takes minutes. A surviving change is a gap in the tests. Rewrite a
+change whose text no longer occurs in the code.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ MUTANTS = [
         "{escape(corpus.titles[row])}", "{corpus.titles[row]}",
     ),
 ]  # fmt: skip
-"""File, tests, what stands there, and what is put in its place: once, at its last occurrence."""
+"""File, tests, text and replacement; only the last occurrence is replaced."""
 
 
 def file_of_tests(name: str, folder: Path = ROOT) -> Path:
-    """Find a file of tests: by its path in ``tests``, or by its name, which only one has."""
+    """Find a test file by its path in ``tests`` or by its unique name."""
     if (folder / "tests" / name).exists():
         return folder / "tests" / name
     [place] = (folder / "tests").rglob(name)
@@ -71,12 +71,12 @@ def file_of_tests(name: str, folder: Path = ROOT) -> Path:
 
 
 def survives(file: str, tests: str, old: str, new: str, folder: Path) -> bool:
-    """Make a change in a copy of the project, and tell whether the tests pass."""
+    """Apply a change to a copy of the project and return whether its tests still pass."""
     path = folder / file
     text = path.read_text(encoding="utf-8")
     head, found, tail = text.rpartition(old)
     if not found:
-        raise SystemExit(f"{file} has no {old!r} any more.")
+        raise SystemExit(f"{file} no longer contains {old!r}.")
     path.write_text(head + new + tail, encoding="utf-8")
     try:
         place = file_of_tests(tests, folder)

@@ -1,4 +1,4 @@
-"""What the tests of both poolings with weights make their batches from."""
+"""Batches for the tests of both weighted poolings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import nn
 
 
 def batch(lengths: tuple[int, ...], size: int, left: bool = False) -> dict[str, Any]:
-    """Make features of texts of these lengths, padded on the right or on the left."""
+    """Make features of texts with these lengths, padded on the right or the left."""
     torch.manual_seed(1)
     longest = max(lengths)
     places = torch.arange(longest)
@@ -18,7 +18,7 @@ def batch(lengths: tuple[int, ...], size: int, left: bool = False) -> dict[str, 
 
 
 def flattened(padded: dict[str, Any]) -> dict[str, Any]:
-    """Make the same features without padding, all texts in one row."""
+    """Return the same features without padding, with all texts in one row."""
     mask = padded["attention_mask"].bool()
     ends = torch.cat([torch.zeros(1, dtype=torch.int64), mask.sum(dim=1).cumsum(dim=0)])
     return {
@@ -29,7 +29,7 @@ def flattened(padded: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_empty_batches(module: nn.Module) -> None:
-    """Check what a pooling of 8 dimensions makes of a text without tokens, and of no text."""
+    """Check an 8-dimensional pooling on a text without tokens and on an empty batch."""
     found = module({"token_embeddings": torch.randn(1, 3, 8), "attention_mask": torch.zeros(1, 3, dtype=torch.int64)})
     assert not found["sentence_embedding"].any()
     assert not found["token_attention"].any()

@@ -43,7 +43,7 @@ def test_the_encoder_is_found_through_wrappers(model: SentenceTransformer) -> No
     assert isinstance(encoder, PreTrainedModel)
     assert encoder_of(model) is encoder
     assert encoder_of(_Wrapper(model)) is encoder
-    compiled = torch.compile(model)  # compiles nothing before it is called
+    compiled = torch.compile(model)  # compilation only starts at the first call
     assert encoder_of(compiled) is encoder
     assert encoder_of(_Wrapper(compiled)) is encoder
     assert encoder_of(torch.compile(_Wrapper(model))) is encoder
@@ -129,12 +129,12 @@ def test_the_budget_is_within_the_positions_and_never_less_than_one_token(
 
 
 def stub(transformer: Any, max_seq_length: int | None = None) -> SentenceTransformer:
-    """What the limits look at, without a tokenizer that each architecture would need."""
+    """Stub the attributes that limits depend on, without the tokenizer of each architecture."""
     return Stub([transformer], transformer, max_seq_length)  # type: ignore[return-value]
 
 
 class Stub(list[Any]):
-    """Modules, with what else of a model the limits look at."""
+    """Modules with the other attributes of a model that limits depend on."""
 
     def __init__(self, modules: list[Any], transformers_model: Any, max_seq_length: int | None) -> None:
         super().__init__(modules)

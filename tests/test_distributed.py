@@ -1,4 +1,4 @@
-"""What a process finds in the launcher's environment. Processes that train together: ``training/test_processes.py``."""
+"""Reading the launcher's environment; ``training/test_processes.py`` tests distributed training itself."""
 
 from __future__ import annotations
 

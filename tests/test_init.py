@@ -1,4 +1,4 @@
-"""What a reader of the README types after ``import simlte_st``."""
+"""The names that the README uses after ``import simlte_st``."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The pictures of ``simlte explore`` and ``simlte serve`` in README and docs: news articles, with the static model.
+"""Take the screenshots of ``simlte explore`` and ``simlte serve`` for README and docs, on news articles.
 
     make pictures
 
-needs Chromium with its driver, and the extras ``demo``, ``index``, ``explore`` and ``serve``.
+Needs Chromium with its driver and the extras ``demo``, ``index``, ``explore`` and ``serve``.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ QUERY = "awards for the best film"
 
 
 class Pages(BrowserPage):
-    """Pages, one after the other."""
+    """A browser that saves screenshots of pages."""
 
     def __init__(self, driver: object) -> None:
         self.driver = driver
 
     def save(self, size: tuple[int, int, str], address: str, ready: str, name: str) -> None:
-        """Save the picture of a page as soon as an expression is true."""
+        """Save a screenshot of a page as soon as an expression is true."""
         self.look(*size)
         self.driver.get(address)
         self.wait(ready)
-        time.sleep(1)  # for the map, which a worker draws
+        time.sleep(1)  # a worker draws the map
         picture = Image.open(io.BytesIO(self.driver.get_screenshot_as_png()))
         picture.quantize(128).save(DOCS / name, optimize=True)
 

@@ -98,8 +98,8 @@ def verdict_page(judged: Judged, settings: Mapping[str, Any]) -> str:
     where = settings["environment"]
     blocks = [
         "# How reliable the verdict is",
-        "all-MiniLM-L6-v2 with mean and with [CLS] pooling, and adapted without labels by the recipes "
-        f"of `recipe.md`: {settings['steps']} steps of 32 documents unless a recipe's name says "
+        "The encoders are all-MiniLM-L6-v2 with mean and with [CLS] pooling, and its adaptations by the recipes "
+        f"of `recipe.md`, without labels: {settings['steps']} steps of 32 documents unless a recipe's name says "
         "otherwise, some also after a third of the steps and half way back to the base. A set named "
         "with another model uses that one as its base. The verdict sees only the halves of held-out "
         f"documents. In {where['dtype']} (CPU: {where['cpu_bf16']}).",
@@ -148,7 +148,7 @@ f"adds {weights[0]} to the log-odds. There is no intercept, because most trainin
             "with either base, form one part. For the encoders called *helped*, the tables count better / "
             "unclear / worse by labels. *Over documents* counts with intervals that also cover other "
             f"documents of the same kind, {wider[FEW]} times as wide with few labels and {wider[FULL]} times "
-            f"with all (`{documents.FILE}`). *Better, any verdict* is the share of all encoders of a part.",
+            f"with all (`{documents.FILE}`). *Better, any verdict* is the share of better ones among all encoders.",
         ]
         parts = {
             "data set left out": of_set, "family of recipes left out": family, "training left out": training_of,
@@ -237,13 +237,13 @@ def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> st
             blocks += [f"## {outcome}", pages.table(rows)]
     return pages.document(
         "# Training recipes for tuned encoders",
-        f"all-MiniLM-L6-v2, trained for {settings['steps']} steps of 32 unlabelled documents of each "
-        "data set, 64 tokens a view, then evaluated on 256 tokens of unseen documents. Gains over the "
+        f"all-MiniLM-L6-v2 is trained for {settings['steps']} steps of 32 unlabelled documents of each "
+        "data set, 64 tokens a view, and evaluated on 256 tokens of unseen documents. Gains over the "
         "base's own pooling in points: macro-F1 with 5 labelled documents a class, with the labels of "
         "half of the documents, and R@10 of citations. The probe is a logistic regression on normalised "
         "vectors; TF-IDF reads all words. After ± is the standard deviation over seeds, if there are several. "
         f'Recipes are in `benchmarks/bank/recipes.py`; "half way" is half way back to the base. "{KEPT}" '
-        "is the result of `simlte train`: the base where the verdict on these documents is not "
+        "is the result of `simlte train`, which keeps the base unless the verdict on these documents is "
         f'"helped", by a regression that has not seen the data set. In {where["dtype"]} (CPU: '
         f"{where['cpu_bf16']}).",
         *blocks,
