@@ -1,4 +1,4 @@
-# `make demo` and `make test` do everything on a fresh machine; run again, they reinstall nothing.
+# `make demo` and `make test` install what they need on a fresh machine; later runs reinstall nothing.
 
 PYTHON ?= python3
 VENV := .venv
@@ -12,11 +12,11 @@ DIST := .venv-dist
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py --output simlte-demo
 
-# Two processes, each with whole files: fixtures of a file are made once.
+# Two processes share the tests by file, so that the fixtures of a file are built once.
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-# The rooms that compute, once more with the instructions that any x86 processor of the last ten years has.
+# The numerical tests again, with the instructions of any x86 processor of the last ten years.
 NUMERICAL := tests/losses tests/longformer tests/modules tests/models
 test-avx2: $(INSTALLED)
 	ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 \
@@ -28,38 +28,38 @@ lint: $(INSTALLED)
 	$(BIN)/codespell
 	$(BIN)/mypy
 
-# The site, in docs/_build; warnings are errors, and nothing is asked of the network.
+# Build the site in docs/_build, offline; warnings are errors.
 docs: $(INSTALLED)
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env docs docs/_build
 
 docs-serve: docs
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory docs/_build 8000
 
-# torch first and by itself: with it in place, nothing else pulls in another build of it.
+# Install torch first, so that no other package pulls in another build.
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
 	touch $@
 
-# The table of lines by room in CONTRIBUTING.md; its caps are in tests/test_sizes.py.
+# Update the line counts in CONTRIBUTING.md; tests/test_sizes.py has the caps.
 sizes: $(INSTALLED)
 	$(BIN)/python tests/write_sizes.py
 
-# The pictures in README and docs; needs Chromium.
+# Update the pictures in README and docs; needs Chromium.
 pictures: $(INSTALLED)
 	PYTHONPATH=. $(BIN)/python tests/write_pictures.py
 
-# Wrong changes that the tests must notice; takes minutes.
+# Make wrong changes that the tests must catch; takes minutes.
 mutants: $(INSTALLED)
 	$(BIN)/python tests/mutants.py
 
-# Known vulnerabilities of the installed packages; asks the network.
+# Look up known vulnerabilities of the installed packages; needs the network.
 audit: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet pip-audit
 	$(BIN)/pip-audit --local --skip-editable
 
-# The tests once more, at the lowest versions that pyproject.toml allows.
+# The tests again, with the lowest versions that pyproject.toml allows.
 test-lowest: $(LOWEST)/.installed
 	$(LOWEST)/bin/python -m pytest -p no:cacheprovider -n 2 --dist loadfile
 
@@ -70,7 +70,7 @@ $(LOWEST)/.installed: pyproject.toml constraints.txt tests/lowest_versions.py
 	$(LOWEST)/bin/python -m pip install --quiet -c constraints.txt -c $(LOWEST)/constraints.txt -e ".[test]"
 	touch $@
 
-# Wheel and source distribution; then the wheel in an empty environment without extras, as a new user has it.
+# Build the wheel and source distribution, then try the wheel in an empty environment without extras.
 dist:
 	rm -rf dist $(DIST)
 	$(PYTHON) -m venv $(DIST)

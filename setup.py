@@ -1,4 +1,4 @@
-"""For tools that ask for it; everything is in pyproject.toml."""
+"""For tools that need a setup.py; all settings are in pyproject.toml."""
 
 from setuptools import setup
 

@@ -1,10 +1,9 @@
-"""The main job, offline: train a model on documents without labels, and say what that gained. It is ``simlte demo``.
+"""Run ``simlte demo``: train a model on documents without labels, and measure the improvement, offline.
 
     python examples/demo.py --output simlte-demo
 
-``run_demo`` in ``simlte_st/cli/training.py`` has what it does, from top to bottom. Base model and documents come from
-PyPI packages (the extra ``demo``). The classes of the articles are never shown to training; they serve to measure, on
-articles that training has not seen.
+The code is ``run_demo`` in ``simlte_st/cli/training.py``. Base model and documents come from PyPI packages (extra
+``demo``). Training never sees the classes of the articles; they measure the result on held-out articles.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Explore a corpus: topics, a map and near-duplicates of documents without labels, on one page for the browser.
+"""Explore a corpus without labels: topics, a map and near-duplicates on one HTML page.
 
 python examples/explore_corpus.py --output corpus.html
 """
@@ -23,7 +23,7 @@ def main() -> None:
     report = explore(arguments.model, articles, output=arguments.output, overwrite=True)
     for name, size in report.topics:
         print(f"{size:>4}  {name}")
-    print(f"Open {report.page} in a browser; {report.table} is the same as a table.")
+    print(f"Open {report.page} in a browser; {report.table} has the same as a table.")
 
 
 if __name__ == "__main__":

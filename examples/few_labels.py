@@ -1,8 +1,9 @@
-"""Few labels: what do five labelled documents a class give, on the vectors of a model as it is?
+"""Classify documents with five labels per class, on the vectors of a model without fine-tuning.
 
     python examples/few_labels.py --model my-model
 
-Where SetFit is installed (``pip install "setfit>=1.2"``), it fine-tunes the same model with the same labels beside it.
+If SetFit is installed (``pip install "setfit>=1.2"``), the script also fine-tunes the model with the same labels, which
+takes about two CPU minutes.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from simlte_st.models.names import PACKAGED_BASE
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", help="folder or name; without it the packaged MiniLM")
+    parser.add_argument("--model", help="folder or name (default: the packaged MiniLM)")
     parser.add_argument("--documents", type=int, default=600)
-    parser.add_argument("--shots", type=int, default=5, help="labelled documents a class")
+    parser.add_argument("--shots", type=int, default=5, help="labelled documents per class")
     parser.add_argument("--setfit-steps", type=int, default=20)
     arguments = parser.parse_args()
 

@@ -1,8 +1,8 @@
-"""DocSplit with ``SentenceTransformer.fit`` and ``InputExample`` s.
+"""Train with DocSplit, ``SentenceTransformer.fit`` and ``InputExample``.
 
     python examples/fit_input_examples.py --documents 64 --epochs 2
 
-``docsplit_objectives`` makes one data loader an epoch, each with its own views; ``fit`` draws from them in turn.
+``docsplit_objectives`` makes one data loader per epoch, each with its own views; ``fit`` draws from them in turn.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=64)
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--tokens", type=int, default=64, help="tokens a view may have")
+    parser.add_argument("--tokens", type=int, default=64, help="maximum view length in tokens")
     arguments = parser.parse_args()
 
     model = load_model(PACKAGED_BASE, max_seq_length=arguments.tokens).model

@@ -1,9 +1,9 @@
-"""Link posts to the articles that they are about, from a similarity on that is chosen on labelled pairs.
+"""Link posts to the articles they are about, with a threshold chosen on labelled pairs.
 
     python examples/link_posts.py
 
-A post here is the title of an article of BBC News, which the index has without it. Half of the posts choose the
-threshold, the other half is linked with it.
+The posts are titles of BBC News articles, which are indexed without their titles. Half of the posts choose the
+threshold, and the other half are linked with it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> None:
         hits = [(pair["id"], hit) for pair in known for hit in index.link(pair["post"], mode="dense", threshold=-1)]
         cosines = [hit.cosine for _, hit in hits]
         precisions, _, thresholds = precision_recall_curve([hit.id == own for own, hit in hits], cosines)
-        threshold = float(thresholds[np.argmax(precisions[:-1] >= 0.9)])  # the lowest that reaches the precision
+        threshold = float(thresholds[np.argmax(precisions[:-1] >= 0.9)])  # the lowest with a precision of 0.9
         print(f"threshold {threshold:.4f}: {sum(cosine >= threshold for cosine in cosines)} of {len(cosines)} pairs")
         links = [index.link(pair["post"], mode="dense", threshold=threshold) for pair in new]
     right = sum(hit.id == pair["id"] for hits, pair in zip(links, new, strict=True) for hit in hits)

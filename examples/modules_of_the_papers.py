@@ -1,10 +1,10 @@
-"""Modules of TA-SBERT and AST in a training with the stock Trainer, each with the loss of its paper.
+"""Train the modules of TA-SBERT and AST with the stock Trainer, each with the loss of its paper.
 
     python examples/modules_of_the_papers.py
 
-Both models begin with TA-SBERT's base form, which reads "will not" where a text says "won't". The encoder is the
-packaged MiniLM, so that nothing is downloaded; the papers begin with a bare BERT and with word vectors. Needs the
-extras ``demo``, ``pos`` and ``ast``.
+Both models begin with TA-SBERT's base form, which expands "won't" to "will not". The encoder is the packaged MiniLM, so
+nothing is downloaded; the papers start from a bare BERT and from word vectors. Requires the extras ``demo``, ``pos``
+and ``ast``.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from simlte_st.modules import BaseForm, StarTransformer, TokenAttention
 
 
 def ta_sbert(transformer: BaseForm, articles: list[Document]) -> SentenceTransformer:
-    """Weigh tokens by token attention, and learn from two halves of each article which belong together."""
+    """Weight tokens by token attention, and learn which two halves belong to the same article."""
     model = SentenceTransformer(modules=[transformer, TokenAttention(transformer.get_embedding_dimension())])
-    loss = ReconstructionLoss(MultipleNegativesRankingLoss(model))  # each token is told from its embedding, too
+    loss = ReconstructionLoss(MultipleNegativesRankingLoss(model))  # also predicts each token from its embedding
     views = DocSplitTransform(model=model, seed=0)
     train(model, views.attach(articles), loss, callbacks=trainer_callbacks(views, loss))
     return model
 
 
 def ast(transformer: BaseForm, articles: list[Document]) -> SentenceTransformer:
-    """Read tokens with a Star Transformer, and learn from posts and the articles that they are about.
+    """Pool tokens with a Star Transformer, and learn from posts and the articles they are about.
 
-    A post here is the title of an article, which the article is then without.
+    The posts are titles, removed from their articles.
     """
     model = SentenceTransformer(modules=[transformer, StarTransformer(transformer.get_embedding_dimension())])
     parts = [article.text.strip().partition("\n") for article in articles]
@@ -56,7 +56,7 @@ def train(model: SentenceTransformer, data: Dataset, loss: Any, callbacks: list[
             output_dir=folder,
             num_train_epochs=1,
             per_device_train_batch_size=16,
-            # All but the encoder learn faster, as in TA-SBERT.
+            # All parameters except the encoder's learn faster, as in TA-SBERT.
             learning_rate_mapping={r"^(?!.*\b(model|sentence_embedder)\.0\.)": 3e-5},
             learning_rate=2e-5,
             report_to="none",
@@ -67,7 +67,7 @@ def train(model: SentenceTransformer, data: Dataset, loss: Any, callbacks: list[
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=64)
-    parser.add_argument("--tokens", type=int, default=64, help="tokens of a text that are read")
+    parser.add_argument("--tokens", type=int, default=64, help="maximum text length in tokens")
     arguments = parser.parse_args()
 
     for paper in (ta_sbert, ast):

@@ -1,9 +1,9 @@
-"""A folder of text files to a model, with the function behind ``simlte train``, and whether training helped.
+"""Train a model on a folder of text files, and see whether that helped: ``simlte train`` from Python.
 
     python examples/train_folder.py my_documents --output my-model
 
-Some documents are held out. Where training does not clearly help on them, ``my-model`` holds the base, and what was
-trained is in ``my-model.trained``.
+Training holds out some documents to measure the improvement. Without a clear one, ``my-model`` is the base, and the
+trained model is in ``my-model.trained``.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from simlte_st.models.names import PACKAGED_BASE
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("source", help="folder of .txt and .md files, or any other source that `simlte train` takes")
+    parser.add_argument("source", help="folder of text files, or any other source for `simlte train`")
     parser.add_argument("--output", default="my-model")
     parser.add_argument("--base", default=PACKAGED_BASE)
     parser.add_argument("--max-steps", type=int)
-    parser.add_argument("--tokens", type=int, default=64, help="tokens a view may have")
+    parser.add_argument("--tokens", type=int, default=64, help="maximum view length in tokens")
     arguments = parser.parse_args()
 
     result = train(
@@ -31,8 +31,8 @@ def main() -> None:
         max_view_length=arguments.tokens,
     )
     print(result.summary())
-    print("Verdict:", result.gain["verdict"] if result.gain else "none, as too few documents were held out")
-    print(f"{result.output} holds", "what was trained." if result.kept == "trained" else "the base.")
+    print("Verdict:", result.gain["verdict"] if result.gain else "too few held-out documents")
+    print(f"{result.output} holds", "the trained model." if result.kept == "trained" else "the base.")
 
 
 if __name__ == "__main__":

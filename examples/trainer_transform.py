@@ -1,4 +1,4 @@
-"""DocSplit as a transform of a ``datasets.Dataset``, with the stock SentenceTransformerTrainer.
+"""Train with DocSplit in the stock SentenceTransformerTrainer.
 
 python examples/trainer_transform.py --documents 64 --epochs 2
 """
@@ -20,7 +20,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=64)
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--tokens", type=int, default=64, help="tokens a view may have")
+    parser.add_argument("--tokens", type=int, default=64, help="maximum view length in tokens")
     arguments = parser.parse_args()
 
     model = load_model(PACKAGED_BASE, max_seq_length=arguments.tokens).model
@@ -41,7 +41,7 @@ def main() -> None:
             ),
             train_dataset=views.attach(articles),
             loss=loss,
-            # They tell the transform which epoch it is, save the MLM head with checkpoints, and log more.
+            # They set the transform's epoch, save the MLM head with checkpoints, and log more.
             callbacks=trainer_callbacks(views, loss),
         )
         trainer.train()

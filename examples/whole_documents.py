@@ -1,8 +1,8 @@
-"""Whole documents: make a model that reads 256 tokens read all of them, by the mean over chunks.
+"""Let a model of 256 tokens read whole documents, by the mean over chunks.
 
 python examples/whole_documents.py --output reads-it-all
 
-The shipped ``simlte-longformer`` reads 4,096 tokens at once: ``SentenceTransformer("simlte-longformer")`` in its place.
+Alternatively, ``SentenceTransformer("simlte-longformer")`` ships with the package and reads 4,096 tokens at once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main() -> None:
     longest = sorted(bbc_news(), key=lambda article: len(article.text))[-arguments.documents :]
     vectors = model.encode([article.text for article in longest])
     for article, vector in zip(longest, vectors, strict=True):
-        print(f"{article.id}: {len(article.text.split()):,} words, read whole: a vector of {len(vector)} numbers")
+        print(f"{article.id}: {len(article.text.split()):,} words, all read: a vector of {len(vector)} numbers")
 
 
 if __name__ == "__main__":

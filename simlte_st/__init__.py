@@ -1,6 +1,6 @@
 """Long-document embeddings learned without labels: DocSplit / SimLTE for sentence-transformers.
 
-The names are in ``__init__.pyi``; a module is loaded when one of its is used, so that ``import simlte_st`` and
+The public names are in ``__init__.pyi``. Each is imported on first use, so that ``import simlte_st`` and
 ``simlte --help`` do not wait for torch.
 """
 

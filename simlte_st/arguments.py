@@ -1,4 +1,4 @@
-"""Checks of arguments by the annotations of a signature: type, choices and range, each declared once.
+"""Check arguments against the annotations of a signature, which declare type, choices and range once.
 
 ``help()``, editors, the command line (:mod:`simlte_st.cli.app`) and these checks all read the same signature.
 """
@@ -20,13 +20,13 @@ from simlte_st.errors import ConfigurationError, did_you_mean
 F = TypeVar("F", bound=Callable[..., Any])
 
 Count = Annotated[int, Interval(ge=1, le=2**31 - 1)]
-"""A whole number, at least 1; some libraries have 32 bits for it."""
+"""A whole number of at least 1; some libraries store it in 32 bits."""
 
 CountOrZero = Annotated[int, Interval(ge=0, le=2**31 - 1)]
-"""A whole number, at least 0."""
+"""A whole number of at least 0."""
 
 Seed = Annotated[int, Interval(ge=0, le=2**32 - 1)]
-"""A seed of random numbers; numpy takes 32 bits."""
+"""A random seed; numpy takes 32 bits."""
 
 Positive = Annotated[float, Interval(gt=0)]
 """A number above 0."""
@@ -36,15 +36,15 @@ Share = Annotated[float, Interval(ge=0, le=1)]
 
 
 def checked(function: F) -> F:
-    """Check the arguments of each call by their annotations, before the function is entered.
+    """Check the arguments of each call against their annotations before the function runs.
 
-    ``int``, ``float``, ``str``, ``bool`` and ``Literal`` are checked, with the ``annotated_types.Interval`` of an
-    ``Annotated``, and so are unions of these; a value of any other type is left to the function. The annotations must
-    be names of the function's module.
+    ``int``, ``float``, ``str``, ``bool``, ``Literal`` and unions of them are checked, with the
+    ``annotated_types.Interval`` of an ``Annotated``. Values of other types are left to the function. The annotations
+    must be names in the function's module.
 
     Raises:
-        ConfigurationError: An argument has another type, is none of the choices or is out of its range.
-        TypeError: There is no such argument; the message names the nearest.
+        ConfigurationError: An argument has the wrong type, is not one of the choices or is out of range.
+        TypeError: There is no such argument; the message suggests the closest name.
     """
     signature = inspect.signature(function)
     names = [
@@ -67,10 +67,10 @@ def checked(function: F) -> F:
 
 
 def check_fields(instance: Any) -> None:
-    """Check the fields of a dataclass by their annotations; for ``__post_init__``.
+    """Check the fields of a dataclass against their annotations, in its ``__post_init__``.
 
     Raises:
-        ConfigurationError: A field has another type, is none of the choices or is out of its range.
+        ConfigurationError: A field has the wrong type, is not one of the choices or is out of range.
     """
     kind: Any = type(instance)
     for name, annotation in _hints(kind).items():
@@ -78,7 +78,7 @@ def check_fields(instance: Any) -> None:
 
 
 def check_value(name: str, value: Any, annotation: Any) -> None:
-    """Check one value by an annotation.
+    """Check one value against an annotation.
 
     Raises:
         ConfigurationError: The value does not fit.
@@ -90,7 +90,7 @@ def check_value(name: str, value: Any, annotation: Any) -> None:
 
 
 def alternatives(annotation: Any, bounds: Interval | None = None) -> Iterator[tuple[Any, Interval | None]]:
-    """Yield the types of which an annotation is the union, each with its range."""
+    """Yield each type that an annotation allows, with its range."""
     if get_origin(annotation) is Annotated:
         inner, *others = get_args(annotation)
         yield from alternatives(inner, next((each for each in others if isinstance(each, Interval)), bounds))
@@ -124,7 +124,7 @@ def _fits(value: Any, kind: Any, bounds: Interval | None) -> bool:
 def _within(value: Any, bounds: Interval | None) -> bool:
     if bounds is None:
         return True
-    # mypy knows the bounds as anything that can be compared.
+    # mypy takes the bounds for anything that can be compared.
     above: Any = (bounds.gt is None or value > bounds.gt) and (bounds.ge is None or value >= bounds.ge)
     return bool(above and (bounds.lt is None or value < bounds.lt) and (bounds.le is None or value <= bounds.le))
 
@@ -133,7 +133,7 @@ def _described(kind: Any, bounds: Interval | None) -> str:
     if get_origin(kind) is Literal:
         return " or ".join(map(repr, get_args(kind)))
     if kind not in (int, float):
-        return {str: "a text", bool: "True or False"}.get(kind) or str(getattr(kind, "__name__", kind))
+        return {str: "a string", bool: "True or False"}.get(kind) or str(getattr(kind, "__name__", kind))
     words = "a whole number" if kind is int else "a number"
     if bounds is None:
         return words

@@ -1,6 +1,6 @@
-"""Everything that depends on the internals of sentence-transformers, transformers or torch.
+"""Every use of a private API of sentence-transformers, transformers or torch.
 
-Private names are used in this module only; ``tests/test_compat.py`` notices when one of them moves.
+``tests/test_compat.py`` fails when one of them changes.
 """
 
 from __future__ import annotations
@@ -8,9 +8,11 @@ from __future__ import annotations
 import copy
 import inspect
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from logging import WARNING, LogRecord, getLogger
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -25,13 +27,13 @@ if TYPE_CHECKING:  # sentence_transformers may be half imported when this module
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
     from sentence_transformers.base.modules import Transformer
 
+logger = getLogger(__name__)
+
 _LM_HEAD = ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder")
 MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
     "bert": (
-        "cls.predictions.transform.dense",
-        "cls.predictions.transform.transform_act_fn",
-        "cls.predictions.transform.LayerNorm",
-        "cls.predictions.decoder",
+        "cls.predictions.transform.dense", "cls.predictions.transform.transform_act_fn",
+        "cls.predictions.transform.LayerNorm", "cls.predictions.decoder",
     ),
     "roberta": _LM_HEAD,
     "xlm-roberta": _LM_HEAD,
@@ -41,23 +43,25 @@ MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
     "mpnet": _LM_HEAD,
     "distilbert": ("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector"),
     "electra": (
-        "generator_predictions.dense",
-        "generator_predictions.activation",
-        "generator_predictions.LayerNorm",
+        "generator_predictions.dense", "generator_predictions.activation", "generator_predictions.LayerNorm",
         "generator_lm_head",
     ),
     "modernbert": ("head.dense", "head.act", "head.norm", "decoder"),
-}
+}  # fmt: skip
 """Model type to the parts of its MLM head: dense, activation (a module or function name), layer norm, decoder."""
 
 NO_LIMIT = 10**9
-"""Far below the length that a tokenizer without a limit states: transformers' ``VERY_LARGE_INTEGER``, 1e30."""
+"""Lengths from here on mean "no limit": transformers states its ``VERY_LARGE_INTEGER``, 1e30."""
 
 _STATIC_NAMES = tuple(
     f"sentence_transformers.{place}.StaticEmbedding"
     for place in ("models", "models.StaticEmbedding", "sentence_transformer.modules.static_embedding")
 )
-"""What ``modules.json`` may call sentence-transformers' table of token vectors."""
+"""Names of sentence-transformers' static embedding in ``modules.json``."""
+
+
+_RANDOM = re.compile(r"^(?!(?:.+\.)?pooler\.)([^|\n]+?) +\| \S*(?:MISSING|MISMATCH|CONVERSION)", re.MULTILINE)
+"""A row of transformers' load report for a weight that affects the embeddings; the pooler's do not."""
 
 
 def encoder_of(model: torch.nn.Module) -> PreTrainedModel:
@@ -75,7 +79,7 @@ def encoder_of(model: torch.nn.Module) -> PreTrainedModel:
 
 
 def readable_tokens(model: SentenceTransformer) -> int | None:
-    """Return how many tokens the architecture has positions for, special tokens included; None for no limit.
+    """Return the number of tokens that the architecture has positions for, with special tokens; None for no limit.
 
     RoBERTa-like models (RoBERTa, XLM-R, MPNet, Longformer) number positions from ``padding_idx + 1``.
     """
@@ -83,7 +87,7 @@ def readable_tokens(model: SentenceTransformer) -> int | None:
     if transformer is None or hasattr(model[0], "chunk_length"):  # a ChunkMean
         return None
     config = transformer.config
-    usable = getattr(config, "usable_length", None)  # of this package's Longformer
+    usable = getattr(config, "usable_length", None)  # this package's Longformer
     if isinstance(usable, int):
         return usable
     text_config = config.get_text_config() if hasattr(config, "get_text_config") else config
@@ -99,19 +103,19 @@ def readable_tokens(model: SentenceTransformer) -> int | None:
 
 
 def readable_length(model: SentenceTransformer, wanted: int | None = None) -> int | None:
-    """Return how many tokens of an input the model reads, special tokens included; None for no limit."""
-    if getattr(model[0], "max_seq_length", None) == float("inf"):  # of a StaticEmbedding, to which none can be set
+    """Return the number of tokens that the model reads, with special tokens; None for no limit."""
+    if getattr(model[0], "max_seq_length", None) == float("inf"):  # a StaticEmbedding
         return None
     lengths = (wanted or model.max_seq_length, readable_tokens(model))
     return min((length for length in lengths if length is not None and length < NO_LIMIT), default=None)
 
 
 def tokens_read(features: Any, special: int) -> list[int] | None:
-    """Count the tokens of texts that were just tokenized, truncated ones included, without special tokens."""
+    """Count the tokens of tokenized texts before truncation, without special tokens."""
     encodings = getattr(features, "encodings", None)
     if not encodings:
         return None
-    # The truncated rest of a text is in further pieces, each with special tokens and padding of its own.
+    # Truncated tokens are in overflowing pieces, each with its own special tokens and padding.
     return [
         sum(sum(piece.attention_mask) - special for piece in (encoding, *encoding.overflowing))
         for encoding in encodings
@@ -119,18 +123,18 @@ def tokens_read(features: Any, special: int) -> list[int] | None:
 
 
 def encodes_here(model: SentenceTransformer) -> bool:
-    """Return whether ``encode`` calls the model's own ``forward``, not a compiled or distributed one."""
+    """Return whether ``encode`` calls the model's own ``forward`` rather than a compiled or distributed one."""
     return model._compiled_call_impl is None and model._distributed_inference is None
 
 
 def has_hooks(model: torch.nn.Module) -> bool:
-    """Return whether a hook sees or changes what one of the modules computes."""
+    """Return whether any module has a forward hook, which could see or change its output."""
     return any(each._forward_hooks or each._forward_pre_hooks for each in model.modules())
 
 
 def taken_tokens(model: SentenceTransformer, prompt: str) -> int:
-    """Count the special tokens and the tokens of a prompt in an input."""
-    if model.transformers_model is None:  # models of word vectors count no tokens
+    """Count the special tokens and prompt tokens of an input."""
+    if model.transformers_model is None:  # word vectors have no special tokens
         return 0
     tokenizer = model.tokenizer
     special = int(tokenizer.num_special_tokens_to_add(pair=False))
@@ -138,9 +142,9 @@ def taken_tokens(model: SentenceTransformer, prompt: str) -> int:
 
 
 def view_budget(model: SentenceTransformer, prompt: str | None = None) -> int | None:
-    """Return how many tokens of a text itself the model reads, without special tokens and prompt; None for no limit.
+    """Return the number of tokens left for the text beside special tokens and prompt; None for no limit.
 
-    The prompt is by default the one for documents.
+    The default prompt is the one for documents.
     """
     length = readable_length(model)
     if length is None:
@@ -150,7 +154,7 @@ def view_budget(model: SentenceTransformer, prompt: str | None = None) -> int | 
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Hide transformers' progress bars and its messages below errors inside the block."""
+    """Hide transformers' progress bars and its messages except errors inside the block."""
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -162,25 +166,62 @@ def quiet_transformers() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
+@contextmanager
+def short_load_report() -> Iterator[None]:
+    """Replace transformers' load report with one warning, only for weights that affect the embeddings.
+
+    An extra head or a missing pooler in the checkpoint does not.
+    """
+    library = getLogger("transformers.modeling_utils")
+    level = library.level
+    library.setLevel(min(WARNING - 1, logging.get_verbosity()))  # at WARNING it would check a plan for several GPUs
+    library.addFilter(_is_no_report)
+    try:
+        yield
+    finally:
+        library.removeFilter(_is_no_report)
+        library.setLevel(level)
+
+
+def _is_no_report(record: LogRecord) -> bool:
+    title, _, rows = record.getMessage().partition("\n")
+    if " LOAD REPORT" not in title:
+        return record.levelno >= logging.get_verbosity()
+    if names := sorted(_RANDOM.findall(rows)):
+        name = title.rpartition(" from: ")[2]
+        logger.warning("%d weights of %s do not fit its encoder and are random: %s ...", len(names), name, names[0])
+    return False
+
+
 def load_masked_lm(path: str | os.PathLike[str]) -> tuple[Any, list[str]]:
-    """Load a checkpoint with its MLM head; return the names of missing weights too."""
+    """Load a checkpoint with its MLM head; also return the names of missing weights."""
     with quiet_transformers(), torch.random.fork_rng(devices=[]):
         model, info = AutoModelForMaskedLM.from_pretrained(path, output_loading_info=True)
     return model, sorted(info["missing_keys"])
 
 
 def checkpoint_name(encoder: PreTrainedModel) -> str:
-    """Return the folder or repository that an encoder was loaded from, or an empty string."""
+    """Return the folder or Hub repository of an encoder's checkpoint, or an empty string."""
     return str(getattr(encoder.config, "_name_or_path", ""))
 
 
 def use_one_gpu(arguments: SentenceTransformerTrainingArguments, device: str) -> None:
-    """Let the Trainer use one of several GPUs, instead of all through ``DataParallel``."""
+    """Let the Trainer use one of several GPUs instead of all through ``DataParallel``."""
     chosen = torch.device(device) if ":" in device else torch.device(device, 0)
-    arguments._setup_devices  # noqa: B018  # a cached property that would overwrite both later
+    arguments._setup_devices  # noqa: B018  # cached now, since computing it later would overwrite both
     torch.cuda.set_device(chosen)
     arguments.__dict__["_setup_devices"] = chosen
     arguments._n_gpu = 1
+
+
+class FirstCallbacks(list[Any]):
+    """Callbacks that the Trainer places before its own.
+
+    It computes ``own + callbacks``, so reporters such as TensorBoard would log a line before these can extend it.
+    """
+
+    def __radd__(self, own: list[Any]) -> list[Any]:
+        return [*self, *own]
 
 
 def load_modules_of(model_class: type[SentenceTransformer], classes: Sequence[type[torch.nn.Module]]) -> None:
@@ -192,16 +233,17 @@ def load_stock(source: str, classes: Sequence[type[torch.nn.Module]], **options:
     """Load a model with custom modules as the stock class."""
     from sentence_transformers import SentenceTransformer
 
-    options.setdefault("local_files_only", os.path.isdir(source))  # else the Hub is asked for the name of the folder
+    options.setdefault("local_files_only", os.path.isdir(source))  # no request to the Hub for a folder
     known = _by_reference(classes)
-    return cast("SentenceTransformer", SentenceTransformer._load_with_module_classes(source, known, **options))
+    with short_load_report():
+        return cast("SentenceTransformer", SentenceTransformer._load_with_module_classes(source, known, **options))
 
 
 def extend_stock(find: Callable[[str], str | None], classes: Mapping[str, type[torch.nn.Module]]) -> None:
     """Let the stock class load models by name, and custom modules without ``trust_remote_code``.
 
     Args:
-        find: Returns the folder of a model that it knows by name, for others None.
+        find: Returns the folder of a known model name, None for other names.
         classes: Modules by their names in ``modules.json``.
     """
     from sentence_transformers.sentence_transformer.model import SentenceTransformer as Stock
@@ -219,7 +261,7 @@ def extend_stock(find: Callable[[str], str | None], classes: Mapping[str, type[t
 
 
 def _by_reference(classes: Sequence[type[torch.nn.Module]]) -> dict[str, type[torch.nn.Module]]:
-    """Return the classes by the names in ``modules.json``; one made for the stock static embedding takes its place."""
+    """Map names in ``modules.json`` to classes; a subclass of the stock static embedding replaces it."""
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
     own = {f"{module.__module__}.{module.__qualname__}": module for module in classes}
@@ -228,12 +270,12 @@ def _by_reference(classes: Sequence[type[torch.nn.Module]]) -> dict[str, type[to
 
 
 def onednn_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Compute a linear layer by oneDNN, without gradients, in float32 on a CPU."""
+    """Compute a linear layer with oneDNN, on a CPU in float32, without gradients."""
     return cast("Tensor", torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, "none", [], ""))
 
 
 def mask_without_prompt(mask: Tensor, prompt_length: Any) -> Tensor:
-    """Mask the prompt's tokens, as ``Pooling`` does without ``include_prompt``."""
+    """Mask the prompt tokens, as ``Pooling`` does without ``include_prompt``."""
     from sentence_transformers.sentence_transformer.modules import Pooling
 
     length = int(prompt_length.flatten()[0]) if isinstance(prompt_length, Tensor) else int(prompt_length)
@@ -248,21 +290,21 @@ def mini_batch_ranges(features: dict[str, Any], size: int, tokens: int | None) -
 
 
 def slice_rows(features: dict[str, Any], begin: int, end: int) -> dict[str, Any]:
-    """Return rows ``begin`` to ``end`` of a padded or flattened batch, without the padding that all of them share."""
+    """Return rows ``begin`` to ``end`` of a padded or flattened batch, without shared padding."""
     from sentence_transformers.base.losses import gradcache
 
     return gradcache._create_minibatch(features, begin, end)
 
 
 def merge_feature_batches(columns: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Concatenate the rows of several columns; None if they do not fit."""
+    """Concatenate the rows of several columns; return None if their features differ."""
     from sentence_transformers.base.losses import merged_forward
 
     return merged_forward.merge_feature_batches(columns)
 
 
 def with_encoder(transformer: Transformer, encoder: PreTrainedModel) -> Transformer:
-    """Copy a Transformer module with its tokenizer around another encoder, which is not copied."""
+    """Copy a Transformer module and its tokenizer around another encoder, without copying that encoder."""
     made = copy.deepcopy(transformer, {id(transformer.auto_model): encoder})  # the memo replaces the old encoder
     parameters = inspect.signature(encoder.forward).parameters
     made._declared_forward_params = set(parameters)  # the module remembers which features its encoder takes
@@ -273,13 +315,13 @@ def with_encoder(transformer: Transformer, encoder: PreTrainedModel) -> Transfor
 
 
 def forget_model_card_text(model: SentenceTransformer) -> None:
-    """Let a model generate a new card instead of saving the one it was loaded with."""
+    """Let a model write a new card instead of the one that it was loaded with."""
     model._model_card_text = None
 
 
 @contextmanager
 def masks_without_vmap() -> Iterator[None]:
-    """Let transformers compute attention masks by broadcasting in the block, since tracing does not know ``vmap``."""
+    """Let transformers broadcast attention masks inside the block, since tracing does not support ``vmap``."""
     from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS as KNOWN
 
     before = {name: KNOWN[name] for name in ("sdpa", "eager")}
@@ -298,7 +340,7 @@ def is_fused(encoder: PreTrainedModel) -> bool:
 
 @contextmanager
 def eager_attention(encoder: PreTrainedModel) -> Iterator[None]:
-    """Switch an encoder to eager attention, which can return the weights, inside the block."""
+    """Switch an encoder to eager attention, which can return attention weights, inside the block."""
     before = encoder.config._attn_implementation
     encoder.set_attn_implementation("eager")
     try:

@@ -1,8 +1,8 @@
-"""Several processes that train one model together, started by ``torchrun`` or ``accelerate launch``.
+"""Coordinate processes that train one model, started by ``torchrun`` or ``accelerate launch``.
 
-Decorators of the stages of a run say what each process does. With :func:`on_main` and :func:`from_main` the main
-process, rank 0, does the work while the others wait; :func:`main_first` has them do it afterwards. An error in the main
-process is raised in all. A single process runs a stage as it is.
+Decorators on the stages of a run divide the work. With :func:`on_main` and :func:`from_main`, the main process (rank 0)
+runs the stage while the others wait; with :func:`main_first`, the others run it afterwards. An error in the main
+process is raised in all processes. A single process runs the stage unchanged.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PATIENCE = timedelta(days=30)
-"""How long a process waits for the main one, which segments a large corpus and evaluates alone."""
+"""How long processes wait for the main one, which segments the corpus and evaluates alone."""
 
 HEAD_START = 3.0
-"""Seconds in which the main process shows an error of all before another one ends: the launcher then ends the rest."""
+"""Seconds for the main process to print a common error before another one ends and the launcher stops the rest."""
 
-_waiting: Any = None  # the process group for waiting; made by connect()
+_waiting: Any = None  # the process group for waiting; created by connect()
 
 
 def launched() -> tuple[int, int]:
-    """Return the rank of this process and the number of processes from the launcher's environment."""
+    """Return the rank of this process and the number of processes, from the launcher's environment."""
     number = int(os.environ.get("WORLD_SIZE", "1"))
     return (int(os.environ.get("RANK", "0")) if number > 1 else 0), number
 
 
 def connected() -> bool:
-    """Return whether there is a process group."""
+    """Return whether the process group is initialized."""
     import torch.distributed as dist
 
     return dist.is_available() and dist.is_initialized()
@@ -51,22 +51,22 @@ def world() -> int:
 
 
 def rank() -> int:
-    """Return the number of this process, from 0."""
+    """Return the rank of this process, from 0."""
     import torch.distributed as dist
 
     return dist.get_rank() if connected() else launched()[0]
 
 
 def is_main() -> bool:
-    """Return whether this is the process of rank 0."""
+    """Return whether this is the main process, rank 0."""
     return rank() == 0
 
 
 def connect(device: str | None) -> str | None:
-    """Connect the processes, if there are several, and silence all but the main one.
+    """Connect the processes, if there are several, and silence all except the main one.
 
     Returns:
-        The device of this process: a GPU of its own, or the CPU for all. A single process keeps what it was given.
+        The device of this process: its own GPU, or the CPU for all processes. A single process keeps ``device``.
     """
     global _waiting
     if world() == 1:
@@ -82,7 +82,7 @@ def connect(device: str | None) -> str | None:
 
     if device not in (None, "cpu", "cuda"):
         raise ConfigurationError(
-            f"device={device!r}: each of several processes uses a GPU of its own. Leave it out, or use device='cpu'."
+            f"device={device!r}: each process uses its own GPU. Leave it out, or use device='cpu'."
         )
     on_cpu = os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes") or not torch.cuda.is_available()
     state = PartialState(cpu=device == "cpu" or (device is None and on_cpu))
@@ -94,10 +94,10 @@ def connect(device: str | None) -> str | None:
             transformers_logging.set_verbosity_error()
             transformers_logging.disable_progress_bar()
             disable_progress_bars()
-        # What the libraries call in each other.
+        # Deprecated functions that the libraries call in each other.
         warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
         warnings.filterwarnings("ignore", r"torch\.distributed\.nn\.functional\.all_gather is dep", FutureWarning)
-        # Older versions of transformers load the optimizer of a checkpoint to "cpu:0", which torch calls "cpu" alone.
+        # Older versions of transformers load the optimizer to "cpu:0", a device that torch only knows as "cpu".
         torch.serialization.register_package(15, lambda storage: None, _from_numbered_cpu)
     return "cpu" if state.device.type == "cpu" else str(state.device)
 
@@ -107,7 +107,7 @@ def _from_numbered_cpu(storage: Any, location: str) -> Any:
 
 
 def disconnect() -> None:
-    """Disconnect the processes at the end of a successful program; NCCL warns otherwise."""
+    """Disconnect the processes at the end of a successful run; NCCL would warn otherwise."""
     global _waiting
     if _waiting is not None:
         import torch.distributed as dist
@@ -117,7 +117,7 @@ def disconnect() -> None:
 
 
 def from_main(stage: Callable[P, R]) -> Callable[P, R]:
-    """Run a stage in the main process while the others wait; they get its value, or its errors."""
+    """Run a stage in the main process while the others wait; they get its value or its error."""
 
     @functools.wraps(stage)
     def run_stage(*arguments: P.args, **options: P.kwargs) -> R:
@@ -135,7 +135,7 @@ def from_main(stage: Callable[P, R]) -> Callable[P, R]:
                 raise
         dist.broadcast_object_list(box, src=0, group=_waiting)
         if box[0] is not None:
-            box[0].of_main = True  # which shows it
+            box[0].of_main = True  # the main process prints it
             let_main_finish()
             raise box[0]
         return cast(R, box[1])
@@ -144,7 +144,7 @@ def from_main(stage: Callable[P, R]) -> Callable[P, R]:
 
 
 def on_main(stage: Callable[P, R]) -> Callable[P, R]:
-    """Run a stage in the main process while the others wait; they get None, or its errors."""
+    """Run a stage in the main process while the others wait; they get None or its error."""
 
     @functools.wraps(stage)
     def run_stage(*arguments: P.args, **options: P.kwargs) -> R:
@@ -156,7 +156,7 @@ def on_main(stage: Callable[P, R]) -> Callable[P, R]:
 
 
 def main_first(stage: Callable[P, R]) -> Callable[P, R]:
-    """Run a stage in the main process and then in the others, which find what it wrote."""
+    """Run a stage in the main process, then in the others, which find its files."""
 
     @functools.wraps(stage)
     def run_stage(*arguments: P.args, **options: P.kwargs) -> R:
@@ -167,7 +167,7 @@ def main_first(stage: Callable[P, R]) -> Callable[P, R]:
 
 
 def let_main_finish() -> None:
-    """Wait, in the other processes, until the main one has shown why all of them end."""
+    """In the other processes, wait until the main one has printed why all of them end."""
     if not is_main():
         time.sleep(HEAD_START)
 
@@ -175,12 +175,12 @@ def let_main_finish() -> None:
 def _portable(error: BaseException) -> BaseException:
     try:
         return cast(BaseException, pickle.loads(pickle.dumps(error)))
-    except Exception:  # an error of a library that cannot be pickled
+    except Exception:  # some errors of libraries cannot be pickled
         return RuntimeError(f"{type(error).__name__}: {error}")
 
 
 def largest(number: int) -> int:
-    """Return the largest of the numbers of all processes; a collective call."""
+    """Return the largest number of all processes; all of them must call it."""
     if world() == 1:
         return number
     import torch
@@ -197,7 +197,7 @@ def barrier() -> None:
 
 
 def mean_over_processes(number: float, device: Any) -> float:
-    """Return the mean of a number over the processes; a collective call."""
+    """Return the mean of a number over all processes; all of them must call it."""
     if not connected() or world() == 1:
         return number
     import torch
@@ -209,5 +209,5 @@ def mean_over_processes(number: float, device: Any) -> float:
 
 
 def shows(error: BaseException) -> bool:
-    """Return whether this process shows an error: the main process shows its own for all."""
+    """Return whether this process prints an error; the main process prints its own errors for all."""
     return is_main() or not (isinstance(error, TrainingInterrupted) or getattr(error, "of_main", False))

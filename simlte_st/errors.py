@@ -1,7 +1,7 @@
-"""The errors this package raises on purpose.
+"""The errors that this package raises on purpose.
 
-Each says what was wrong, with which value, and what to do instead. The command line prints a :class:`SimlteError` as it
-is, and reports any other error as a bug.
+Each message says what is wrong, with which value, and what to do instead. The command line prints the message of a
+:class:`SimlteError` and reports any other error as a bug.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from difflib import get_close_matches
 
 
 class SimlteError(Exception):
-    """Base of every error raised on purpose by ``simlte_st``."""
+    """Base class of all errors that ``simlte_st`` raises on purpose."""
 
 
 class DataError(SimlteError, ValueError):
-    """The documents cannot be used: a missing column, an unreadable source, an unknown format."""
+    """The documents cannot be read: a column is missing, a source is unreadable or a format is unknown."""
 
 
 class EmptyCorpusError(DataError):
@@ -25,37 +25,37 @@ class EmptyCorpusError(DataError):
 
 
 class ConfigurationError(SimlteError, ValueError):
-    """A setting is out of its range or contradicts another one."""
+    """A setting is out of range or contradicts another one."""
 
 
 class ModelError(SimlteError, ValueError):
-    """A model cannot be loaded or lacks what is needed (a text encoder, a mask token, an MLM head, ...)."""
+    """A model cannot be loaded, or lacks a required part such as a text encoder, a mask token or an MLM head."""
 
 
 class ResumeError(SimlteError, RuntimeError):
-    """There is no interrupted run to resume, or it has other settings."""
+    """There is no interrupted run to resume, or its settings differ."""
 
 
 class StoreError(SimlteError, OSError):
-    """An index cannot be read or written: it is incomplete, from a newer version, or the disk is full."""
+    """An index cannot be read or written: it is incomplete or from a newer version, or the disk is full."""
 
 
 class DamagedFileError(SimlteError, ValueError):
-    """A file that this package wrote is truncated or damaged."""
+    """A file written by this package is truncated or damaged."""
 
 
 class DiskFullError(SimlteError, OSError):
-    """The disk is full. Finished files are kept; nothing is half written."""
+    """The disk is full. Finished files are kept, and no file is half written."""
 
 
 class TrainingDiverged(SimlteError, ArithmeticError):
-    """A loss or a weight is not finite any more; the last good checkpoint is kept."""
+    """A loss or a weight is no longer finite. The last good checkpoint is kept."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal stopped long work; the message says what is kept, and how to go on.
+    """A signal stopped long work. The message says what is kept and how to continue.
 
-    A ``KeyboardInterrupt``, so that a script that does not catch it stops as usual.
+    It is a ``KeyboardInterrupt``, so a script that does not catch it stops as usual.
 
     Attributes:
         number: The signal: ``SIGINT`` (Ctrl-C) or ``SIGTERM``.
@@ -67,12 +67,12 @@ class Interrupted(KeyboardInterrupt):
 
 
 class TrainingInterrupted(Interrupted):
-    """A signal stopped a training run, which wrote a checkpoint; the message says how to resume."""
+    """A signal stopped a training run, which wrote a checkpoint. The message says how to resume."""
 
 
 @contextmanager
 def keeping(kept: Callable[[], str]) -> Iterator[None]:
-    """Raise :class:`Interrupted` with what is kept where a signal stops the block."""
+    """Turn a signal inside the block into :class:`Interrupted`, with a message on what is kept."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -81,11 +81,16 @@ def keeping(kept: Callable[[], str]) -> Iterator[None]:
 
 
 class MissingExtraError(SimlteError, ImportError):
-    """An optional dependency is not installed; the message names the extra to install."""
+    """An optional package is not installed. The message names the extra to install."""
+
+
+def number_of(count: int, noun: str, plural: str = "") -> str:
+    """Return a count with its noun for a message: ``1 document``, ``1,234 documents``."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Suggest the known name closest to an unknown one: `` Did you mean 'title'?``."""
+    """Return a suggestion of the closest known name, such as `` Did you mean 'title'?``."""
     by_lower = {each.lower(): each for each in names}
     nearest = get_close_matches(name.lower(), by_lower, 1)
     return f" Did you mean {by_lower[nearest[0]]!r}?" if nearest else ""

@@ -1,13 +1,16 @@
-"""Imports of optional packages, with an error that names the extra to install."""
+"""Import optional packages; if one is missing, the error names the extra to install."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from types import ModuleType
 
 from simlte_st.errors import MissingExtraError
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # from 1.29 on, onnxruntime reports every session to Microsoft
 
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:
@@ -27,5 +30,5 @@ def check_installed(module: str, extra: str, purpose: str) -> None:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra; it works in a clone, too, once the package is installed."""
+    """Return the command that installs an extra; after an installation it works in a clone, too."""
     return f'pip install "simlte-st[{extra}]"'

@@ -1,4 +1,4 @@
-"""Files: where models and caches are kept, atomic writes, work folders, checks of outputs, and JSON."""
+"""The folder of models and caches, atomic writes, work folders, checks of outputs, and JSON."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from platformdirs import user_cache_path
 
 from simlte_st.errors import ConfigurationError, DamagedFileError, DiskFullError
 
-if os.path.expanduser("~") == "~":  # a user without a home, as in some containers: NLTK could not be imported
+if os.path.expanduser("~") == "~":  # as in some containers, where NLTK could not be imported
     os.environ["HOME"] = "/nonexistent"
 
 HOME_VARIABLE = "SIMLTE_ST_HOME"
-"""Environment variable that names the folder of models and caches; by default the platform's cache folder."""
+"""Environment variable for the folder of models and caches (default: in the platform's cache folder)."""
 
 
 def home() -> Path:
@@ -39,23 +39,24 @@ _LOCK = ".lock"
 
 @contextmanager
 def atomic_path(target: str | os.PathLike[str], *others: Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``target`` and rename it to ``target`` when the block ends without an error.
+    """Yield a temporary path beside ``target``, and rename it to ``target`` if the block succeeds.
 
-    Works for files and for folders, which replace an existing one. If the block raises, ``target`` stays as it was. The
-    old version is deleted only once the new one is in its place.
+    ``target`` can be a file or a folder and may exist. If the block raises, it stays as it was; otherwise the old
+    version is deleted after the new one has taken its place.
 
-    ``others`` are files beside a file that belong to it: written beside the temporary path, they are renamed first.
+    ``others`` are further files in the folder of ``target``: write them beside the temporary path, and they are
+    renamed first.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    holder = _make_holder(target)
+    holder = _make_holder(target).absolute()  # Arrow would expand a leading ~
     temporary, before = holder / target.name, holder / f"{target.name}.before"
     try:
         yield temporary
         for other in others:
             os.replace(holder / other.name, other)
         if temporary.is_dir() and target.is_dir():
-            os.replace(target, before)  # a directory cannot be renamed over a full one
+            os.replace(target, before)  # a folder cannot be renamed over one that has files
         os.replace(temporary, target)
     except Exception as error:
         if getattr(error, "errno", None) in _FULL or os.strerror(errno.ENOSPC) in str(error):
@@ -72,7 +73,7 @@ def _make_holder(target: Path) -> Path:
 
 
 def discard(folder: Path, target: Path) -> None:
-    """Remove the work folder of a finished target; it is renamed first, so that no half of it has its name."""
+    """Remove the work folder of a finished target, renamed first so that an interruption leaves no half of it."""
     holder = _make_holder(target)
     try:
         os.replace(folder, holder / folder.name)
@@ -81,7 +82,7 @@ def discard(folder: Path, target: Path) -> None:
 
 
 def hold(folder: Path) -> FileLock:
-    """Make and lock a work folder, until the lock is released or the process ends."""
+    """Create a work folder and lock it until the lock is released or the process ends."""
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / _LOCK)
     try:
@@ -94,13 +95,13 @@ def hold(folder: Path) -> FileLock:
 
 
 def is_unused(folder: Path) -> bool:
-    """Return whether a work folder holds only what :func:`hold` writes."""
+    """Return whether a work folder has no files other than those of :func:`hold`."""
     return all(path.name == _LOCK or path.name.endswith(_HOLDER) for path in folder.iterdir())
 
 
 def check_apart(source: Any, output: Path) -> None:
-    """Check that writing an output does not replace the documents it is made from."""
-    places = getattr(source, "places", source)  # a reader's
+    """Check that an output does not replace the documents that it is made from."""
+    places = getattr(source, "places", source)  # of a reader
     for each in places if isinstance(places, (list, tuple)) else [places]:
         if isinstance(each, (str, os.PathLike)) and os.path.exists(each):
             place, written = Path(each).resolve(), output.resolve()
@@ -109,7 +110,7 @@ def check_apart(source: Any, output: Path) -> None:
 
 
 def changes(saved: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, str]:
-    """Describe each setting that differs from the ones saved as JSON."""
+    """Describe each setting that differs from its saved value."""
     settings = json.loads(to_json(settings))
     pairs = {name: (saved.get(name), settings.get(name)) for name in sorted({*saved, *settings})}
     shown = {name: ["not given" if value is None else repr(value) for value in pair] for name, pair in pairs.items()}
@@ -117,16 +118,16 @@ def changes(saved: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, 
 
 
 MODEL_FILE = "modules.json"
-"""File that every model folder has."""
+"""File in every model folder."""
 
 SETTINGS_FILE = "settings.json"
-"""File of a work folder with everything that decides the result."""
+"""File in a work folder with all settings that affect the result."""
 
 RUN = ".run"
-"""Suffix of the work folder of a training."""
+"""Suffix of the work folder of a training run."""
 
 RUN_FILE = "simlte.json"
-"""File in the folder of a trained model that records its training."""
+"""File in the folder of a trained model with the record of its training."""
 
 EXPORT_FILE = "export.json"
 """File in the folder of an exported model with its settings."""
@@ -134,39 +135,37 @@ EXPORT_FILE = "export.json"
 
 def is_model(folder: Path) -> bool:
     """Return whether a folder holds a model."""
-    return os.path.isfile(folder / MODEL_FILE)  # Path.is_file would raise in a folder that may not be read
+    return os.path.isfile(folder / MODEL_FILE)  # Path.is_file would raise in an unreadable folder
 
 
 def check_place(target: Path, advice: str = "Choose another output.") -> None:
-    """Check that a file or folder can be made at a path, before any work is done for it."""
-    if not target.name or target.name == "..":  # an empty name means the working folder to Path
+    """Check that a file or folder can be created at a path, before any work is done."""
+    if not target.name or target.name == "..":  # Path takes an empty name for the working folder
         raise ConfigurationError(f"{target} cannot be written: it does not name a file or folder. {advice}")
     parent = next(each for each in target.absolute().parents if os.path.lexists(each))
-    try:  # os.access would allow it in /proc, and on a medium that can only be read
+    try:  # os.access is wrong about /proc and read-only media
         os.rmdir(tempfile.mkdtemp(suffix=_HOLDER, dir=parent))
     except OSError as error:
         if error.errno in _FULL:
             raise DiskFullError(f"{target} cannot be written: the disk is full. Free some space.") from error
-        raise ConfigurationError(
-            f"{target} cannot be written: {parent} is not a folder to write in. {advice}"
-        ) from None
+        raise ConfigurationError(f"{target} cannot be written: {parent} is not a writable folder. {advice}") from None
 
 
 def check_new(path: Path, overwrite: bool) -> None:
-    """Check that nothing exists at a path, or that it may be replaced."""
+    """Check that nothing exists at a path, unless it may be replaced."""
     if path.exists() and not overwrite:
         raise ConfigurationError(f"{path} exists already: choose another output, or replace it with overwrite=True.")
 
 
 def check_free(target: Path, overwrite: bool, mark: str = MODEL_FILE) -> None:
-    """Check that a model can be written to ``target`` without replacing anything else."""
+    """Check that a model can be written to ``target`` without replacing anything but a model."""
     check_place(target)
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     check_new(target, overwrite)
     if not os.path.isfile(target / mark):
         raise ConfigurationError(
-            f"{target} is not replaced: without {mark} it is not a model. Choose another output, or remove it yourself."
+            f"{target} is not replaced: it is not a model (no {mark}). Choose another output, or delete it yourself."
         )
 
 
@@ -177,7 +176,7 @@ def write_json(target: str | os.PathLike[str], value: Any) -> None:
 
 
 def to_json(value: Any) -> str:
-    """Return a value as indented JSON, with null for NaN and infinity, and without lone surrogates."""
+    """Return a value as indented JSON, with null for NaN and infinity and without lone surrogates."""
     return json.dumps(_writable(value), indent=2, ensure_ascii=False, allow_nan=False)
 
 
@@ -192,23 +191,23 @@ def _writable(value: Any) -> Any:
 
 
 def valid_unicode(text: str) -> str:
-    """Replace lone surrogates, which tokenizers, tables and UTF-8 cannot hold; surrogate pairs become a character."""
+    """Join surrogate pairs and replace lone surrogates, which tokenizers, tables and UTF-8 do not accept."""
     return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def read_json(source: str | os.PathLike[str]) -> Any:
-    """Read a UTF-8 JSON file; raise :class:`DamagedFileError` if it is none."""
+    """Read a UTF-8 JSON file; raise :class:`DamagedFileError` if it is not valid JSON."""
     try:
         return json.loads(Path(source).read_text(encoding="utf-8"))
     except ValueError as error:
-        raise DamagedFileError(f"{source} is truncated or damaged ({error}): copy or make it again.") from error
+        raise DamagedFileError(f"{source} is truncated or damaged ({error}): copy or create it again.") from error
 
 
 def digest_of(pieces: Iterable[Any]) -> str:
-    """Return a digest of pieces of bytes and their lengths."""
+    """Return a digest of byte strings and their lengths."""
     digest = hashlib.blake2b(digest_size=16)
     for piece in pieces:
         data = memoryview(piece)
-        digest.update(data.nbytes.to_bytes(8, "big"))  # else a text's end could be the next one's beginning
+        digest.update(data.nbytes.to_bytes(8, "big"))  # keeps the boundaries between pieces
         digest.update(data)
     return digest.hexdigest()

@@ -1,6 +1,6 @@
-"""Progress bars with a name and, if known, a total; log lines are printed above them.
+"""Progress bars, with log lines printed above them.
 
-Documents that go through a model have a bar that moves with every pass: :class:`TextBar`.
+:class:`TextBar` moves with every pass of a model through its documents.
 """
 
 from __future__ import annotations
@@ -22,16 +22,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SECONDS = 30.0
-"""Between two states of a bar without a terminal, as in a log file."""
+"""Seconds between two updates of a bar that is not on a terminal, such as in a log file."""
 
 
 def progress_bar(
     name: str, total: int | None = None, *, unit: str = "doc", initial: int = 0, shown: bool = True, **options: Any
 ) -> Any:
-    """Return a tqdm bar with other options of tqdm; close it, or use it as a context manager."""
+    """Return a tqdm bar; close it, or use it as a context manager. ``options`` are tqdm's."""
     options |= {"desc": name, "total": total, "unit": unit, "initial": initial, "disable": not shown}
-    is_notebook = tqdm is not tqdm_asyncio
-    if not is_notebook and not sys.stderr.isatty():
+    if tqdm is tqdm_asyncio and not sys.stderr.isatty():  # not in a notebook
         options = {"mininterval": SECONDS, "miniters": 1, **options}
     return tqdm(**options)
 
@@ -39,7 +38,7 @@ def progress_bar(
 def with_progress_bar(
     items: Iterable[T], name: str, total: int | None = None, *, unit: str = "doc", shown: bool = True
 ) -> Iterator[T]:
-    """Yield items while a bar counts them; the bar is closed at the end or on an error."""
+    """Yield items and count them in a bar, which is closed at the end or on an error."""
     with progress_bar(name, total or length_hint(items, 0) or None, unit=unit, shown=shown) as bar:
         for item in items:
             yield item
@@ -48,34 +47,34 @@ def with_progress_bar(
 
 
 def complete(bar: Any) -> None:
-    """Mark a bar as complete, even if fewer items came than its total (documents may be skipped)."""
+    """Mark a bar as complete, even below its total, since documents may be skipped."""
     if bar.total is not None and not bar.disable:
         bar.total = bar.n
 
 
 def logs_above_bars() -> AbstractContextManager[None]:
-    """Print log lines above a bar instead of into it, if logging is set up (tqdm would set it up otherwise)."""
+    """Print log lines above a bar if logging is configured; tqdm would configure it otherwise."""
     return logging_redirect_tqdm() if logging.root.handlers else nullcontext()
 
 
 class TextBar:
-    """A progress bar of documents that moves with every pass of the model through their texts.
+    """A progress bar over documents that moves with every pass of the model.
 
     Args:
-        model: The model, which moves the bar where this process encodes.
+        model: The model; its passes in this process move the bar.
         name: Description of the work.
         documents: Number of documents, if known.
         shown: Whether the bar is shown.
 
     Attributes:
-        documents: Number of documents, as far as it is known by now.
+        documents: Number of documents known so far.
     """
 
     def __init__(self, model: SentenceTransformer, name: str, documents: int | None, *, shown: bool) -> None:
         self.documents = documents
         self._model, self._name, self._shown = model, name, shown
         self._begun = 0
-        self._read = self._share = 0.0  # documents that were read, and those of a text
+        self._read = self._share = 0.0  # documents read so far, and documents per text
         self._exit = ExitStack()
 
     def __enter__(self) -> TextBar:
@@ -92,13 +91,13 @@ class TextBar:
         self._exit.close()
 
     def begin(self, documents: int) -> None:
-        """Count documents whose texts are read next, as far as they have to be."""
+        """Start counting documents whose texts are read next."""
         self._move(self._begun)
         self._begun += documents
 
     @contextmanager
     def reading(self, texts: Sequence[str]) -> Iterator[None]:
-        """Count the texts of the documents that were begun while the model reads them."""
+        """Move the bar while the model reads the texts of the documents begun."""
         self._share = (self._begun - self._read) / max(1, len(texts))
         yield
         self._move(self._begun)
@@ -116,7 +115,7 @@ class TextBar:
 
 @contextmanager
 def reading(model: SentenceTransformer, name: str, texts: Sequence[str], *, shown: bool) -> Iterator[None]:
-    """Show a bar while a model reads texts."""
+    """Show a progress bar while a model reads texts."""
     with TextBar(model, name, len(texts), shown=shown) as bar:
         bar.begin(len(texts))
         with bar.reading(texts):

@@ -1,4 +1,4 @@
-"""The prompts that a model puts before documents and queries."""
+"""Find a model's prompts for documents and queries."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Mapping
 from typing import Any
 
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")
-"""sentence-transformers' names of a prompt for documents."""
+"""sentence-transformers' names for a document prompt."""
 
 
 def document_prompt_name(prompts: Mapping[str, str | None], default: str | None) -> str | None:
-    """Return the name of the prompt for documents among a model's prompts, or that of its default prompt.
+    """Return the name of a model's document prompt, or of its default prompt.
 
-    ``encode_document`` would use the prompt "document" even if that is empty and the prompt "passage" is not.
+    ``encode_document`` would use an empty "document" prompt even if there is a "passage" prompt.
     """
     return next((name for name in DOCUMENT_PROMPTS if prompts.get(name)), default)
 
 
 def document_prompt(model: Any) -> str:
-    """Return the prompt that stands before every document of this package, encoded or trained on; may be empty."""
+    """Return the prompt for documents in encoding and training; it may be empty."""
     return model.prompts.get(document_prompt_name(model.prompts, model.default_prompt_name) or "") or ""
 
 
 def query_prompt(model: Any) -> str:
-    """Return the model's prompt for queries, or its default prompt unless that one is for documents."""
+    """Return the model's query prompt, or its default prompt unless that is for documents."""
     default = None if model.default_prompt_name in DOCUMENT_PROMPTS else model.default_prompt_name
     return model.prompts.get("query") or model.prompts.get(default or "") or ""

@@ -1,4 +1,4 @@
-"""Tiny models of every supported kind, and a check of every command on each."""
+"""A tiny model of every kind that users pass to this package, and the result of each command on it."""
 
 from __future__ import annotations
 

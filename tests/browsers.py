@@ -25,7 +25,7 @@ FLAGS = (
 
 @contextmanager
 def chromium(profile: Path) -> Iterator[Any]:
-    """Start a headless Chromium, or skip the test if selenium, Chromium or its driver is missing."""
+    """Start a headless Chromium, or skip the test without selenium, Chromium or chromedriver."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     binaries = shutil.which("chromium"), shutil.which("chromedriver")
     if None in binaries:
@@ -50,7 +50,7 @@ class BrowserPage:
     driver: Any
 
     def look(self, width: int, height: int, scheme: str) -> None:
-        """Set the window size and the color scheme (light or dark)."""
+        """Set the size of the window and the colour scheme."""
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         features = [{"name": "prefers-color-scheme", "value": scheme}]
@@ -61,7 +61,7 @@ class BrowserPage:
         return self.driver.execute_script(f"return {script}")
 
     def wait(self, condition: str) -> None:
-        """Wait up to a minute until an expression is true."""
+        """Wait up to a minute for an expression to be true."""
         until = time.monotonic() + 60
         while not self.run(condition):
             assert time.monotonic() < until, condition

@@ -1,4 +1,4 @@
-"""Small encoders of several families, and a reference implementation of the chunk mean."""
+"""Small encoders of several families, and the mean of chunk embeddings computed by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures shared by all tests: tiny models and documents, built without downloads."""
+"""Fixtures: tiny models and documents, built without downloads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures for the evaluation tests: tiny random models and labelled texts."""
+"""Fixtures for evaluators: tiny random models and labelled texts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Try the installed package without extras, as a new user would; ``make dist`` runs this with the built wheel.
+"""Try the installed package without extras, as a new user would; ``make dist`` runs this on the built wheel.
 
-It builds a tiny model, trains it on a few documents and uses it. Commands that need an extra must name it.
+It creates, trains and uses a tiny model. Features that need an extra must name it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WORDS = [
 
 
 def tiny_model(folder: Path) -> None:
-    """Write a BERT of one layer with a vocabulary of a few words."""
+    """Save a one-layer BERT with a vocabulary of a few words."""
     vocabulary = {
         word: number for number, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *WORDS])
     }
@@ -44,7 +44,7 @@ def tiny_model(folder: Path) -> None:
 
 
 def run(*command: str, fails_with: str = "") -> None:
-    """Run a command that must succeed, or fail with this message."""
+    """Run a command that must succeed, or fail with these words."""
     done = subprocess.run([str(SIMLTE), *command], capture_output=True, text=True, check=False)
     said = done.stdout + done.stderr
     if fails_with:
@@ -56,7 +56,7 @@ def run(*command: str, fails_with: str = "") -> None:
 
 
 def main() -> None:
-    """Run all checks in a temporary folder."""
+    """Run all commands in a temporary folder."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         tiny_model(folder / "base")

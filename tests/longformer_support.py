@@ -1,4 +1,4 @@
-"""Small Longformers with weights large enough to reveal a wrong mask, and helpers for batches and gradients."""
+"""Small Longformers, with weights large enough to reveal a wrong mask, batches and gradients."""
 
 from __future__ import annotations
 

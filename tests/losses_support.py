@@ -1,4 +1,4 @@
-"""Helpers shared by the tests of losses."""
+"""Helpers for tests of the losses."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     python tests/lowest_versions.py > constraints-lowest.txt
 
-torch is omitted and stays at the version of constraints.txt, because older versions install several gigabytes of CUDA
-libraries that CI does not need.
+torch stays at the version in constraints.txt: older ones install several gigabytes of CUDA libraries, which CI does not
+need.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ else:
 
 
 def lowest_versions() -> list[str]:
-    """Return ``name==version`` for every ``name>=version`` that the package needs."""
+    """Return ``name==version`` for each required ``name>=version``."""
     project = Path(__file__).parent.parent / "pyproject.toml"
     needed = tomllib.loads(project.read_text(encoding="utf-8"))["project"]["dependencies"]
     found = [re.match(r"([\w.-]+)>=([\w.]+)", requirement) for requirement in needed]

@@ -1,10 +1,10 @@
-"""Mutation tests: each change is applied to a copy of the project, where the named tests must fail.
+"""Make wrong changes, each in a copy of the project, and check that the named tests fail.
 
     python tests/mutants.py            # make mutants
-    python tests/mutants.py splits     # only files with that in their name
+    python tests/mutants.py splits     # only those in files with "splits" in their names
 
-This is not part of the test suite, because it takes minutes. A surviving change is a gap in the tests. Rewrite a
-change whose text no longer occurs in the code.
+It takes minutes, so it is not part of the tests. A surviving change is a gap in the tests; rewrite a change whose text
+is no longer in the code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Batches for the tests of both weighted poolings."""
+"""Batches for tests of the weighted poolings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import nn
 
 
 def batch(lengths: tuple[int, ...], size: int, left: bool = False) -> dict[str, Any]:
-    """Make features of texts with these lengths, padded on the right or the left."""
+    """Return features of texts of these lengths, padded on the right or left."""
     torch.manual_seed(1)
     longest = max(lengths)
     places = torch.arange(longest)
@@ -29,9 +29,24 @@ def flattened(padded: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_empty_batches(module: nn.Module) -> None:
-    """Check an 8-dimensional pooling on a text without tokens and on an empty batch."""
-    found = module({"token_embeddings": torch.randn(1, 3, 8), "attention_mask": torch.zeros(1, 3, dtype=torch.int64)})
+    """Check what a pooling makes of a text without tokens, and of no text."""
+    size: Any = module.embedding_dimension
+    found = module(
+        {"token_embeddings": torch.randn(1, 3, size), "attention_mask": torch.zeros(1, 3, dtype=torch.int64)}
+    )
     assert not found["sentence_embedding"].any()
     assert not found["token_attention"].any()
-    empty = module({"token_embeddings": torch.zeros(0, 4, 8), "attention_mask": torch.zeros(0, 4, dtype=torch.int64)})
-    assert empty["sentence_embedding"].shape == (0, 8)
+    empty = module(
+        {"token_embeddings": torch.zeros(0, 4, size), "attention_mask": torch.zeros(0, 4, dtype=torch.int64)}
+    )
+    assert empty["sentence_embedding"].shape == (0, size)
+
+
+def check_flattened(module: nn.Module) -> None:
+    """Check that flattened texts have the embeddings of padded ones, with a prompt that does not count, too."""
+    padded = batch((5, 2, 9), module.embedding_dimension)  # type: ignore[arg-type]
+    for more in ({}, {"prompt_length": 1}):
+        module.include_prompt = not more  # type: ignore[assignment]
+        one, two = module({**padded, **more}), module({**flattened(padded), **more})
+        torch.testing.assert_close(one["sentence_embedding"], two["sentence_embedding"])
+        assert two["token_embeddings"].shape[:2] == (1, 16), "the features are as they were"

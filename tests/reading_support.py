@@ -1,4 +1,4 @@
-"""Helpers that write and read files for the tests of readers."""
+"""Write files for tests of reading, and read them."""
 
 from __future__ import annotations
 

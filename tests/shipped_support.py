@@ -1,4 +1,4 @@
-"""Tiny stand-ins for the shipped models."""
+"""Tiny models in place of the ones that ship."""
 
 from __future__ import annotations
 

@@ -57,8 +57,8 @@ def test_values_that_fit_are_passed_on() -> None:
         ({"cosine": 1}, "cosine=1: must be a number, at least -1 and below 1."),
         ({"mode": "gril"}, "mode='gril': must be 'air' or 'grill'."),
         ({"length": "bas"}, "length='bas': must be a whole number, at least 1 or 'base'."),
-        ({"racks": 3}, "racks=3: must be a text or "),
-        ({"name": None}, "name=None: must be a text."),
+        ({"racks": 3}, "racks=3: must be a string or "),
+        ({"name": None}, "name=None: must be a string."),
         ({"closed": 1}, "closed=1: must be True or False."),
     ],
 )

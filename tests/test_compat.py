@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
 from transformers import (
     BertConfig,
@@ -22,6 +24,7 @@ from simlte_st.compat import (
     eager_attention,
     encoder_of,
     load_masked_lm,
+    load_stock,
     mini_batch_ranges,
     onednn_linear,
     readable_length,
@@ -69,6 +72,20 @@ def test_the_weights_that_a_checkpoint_lacks_are_told(
         load_masked_lm(bert_path / "nothing")
 
 
+def test_only_weights_that_change_embeddings_are_reported(
+    bert_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    load_stock(str(bert_path), ())  # with an MLM head, without a pooler
+    assert caplog.messages == []
+    state = {name: each for name, each in load_file(bert_path / "model.safetensors").items() if "layer.0" not in name}
+    shutil.copytree(bert_path, broken := tmp_path / "broken")
+    save_file(state, broken / "model.safetensors", {"format": "pt"})
+    load_stock(str(broken), ())
+    assert "REPORT" not in capfd.readouterr().err
+    names = "encoder.layer.0.attention.output.LayerNorm.bias ..."
+    assert caplog.messages == [f"16 weights of {broken} do not fit its encoder and are random: {names}"]
+
+
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="PyTorch is built without oneDNN")
 @torch.no_grad()
 def test_a_linear_layer_by_onednn() -> None:
@@ -95,22 +112,16 @@ def test_attention_is_eager_for_a_while_and_then_as_before(bert_path: Path) -> N
     encoder = encoder_of(SentenceTransformer(str(bert_path), device="cpu"))
     inputs = {"input_ids": torch.tensor([[2, 9, 3]]), "output_attentions": True}
     assert encoder.config._attn_implementation == "sdpa"
-    with eager_attention(encoder):
-        assert encoder.config._attn_implementation == "eager"
+    with pytest.raises(KeyError), eager_attention(encoder):  # noqa: PT012
         assert encoder(**inputs).attentions[0].shape == (1, 4, 3, 3)
         with eager_attention(encoder):
             pass
         assert encoder.config._attn_implementation == "eager"
-    assert encoder.config._attn_implementation == "sdpa"
-    with pytest.raises(KeyError), eager_attention(encoder):
         raise KeyError
     assert encoder.config._attn_implementation == "sdpa"
 
 
-@pytest.mark.parametrize(
-    ("own", "wanted", "reads"),
-    [(64, None, 64), (64, 20, 20), (30, 50, 50), (4096, None, 64)],
-)
+@pytest.mark.parametrize(("own", "wanted", "reads"), [(64, None, 64), (64, 20, 20), (30, 50, 50), (4096, None, 64)])
 def test_the_readable_length_is_what_is_wanted_or_set_within_the_positions(
     model: SentenceTransformer, own: int, wanted: int | None, reads: int
 ) -> None:
@@ -128,17 +139,12 @@ def test_the_budget_is_within_the_positions_and_never_less_than_one_token(
     assert view_budget(model, prompt) == budget
 
 
-def stub(transformer: Any, max_seq_length: int | None = None) -> SentenceTransformer:
-    """Stub the attributes that limits depend on, without the tokenizer of each architecture."""
-    return Stub([transformer], transformer, max_seq_length)  # type: ignore[return-value]
-
-
 class Stub(list[Any]):
-    """Modules with the other attributes of a model that limits depend on."""
+    """The attributes of a model that the limit depends on, without a tokenizer."""
 
-    def __init__(self, modules: list[Any], transformers_model: Any, max_seq_length: int | None) -> None:
-        super().__init__(modules)
-        self.transformers_model, self.max_seq_length = transformers_model, max_seq_length
+    def __init__(self, encoder: Any) -> None:
+        super().__init__([encoder])
+        self.transformers_model = encoder
 
 
 SMALL = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 20}
@@ -156,7 +162,7 @@ SMALL = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "in
 )
 def test_positions_that_can_be_used(transformer: Any, reads: int | None) -> None:
     encoder = transformer()
-    assert readable_tokens(stub(encoder)) == reads
+    assert readable_tokens(Stub(encoder)) == reads  # type: ignore[arg-type]
     if encoder is not None and reads is not None:
         encoder.eval()
         with torch.no_grad():

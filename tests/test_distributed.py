@@ -1,4 +1,4 @@
-"""Reading the launcher's environment; ``training/test_processes.py`` tests distributed training itself."""
+"""One process in a launcher's environment; ``training/test_processes.py`` tests several."""
 
 from __future__ import annotations
 

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import importlib
+import os
 from pathlib import Path
 
 import pytest
 
+from simlte_st import extras
 from simlte_st.errors import MissingExtraError
 from simlte_st.extras import check_installed, require
 
@@ -18,3 +21,9 @@ def test_a_check_imports_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "slow_package.py").write_text("raise SystemExit('imported')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     check_installed("slow_package.part", "some", "the tests")
+
+
+def test_onnxruntime_reports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY")
+    importlib.reload(extras)
+    assert os.environ["ORT_DISABLE_TELEMETRY"] == "1"

@@ -28,11 +28,13 @@ from simlte_st.files import (
 from simlte_st.files import home as home_folder
 
 
-def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
-    target = tmp_path / "deep" / "file.txt"
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    target = Path("~", "file.txt")
     with atomic_path(target) as path:
         path.write_text("new")
         assert not target.exists()
+        assert path.is_absolute(), "or Arrow would expand a leading ~"
     assert target.read_text() == "new"
     with pytest.raises(RuntimeError), atomic_path(target) as path:  # noqa: PT012
         path.write_text("half")
@@ -107,8 +109,11 @@ def test_only_models_are_replaced(tmp_path: Path) -> None:
 
 def test_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_place(tmp_path / "new" / "deep" / "output")
+    for name in ("", ".", "..", "/", "folder/.."):
+        with pytest.raises(ConfigurationError, match="not name a file"):
+            check_place(Path(name))
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigurationError, match="not a folder to write in"):
+    with pytest.raises(ConfigurationError, match="not a writable folder"):
         check_place(tmp_path / "file" / "output")
     with monkeypatch.context() as patch:
         for number, kind in ((errno.EROFS, ConfigurationError), (errno.ENOSPC, DiskFullError)):
@@ -132,13 +137,6 @@ def test_an_output_does_not_hold_its_source(tmp_path: Path, monkeypatch: pytest.
         check_apart(source, output)
     check_apart(["a text"], source)
     check_apart("hub:name", source)
-
-
-@pytest.mark.parametrize("name", ["", ".", "..", "/", "folder/.."])
-def test_what_is_no_name_is_no_place_to_write(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigurationError, match="not name a file"):
-        check_place(Path(name))
 
 
 def test_a_work_folder_has_one_process(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
-"""The names that the README uses after ``import simlte_st``."""
+"""The public names of the package."""
 
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import simlte_st
 import simlte_st.data
@@ -17,6 +19,11 @@ def test_every_name_is_there() -> None:
         for name in package.__all__:
             assert not inspect.ismodule(getattr(package, name)), name
     assert {"train", "explore", "compare", "encode_documents", "read_documents", "Index"} < set(simlte_st.__all__)
+
+
+def test_the_citation_has_the_version_of_the_package() -> None:
+    project, citation = ((Path(__file__).parents[1] / name).read_text() for name in ("pyproject.toml", "CITATION.cff"))
+    assert re.findall(r'^version = "(.+)"', project, re.M) == re.findall("^version: (.+)", citation, re.M) != []
 
 
 def test_importing_waits_for_nothing_heavy() -> None:

@@ -1,4 +1,4 @@
-"""Each promise of the page names an existing test."""
+"""Each promise on the page names an existing test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The project stays within its size limits, so new code must replace old code."""
+"""The project stays within its caps on lines of code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from write_sizes import lines_of, total
 
 CAPS = {"simlte_st": 14_500, "benchmarks": 7_000, "tests": 18_000}
-"""Maximum lines of code of each folder."""
+"""Maximum lines of code in each folder."""
 
 
 @pytest.mark.parametrize(("folder", "most"), CAPS.items())

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -70,19 +70,19 @@ def stock_trainer(
     loss: torch.nn.Module,
     dataset: Dataset,
     folder: Path,
-    callbacks: Sequence[TrainerCallback] = (),
+    callbacks: list[TrainerCallback] | None = None,
     evaluator: Any = None,
     **settings: Any,
 ) -> SentenceTransformerTrainer:
-    """Make the unmodified Trainer on the CPU, without reporting."""
+    """Return the unmodified Trainer, on the CPU."""
     return SentenceTransformerTrainer(
         model=model,
         args=SentenceTransformerTrainingArguments(
-            output_dir=str(folder), report_to="none", disable_tqdm=True, use_cpu=True, **settings
+            output_dir=str(folder), **{"report_to": "none", "disable_tqdm": True, "use_cpu": True, **settings}
         ),
         train_dataset=dataset,
         loss=loss,
-        callbacks=list(callbacks),
+        callbacks=callbacks,
         evaluator=evaluator,
     )
 

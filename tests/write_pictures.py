@@ -1,8 +1,8 @@
-"""Take the screenshots of ``simlte explore`` and ``simlte serve`` for README and docs, on news articles.
+"""Take the screenshots of ``simlte explore`` and ``simlte serve`` for README and docs.
 
     make pictures
 
-Needs Chromium with its driver and the extras ``demo``, ``index``, ``explore`` and ``serve``.
+Requires Chromium with its driver, and the extras ``demo``, ``index``, ``explore`` and ``serve``.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ QUERY = "awards for the best film"
 
 
 class Pages(BrowserPage):
-    """A browser that saves screenshots of pages."""
+    """Pages in one browser."""
 
     def __init__(self, driver: object) -> None:
         self.driver = driver
 
     def save(self, size: tuple[int, int, str], address: str, ready: str, name: str) -> None:
-        """Save a screenshot of a page as soon as an expression is true."""
+        """Save a screenshot of a page once an expression is true."""
         self.look(*size)
         self.driver.get(address)
         self.wait(ready)
-        time.sleep(1)  # a worker draws the map
+        time.sleep(1)  # for the map to be drawn
         picture = Image.open(io.BytesIO(self.driver.get_screenshot_as_png()))
         picture.quantize(128).save(DOCS / name, optimize=True)
 
@@ -65,7 +65,7 @@ def main() -> None:
                 while socket.socket().connect_ex(("127.0.0.1", PORT)):
                     time.sleep(0.5)
                 ready = "document.querySelectorAll('.hit ul').length === 10"
-                pages.save(PHONE, f"{address[0]}/?text={QUERY.replace(' ', '+')}", ready, "serve.png")
+                pages.save(PHONE, f"{address[0]}/?q={QUERY.replace(' ', '+')}", ready, "serve.png")
             finally:
                 process.send_signal(signal.SIGTERM)
 

@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_origin, get_type_hints
 
 from cyclopts import App, Group, Parameter
@@ -33,7 +34,7 @@ COMMANDS = (
 )  # fmt: skip
 """The commands, in the order of the help."""
 
-SUMMARY = "Adapt embedding models to documents without labels; encode, search and explore the documents."
+SUMMARY = "Adapt embedding models to documents without labels; encode, search and explore documents."
 
 EXAMPLES = (
     "simlte train my_documents --output my-model",
@@ -43,7 +44,7 @@ EXAMPLES = (
 )
 
 Source = Annotated[str, Parameter(required=True)]
-"""One of the sources of documents; there must be at least one."""
+"""Sources of documents; at least one is required."""
 
 _registered: dict[str, Command] = {}
 
@@ -53,39 +54,42 @@ class Result:
     """What a command prints.
 
     Attributes:
-        text: For people; parameters in it are shown as options.
+        text: Text for the terminal; parameters in it are shown as options.
         values: The same as JSON values.
         notes: Lines for standard error.
-        laid_out: Whether ``text`` is printed as it is, because it quotes documents.
+        laid_out: Whether to print ``text`` unchanged, because it quotes documents.
+        status: Exit status; of several results the last one's counts.
     """
 
     text: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
     laid_out: bool = False
+    status: int = 0
 
 
 class Options(dict[str, Any]):
-    """The options that were given, by the names of parameters."""
+    """The given options, by parameter name."""
 
     def of(self, function: Callable[..., Any]) -> dict[str, Any]:
-        """Return those that a function of the library takes."""
+        """Return the options that a library function takes."""
         taken = _parameters(function)
         progress = {"progress": not self.get("quiet")} if "progress" in taken else {}
         return {name: self[name] for name in taken if name in self} | progress
 
     def read(self, *source: str) -> DocumentReader:
-        """Return a reader of one source or several, with the reading options."""
+        """Return a reader of the sources, with the reading options."""
         for each in source if len(source) > 1 else ():  # the reader would take a name for a text
-            if not (each.startswith("hub:") or "://" in each or os.path.lexists(each)):
+            if not (each == "-" or each.startswith("hub:") or "://" in each or os.path.lexists(each)):
                 raise DataError(f"There is no file or folder {each!r}.")
-        reader = read_documents(source[0] if len(source) == 1 else list(source), **self.of(read_documents))
-        if isinstance(reader, DocumentReader):  # before seconds of imports
+        places = [Path(each) if each == "-" else each for each in source]  # "-" alone could be a text
+        reader = read_documents(places[0] if len(places) == 1 else places, **self.of(read_documents))
+        if isinstance(reader, DocumentReader):  # before imports that take seconds
             reader.check(self.get("probe") or self.get("label"))
         return reader
 
     def refuse_others(self, *functions: Callable[..., Any], own: Collection[str] = ()) -> None:
-        """Refuse options that neither these functions nor the command take, where it does one thing or another."""
+        """Reject options that neither these functions nor the command takes."""
         known = {*own, *(name for function in (*functions, _common) for name in _parameters(function))}
         for name in self.keys() - known:
             raise ConfigurationError(f"{name}= does not go with the other arguments: leave it out.")
@@ -96,14 +100,15 @@ class Command:
     """A command; :func:`command` makes one.
 
     Attributes:
-        name: What the user types.
-        function: What runs. Its docstring is the help: a summary, a description, ``Args:`` and ``Examples:``.
-        takes: Functions or dataclasses of the library whose keyword arguments become options, by the heading of these
-            in the help; ``""`` puts them beside the command's own.
+        name: Name on the command line.
+        function: Function to run. Its docstring is the help: a summary, a description, ``Args:`` and ``Examples:``.
+        takes: Library functions or dataclasses whose keyword arguments become options, by their heading in the help;
+            ``""`` is the heading of the command's own options.
         reads: Whether the command reads documents, and so has the options of ``read_documents``.
-        without: Keyword arguments that are no options.
-        named: Other names of options.
-        words: Options by the names of parameters that only messages mention.
+        without: Keyword arguments that do not become options.
+        named: Names of options that differ from their parameter.
+        words: Options for parameters that occur only in messages.
+        matches: Whether the exit status with ``quiet=`` is that of grep: 0 for hits, 1 for none, 2 after an error.
     """
 
     name: str
@@ -113,10 +118,11 @@ class Command:
     without: Collection[str] = ()
     named: Mapping[str, Parameter] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
+    matches: bool = False
 
     @functools.cached_property
     def parameters(self) -> dict[str, tuple[inspect.Parameter, Group, str]]:
-        """All that the command line takes, each with its group in the help and what its docstring says."""
+        """All command-line arguments, each with its group and its text in the help."""
         sources: list[tuple[Callable[..., Any], Group]] = [(self.function, _OWN)]
         for order, (heading, functions) in enumerate(self.takes.items(), start=1):
             group = Group(heading, sort_key=order) if heading else _OWN
@@ -133,7 +139,7 @@ class Command:
 
     @functools.cached_property
     def flags(self) -> dict[str, str]:
-        """The option or positional argument of each parameter, and what makes it False."""
+        """The option or positional argument of each parameter, and its negative option."""
         found = dict.fromkeys(("progress", "progress=False"), "--quiet")
         for name, (each, _, _) in self.parameters.items():
             other = self.named.get(name, Parameter())
@@ -169,11 +175,11 @@ class Command:
         return app
 
     def _in_options(self, text: str) -> str:
-        """Return a text of a docstring with options in place of parameters, without its backticks."""
+        """Replace parameters in a docstring by options, and remove its backticks."""
         return re.sub(r"``([^`]*)``", lambda each: in_options(each[1], self.flags).replace('"', ""), text)
 
     def __call__(self, *arguments: Any, **options: Any) -> Result | Iterator[Result]:
-        """Run the command with what was given."""
+        """Run the command."""
         own = inspect.signature(self.function).parameters
         given = {name: value for name, value in options.items() if name in own}
         return self.function(Options(options), *arguments, **given)
@@ -182,7 +188,7 @@ class Command:
 def command(
     name: str, takes: Mapping[str, Iterable[Callable[..., Any]]] | None = None, **settings: Any
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a command of a function; ``settings`` are the other attributes of :class:`Command`."""
+    """Register a function as a command; ``settings`` are the other attributes of :class:`Command`."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         _registered[name] = Command(name, function, takes or {}, **settings)
@@ -209,17 +215,17 @@ def build() -> App:
 _OWN, _READING, _COMMON = Group("Options", sort_key=0), Group("Reading", sort_key=50), Group("Common", sort_key=60)
 _PLACES = f"{PLACES[0].upper()}{PLACES[1:]}; or several of these"
 _READ_BY_COMMANDS = ("label_column", "metadata", "stream")
-"""Arguments of ``read_documents`` that a command has under another name, or not at all."""
+"""Arguments of ``read_documents`` that commands rename or do not have."""
 
 
 def _common(*, quiet: bool = False, json: bool = False, verbose: bool = False, debug: bool = False) -> None:
     """Take the options of every command.
 
     Args:
-        quiet: Show no progress bars.
+        quiet: Show only results, warnings and errors.
         json: Print the result as one JSON object, and nothing else.
         verbose: Show the libraries' messages too.
-        debug: Show where in the code an error comes from.
+        debug: Show the traceback of an error.
     """
 
 
@@ -230,7 +236,7 @@ def _app(name: str, text: str, examples: Sequence[str], **options: Any) -> App:
 
 @functools.cache
 def _parameters(function: Callable[..., Any], every: bool = False) -> dict[str, inspect.Parameter]:
-    """Return the keyword parameters of a function, or all, or all of a dataclass, with their annotations resolved."""
+    """Return the keyword (or all) parameters of a function or dataclass, with resolved annotations."""
     hints, found = get_type_hints(function, include_extras=True), {}
     for name, each in inspect.signature(function).parameters.items():
         if isinstance(function, type):
@@ -242,14 +248,14 @@ def _parameters(function: Callable[..., Any], every: bool = False) -> dict[str, 
 
 @functools.cache
 def _helps(function: Callable[..., Any]) -> dict[str, str]:
-    """Return what a docstring says about each argument."""
+    """Return the docstring's text for each argument."""
     described = parse(inspect.cleandoc(function.__doc__ or ""), DocstringStyle.GOOGLE).params
     texts = {each.arg_name.lstrip("*"): " ".join((each.description or "").split()) for each in described}
     return {name: text.replace("{places}", _PLACES) for name, text in texts.items()}
 
 
 def _kinds(annotation: Any) -> list[Any]:
-    """Return the types that a word of the command line can have; none for what only Python can pass."""
+    """Return the types that the command line can give an argument; none if only Python can."""
     kinds = [kind for kind, _ in alternatives(annotation)]
     simple = [kind for kind in kinds if kind in (bool, int, float, list[str]) or get_origin(kind) is Literal]
     lists = [list[str]] if Sequence[str] in kinds else []
@@ -261,7 +267,7 @@ def _flag(each: inspect.Parameter) -> str:
 
 
 def _option(each: inspect.Parameter, group: Group, text: str, named: Parameter) -> inspect.Parameter:
-    """Return a parameter as Cyclopts takes it."""
+    """Return a parameter for Cyclopts."""
     annotation, kinds, flag = each.annotation, _kinds(each.annotation), _flag(each)
     options: dict[str, Any] = {"group": group} if each.kind is each.KEYWORD_ONLY else {"name": flag}
     if Sequence[str] in [kind for kind, _ in alternatives(annotation)]:
@@ -286,6 +292,6 @@ def _names(single: bool, kind: Any, tokens: Sequence[Any]) -> str | list[str]:
 
 
 def _whole(kind: Any, tokens: Sequence[Any]) -> int | str:
-    """Return a whole number, or the word for the check of its annotation: Cyclopts would round 1.5."""
+    """Return a whole number, or the text for the later check: Cyclopts would round 1.5."""
     text = tokens[0].value
     return int(text) if re.fullmatch(r"[+-]?[0-9]{1,20}", text) else text

@@ -19,12 +19,12 @@ from simlte_st.models.names import check_model
 def run_dedupe(options: Options, /, *source: Source, output: str) -> Result:
     """Write documents without exact and near duplicates.
 
-    The first document of each group is kept. A file beside the output lists the others, with the document that each
+    The first document of each group is kept. A second file lists the removed documents, each with the one that it
     duplicates.
 
     Args:
         source: {places}.
-        output: File to write, of JSON lines.
+        output: JSON lines file to write.
 
     Examples:
         simlte dedupe articles.jsonl --output kept.jsonl
@@ -39,8 +39,8 @@ def run_dedupe(options: Options, /, *source: Source, output: str) -> Result:
 def run_encode(options: Options, model: str, /, *source: Source, output: str) -> Result:
     """Turn documents into a parquet file of vectors.
 
-    The file has the columns id and vector (float32). The documents may take more than the memory. An interrupted run
-    continues with ``resume=``, on the same devices and machines or others.
+    The file has the columns id and vector (float32). The documents may exceed the memory. An interrupted run
+    continues with ``resume=``, on any devices and machines.
 
     Args:
         model: Folder or name of the model.
@@ -68,13 +68,13 @@ def run_encode(options: Options, model: str, /, *source: Source, output: str) ->
 def run_explore(options: Options, model_or_index: str, /, *source: str, output: str) -> Result:
     """Write a page that shows what is in documents: topics, a map, near-duplicates.
 
-    Any browser opens the page, without a network. A parquet file of the same name has the place and the topic of each
-    document. For a large corpus build an index first, and explore that.
+    The page works in any browser, without a network. A parquet file with the same name has the position and the topic
+    of each document. For a large corpus, build an index first and explore it.
 
     Args:
-        model_or_index: A model, or the folder of an index.
+        model_or_index: Model, or folder of an index.
         source: For a model, the documents: {places}.
-        output: Page to write, a file whose name ends in .html.
+        output: HTML file to write (.html).
 
     Examples:
         simlte explore my-model my_documents --output corpus.html

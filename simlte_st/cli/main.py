@@ -20,21 +20,23 @@ from simlte_st.distributed import launched, shows
 from simlte_st.errors import Interrupted, SimlteError
 from simlte_st.files import to_json
 
+_logger = logging.getLogger("simlte_st")
+
+_DASH = " -"  # stands for "-" while Cyclopts parses, which would take that for an option
+
 INTERRUPTED = 130
-"""Exit status after Ctrl-C, as shells have it."""
+"""Exit status after Ctrl-C, as in shells."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command, and return its exit status."""
+    """Run the command and return its exit status."""
     speaks = launched()[0] == 0  # in distributed training only rank 0 prints
     with (
         open(os.devnull, "w", encoding="utf-8") as silence,
         contextlib.redirect_stdout(cast("TextIO", PrintableStream(sys.stdout)) if speaks else silence),
         contextlib.redirect_stderr(cast("TextIO", PrintableStream(sys.stderr)) if speaks else silence),
     ):
-        words = list(sys.argv[1:] if argv is None else argv)
-        if "-" in words and "--" not in words:  # standard input, which Cyclopts takes for an option
-            words = [*filter("-".__ne__, words), "--", "-"]
+        words = [_DASH if word == "-" else word for word in (sys.argv[1:] if argv is None else argv)]
         app = build()
         # Colours would be escaped like any other command to the terminal.
         console = Console(width=min(terminal_width(), 100), color_system=None, highlight=False)
@@ -42,25 +44,31 @@ def main(argv: Sequence[str] | None = None) -> int:
             call, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False, console=console)
         except CycloptsError as error:
             prog = " ".join(["simlte", *(error.command_chain or ())])
-            problem = getattr(error, "exception_message", "") or error  # ours, if a value is out of its range
+            problem = getattr(error, "exception_message", "") or error  # our own message, if a value is out of range
             if any(word.startswith("-") and " " in word.strip() for word in words):
                 problem = f"{problem} Write -- before a text that begins with -."
             lines = f"{prog}: error: {problem}\n{prog} --help lists all arguments, with examples."
             print(wrapped(lines), file=sys.stderr)
             return 2
         if command := getattr(call, "command", None):
-            return _run(command, bound.args, bound.kwargs)
+            return _run(command, [*map(_with_dash, bound.args)], {k: _with_dash(v) for k, v in bound.kwargs.items()})
         call(*bound.args, **bound.kwargs)  # prints help or the version
         return int(not words)  # as git does
+
+
+def _with_dash(value: Any) -> Any:
+    """Put "-" back into a value that was parsed."""
+    return [*map(_with_dash, value)] if isinstance(value, list) else "-" if value == _DASH else value
 
 
 def _run(command: Command, arguments: Sequence[Any], options: Mapping[str, Any]) -> int:
     lines = logging.StreamHandler(sys.stderr)
     lines.setFormatter(OptionFormatter(command.flags))
-    logging.basicConfig(level=logging.WARNING, handlers=[lines])
-    logging.getLogger("simlte_st").setLevel(logging.DEBUG if options.get("verbose") else logging.INFO)
+    quiet = options.get("quiet") and not options.get("verbose")
+    logging.basicConfig(level=logging.ERROR if quiet else logging.WARNING, handlers=[lines])
+    _logger.setLevel(logging.DEBUG if options.get("verbose") else logging.WARNING if quiet else logging.INFO)
     if not options.get("verbose"):
-        # The libraries read these when they are imported: their messages and bars would stand between ours.
+        # The libraries read these at import; their messages and bars would mix with ours.
         os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
@@ -68,24 +76,24 @@ def _run(command: Command, arguments: Sequence[Any], options: Mapping[str, Any])
             made = command(*arguments, **options)
             for result in [made] if isinstance(made, Result) else made:
                 _show(result, command.flags, bool(options.get("json")))
-            return 0
+            return result.status
     except KeyboardInterrupt as error:
         _tell(error, str(error) or "simlte: stopped.", command.flags)
         return 128 + error.number if isinstance(error, Interrupted) else INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output, such as head, has closed it. Python would raise once more when it flushes stdout.
+        # The reader of our output, such as head, closed it. Python would raise again when it flushes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0  # it has what it wanted
+        return 0
     except Exception as error:
         if options.get("debug"):
             raise
         _tell(error, f"simlte: {_message(error)}", command.flags)
-        return 1
+        return 2 if command.matches and options.get("quiet") else 1
 
 
 def _show(result: Result, flags: Mapping[str, str], as_values: bool) -> None:
-    """Print what a command returned."""
-    for note in result.notes:
+    """Print the result of a command."""
+    for note in result.notes if _logger.isEnabledFor(logging.INFO) else ():
         print(wrapped(in_options(note, flags)), file=sys.stderr)
     if as_values:
         text = as_json(to_json(result.values)) if result.values else ""
@@ -97,7 +105,7 @@ def _show(result: Result, flags: Mapping[str, str], as_values: bool) -> None:
 
 @contextlib.contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """Have SIGTERM, which ``kill`` and schedulers send, stop a command as Ctrl-C does: it says what is kept."""
+    """Treat SIGTERM, which ``kill`` and schedulers send, like Ctrl-C."""
     process = os.getpid()
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -117,7 +125,7 @@ def _terminated_as_interrupted() -> Iterator[None]:
 
 
 def _tell(error: BaseException, text: str, flags: Mapping[str, str]) -> None:
-    """Print what ended the command; of several processes that end with it, only one prints."""
+    """Print an error; if several processes end with it, only one prints."""
     rank, processes = launched()
     if processes == 1 or shows(error):
         with contextlib.redirect_stderr(sys.__stderr__ if rank else sys.stderr):
@@ -125,11 +133,9 @@ def _tell(error: BaseException, text: str, flags: Mapping[str, str]) -> None:
 
 
 def _message(error: Exception) -> str:
-    """Return what went wrong: our own message, the system's (such as a full disk), or that this is a bug."""
+    """Return our own message, the system's (such as a full disk), or a request to report a bug."""
     if isinstance(error, SimlteError):
         return str(error)
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}" + (f": {error.filename}" if error.filename else "")
-    return (
-        f"{type(error).__name__}: {error}\nThis should not happen. Run the command with --debug to see where it does."
-    )
+    return f"{type(error).__name__}: {error}\nThis is a bug. Please report it with the traceback that --debug shows."

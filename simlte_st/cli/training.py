@@ -32,16 +32,15 @@ def run_train(
     output: str,
     view: Literal["docsplit", "identity", "crop", "inverse-cloze"] | None = None,
 ) -> Result:
-    """Adapt a model to documents without labels, and measure whether that helped.
+    """Adapt a model to documents without labels, and measure whether it helped.
 
-    An embedding model is trained with random sentence splits (DocSplit), and compared with its base on held-out
-    documents. The finished model loads with sentence-transformers. Ctrl-C or SIGTERM leaves a checkpoint to continue
-    from with ``resume=``.
+    It trains an embedding model with random sentence splits (DocSplit) and compares it with its base on held-out
+    documents. The finished model loads with sentence-transformers. After Ctrl-C or SIGTERM, continue with ``resume=``.
 
     Args:
         source: {places}.
         output: Folder of the finished model.
-        view: How the two views of a document are drawn (default: as the preset says).
+        view: How to draw the two views of a document (default: the preset's).
 
     Examples:
         simlte train my_documents --output my-model
@@ -66,9 +65,9 @@ def run_compare(options: Options, source: str, /, *models: str) -> Result:
     """Compare models and settings on a sample of documents, and recommend one.
 
     It compares static models, with and without a latent semantic analysis (LSA); each encoder as it is and, where it
-    truncates much, reading whole documents; the best of these with an LSA; and TF-IDF. A table shows how much each
-    reads and how fast, and with ``probe=`` how well a few labels do. The recommended command is as good as the best
-    and, where possible, much faster. This takes minutes.
+    truncates much, reading whole documents; the best of these with an LSA; and TF-IDF. A table shows how much of the
+    documents each reads, how fast, and, with ``probe=``, its accuracy with a few labels. The recommended command is as
+    good as the best and, where possible, much faster. This takes minutes.
 
     Args:
         source: {places}.
@@ -95,12 +94,12 @@ def run_evaluate(
     test_data: list[str] | None = None,
     head: Literal["logistic"] | None = None,
 ) -> Result:
-    """Evaluate models with or without labels, beside TF-IDF.
+    """Evaluate models, with or without labels, against TF-IDF.
 
-    Use documents that the models were not trained on. Without labels it measures whether both halves of a document
-    have the same nearest documents, and whether one half finds the other; with ``label=`` also how well classifiers
-    on the embeddings (probes) do with a few labels of each class, and with all. Where the base of a model is known, a
-    verdict says whether the model is better.
+    Use documents that the models were not trained on. Without labels, it measures whether both halves of a document
+    have the same nearest documents, and whether one half finds the other; with ``label=``, also the accuracy of
+    classifiers on the embeddings (probes) with a few labels per class and with all labels. If the base of a model is
+    known, a verdict says whether the model is better.
 
     Args:
         models: Folders or names of models.
@@ -130,7 +129,7 @@ def run_demo(
     a network. The base model and the articles come with the extra demo.
 
     Args:
-        output: Folder of the model; one that is there is replaced.
+        output: Folder of the model; an existing model is replaced.
         documents: Maximum number of articles, for a quick look.
         max_steps: Number of training steps (default: the preset's).
 
@@ -150,14 +149,14 @@ def run_demo(
         articles = sample_documents(articles, documents, 0)
     train_part, test_part = split_by_label(articles, 0.3, 0)
     yield Result(f"BBC News: {len(train_part):,} articles to train on, without classes; {len(test_part):,} to test on.")
-    # No base: which kind of model depends on the length of the documents.
+    # No base: the kind of model depends on the length of the documents.
     progress = not options.get("quiet")
     result = train(train_part, output, max_steps=max_steps, keep="trained", overwrite=True, progress=progress)
-    measuring = "Now with the classes, on the articles that training has not seen ..."
+    measuring = "Now measuring with the classes, on the articles that training has not seen ..."
     yield Result(f"\n{result.summary()}\n\n{measuring}", result.to_dict())
     models = [PACKAGED_BASE, OWN_STATIC, output]
     measured = evaluate_models(models, test_part, label="class", max_seq_length=128, progress=progress)
     yield Result(
         f"\n{measured.summary()}\n\nThe trained model is in {output}. To use it:\n\n{usage_example(output)}\n\n"
-        f"{time.perf_counter() - began:.0f} seconds."
+        f"It took {time.perf_counter() - began:,.0f} s."
     )

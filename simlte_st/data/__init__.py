@@ -1,4 +1,4 @@
-"""Documents -> sentences -> views. The names are in ``__init__.pyi``; a module is loaded when one of its is used."""
+"""Documents -> sentences -> views. ``__init__.pyi`` lists the names; each module loads on first use."""
 
 import lazy_loader
 

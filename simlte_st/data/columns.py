@@ -1,4 +1,4 @@
-"""Titles of documents, and the kinds of values in their other columns: numbers, dates, categories or text."""
+"""Document titles, and the types of metadata columns: numbers, dates, categories or text."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from simlte_st.errors import DataError
 Kind = Literal["number", "date", "category", "text"]
 
 CLASSES = 100
-"""Most different values of a column of classes."""
+"""Maximum number of distinct values in a column of classes."""
 
 TITLES = ("title", "headline", "subject", "name")
-"""Columns that are taken for titles where none is named."""
+"""Columns used as titles when none is named."""
 
 _TITLE_LENGTH = 120
 _TITLE_LETTERS = 10
-_MOST = 0.9  # of a column's values are numbers, or dates, and the others are mistakes: no dates, "n/a"
+_MOST = 0.9  # share of numbers or dates that decides the type; the rest are errors such as "n/a"
 _VALUE_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the source, with the kind of its values."""
+    """A column of the source, with its type."""
 
     name: str
     kind: Kind
     values: Sequence[Any]  # None if missing
-    numbers: Sequence[float | None]  # or dates in seconds since 1970; None for all that is neither
+    numbers: Sequence[float | None]  # dates are seconds since 1970; None for other values
 
     def shown(self) -> list[str]:
-        """Return the values as shortened text; empty where a value is missing."""
+        """Return the values as shortened text; missing values are empty."""
         return ["" if value is None else _shortened(str(value), _VALUE_LENGTH) for value in self.values]
 
     def to_arrow(self) -> pa.Array:
-        """Return the values as an Arrow array, as text where no Arrow type fits all of them."""
+        """Return the values as an Arrow array; as text if no Arrow type fits them all."""
         try:
             return pa.array(self.values)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
@@ -55,25 +55,25 @@ def columns_of(documents: Sequence[Document]) -> list[Column]:
 
 
 def titles_of(documents: Sequence[Document], columns: Sequence[Column], name: str | None = None) -> list[str]:
-    """Return a title for each document: of a column, or the first line of its text."""
+    """Return a title for each document, from a column or the first line of its text."""
     titles = title_column([column.name for column in columns], name)
     own = next((column.shown() for column in columns if column.name == titles), [""] * len(documents))
     return [title_of(title, document.text) for title, document in zip(own, documents, strict=True)]
 
 
 def title_column(names: Sequence[str], name: str | None = None) -> str | None:
-    """Return the column of titles: the one that was named, else one of :data:`TITLES`, else None."""
+    """Return the title column: the named one, or one of :data:`TITLES`, or None."""
     if name is None:
         return next((each for title in TITLES for each in names if each.lower() == title), None)
     if name not in names:
-        raise DataError(f"title={name!r}: there is no such column. There are: {', '.join(names) or 'none'}.")
+        raise DataError(f"title={name!r}: there is no such column. The columns are: {', '.join(names) or 'none'}.")
     return name
 
 
 def title_of(value: Any, text: str) -> str:
-    """Return the title of a document: its value in the column of titles, or the first line of its text.
+    """Return the title of a document: its value in the title column, or the first line of its text.
 
-    Lines of a few letters, such as "Hello,", are joined with the next one.
+    Short lines, such as "Hello,", are joined with the next line.
     """
     title = "" if value is None else " ".join(str(value).split())
     lines = [] if title else text.lstrip()[: 2 * _TITLE_LENGTH].split("\n")
@@ -85,7 +85,7 @@ def title_of(value: Any, text: str) -> str:
 
 
 def column_of(name: str, values: Sequence[Any]) -> Column:
-    """Determine the kind of a column's values."""
+    """Determine the type of a column from its values."""
     values = [None if _is_missing(value) else value for value in values]
     there = [value for value in values if value is not None]
     for kind, convert in (("number", _number), ("date", _seconds)):
@@ -107,13 +107,13 @@ def _number(value: Any) -> float | None:
         return None
     try:
         number = float(value)
-    except (TypeError, ValueError, OverflowError):  # of whole numbers with 309 digits
+    except (TypeError, ValueError, OverflowError):  # integers of 309 digits or more overflow
         return None
     return number if math.isfinite(number) else None
 
 
 def _seconds(value: Any) -> float | None:
-    """Return a date or an ISO 8601 text as seconds since 1970; without a time zone it is taken as UTC."""
+    """Return a date or an ISO 8601 text as seconds since 1970; without a time zone, UTC is assumed."""
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else value
         if isinstance(moment, date) and not isinstance(moment, datetime):

@@ -1,4 +1,4 @@
-"""A corpus on disk: documents segmented once, in a memory-mapped Arrow file of any size."""
+"""A corpus on disk: segmented documents in a memory-mapped Arrow file of any size."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ SCHEMA = pa.schema(
 
 TOO_SHORT = "too short for two views"
 EXACT_COPY = "exact copy of another document"
-_BATCH = 256  # rows in an Arrow record batch ...
-_BATCH_CHARACTERS = 32_000_000  # ... or fewer, of long documents: one batch is held in memory
+_BATCH = 256  # maximum rows in an Arrow record batch
+_BATCH_CHARACTERS = 32_000_000  # maximum characters in one, as a batch is held in memory
 
 
 @dataclass
 class CorpusReport:
-    """The documents of a corpus, their sentences and tokens, and how many were left out, by reason."""
+    """Counts of a corpus: documents, sentences, tokens, and documents left out by reason."""
 
     documents: int = 0
     sentences: int = 0
     tokens: int = 0  # without special tokens
-    longest: int = 0  # tokens of the longest document
+    longest: int = 0  # number of tokens of the longest document
     left_out: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class CorpusReport:
         return asdict(self)
 
     def count(self, document: SegmentedDocument) -> None:
-        """Count a document of the corpus."""
+        """Add a document to the counts."""
         size = sum(document.tokens)
         self.documents += 1
         self.sentences += len(document.tokens)
@@ -63,7 +63,7 @@ class CorpusReport:
         self.longest = max(self.longest, size)
 
     def leave_out(self, reason: str) -> None:
-        """Count a document that is left out."""
+        """Count a document that was left out."""
         self.left_out[reason] = self.left_out.get(reason, 0) + 1
 
 
@@ -77,28 +77,27 @@ def write_corpus(
     hold_out: Callable[[Iterable[Document]], Iterable[Document]] | None = None,
     progress: bool = False,
 ) -> tuple[Dataset, CorpusReport]:
-    """Segment documents and write them to ``directory``; read the corpus there if it is complete already.
+    """Segment documents and write them to ``directory``, or read the complete corpus that is already there.
 
-    Of documents with exactly the same text the first is kept, and the others are counted as left out. An existing
-    corpus is not compared with the documents: the caller knows that it was made of them, in the same way (a training
-    run compares its settings first).
+    Of documents with exactly the same text, only the first is kept. An existing corpus is not compared with the
+    documents: the caller must ensure that it was made from them with the same settings, as a training run does.
 
     Args:
-        documents: Anything :func:`~simlte_st.data.read_documents` takes; read once, in order.
-        directory: Gets ``corpus.arrow``, ``corpus.json`` (the report; written last) and, if Punkt cut the sentences,
-            its parameters in ``punkt.json``.
-        view: Decides which documents can be used, by its ``accepts``.
+        documents: Anything :func:`~simlte_st.data.read_documents` accepts; read once, in order.
+        directory: Folder for ``corpus.arrow``, ``corpus.json`` (the report, written last) and, for Punkt, its
+            parameters in ``punkt.json``.
+        view: Its ``accepts`` decides which documents are used.
         segmenter: ``"punkt"`` or a callable.
-        count_tokens: Counts the model's tokens of sentences.
-        hold_out: Takes the documents without duplicates and returns those for the corpus; it keeps the others, for
-            example for an evaluation.
+        count_tokens: Counts the model's tokens in sentences.
+        hold_out: Called with the documents without duplicates; returns those for the corpus and may keep the others,
+            for example for an evaluation.
         progress: Show a progress bar.
 
     Returns:
-        The memory-mapped data set (columns ``id``, ``sentences``, ``paragraphs``, ``tokens``) and the report.
+        The memory-mapped data set, with columns ``id``, ``sentences``, ``paragraphs`` and ``tokens``, and the report.
 
     Raises:
-        EmptyCorpusError: Fewer than two documents can be used: in-batch negatives need two.
+        EmptyCorpusError: Fewer than two documents are usable; in-batch negatives need two.
     """
     directory = Path(directory)
     if not (directory / "corpus.json").exists():
@@ -119,9 +118,9 @@ def write_corpus(
 
 
 def _without_duplicates(documents: Iterable[Document], report: CorpusReport) -> Iterator[Document]:
-    """Return the first document of each text, as duplicates would be false negatives of each other.
+    """Yield the first document of each text, as duplicates would be false negatives of each other.
 
-    A 64-bit hash of each text is held, about 100 bytes a document.
+    Memory: about 100 bytes per document, for a 64-bit hash of its text.
     """
     seen: set[int] = set()
     for document in documents:
@@ -154,7 +153,7 @@ def to_row(document: SegmentedDocument) -> dict[str, Any]:
 
 
 def from_rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[SegmentedDocument]:
-    """Return the segmented documents of several rows, given as columns, as in a slice of a data set."""
+    """Yield the segmented documents of several rows, given by column as in a slice of a data set."""
     for name, *lists in zip(*(columns[column] for column in SCHEMA.names), strict=True):
         yield SegmentedDocument(name, *map(tuple, lists))
 
@@ -163,39 +162,15 @@ def too_few_documents(documents: int, left_out: Mapping[str, int] | None = None)
     """Return the message for too few documents to train on."""
     others = ", ".join(counted(count, reason) for reason, count in (left_out or {}).items())
     return (
-        "Training needs at least 2 documents, as the others of a batch are the negatives. "
+        "Training needs at least 2 documents, because the other documents of a batch are the negatives. "
         f"{documents} can be used{f' (left out: {others})' if others else ''}."
     )
 
 
 def document_lengths(corpus: Dataset) -> Iterator[NDArray[np.int64]]:
-    """Return the number of tokens of each document of a corpus, in batches."""
+    """Yield the numbers of tokens of a corpus's documents, in batches."""
     for batch in corpus.with_format("arrow").select_columns("tokens").iter(batch_size=1000):
         tokens = batch["tokens"].combine_chunks()
         sums = np.concatenate([[0], np.cumsum(tokens.values.to_numpy())])
         ends = sums[tokens.offsets.to_numpy()]
         yield np.diff(ends)
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """How much of a corpus, or of the first documents of a stream, two views of each document can hold."""
-
-    documents: int
-    cut: int  # documents that are too long for two views
-    tokens: int
-    seen: int  # tokens that two views of each document hold at most
-    total: int  # documents of the corpus
-
-    @property
-    def share(self) -> float:
-        """Largest share of the tokens that a pass sees, 0 to 1."""
-        return self.seen / self.tokens if self.tokens else 1.0
-
-    def summary(self) -> str:
-        """Return the coverage in a sentence."""
-        sample = f" (a sample of {self.total:,})" if self.documents < self.total else ""
-        return (
-            f"one pass sees at most {self.share:.1%} of the tokens; {self.cut:,} of {self.documents:,} "
-            f"documents{sample} are seen only in part"
-        )

@@ -1,4 +1,4 @@
-"""A document as it was read, and the document cut into sentences; their words, ids and names."""
+"""Documents and segmented documents, and their words, ids and names."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from typing import Any
 from simlte_st.files import valid_unicode
 
 LONGEST_WORD = 24
-"""A longer run of characters without white space counts as several words, as it becomes several tokens anyway."""
+"""Maximum length of a word in characters; a longer run without white space counts as several words."""
 
 LONG = 280
-"""Words of the median document from which a static model is as good as an adapted encoder: 360 tokens, between the sets
-on which it was ahead (428 tokens and more) and those on which it was behind (298 and fewer)."""
+"""Median number of words above which a static model matches an adapted encoder. It equals 360 tokens: the static model
+was ahead on sets with 428 tokens or more, and behind with 298 or fewer."""
 
-# Scripts without spaces, as in data/languages.py: each character with its marks is a word, in Han and kana as in BERT's
-# pre-tokenizer. They are blocks, as re is four times as fast with them as regex is with scripts.
+# Scripts without spaces, as in data/languages.py: each character with its marks is a word, as in BERT's pre-tokenizer.
+# These are Unicode blocks because re with blocks is four times as fast as regex with scripts.
 _UNSPACED = (
     "\u2e80-\u2fff\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\uff66-\uff9f\U00016fe2-\U00016ff6\U0001aff0-\U0001b16f\U00020000-\U00033fff"  # Han and kana
@@ -40,14 +40,14 @@ _WORD = re.compile(rf"[{_UNSPACED}][{_MARKS}]*|[^\s{_UNSPACED}]{{1,{LONGEST_WORD
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document as it was read.
+    """A document of a source.
 
     Attributes:
-        id: Unique name of the document in its corpus.
-        text: The text, with at least one character that is not white space.
-        label: Its class, if the source has one and it was asked for; training never looks at it.
-        split: The part of a benchmark it belongs to (``"train"``, ``"validation"``, ``"test"``), if the source says.
-        metadata: The source's other columns, unchanged, if they were asked for.
+        id: Unique id of the document in its corpus.
+        text: The text; not empty, and not only white space.
+        label: The class, if a label column was named; training never uses it.
+        split: The benchmark split (``"train"``, ``"validation"`` or ``"test"``), if the source has one.
+        metadata: The values of the source's other columns, unchanged, if requested.
     """
 
     id: str
@@ -59,13 +59,13 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class SegmentedDocument:
-    """A document cut into sentences, from which views are drawn.
+    """A document split into sentences, from which views are drawn.
 
     Attributes:
-        id: The document's id. Views are drawn from (seed, epoch, id), so the same id gives the same views.
-        sentences: The sentences in order, none of them empty.
-        paragraphs: Index of the first sentence of each paragraph, ascending, beginning with 0.
-        tokens: Number of model tokens of each sentence, special tokens not counted; estimated without a tokenizer.
+        id: The document's id. Views depend on (seed, epoch, id), so the same id gives the same views.
+        sentences: The sentences in order; none is empty.
+        paragraphs: Index of each paragraph's first sentence, ascending from 0.
+        tokens: Number of model tokens in each sentence, without special tokens; an estimate if there is no tokenizer.
     """
 
     id: str
@@ -74,15 +74,15 @@ class SegmentedDocument:
     tokens: tuple[int, ...]
 
     def words(self, sentence: int) -> int:
-        """Return the number of words of a sentence."""
+        """Return the number of words in a sentence."""
         return count_words(self.sentences[sentence])
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
     """Return the words of a text as ``(start, stop)`` character offsets.
 
-    A word is a run of up to :data:`LONGEST_WORD` characters without white space; in scripts written without spaces,
-    each character with its marks is one.
+    A word is a run of up to :data:`LONGEST_WORD` characters without white space. In scripts without spaces, each
+    character with its marks is a word.
     """
     return [match.span() for match in _WORD.finditer(text)]
 
@@ -93,22 +93,22 @@ def count_words(text: str) -> int:
 
 
 def median_words(texts: Iterable[str]) -> float:
-    """Return the median number of words of some texts."""
+    """Return the median number of words in the texts."""
     return statistics.median(map(count_words, texts))
 
 
 def content_id(text: str) -> str:
-    """Return the id of a document without one: 16 hexadecimal digits of the BLAKE2b hash of its text."""
+    """Return an id made from a text: 16 hexadecimal digits of its BLAKE2b hash."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def text_key(text: str) -> int:
-    """Return the same hash as a signed 64-bit number."""
+    """Return the hash of :func:`content_id` as a signed 64-bit integer."""
     return int.from_bytes(bytes.fromhex(content_id(text)), "big", signed=True)
 
 
 class UntypedText(str):
-    """A value of a source without types: it may spell a number or a date."""
+    """A value from a source without types; it may represent a number or a date."""
 
     __slots__ = ()
 
@@ -116,9 +116,9 @@ class UntypedText(str):
 def name_of(value: object) -> str | None:
     """Return an id or a label as text; None if it is missing.
 
-    Whole numbers have the name of an integer: a column of them becomes one of floats where a value is missing. Text is
-    composed (NFC), since macOS writes decomposed names. In a source without types ``1.0`` and ``TRUE`` are written for
-    the values that others have as such.
+    Whole floats are written as integers, because a missing value turns a column of integers into floats. Text is
+    normalised to NFC, because macOS writes decomposed names. In sources without types, ``1.0`` becomes ``1`` and
+    ``TRUE`` becomes ``True``.
     """
     if value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ == "NAType":
         return None  # NAType is pandas'
@@ -136,5 +136,5 @@ def name_of(value: object) -> str | None:
 
 
 def composed(text: str) -> str:
-    """Return a text as valid Unicode in its composed form (NFC)."""
+    """Return a text as valid Unicode in NFC."""
     return unicodedata.normalize("NFC", valid_unicode(text))

@@ -1,4 +1,4 @@
-"""A stream of documents in random order, and its views as rows of a data set that the Trainer can begin anywhere."""
+"""Stream documents in random order, and their views as a data set that the Trainer can resume at any row."""
 
 from __future__ import annotations
 
@@ -24,45 +24,45 @@ from simlte_st.files import read_json, write_json
 logger = logging.getLogger(__name__)
 
 BUFFER = 10_000
-"""Documents that are held in memory, and shuffled ..."""
+"""Maximum number of documents held in memory and shuffled together."""
 
 BUFFER_CHARACTERS = 200_000_000
-"""... or fewer with this many characters."""
+"""Maximum number of characters held in memory."""
 
-_BEGINNING = 200  # characters of a text that show whether it has two words
+_BEGINNING = 200  # characters that usually show whether a text has two words
 
 
 @dataclass(frozen=True)
 class Cursor:
-    """Where a buffer begins: enough to continue there without reading what comes before."""
+    """The position of a buffer; reading can continue there without reading anything before it."""
 
-    row: int = 0  # of its first document, over all passes
+    row: int = 0  # row of its first document, over all passes
     epoch: int = 0  # the pass over the source
-    shard: int = 0  # shards of the pass that are read
-    line: int = 0  # rows of the next one that are read
-    used: int = 0  # documents of the pass before this one
+    shard: int = 0  # number of shards read in this pass
+    line: int = 0  # number of rows read in the next shard
+    used: int = 0  # number of documents used before in this pass
 
 
 class Taken(NamedTuple):
-    """What was taken from a stream."""
+    """The number of documents taken from a stream."""
 
-    documents: int  # different ones
-    passes: float  # how many times each was taken on average
+    documents: int  # distinct
+    passes: float  # average number of times each was taken
 
 
 def shard_order(shards: int, seed: int, epoch: int) -> list[int]:
-    """Return the order in which a pass reads the shards; it depends on (seed, epoch) only."""
+    """Return the order in which a pass reads the shards. It depends only on the seed and the epoch."""
     order = list(range(shards))
     view_rng(seed, epoch, "order of the shards").shuffle(order)
     return order
 
 
 class DocumentStream:
-    """The documents of shards in an order that depends on the seed only: a sequence without end, read forwards.
+    """An endless sequence of the documents of shards, in an order that depends only on the seed.
 
-    Each pass reads the shards in another order, fills a buffer, shuffles it, returns its documents and fills it again.
-    So the order does not depend on which process reads, how many do, or where they begin. A buffer is a number of whole
-    batches, so that no batch holds a document twice; the incomplete batch at the end of a pass is dropped.
+    Each pass reads the shards in a new order, and repeatedly fills a buffer, shuffles it and returns its documents. The
+    order does not depend on the number of processes or on where they begin. A buffer holds whole batches, so that no
+    batch contains a document twice; the incomplete batch at the end of a pass is dropped.
     """
 
     def __init__(
@@ -81,16 +81,19 @@ class DocumentStream:
         self._cursors = [Cursor()]
 
     def __getitem__(self, row: int) -> tuple[Document, int]:
-        """Return the document of a row, and the pass in which it comes.
+        """Return the document of a row and its pass.
 
-        Rows of the current and the next buffer cost nothing but reading; others are read from the nearest cursor before
-        them.
+        Rows of the current and the next buffer are read directly; others are read from the nearest cursor before them.
         """
         cursor, documents = self._buffer
         while not cursor.row <= row < cursor.row + len(documents):
             cursors = self._cursors if row < self._cursors[-1].row else self._known_cursors()
             number = bisect.bisect_right(cursors, row, key=lambda cursor: cursor.row) - 1
-            cursor, documents, self._buffer = cursors[number], [], (Cursor(), [])  # no two buffers at once
+            cursor, documents, self._buffer = (
+                cursors[number],
+                [],
+                (Cursor(), []),
+            )  # free the buffer before filling another
             documents, after = self._fill(cursor)
             if number + 1 == len(cursors):
                 self._add(after)
@@ -98,7 +101,7 @@ class DocumentStream:
         return documents[row - cursor.row], cursor.epoch
 
     def _known_cursors(self) -> list[Cursor]:
-        """Return the cursors, including those of other processes and of the run that is resumed."""
+        """Return the cursors, including those of other processes and of a resumed run."""
         if self._path is not None and self._path.exists():
             read = [Cursor(**cursor) for cursor in read_json(self._path)]
             self._cursors = max(self._cursors, read, key=len)
@@ -173,10 +176,10 @@ class StreamedViews:
         self._segmenter, self._count = segmenter, count_tokens
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StreamedViews:
-        return self  # data sets are copied to change their format; the buffer is held once
+        return self  # datasets copies transforms when the format changes; keep one buffer
 
     def rows(self, number: int) -> Dataset:
-        """Return the data set of the first rows, which read as ``{"anchor": str, "positive": str}``."""
+        """Return the data set of the first rows, each ``{"anchor": str, "positive": str}``."""
         return Dataset.from_dict({"row": np.arange(number)}).with_transform(self)
 
     def __call__(self, batch: Mapping[str, Sequence[int]]) -> dict[str, list[str]]:
@@ -196,7 +199,7 @@ class StreamedViews:
 
 
 def usable_by(view: View, segmenter: Segmenter) -> Callable[[Document], bool]:
-    """Return a test whether a view can use a document; most documents need not be cut into sentences for it."""
+    """Return a function that tells whether a view can use a document, mostly without segmenting it."""
 
     def usable(document: Document) -> bool:
         beginning = SegmentedDocument(document.id, (document.text.lstrip()[:_BEGINNING],), (0,), (1,))

@@ -1,4 +1,4 @@
-"""Duplicates among documents, exact or near: found, as they would be false negatives of each other, and removed."""
+"""Find and remove exact and near-duplicates, which would be false negatives of each other in training."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ SUFFIXES = (".jsonl", ".ndjson")
 """Suffixes of the files that :func:`dedupe` writes."""
 
 RUN = 5
-"""Words that are compared together; a shorter document is one run."""
+"""Words in a run; a shorter document is one run."""
 
 Similarity = Annotated[float, Interval(gt=0, le=1)]
-"""The Jaccard similarity of two documents, between their sets of runs of words."""
+"""Jaccard similarity between the sets of word runs of two documents."""
 
-_COUNTERS = 1 << 22  # runs are counted by the last bits of their hash
-_PARITIES = 1 << 11  # of a set: how many of its elements are in each part of the range of hashes, odd or even
-_TOGETHER = 1 << 14  # sets whose parities are compared at once
+_COUNTERS = 1 << 22  # run counters, indexed by the last bits of the hash
+_PARITIES = 1 << 11  # bits of a set: the parity of the number of its hashes in each range
+_TOGETHER = 1 << 14  # sets whose parities are compared at a time
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateReport:
-    """How many of the documents are duplicates of earlier ones."""
+    """Numbers of duplicates of earlier documents."""
 
     documents: int
     exact: int  # with the same words as an earlier document
@@ -62,11 +62,11 @@ class DuplicateReport:
 
 @dataclass(frozen=True, slots=True)
 class Duplicates:
-    """Which documents are duplicates of each other.
+    """Groups of duplicates.
 
     Attributes:
-        groups: The group of each document: the number of its first document, from 0, of which all others are
-            duplicates. Shape (documents,), int64.
+        groups: The group of each document: the index of the group's first document, which the others duplicate.
+            Shape (documents,), int64.
         report: The counts.
     """
 
@@ -76,13 +76,13 @@ class Duplicates:
 
 @dataclass(frozen=True, slots=True)
 class DedupeReport:
-    """What :func:`dedupe` kept."""
+    """The result of :func:`dedupe`."""
 
-    output: str  # the file of the documents that were kept
-    removed: str  # the file that lists the others
+    output: str  # file of the kept documents
+    removed: str  # file that lists the removed documents
     kept: int
     copies: DuplicateReport
-    read: ReadReport  # what was read, and what could not be
+    read: ReadReport  # what was read and skipped
 
     def summary(self) -> str:
         """Return the report in two sentences."""
@@ -107,23 +107,28 @@ def find_duplicates(
 ) -> Duplicates:
     """Find texts that are duplicates of earlier ones.
 
-    Exact duplicates have the same words: case, punctuation, invisible characters, vowel signs that are mostly not
-    written and white space make no difference. A near-duplicate has a Jaccard similarity of ``similarity`` or more with
-    the first text of its group, between their sets of five-word runs. That is computed, not estimated. Of a chain of
-    drafts, each like the next one, the first is kept, and so is the first that is not similar to it.
+    Exact duplicates have the same words: case, punctuation, invisible characters, optional vowel signs and white space
+    are ignored. A near-duplicate has a Jaccard similarity of ``similarity`` or more with the first text of its group,
+    between their sets of five-word runs. The similarity is exact, not estimated. In a chain of similar drafts, the
+    first draft is kept, and so is the next one that is not similar to any kept draft.
 
     Args:
-        texts: The texts of documents; read once, in order.
-        near: Find near-duplicates too. That keeps 8 bytes a word in memory.
-        similarity: Similarity from which on two texts are near-duplicates, above 0 and at most 1.
-        total: Number of texts, for the progress bar of texts without a length.
+        texts: The texts; read once, in order.
+        near: Find near-duplicates too, which takes 8 bytes of memory per word.
+        similarity: Minimum similarity of near-duplicates, above 0 and at most 1.
+        total: Number of texts, for the progress bar; for iterators without a length.
         progress: Show progress bars.
 
     Returns:
-        The group of each text, and counts.
+        The group of each text, and the counts.
 
     Raises:
-        ConfigurationError: An argument is out of its range.
+        ConfigurationError: An argument is out of range.
+
+    Example:
+        ::
+
+            find_duplicates(["One text.", "Another text.", "one text"]).groups  # array([0, 1, 0])
 
     References:
         Broder, "On the resemblance and containment of documents", 1997. Five words and 0.75 are the settings of
@@ -131,10 +136,10 @@ def find_duplicates(
     """
     seen: dict[bytes, int] = {}
     groups = array("q")
-    numbers, runs = array("q"), []  # of the first text with each sequence of words
+    numbers, runs = array("q"), []  # of the first text of each group
     shown = with_progress_bar(texts, "Reading documents", total or length_hint(texts, 0) or None, shown=progress)
     for number, text in enumerate(shown):
-        words = words_of(text) or normal(text).split()  # a text of nothing but symbols is compared as it is
+        words = words_of(text) or normal(text).split()  # a text of symbols only has no words
         digest = hashlib.blake2b("\x00".join(words).encode("utf-8", "surrogatepass"), digest_size=16).digest()
         groups.append(seen.setdefault(digest, number))
         if near and groups[-1] == number:
@@ -169,22 +174,27 @@ def dedupe(
     overwrite: bool = False,
     progress: bool = True,
 ) -> DedupeReport:
-    """Write documents without duplicates: the first document of each group is kept; see :func:`find_duplicates`.
+    """Write the first document of each group of duplicates to a file; see :func:`find_duplicates`.
 
     Args:
-        source: Anything :func:`~simlte_st.data.read_documents` takes, or the reader it returned; read twice.
-        output: The file of JSON lines to write: ``id``, ``text``, and the other columns of the source. Beside
-            ``kept.jsonl``, ``kept.removed.jsonl`` lists the removed documents (``id``, ``copy_of``).
+        source: Anything :func:`~simlte_st.data.read_documents` accepts, or the reader that it returned; read twice.
+        output: JSON lines file to write, with ``id``, ``text`` and the source's other columns. Beside ``kept.jsonl``,
+            ``kept.removed.jsonl`` lists the removed documents (``id``, ``copy_of``).
         near: Remove near-duplicates too, not only documents with exactly the same words.
-        similarity: Share of runs of five words in common from which on two documents are near-duplicates; above 0 and
-            at most 1.
+        similarity: Minimum share of common five-word runs in near-duplicates, above 0 and at most 1.
         overwrite: Overwrite existing files.
         progress: Show progress bars.
 
     Raises:
-        ConfigurationError: A file exists or cannot be written, is the source, or is not a file of JSON lines; or an
-            argument is out of its range.
-        DataError: The documents cannot be read, or only once.
+        ConfigurationError: An output file exists, cannot be written, is the source or does not end in .jsonl; or an
+            argument is out of range.
+        DataError: The documents cannot be read, or cannot be read twice.
+
+    Example:
+        ::
+
+            report = dedupe("articles.jsonl", "kept.jsonl")
+            print(report.summary())
     """
     place = Path(output)
     if place.suffix not in SUFFIXES:
@@ -210,12 +220,14 @@ def dedupe(
             else:
                 gone.write(_line({"id": document.id, "copy_of": firsts.get(group)}))
         if reader.checksum != checksum:
-            raise DataError(f"{reader.report.source} changed while it was read: nothing was written. Run it again.")
+            raise DataError(
+                f"{reader.report.source} changed while it was being read. Nothing was written; run it again."
+            )
     return DedupeReport(str(place), str(removed), len(firsts), found.report, reader.report)
 
 
 def _row(document: Document, report: ReadReport) -> dict[str, Any]:
-    """Return a document under the names that its columns have in the source."""
+    """Return a document as a row with the source's column names."""
     own = {report.id_column or "id": document.id, report.text_column or "text": document.text}
     return {**own, **{name: value for name, value in (document.metadata or {}).items() if name not in own}}
 
@@ -225,7 +237,7 @@ def _line(row: Mapping[str, Any]) -> str:
 
 
 def hash_runs(words: Sequence[str]) -> NDArray[np.uint64]:
-    """Return the hashes of a document's different runs of words, ascending."""
+    """Return the sorted, distinct hashes of a document's word runs."""
     hashes = np.array([_hash(word) for word in words] or [0], dtype=np.uint64)
     run = min(RUN, len(hashes))
     mixed = np.full(len(hashes) - run + 1, run, dtype=np.uint64)
@@ -241,26 +253,23 @@ def _hash(word: str) -> int:
 
 
 def similar_earlier(sets: Sequence[NDArray[np.uint64]], threshold: float) -> Iterator[int | None]:
-    """Yield for each set the first kept one whose Jaccard similarity with it reaches the threshold; None if it is kept.
+    """Yield for each set the index of the first similar kept set; None if the set itself is kept.
 
-    A set is kept if no kept one is similar, so that whatever is left out is similar to one that is there. Pairs are
-    found by prefix filtering (Chaudhuri et al., 2006): with all elements in one order, from the rarest on, two similar
-    sets share one among their first few. Most of those pairs are ruled out by parities (Sandes et al., Bitmap-Xor,
-    2019). Nothing is estimated. Documents of one template share their frequent runs, which come last and so are hardly
-    looked at.
+    Sets are similar if their Jaccard similarity reaches the threshold. A set is kept if no kept set is similar. Pairs
+    are found by prefix filtering (Chaudhuri et al., 2006): with elements ordered from the rarest, two similar sets
+    share one of their first few. Parities rule out most of these pairs (Sandes et al., Bitmap-Xor, 2019). The result is
+    exact. Documents of one template share frequent runs, which come last and are rarely compared.
     """
     counts, parities = _count(sets), np.zeros((len(sets), _PARITIES // 64), dtype=np.uint64)
     sizes = np.array([len(elements) for elements in sets], dtype=np.int64)
-    kept, beginning = (
-        array("I"),
-        defaultdict[int, "array[int]"](lambda: array("I")),
-    )  # sets, and those by first elements
+    # The kept sets, and those by their first elements.
+    kept, beginning = array("I"), defaultdict[int, "array[int]"](lambda: array("I"))
 
     def similar(elements: NDArray[np.uint64], own: NDArray[np.uint64], candidates: NDArray[np.uint32]) -> Iterator[int]:
         for begin in range(0, len(candidates), _TOGETHER):
             numbers = candidates[begin : begin + _TOGETHER]
             both = len(elements) + sizes[numbers]
-            # What only one of two sets has makes a parity differ, or makes it the same again.
+            # An element of only one set flips a parity; two can cancel out.
             apart = np.bitwise_count(parities[numbers] ^ own).sum(axis=1, dtype=np.int64)
             apart = np.maximum(apart, abs(len(elements) - sizes[numbers]))
             needed = 2 * threshold * both / (1 + threshold) - _ROUNDING
@@ -271,11 +280,11 @@ def similar_earlier(sets: Sequence[NDArray[np.uint64]], threshold: float) -> Ite
 
     for number, elements in enumerate(sets):
         rarity = counts[elements & np.uint64(_COUNTERS - 1)]
-        # Before the first element that two sets of this similarity share there are at most this many others.
+        # At most this many elements come before the first common one of two similar sets.
         most = len(elements) - ceil(threshold * len(elements) - _ROUNDING)
         first = np.argsort(rarity, kind="stable")[: most + 1]
-        places = elements[first[rarity[first] > 1]].tolist()  # nothing else has an element that was counted once
-        if sum(len(beginning[element]) for element in places) > len(kept):  # to look at all of them costs less
+        places = elements[first[rarity[first] > 1]].tolist()  # an element that was counted once is not shared
+        if sum(len(beginning[element]) for element in places) > len(kept):  # comparing all kept sets costs less
             candidates = np.array(kept, dtype=np.uint32)
         else:
             found_by = [np.array(beginning[element], dtype=np.uint32) for element in places]

@@ -1,4 +1,4 @@
-"""The languages that words are stemmed in, their stop words, and which of them a text is in."""
+"""Languages: their stemmers and stop words, and language detection."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from simlte_st.files import read_json
 _DATA = read_json(Path(__file__).with_suffix(".json"))
 
 STEMMERS: dict[str, str] = _DATA["stemmers"]
-"""Snowball's algorithms, by the ISO 639-1 code of the language."""
+"""Snowball algorithms by ISO 639-1 code."""
 
 PUNKT: dict[str, str] = _DATA["punkt"]
-"""NLTK's names of the languages that ``punkt_tab`` has parameters of, by the same codes."""
+"""NLTK's names of the languages in ``punkt_tab``, by ISO 639-1 code."""
 
-_VARIETIES: dict[str, str] = _DATA["varieties"]  # their codes, and those of the languages that they are taken for
-_ENGLISH = frozenset(_DATA["english"])  # scikit-learn's function words: it takes a second to import, and may change
-_CONTENT: dict[str, list[str]] = _DATA["content"]  # words on stopwordsiso's lists that people search for
+_VARIETIES: dict[str, str] = _DATA["varieties"]  # codes of varieties, and of the languages that stand for them
+_ENGLISH = frozenset(_DATA["english"])  # scikit-learn's stop words; importing it takes a second
+_CONTENT: dict[str, list[str]] = _DATA["content"]  # content words on stopwordsiso's lists
 
 UNSPACED = (
     r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tai_Tham}\p{Javanese}\p{Balinese}"
     r"\u30fc\u3005"
 )
-"""Scripts that do not write spaces between words, for a set of characters."""
+"""Scripts without spaces between words, for a character class."""
 
 _WORD = regex.compile(rf"[{UNSPACED}]|[\p{{L}}\p{{M}}]+")
 
-_READ = 1_000  # characters of a text by which its language is told
-_WORDS = 100  # of them that are compared with stop words
-_SAMPLE = 200  # documents by which the languages of a corpus are told
-_LEAST_SHARE = 0.05  # of the sample that are in a language of the corpus
+_READ = 1_000  # characters of a text that are used to detect its language
+_WORDS = 100  # maximum number of words compared with stop words
+_SAMPLE = 200  # documents that are used to detect the languages of a corpus
+_LEAST_SHARE = 0.05  # minimum share of the sample in a language of the corpus
 _LIKELY = 0.9
-_SURE = 0.45  # share of stop words that no text has of another language: Catalan has .32 of Spanish
-_SURE_ENGLISH = 0.35  # of its shorter list: of five sentences of 13 other languages, Dutch have .28 at most
-_FEWEST = 10  # words of a text that tells its language itself
-_LEAST_STOP_WORDS = 0.1  # share of them; in scripts without spaces, which have no stemmers, enough to be sure
+_SURE = 0.45  # share of stop words that no text reaches in another language: Catalan has .32 of Spanish
+_SURE_ENGLISH = 0.35  # its list is shorter: in five sentences of 13 other languages the maximum is .28, in Dutch
+_FEWEST = 10  # minimum words in a text for detection
+_LEAST_STOP_WORDS = 0.1  # minimum share; sufficient in scripts without spaces, which have no stemmers
 
 
 @functools.cache
@@ -54,32 +54,32 @@ def language_codes() -> frozenset[str]:
 
 
 def check_language(code: str) -> str:
-    """Return the code of a language as it is used here."""
+    """Return the language code that is used internally."""
     known = sorted(language_codes())
     found = _VARIETIES.get(code.lower(), code.lower())
     if found not in known:
         named = next((each for each, algorithm in STEMMERS.items() if algorithm == found), None)
         hint = f" Did you mean {named!r}?" if named else did_you_mean(found, known)
         raise ConfigurationError(
-            f"language={code!r}: must be an ISO 639-1 code of a language with a stemmer or stop words.{hint} There "
-            f"are: {', '.join(known)}."
+            f"language={code!r}: must be the ISO 639-1 code of a language with a stemmer or stop words.{hint} "
+            f"Available: {', '.join(known)}."
         )
     return found
 
 
 @functools.cache
 def stemmer(language: str) -> Callable[[str], str]:
-    """Return what stems the words of a language, in lower case and with their accents; itself where nothing does."""
+    """Return the stemming function of a language, for lower-case words with accents; ``str`` if there is none."""
     algorithm = STEMMERS.get(language)
     if algorithm is None:
         return str
-    stem: Callable[[str], str] = Stemmer.Stemmer(algorithm, 0).stemWord  # words are remembered by who calls it
+    stem: Callable[[str], str] = Stemmer.Stemmer(algorithm, 0).stemWord  # no cache: callers have one
     return stem
 
 
 @functools.cache
 def stop_words(language: str) -> frozenset[str]:
-    """Return the function words of a language, in lower case; none where there is no list."""
+    """Return the stop words of a language in lower case; empty if there is no list."""
     if language == "en":
         return _ENGLISH
     listed = stopwordsiso.stopwords(language) if stopwordsiso.has_lang(language) else ()
@@ -88,7 +88,7 @@ def stop_words(language: str) -> frozenset[str]:
 
 @functools.cache
 def is_latin(language: str) -> bool:
-    """Return whether a language is written in Latin letters; in others, words in these letters count as English."""
+    """Return whether a language uses Latin script; in others, Latin words count as English."""
     listed = stop_words(language)
     return 2 * sum(regex.search(r"\p{Latin}", word) is not None for word in listed) > len(listed)
 
@@ -100,13 +100,13 @@ def _identifier() -> Any:
 
 
 class LanguageFinder:
-    """Finds the language of each document of a corpus.
+    """Finds the language of each document in a corpus.
 
-    Most function words decide between the languages of the first documents. Where they are few, py3langid is asked; a
-    language that is not among those needs a text of some words, and more of its function words than of theirs.
+    The share of stop words decides between the languages of the first documents. If it is small, py3langid is used; a
+    new language needs a longer text, with more of its stop words than of the known languages.
 
     Attributes:
-        languages: Those that the corpus has, beginning with the one of most of the first texts.
+        languages: The languages of the corpus, the most frequent first.
     """
 
     def __init__(self, first: Sequence[str], named: str | None = None, known: Sequence[str] = ()) -> None:
@@ -126,14 +126,14 @@ class LanguageFinder:
 
 
 def _languages_of(texts: Sequence[str]) -> list[str]:
-    """Return the languages of a corpus, from the most frequent on; English where nothing tells."""
+    """Return the languages of a corpus, the most frequent first; English if detection fails."""
     sample = texts[:: max(1, len(texts) // _SAMPLE)][:_SAMPLE]
     found = Counter(filter(None, map(_told, sample))) or Counter([_told("\n".join(sample)) or "en"])
     return [language for language, count in found.most_common() if count >= _LEAST_SHARE * sum(found.values())]
 
 
 def _told(text: str) -> str | None:
-    """Return the language that a text is in; None where its words are few, or hardly any is a stop word."""
+    """Return the language of a text; None if it has few words or few stop words."""
     words = _first_words(text)
     language, likely = _identifier().classify(text[:_READ]) if len(words) >= _FEWEST else ("", 0.0)
     language = _VARIETIES.get(language, language)
@@ -158,6 +158,6 @@ def stop_word_share(words: Sequence[str], language: str) -> float:
 
 
 def most_stop_words(words: Sequence[str], languages: Iterable[str]) -> list[str]:
-    """Return the languages that most of the words are stop words of: several where as many are."""
+    """Return the languages with the largest share of stop words; several in a tie."""
     shares = {language: stop_word_share(words, language) for language in languages}
     return [language for language, share in shares.items() if share == max(shares.values())]

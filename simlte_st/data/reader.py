@@ -1,4 +1,4 @@
-"""The reader, which turns the rows of a source into documents, and its report of what it read and skipped."""
+"""Turn the rows of a source into documents, and report what was read and skipped."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _EXAMPLE_LENGTH = 200
 
 @dataclass
 class ReadReport:
-    """What was read from a source; every row of it is counted somewhere."""
+    """Counts of what was read from a source; every row is counted."""
 
     source: str
     documents: int = 0
     characters: int = 0  # of these documents
-    skipped: dict[str, int] = field(default_factory=dict)  # rows or files that gave no document, by reason
-    repaired: dict[str, int] = field(default_factory=dict)  # documents, by what was repaired
-    ignored: dict[str, int] = field(default_factory=dict)  # files of other kinds, by suffix
-    examples: dict[str, list[str]] = field(default_factory=dict)  # the first few cases of each reason
-    text_column: str | None = None  # of several tables the last one's, as for the id and the label
+    skipped: dict[str, int] = field(default_factory=dict)  # rows or files without a document, by reason
+    repaired: dict[str, int] = field(default_factory=dict)  # documents, by kind of repair
+    ignored: dict[str, int] = field(default_factory=dict)  # unsupported files, by suffix
+    examples: dict[str, list[str]] = field(default_factory=dict)  # the first cases of each reason
+    text_column: str | None = None  # of the last table, as for the id and the label
     id_column: str | None = None
     label_column: str | None = None
     finished: bool = False  # whether the source was read to its end
@@ -56,15 +56,15 @@ class ReadReport:
         counts[reason] = counts.get(reason, 0) + 1
         if counts is not self.ignored and len(examples := self.examples.setdefault(reason, [])) < _EXAMPLES:
             example = f"{where}: {what}" if what else where
-            # Names and messages come from the data and may be unprintable.
+            # Names come from the data and may be unprintable.
             examples.append(example[:_EXAMPLE_LENGTH].encode("utf-8", "replace").decode("utf-8"))
 
     def summary(self) -> str:
-        """Return in a few lines what was read, skipped, repaired and ignored."""
+        """Return a few lines about what was read, skipped, repaired and ignored."""
         line = f"read {self.documents:,} document{'' if self.documents == 1 else 's'} ({self.characters:,} characters)"
         lines = [line + (f" from the column {self.text_column!r}" if self.text_column else ""), *self.troubles()]
         if self.stopped_at is not None:
-            lines.append(f"stopped at the limit of {self.stopped_at:,}; the rest of the source was not read")
+            lines.append(f"stopped at the limit of {self.stopped_at:,} documents; the rest was not read")
         return "\n".join(lines)
 
     def troubles(self) -> list[str]:
@@ -78,7 +78,7 @@ class ReadReport:
                 parts.append(counted(number, reason) + (f", first: {first[0]}" if first else ""))
             lines += [f"{verb} {sum(counts.values()):,}: {'; '.join(parts)}"] if counts else []
         if any(each.startswith(".") or each == "no suffix" for each in self.ignored):
-            hint = "tables, and files of text of any kind, are read when they are named, such as FOLDER/*.csv"
+            hint = "in a folder, tables and other text files are read only when named, such as FOLDER/*.csv"
             lines.append(hint if self.documents else f"{hint}; documents are read from {PLACES}")
         if WRONG_ENCODING in self.skipped:
             lines.append("if the files are in another encoding, name it with encoding=")
@@ -90,22 +90,22 @@ class ReadReport:
 
 
 def counted(number: int, reason: str) -> str:
-    """Return a reason, and the number of documents, rows or files it holds for."""
+    """Return a reason with its number of documents, rows or files."""
     return f"{reason} ({number:,})"
 
 
 class DocumentReader:
-    """The documents of a source, read anew at each iteration and never held together.
+    """The documents of a source, read again at each iteration and never all in memory.
 
-    Made by :func:`~simlte_st.data.read_documents`. The memory used does not grow with the corpus, except for the hashes
-    that keep ids unique (about 100 bytes a document). Without ``remember`` it does not grow at all: ids stay as they
-    are, and those of unreadable documents are not known.
+    Returned by :func:`~simlte_st.data.read_documents`. Memory does not grow with the corpus, except for the hashes that
+    keep ids unique (about 100 bytes per document). With ``remember=False`` it does not grow at all: ids are not made
+    unique, and ids of unreadable documents are not recorded.
 
     Attributes:
-        report: The report of the latest iteration, up to date after every document.
-        checksum: Of the texts of the latest iteration, in their order; None before its end.
-        unread: Ids of unreadable documents, and prefixes of ids: those of unreadable folders, which end in a slash, and
-            the empty one, if there are rows whose ids are not known.
+        report: The report of the latest iteration, updated after every document.
+        checksum: Checksum of the texts of the latest iteration, in order; None before its end.
+        unread: Ids of unreadable documents, and id prefixes: folder names with a slash for unreadable folders, and the
+            empty prefix for rows with unknown ids.
     """
 
     def __init__(self, source: Any, reading: Reading | None = None, *, remember: bool = True) -> None:
@@ -135,11 +135,11 @@ class DocumentReader:
 
     @property
     def places(self) -> tuple[Path, ...]:
-        """The files and folders that it reads, which no output may replace; empty for sources in memory."""
+        """Files and folders that are read; no output may replace them. Empty for sources in memory."""
         return self._source.places
 
     def __length_hint__(self) -> int:
-        """Return the largest possible number of documents if it is known without reading, for progress bars."""
+        """Return the maximum number of documents, if known without reading, for progress bars."""
         if self.report.finished or self.report.stopped_at is not None:
             return self.report.documents
         known = [size for size in (self._source.size(), self._reading.limit) if size is not None]
@@ -158,17 +158,17 @@ class DocumentReader:
     def _check_unread(self) -> None:
         if self._source.once and self._started:
             raise DataError(
-                f"{self._source.name} is an iterator, which can be read only once, and it was. Pass a list, a "
-                "datasets.IterableDataset, or another iterable that starts over."
+                f"{self._source.name} is an iterator, which can be read only once and was already read. Pass a list, a "
+                "datasets.IterableDataset, or another iterable that can be read again."
             )
 
     def check(self, label: str | None = None) -> None:
-        """Raise what reading files, with a column of labels, would raise up to the first document."""
+        """Read files up to the first document to raise errors early, with a label column."""
         if self.places:
             next(iter(DocumentReader(self._given, replace(self._reading, label_column=label))), None)
 
     def peek(self) -> list[Document]:
-        """Return the first documents, a million characters; the next iteration does not read them again."""
+        """Return the first documents, up to a million characters; the next iteration does not read them again."""
         first, self._begun = peek(self, lambda document: len(document.text))
         return first
 
@@ -191,7 +191,7 @@ class DocumentReader:
                     report.characters += len(document.text)
                     texts.update(content_id(document.text).encode())
                     if report.documents == self._reading.limit:
-                        # Before the yield: a consumer of exactly this many documents never comes back here.
+                        # Before the yield, as a consumer of exactly this many documents does not return here.
                         report.stopped_at, self.checksum = self._reading.limit, texts.hexdigest()
                         yield document
                         return
@@ -204,12 +204,12 @@ class DocumentReader:
             raise EmptyCorpusError("\n".join([f"{self._source.name} holds no usable document.", *report.troubles()]))
 
     def _note_unread(self, name: str | None) -> None:
-        """Keep the id of an unreadable document, None if it is not known; "" is a row without a text and an id."""
+        """Record the id of an unreadable document, None if unknown; "" is a row without text and id."""
         if name != "" and self._remembers:
             self.unread.add(composed(name or ""))
 
     def _document(self, row: Row, ids: dict[int, int] | None, report: ReadReport) -> Document | None:
-        """Return the document of a row, or None after counting the reason why there is none."""
+        """Return the document of a row; None, with the reason counted, if it is unusable."""
         text = row.text
         if not isinstance(text, str):
             report.note(report.skipped, NOT_A_STRING, row.where, type(text).__name__)
@@ -228,7 +228,7 @@ class DocumentReader:
         try:
             label = name_of(row.label)
         except TypeError as error:
-            report.note(report.repaired, UNUSABLE_LABEL, row.where, f"a {error} became no label")
+            report.note(report.repaired, UNUSABLE_LABEL, row.where, f"a {error} is not a label")
         return Document(self._id(row, text, ids, report), text, label, row.split, row.metadata)
 
     def _id(self, row: Row, text: str, ids: dict[int, int] | None, report: ReadReport) -> str:
@@ -245,8 +245,8 @@ class DocumentReader:
 
 
 def _unique(name: str, taken: dict[int, int]) -> str:
-    """Return an id with a number after it if it is taken; instead of the ids, 64-bit hashes of them are held."""
-    # Not hash(), which differs between processes: a chance collision must not give other ids on the next run.
+    """Return an id, with a number after it if it is taken; 64-bit hashes of ids are kept."""
+    # Not hash(), which differs between processes: ids must be the same in every run.
     key, unique = text_key(name), name
     while text_key(unique) in taken:
         taken[key] += 1
@@ -256,7 +256,7 @@ def _unique(name: str, taken: dict[int, int]) -> str:
 
 
 def _own_id(row: Row) -> str | None:
-    """Return the id that a row has; None if it has none, or one that is not a name."""
+    """Return the id of a row; None if it is missing or not usable as an id."""
     try:
         return name_of(row.id)
     except TypeError:

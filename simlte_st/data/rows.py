@@ -1,4 +1,4 @@
-"""What the kinds of sources yield: rows, skips and the chosen columns; and the options by which they are read."""
+"""Rows, skips and columns, as all sources yield them, and the options for reading."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WRONG_ENCODING = "wrong encoding"
 
 
 def is_encoding(name: str) -> bool:
-    """Return whether there is a text encoding with a name."""
+    """Return whether a text encoding exists."""
     try:
         return bool("a".encode(name))
     except (LookupError, ValueError):
@@ -50,23 +50,23 @@ class Reading:
         check_fields(self)
         if not is_encoding(self.encoding):
             raise DataError(
-                f"There is no text encoding called {self.encoding!r}; try 'utf-8', 'latin-1', 'cp1252' or 'utf-16'."
+                f"There is no text encoding {self.encoding!r}; try 'utf-8', 'latin-1', 'cp1252' or 'utf-16'."
             )
 
     def named_columns(self) -> dict[str, str]:
-        """Return the named columns, by option."""
+        """Return the columns that were named, by option."""
         names = ("text_column", "id_column", "label_column")
         return {name: column for name in names if (column := getattr(self, name)) is not None}
 
     @property
     def most_bytes(self) -> int:
-        """The size of the longest file, line or mail that is read."""
-        # A character outside the basic plane takes 12 bytes as JSON escapes; the spare megabyte is for markup.
+        """Maximum size of a file, line or e-mail in bytes."""
+        # A character beyond the basic plane takes 12 bytes in JSON escapes; one megabyte more for markup.
         return 12 * self.max_characters + (1 << 20)
 
 
 class Columns(NamedTuple):
-    """The columns that were chosen for a table."""
+    """The chosen columns of a table."""
 
     text: str
     id: str | None = None
@@ -75,7 +75,7 @@ class Columns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RawRow:
-    """A row of a table: its place, its id if the table has none, and its values by column."""
+    """A row of a table: its position, a generated id and its values by column."""
 
     where: str
     made_id: str | None
@@ -84,24 +84,24 @@ class RawRow:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One document, not yet checked."""
+    """A document that has not been checked."""
 
-    where: str  # for the report
-    made_id: str | None  # for sources without ids; None stands for the hash of the text
+    where: str  # position, for the report
+    made_id: str | None  # for sources without ids; None for the text's hash
     text: object
     id: object = None
     label: object = None
-    has_id: bool = False  # whether the source has ids, so that a missing one is reported
+    has_id: bool = False  # whether the source has ids; a missing one is reported
     split: str | None = None
-    is_document: bool = False  # whether it was a Document already, whose text was checked when it was read
+    is_document: bool = False  # whether it comes from a Document, whose text is already checked
     metadata: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Something without a document: a bad row, which is counted, or not a row at all (``ignored``).
+    """A row without a usable document, or (``ignored``) something that is not a row.
 
-    ``id`` is the document's id, if known; for an unreadable folder, the common prefix of its ids.
+    ``id`` is the document's id, if known; for an unreadable folder, its ids' common prefix.
     """
 
     where: str
@@ -115,15 +115,15 @@ Event = Columns | Row | Skip
 
 
 class BrokenSourceError(DataError):
-    """A source that breaks off; the reader adds the number of documents read before."""
+    """A source that ends too early; the reader adds the number of documents read before."""
 
 
 class BadTextError(Exception):
-    """Bytes that are not text; its arguments are the reason for the report, and details."""
+    """Bytes that are not text; the arguments are the reason and details."""
 
 
 def skip_of(error: Exception, where: str, id: str | None = None) -> Skip:
-    """Return the skip of an unreadable file, or of an unreadable part of one."""
+    """Return the skip for an unreadable file or part of a file."""
     if isinstance(error, BrokenSourceError) and isinstance(error.__cause__, OSError):
         error = error.__cause__
     if isinstance(error, BadTextError):

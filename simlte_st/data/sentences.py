@@ -1,10 +1,10 @@
-"""Documents to sentences and passages: paragraphs first, then a segmenter, then a bound on the length of sentences.
+"""Split documents into sentences and passages.
 
-A segmenter is NLTK's Punkt or any callable. It may drop or normalise white space between segments, but must keep every
-other character in order, which is checked. Segmenters know the full stops of Latin, Greek and Cyrillic. The full stops
-of other scripts always end a sentence, and so do spaces in Thai and Lao, which have no other sign. Text without
-sentence ends (tables, code) must still give usable units, so what is longer than ``max_words`` is cut at line ends,
-then into pieces of at most ``max_words`` words.
+Documents are split into paragraphs, and a segmenter splits these into sentences. A segmenter is NLTK's Punkt or any
+callable. It may drop or normalize white space, but must keep all other characters in order, which is checked. It
+recognizes sentence ends in Latin, Greek and Cyrillic scripts. Full stops of other scripts always end a sentence, and so
+do spaces in Thai and Lao, which use no full stop. Sentences of more than ``max_words`` words, as in tables and code,
+are split at line ends, then into pieces of at most ``max_words`` words.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ if TYPE_CHECKING:  # NLTK takes a second to import
 logger = logging.getLogger(__name__)
 
 MAX_WORDS = 64
-"""Words of the longest sentence that stays whole: about 85 tokens, so that views of 128 tokens hold several."""
+"""Maximum words in a sentence: about 85 tokens, so that views of 128 tokens hold several sentences."""
 
 TOKENS_PER_WORD = 1.3
-"""Estimate without a tokenizer; BERT's vocabulary gives 1.2 to 1.5 on English prose."""
+"""Estimate without a tokenizer; BERT needs 1.2 to 1.5 on English prose."""
 
 SAMPLE_CHARACTERS = 1_000_000
-"""Characters of a corpus that Punkt learns its parameters from, in a few seconds; more text changes little."""
+"""Characters that Punkt learns its parameters from, in a few seconds; more text changes little."""
 
 STATIC_PASSAGE = 256
-"""Tokens of a passage where the model reads any number of them."""
+"""Tokens in a passage for models without a length limit."""
 
 Segmenter = Callable[[str], Sequence[str]]
-"""Cuts one paragraph into sentences: returns its segments in order, with exactly its non-space characters."""
+"""Split one paragraph into sentences, in order, with all its characters except white space."""
 
 TokenCounter = Callable[[Sequence[str]], Sequence[int]]
-"""Counts the tokens of each of several texts, without special tokens."""
+"""Count the tokens of each text, without special tokens."""
 
 T = TypeVar("T")
 
@@ -54,14 +54,14 @@ _LINE = re.compile(r"\n+")
 # Chinese and Japanese, Arabic and Urdu, Indic scripts, Armenian, Ethiopic, Burmese, Khmer, Tibetan, Mongolian.
 _STOP = re.compile(
     "(?:[。！？｡؟۔।॥։።፧፨။។៕༎།᠃᠉]|．(?![0-9０-９]))+[\"'”’»」』）)】》〉]*"
-    # a space in Thai or Lao, but not beside their signs of repetition
+    # a space in Thai or Lao, except beside a repetition mark
     "|(?<=[\u0e00-\u0e45\u0e47-\u0ec5\u0ec7-\u0eff]) +(?=[\u0e00-\u0e45\u0e47-\u0ec5\u0ec7-\u0eff])"
 )
 _SEMICOLON = re.compile("(?<=；)")
-_HARD_WRAP = 120  # lines all shorter than this, in a text without blank lines, are wrapped lines, not paragraphs
-_PIECE = 20_000  # characters that a segmenter gets at once, which bounds the cost of a pathological text
-_LONGEST = 100_000  # characters of one text that Punkt learns from, so that no single document decides
-_TOLD = 1_000  # texts that tell the languages of a corpus
+_HARD_WRAP = 120  # in a text without blank lines, lines that are all shorter are wrapped, not paragraphs
+_PIECE = 20_000  # characters per call of the segmenter, which bounds the cost of pathological texts
+_LONGEST = 100_000  # characters per text that Punkt learns from, so that no document dominates
+_SAMPLE = 1_000  # texts in which the languages of a corpus are detected
 
 
 class PunktSegmenter:
@@ -69,7 +69,7 @@ class PunktSegmenter:
 
     Args:
         parameters: Abbreviations, collocations, frequent sentence starters and the orthographic context of words.
-            Without them, Punkt cuts after every full stop.
+            Without them, Punkt splits after every full stop.
     """
 
     def __init__(self, parameters: PunktParameters | None = None) -> None:
@@ -79,33 +79,33 @@ class PunktSegmenter:
         self._tokenizer = PunktSentenceTokenizer(self.parameters)
 
     def __call__(self, text: str, /) -> list[str]:
-        """Cut a text where Punkt's sentences begin, so that nothing between them is lost."""
+        """Split a text where Punkt's sentences begin, so that no text between them is lost."""
         try:
             starts = [start for start, _ in self._tokenizer.span_tokenize(text)]
         except TimeoutError:
-            # NLTK gives each of its regular expressions a few seconds, which only adversarial text needs.
-            logger.warning("Punkt timed out on a text that begins with %r; it is cut by lines and length.", text[:40])
+            # NLTK allows each regular expression a few seconds; only adversarial text takes longer.
+            logger.warning("Punkt timed out on a text that begins with %r; it is split by lines and length.", text[:40])
             return [text]
         return [text[start:stop].strip() for start, stop in itertools.pairwise([0, *starts[1:], len(text)])]
 
     def of(self, text: str) -> PunktSegmenter:
-        """Return what cuts a document into sentences, by its whole text."""
+        """Return the segmenter for a document, given its whole text."""
         return self
 
     @classmethod
     def installed(cls, language: str = "english") -> PunktSegmenter | None:
-        """Load NLTK's ``punkt_tab`` parameters for ``language``; None if they are not installed."""
+        """Load NLTK's ``punkt_tab`` parameters for a language; return None if they are not installed."""
         from nltk.data import find
         from nltk.tokenize.punkt import load_punkt_params
 
         try:
             return cls(load_punkt_params(find(f"tokenizers/punkt_tab/{language}/")))
-        except (LookupError, FileNotFoundError):  # the latter before NLTK 3.9.2, for an incomplete folder
+        except (LookupError, FileNotFoundError):  # the latter from NLTK before 3.9.2, if the folder is incomplete
             return None
 
     @classmethod
     def learn(cls, texts: Iterable[str], max_characters: int = SAMPLE_CHARACTERS) -> PunktSegmenter:
-        """Learn the parameters, without labels, from the first ``max_characters`` characters of ``texts``."""
+        """Learn parameters without labels from the first ``max_characters`` characters of ``texts``."""
         from nltk.tokenize.punkt import PunktTrainer
 
         trainer = PunktTrainer()
@@ -116,7 +116,7 @@ class PunktSegmenter:
             try:
                 trainer.train(text[: min(left, _LONGEST)], finalize=False)
             except TimeoutError:
-                logger.warning("Punkt timed out while it learned from a text that begins with %r.", text[:40])
+                logger.warning("Punkt timed out while learning from a text that begins with %r.", text[:40])
             left -= len(text)
         if left == max_characters:
             return cls()
@@ -124,7 +124,7 @@ class PunktSegmenter:
         return cls(trainer.get_params())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the parameters as JSON values, sorted, so that the same corpus gives the same bytes."""
+        """Return the parameters as sorted JSON values: the same corpus gives the same bytes."""
         return {
             "abbreviations": sorted(self.parameters.abbrev_types),
             "collocations": sorted(list(pair) for pair in self.parameters.collocations),
@@ -134,7 +134,7 @@ class PunktSegmenter:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> PunktSegmenter:
-        """Return the segmenter of :meth:`to_dict`'s values."""
+        """Create a segmenter from the values of :meth:`to_dict`."""
         if "languages" in values:
             return PunktOfLanguages({code: cls.from_dict(own) for code, own in values["languages"].items()})
         from nltk.tokenize.punkt import PunktParameters
@@ -148,10 +148,10 @@ class PunktSegmenter:
 
 
 class PunktOfLanguages(PunktSegmenter):
-    """Punkt with the parameters of several languages, of which a document is cut by those of its own.
+    """Punkt with parameters for several languages; each document is split with those of its own language.
 
     Args:
-        segmenters: By the ISO 639-1 code, that of most documents first.
+        segmenters: Segmenters by ISO 639-1 code, starting with the most frequent language.
     """
 
     def __init__(self, segmenters: Mapping[str, PunktSegmenter]) -> None:
@@ -162,21 +162,21 @@ class PunktOfLanguages(PunktSegmenter):
         self._find = LanguageFinder((), known=list(segmenters))
 
     def of(self, text: str) -> PunktSegmenter:
-        """Return the segmenter of a document's language; that of most documents where it is none of them."""
+        """Return the segmenter for the document's language, or else for the most frequent one."""
         return self._segmenters.get(self._find(text), next(iter(self._segmenters.values())))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the parameters of each language as JSON values, in their order."""
+        """Return the parameters of each language as JSON values, in order."""
         return {"languages": {code: own.to_dict() for code, own in self._segmenters.items()}}
 
 
 def make_segmenter(
     segmenter: str | Segmenter, sample: Callable[[], Iterable[str]], language: str | None = None
 ) -> Segmenter:
-    """Return the segmenter of a name; Punkt learns from the sample if its parameters are not installed.
+    """Return a segmenter by name; Punkt learns from the sample unless NLTK's parameters are installed.
 
-    Installed parameters are those of ``language``, by its ISO 639-1 code, or of the languages that the sample has; the
-    English ones cut the languages that NLTK lacks.
+    Installed parameters are used for ``language`` (an ISO 639-1 code), or for the languages detected in the sample.
+    Languages that NLTK lacks get the English ones.
     """
     if callable(segmenter):
         return segmenter
@@ -187,7 +187,7 @@ def make_segmenter(
         return PunktSegmenter.learn(sample())
     from simlte_st.data.languages import PUNKT, LanguageFinder
 
-    codes = [language] if language else LanguageFinder([*itertools.islice(sample(), _TOLD)]).languages
+    codes = [language] if language else LanguageFinder([*itertools.islice(sample(), _SAMPLE)]).languages
     others = [code for code in codes if code in PUNKT and code != "en"]
     installed = {code: PunktSegmenter.installed(PUNKT[code]) for code in others}
     found = {code: installed.get(code) or english for code in codes}
@@ -195,9 +195,9 @@ def make_segmenter(
 
 
 def peek(items: Iterable[T], size: Callable[[T], int], enough: int = SAMPLE_CHARACTERS) -> tuple[list[T], Iterator[T]]:
-    """Return the first items of a stream, up to ``enough`` in total size, and the whole stream.
+    """Return the first items of a stream, up to a total size of ``enough``, and the whole stream.
 
-    Punkt learns from the beginning of a corpus that can be read only once.
+    With it, Punkt can learn from the beginning of a corpus that can only be read once.
     """
     iterator = iter(items)
     first: list[T] = []
@@ -211,9 +211,9 @@ def peek(items: Iterable[T], size: Callable[[T], int], enough: int = SAMPLE_CHAR
 
 
 def paragraphs_of(text: str) -> list[str]:
-    """Cut a text into paragraphs at blank lines.
+    """Split a text into paragraphs at blank lines.
 
-    In a text without blank lines each line is a paragraph, unless all lines are so short that they look hard-wrapped.
+    In a text without blank lines, each line is a paragraph, unless the lines are so short that they look hard-wrapped.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     blocks = _BLANK_LINES.split(text)
@@ -225,14 +225,14 @@ def paragraphs_of(text: str) -> list[str]:
 
 
 def cut_sentences(paragraph: str, segmenter: Segmenter, max_words: int = MAX_WORDS) -> list[str]:
-    """Cut one paragraph into sentences of at most ``max_words`` words."""
+    """Split one paragraph into sentences of at most ``max_words`` words."""
     sentences: list[str] = []
     for piece in pieces_of(paragraph, _PIECE):
         segments = segmenter(piece)
         if "".join("".join(segments).split()) != "".join(piece.split()):
             raise DataError(
                 f"The segmenter {segmenter!r} changed the text {piece[:80]!r} into {str(segments)[:80]!r}. "
-                "A segmenter may drop white space only."
+                "A segmenter may only drop white space."
             )
         for segment in segments:
             for sentence in _at_stops(segment):
@@ -261,7 +261,7 @@ def _bounded(text: str, max_words: int) -> Iterator[str]:
                 yield from _bounded(part, max_words)
             return
     spans = word_spans(text)
-    # Equal pieces, so that no rest of two words becomes a unit of its own.
+    # Equal pieces, so that no sentence is left with two words.
     pieces = -(-len(spans) // max_words)
     bounds = [round(index * len(spans) / pieces) for index in range(pieces + 1)]
     for first, last in itertools.pairwise(bounds):
@@ -269,7 +269,7 @@ def _bounded(text: str, max_words: int) -> Iterator[str]:
 
 
 def tokenizer_counter(tokenizer: AnyTokenizer) -> TokenCounter:
-    """Return a counter of the tokens of a tokenizer, transformers' or the one of a static embedding."""
+    """Return a token counter for a tokenizer of transformers or of a static embedding."""
     return functools.partial(count_tokens, tokenizer)
 
 
@@ -285,16 +285,16 @@ def segment_document(
     count_tokens: TokenCounter = estimate_tokens,
     max_words: Count = MAX_WORDS,
 ) -> SegmentedDocument:
-    """Cut one document into sentences.
+    """Split one document into sentences.
 
     Args:
         document: The document.
-        segmenter: Cuts each paragraph; Punkt by the language of the document, where it knows several.
-        count_tokens: Counts the model's tokens of each sentence.
-        max_words: Words of the longest sentence that stays whole.
+        segmenter: Splits each paragraph; Punkt for several languages uses the document's language.
+        count_tokens: Counts the tokens of each sentence.
+        max_words: Maximum words in a sentence; longer ones are split.
 
     Returns:
-        The segmented document; it has no sentences if the text is only white space.
+        The segmented document, without sentences if the text is only white space.
 
     Raises:
         DataError: The segmenter changed the text.
@@ -317,7 +317,7 @@ def segment_document(
 def segment_stream(
     documents: Iterable[Document], segmenter: str | Segmenter, count_tokens: TokenCounter = estimate_tokens
 ) -> tuple[Segmenter, Iterator[SegmentedDocument]]:
-    """Return a segmenter by name, which learns from the first documents if it must, and the segmented documents."""
+    """Return a segmenter by name, which may learn from the first documents, and the segmented documents."""
     first, stream = peek(documents, lambda document: len(document.text))
     cut = make_segmenter(segmenter, lambda: (document.text for document in first))
     return cut, segment_documents(stream, cut, count_tokens)
@@ -326,21 +326,21 @@ def segment_stream(
 def segment_documents(
     documents: Iterable[Document], segmenter: Segmenter, count_tokens: TokenCounter = estimate_tokens
 ) -> Iterator[SegmentedDocument]:
-    """Cut documents into sentences, lazily."""
+    """Split documents into sentences, lazily."""
     return (segment_document(document, segmenter, count_tokens) for document in documents)
 
 
 def passages_of(document: Document, segmenter: Segmenter | None, count: TokenCounter, budget: int | None) -> list[str]:
-    """Return runs of whole sentences, as many as a model reads at once; none where that is the whole document.
+    """Split a document into passages: runs of whole sentences that fit the model; none if the whole document fits.
 
-    Of a model without a bound they have :data:`STATIC_PASSAGE` tokens: the vector of a long document says little of
-    each of its pages.
+    For a model without a length limit, passages have up to :data:`STATIC_PASSAGE` tokens, since the vector of a long
+    document says little about its single pages.
 
     Args:
         document: The document.
-        segmenter: That of the index; None of an index without passages, which gets none.
+        segmenter: The segmenter of the index; None for an index without passages.
         count: Counts tokens.
-        budget: Tokens that the model reads; None for no bound.
+        budget: Tokens that the model reads; None for no limit.
     """
     budget = STATIC_PASSAGE if budget is None else budget
     if segmenter is None or count([document.text])[0] <= budget:
@@ -349,7 +349,7 @@ def passages_of(document: Document, segmenter: Segmenter | None, count: TokenCou
 
 
 def sentence_runs(document: SegmentedDocument, budget: int) -> Iterator[str]:
-    """Return runs of whole sentences of up to so many tokens; a longer sentence is a run of its own."""
+    """Yield runs of whole sentences of up to ``budget`` tokens; a longer sentence is its own run."""
     beginnings = set(document.paragraphs)
     text, taken = "", 0
     for number, (sentence, tokens) in enumerate(zip(document.sentences, document.tokens, strict=True)):

@@ -1,7 +1,7 @@
-"""Sources of documents, opened by what they are: files and folders, data sets, data frames, iterables, lists of these.
+"""Open sources of documents: files, folders, data sets, data frames, iterables and lists of these.
 
-Texts are not checked here; that is the reader's work (``documents.py``). What fails before there is a text (a
-malformed line, a file that cannot be decoded) is a :class:`~simlte_st.data.rows.Skip`, which the reader counts.
+Texts are checked in ``reader.py``. Anything that fails before there is a text, such as a malformed line, becomes a
+:class:`~simlte_st.data.rows.Skip`, which the reader counts.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ import itertools
 import operator
 import os
 import re
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 from simlte_st.data.arrow import FORM, dataset_table, frame_table, is_frame, is_hub, is_instance, open_hub
 from simlte_st.data.formats import DESCRIPTION, MAIL, PLAIN_TEXT, TableFormat, TextFormat, format_by_content, format_of
@@ -32,32 +35,32 @@ from simlte_st.data.rows import (
     Skip,
     skip_of,
 )
-from simlte_st.data.tables import Table, folder_columns, item_rows, mappings_table, read_table, refuse_columns
+from simlte_st.data.tables import folder_columns, item_rows, mappings_table, read_table, refuse_columns
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
 from simlte_st.files import is_model
 
-PLACES = f"{DESCRIPTION}; or {FORM}"
-"""What a user can name as a source, in words."""
+PLACES = f"{DESCRIPTION}; {FORM}; or - for JSON lines from standard input"
+"""The sources that a user can name, in words."""
 
-_SHOWN_LENGTH = 200  # characters of a path in a message; longer items of a list are texts
+_SHOWN_LENGTH = 200  # maximum length of a path in a message; longer items of a list are texts
 _HUB_NAME = re.compile(r"hub:\S+")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An open source; ``events`` reads it from its beginning."""
+    """An open source; ``events`` reads it from the beginning."""
 
     name: str
     events: Callable[[], Iterator[Event]]
-    size: Callable[[], int | None] = lambda: None  # at most so many documents, if counting costs little
+    size: Callable[[], int | None] = lambda: None  # maximum number of documents, if counting is cheap
     once: bool = False  # whether it can be read only once
-    prefix: str = ""  # of its places and made ids, if it is one of several sources
-    places: tuple[Path, ...] = ()  # files and folders that it reads
+    prefix: str = ""  # of positions and generated ids, if it is one of several sources
+    places: tuple[Path, ...] = ()  # files and folders to read
 
 
 def open_source(source: Any, reading: Reading) -> Source:
-    """Open a source by what it is."""
+    """Open a source of any type."""
     opened = _opened(source, reading)
     if reading.mails:
         opened = _parsing(opened, looks_like_mail, functools.partial(_as_mail, reading=reading))
@@ -68,7 +71,7 @@ def open_source(source: Any, reading: Reading) -> Source:
 
 
 def _parsing(source: Source, suits: Callable[[str], bool], parse: Callable[[Row], Row]) -> Source:
-    """Parse the texts of a source that suit; one that cannot be parsed is skipped."""
+    """Parse the texts that suit; skip texts that cannot be parsed."""
 
     def events() -> Iterator[Event]:
         for event in source.events():
@@ -83,7 +86,7 @@ def _parsing(source: Source, suits: Callable[[str], bool], parse: Callable[[Row]
 
 
 def _as_mail(row: Row, reading: Reading) -> Row:
-    """Parse a raw mail; its columns do not replace those of the source."""
+    """Parse a raw e-mail; columns of the source take precedence."""
     mail = read_mail(cast(str, row.text).encode("utf-8", "surrogatepass"), reading)
     metadata = {**mail.columns, **(row.metadata or {})} if reading.metadata else None
     return replace(row, text=mail.text, metadata=metadata)
@@ -100,20 +103,19 @@ def _opened(source: Any, reading: Reading) -> Source:
         return Source(name, lambda: read_table(dataset_table(source, name), reading), size)
     if is_frame(source):
         return Source(name, lambda: read_table(frame_table(source, name), reading), size)
-    # Not column names, splits or numbers.
+    # Iterating over these would give column names, splits or numbers.
     other = isinstance(source, (Mapping, bytes, bytearray)) or hasattr(source, "columns")
     if hasattr(source, "__iter__") and not other:
         return Source(name, lambda: _items(source, name, reading), size, isinstance(source, Iterator))
     raise DataError(
-        f"A {type(source).__name__} is not a source of documents (of a DatasetDict, pass one split; collect a "
+        f"A {type(source).__name__} is not a source of documents (pass one split of a DatasetDict; collect a "
         f"LazyFrame). Documents are read from {PLACES}; a list of these; a data set, data frame or a column of one; "
         "an iterable of strings, Documents or mappings with a text."
     )
 
 
 def _length(source: Any) -> int | None:
-    size = int(operator.length_hint(source, -1))
-    return None if size < 0 else size
+    return None if (size := int(operator.length_hint(source, -1))) < 0 else size
 
 
 def _items(source: Iterable[Any], name: str, reading: Reading) -> Iterator[Event]:
@@ -132,9 +134,11 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
     if is_hub(source):
         return _open_hub(str(source), reading)
     name: str = os.fspath(source)
+    if name == "-":
+        name, source = "standard input", _spooled(sys.stdin)[1]
     path = Path(source)
-    if not name or not os.path.exists(path):  # Path takes an empty name for the working folder
-        hint = " An address is read with stream=True." if "://" in name else ""
+    if not name or not os.path.exists(path):  # Path would take an empty name for the working folder
+        hint = " Addresses are read with stream=True." if "://" in name else ""
         raise DataError(f"There is no file or folder {name[:_SHOWN_LENGTH]!r}.{hint} Documents are read from {PLACES}.")
     known = _format(path, reading) or (format_by_content(path) if path.is_file() else None)
     if path.is_dir() or isinstance(known, TextFormat):
@@ -144,15 +148,27 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
             name, lambda: _folder(path, reading), prefix=f"{os.path.basename(os.path.abspath(path))}/", places=(path,)
         )
     if isinstance(known, TextFormat):
-        known.check_library()  # in a folder, files whose library is missing are counted
+        known.check_library()  # in a folder, such files are counted
         return Source(name, lambda: iter([known.row(path, path.name, reading)]), places=(path,))
     if known is None:
-        raise DataError(f"{path} is of an unknown kind, and not text. Documents are read from {PLACES}.")
-    if not path.is_file():  # tables are read more than once, and a pipe may never end
+        raise DataError(f"{path} has an unknown format and is not text. Documents are read from {PLACES}.")
+    if not path.is_file():  # tables are read more than once
         raise DataError(f"{path} is a pipe or a device, not a file: write its content to a file first.")
     size = functools.partial(known.count_rows, path)
-    table: Callable[[], Table] = lambda: replace(known.open(path, reading), folders=folder_columns(path))  # noqa: E731
-    return Source(name, lambda: read_table(table(), reading), size, prefix=f"{path.name}:", places=(path,))
+
+    def events() -> Iterator[Event]:
+        return read_table(replace(known.open(path, reading), name=name, folders=folder_columns(path)), reading)
+
+    return Source(name, events, size, prefix=f"{path.name}:", places=(path,))
+
+
+@functools.cache
+def _spooled(stream: TextIO) -> tuple[tempfile.TemporaryDirectory[str], Path]:
+    """Keep a stream in a file until the process ends, since sources are read more than once."""
+    folder = tempfile.TemporaryDirectory(prefix="simlte-")
+    with (path := Path(folder.name, "standard-input.jsonl")).open("wb") as file:
+        shutil.copyfileobj(stream.buffer, file)
+    return folder, path
 
 
 def _format(path: Path, reading: Reading) -> TextFormat | TableFormat | None:
@@ -163,7 +179,7 @@ def _format(path: Path, reading: Reading) -> TextFormat | TableFormat | None:
 
 
 def _open_hub(source: str, reading: Reading) -> Source:
-    stream = functools.cache(functools.partial(open_hub, source))  # opened when it is first read
+    stream = functools.cache(functools.partial(open_hub, source))  # opened on first use
 
     def events() -> Iterator[Event]:
         opened = stream()
@@ -179,9 +195,9 @@ def _open_hub(source: str, reading: Reading) -> Source:
 
 
 def _folder(folder: Path, reading: Reading, relative: str = "") -> Iterator[Event]:
-    """Return the files under a folder that hold a document each, in the order of their paths.
+    """Yield the documents of the files in a folder, in the order of their paths.
 
-    Models, whose cards and vocabularies are not documents, and linked folders, which may lead back up, are ignored.
+    Model folders and linked folders, which may be circular, are ignored.
     """
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
@@ -194,7 +210,7 @@ def _folder(folder: Path, reading: Reading, relative: str = "") -> Iterator[Even
             yield Skip(name, "hidden", ignored=True)
         elif entry.is_dir(follow_symlinks=False) and not is_model(path):
             yield from _folder(path, reading, name + "/")
-        elif os.path.isdir(path):  # unlike Path and DirEntry, it does not raise for circular links
+        elif os.path.isdir(path):  # unlike Path and DirEntry, does not raise for circular links
             yield Skip(name, "linked folder" if entry.is_symlink() else "model folder", ignored=True)
         elif isinstance(known := _format(path, reading), TextFormat):
             yield known.row(path, name, reading)
@@ -202,7 +218,7 @@ def _folder(folder: Path, reading: Reading, relative: str = "") -> Iterator[Even
             yield Skip(name, path.suffix.lower() or "no suffix", ignored=True)
 
 
-# Several places: paths are told apart from texts, and ids say from which source a document is.
+# Several places: paths are distinguished from texts, and ids contain the source.
 
 
 def _open_several(places: Sequence[str | os.PathLike[str]], reading: Reading) -> Source:
@@ -219,7 +235,7 @@ def _open_several(places: Sequence[str | os.PathLike[str]], reading: Reading) ->
 
 
 def is_place(item: object) -> bool:
-    """Return whether an item of a list is a path, or the name of an existing file or folder or of the Hub."""
+    """Return whether an item of a list is a path, an existing file or folder, or a Hub name."""
     if isinstance(item, os.PathLike):
         return True
     if not isinstance(item, str) or len(item) > _SHOWN_LENGTH:
@@ -228,12 +244,12 @@ def is_place(item: object) -> bool:
 
 
 def _are_places(items: Sequence[object]) -> bool:
-    """Return whether the items of a list are paths, not texts: the first one decides."""
+    """Return whether a list holds paths, not texts; the first item decides."""
     return bool(items) and is_place(items[0]) and all(isinstance(item, (str, os.PathLike)) for item in items)
 
 
 def _prefixed(source: Source) -> Iterator[Event]:
-    """Put the name of one of several sources before the places of its documents and the ids made for them."""
+    """Prefix positions and generated ids with the name of one of several sources."""
     for event in source.events():
         if not isinstance(event, Columns):
             event = replace(event, where=f"{source.prefix}{event.where}")

@@ -1,4 +1,4 @@
-"""Tables: which columns hold text, id and label; rows of mappings; CSV, TSV and JSON files."""
+"""Tables: choose the columns of text, id and label, and read mappings, CSV, TSV and JSON files."""
 
 from __future__ import annotations
 
@@ -13,17 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from simlte_st.data.document import Document, UntypedText
-from simlte_st.data.rows import (
-    NOT_A_STRING,
-    TOO_LONG,
-    BadTextError,
-    Columns,
-    Event,
-    RawRow,
-    Reading,
-    Row,
-    Skip,
-)
+from simlte_st.data.rows import BINARY, NOT_A_STRING, TOO_LONG, BadTextError, Columns, Event, RawRow, Reading, Row, Skip
 from simlte_st.data.text_files import decode_text, read_lines, read_whole
 from simlte_st.errors import DataError, did_you_mean
 
@@ -37,12 +27,12 @@ MALFORMED_JSON = "malformed JSON"
 NOT_AN_OBJECT = "not an object"
 
 LOOK_AHEAD = 100
-"""Rows from which the columns of a table without a schema are known."""
+"""Number of first rows that determine the columns of a table without a schema."""
 
 MISSING = object()
-"""The value at a path without one."""
+"""Stands for a missing value."""
 
-_ADVICE = "Make it an array of objects or of strings, or JSON lines (.jsonl: one object per line)."
+_ADVICE = "Make it an array of objects or strings, or JSON lines (.jsonl, one object per line)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +41,21 @@ class Table:
 
     name: str
     columns: Sequence[str]
-    strings: Collection[str] | None  # columns of strings; None if there was no row to infer them from
+    strings: Collection[str] | None  # columns of strings; None if there are no rows
     rows: Callable[[Sequence[str]], Iterator[RawRow | Row | Skip]]
-    kinds: Mapping[str, str] = field(default_factory=dict)  # the types of other columns, if the source says
-    typed: bool = True  # if not, numbers and dates are text
-    folders: Mapping[str, str] = field(default_factory=dict)  # columns of the folders that it is in
-    first: Callable[[Sequence[str]], Iterable[RawRow | Row | Skip]] = lambda wanted: ()  # some rows, before all
+    kinds: Mapping[str, str] = field(default_factory=dict)  # types of the other columns, if known
+    typed: bool = True  # if False, numbers and dates are text
+    folders: Mapping[str, str] = field(default_factory=dict)  # columns from folder names such as year=2020
+    first: Callable[[Sequence[str]], Iterable[RawRow | Row | Skip]] = lambda wanted: ()  # the first rows
 
     def column_of(self, name: str) -> str:
-        """Return the column that a name is read from: itself, or that of the struct which it may be a path into."""
+        """Return the column that contains a name, which may be a path into a struct."""
         starts = (start for start, _ in _cuts(name) if start in self.columns)
         return name if name in self.columns else next(starts, name)
 
 
 def unique_names(header: Sequence[str]) -> list[str]:
-    """Return the names of columns; a second one of the same name becomes ``name_2``."""
+    """Return unique column names; a second column ``name`` becomes ``name_2``."""
     counts, names = {name: itertools.count(2) for name in header}, dict[str, None]()
     for name in header:
         free = (each for number in counts[name] if (each := f"{name}_{number}") not in counts and each not in names)
@@ -74,7 +64,7 @@ def unique_names(header: Sequence[str]) -> list[str]:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object of JSON without losing a value whose name is repeated."""
+    """Make a JSON object, keeping the values of repeated names."""
     made = dict(pairs)
     if len(made) < len(pairs):
         made = dict(zip(unique_names([name for name, _ in pairs]), [value for _, value in pairs], strict=True))
@@ -82,7 +72,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def value_at(values: Mapping[str, Any], path: str) -> Any:
-    """Return the value of a column, or that at a path into its structs; :data:`MISSING` if there is none."""
+    """Return the value of a column or at a path into a struct; :data:`MISSING` if there is none."""
     if path in values:
         return values[path]
     for name, rest in _cuts(path):
@@ -93,7 +83,7 @@ def value_at(values: Mapping[str, Any], path: str) -> Any:
 
 
 def _without(values: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Return values without that of a column or at a path."""
+    """Return the values without one column or path."""
     kept = {str(name): value for name, value in values.items() if name != path}
     for name, rest in _cuts(path) if len(kept) == len(values) else ():
         if isinstance(inner := kept.get(name), Mapping):
@@ -106,17 +96,17 @@ def _cuts(path: str) -> Iterator[tuple[str, str]]:
 
 
 def refuse_columns(reading: Reading, what: str) -> None:
-    """Raise :class:`DataError` if columns are named for a source without columns, ``what``."""
+    """Raise :class:`DataError` if columns are named for a source without columns."""
     if named := ", ".join(f"{option}={name!r}" for option, name in reading.named_columns().items()):
-        raise DataError(f"{what} has no columns, so {named} cannot be used with it.")
+        raise DataError(f"{what} has no columns, so {named} cannot be used.")
 
 
 def choose_columns(reading: Reading, table: Table) -> Columns:
     """Choose the columns of a table to read."""
     columns = table.columns
-    there = ", ".join(columns) or "none"
+    there = ", ".join([*columns, *table.folders]) or "none"
     for option, name in reading.named_columns().items():
-        if table.column_of(name) not in columns:
+        if table.column_of(name) not in columns and not (option == "label_column" and name in table.folders):
             raise DataError(
                 f"{table.name} has no column {name!r}.{did_you_mean(name, columns)} Its columns are: {there}. "
                 f"Name one of them with {option}=."
@@ -124,7 +114,7 @@ def choose_columns(reading: Reading, table: Table) -> Columns:
     named, label = reading.text_column, reading.label_column
     id_column = reading.id_column or _first_of(ID_COLUMNS, [column for column in columns if column != named])
     strings = [column for column in columns if column in (table.strings or ())]
-    # A column called "text" is chosen whatever it holds; of the other names, the first one with strings.
+    # "text" is chosen whatever it holds; other names only if they hold strings.
     text = named or _first_of(("text",), columns) or _first_of(TEXT_COLUMNS, strings)
     text = text or _first_of(TEXT_COLUMNS, columns)
     if text is None:
@@ -140,27 +130,28 @@ def choose_columns(reading: Reading, table: Table) -> Columns:
 
 
 def _longest(table: Table, columns: Sequence[str]) -> str | None:
-    """Return the column of strings that is by far the longest in the first rows, if there is one."""
+    """Return the string column that is by far the longest in the first rows, if any."""
     rows = [row.values for row in table.first(columns) if isinstance(row, RawRow)]
     sizes = sorted((sum(len(str(row.get(name) or "")) for row in rows), name) for name in columns)
     (other, _), (size, longest) = [(0, ""), (0, ""), *sizes][-2:]
     return longest if size > max(200 * len(rows), 10 * other) else None
 
 
-def _first_of(names: Sequence[str], columns: Collection[str]) -> str | None:
-    found = {column.lower(): column for column in columns}
+def _first_of(names: Sequence[str], columns: Sequence[str]) -> str | None:
+    # Among names that differ in case, prefer lower case, then the first.
+    found = {column.lower(): column for column in (*reversed(columns), *filter(str.islower, columns))}
     return next((found[name] for name in names if name in found), None)
 
 
 def read_table(table: Table, reading: Reading) -> Iterator[Event]:
     """Choose the columns of a table and read them."""
-    # If there is not a single row, the report tells what is wrong with the file, not that columns are missing.
+    # Without any rows, the report says what is wrong with the file.
     chosen = None if table.strings is None else choose_columns(reading, table)
     wanted: list[str] = []
     if chosen is not None:
         yield chosen
-        wanted = list(dict.fromkeys(table.column_of(name) for name in chosen if name is not None))
-        wanted = list(table.columns) if reading.metadata else wanted
+        named = dict.fromkeys(table.column_of(name) for name in chosen if name is not None)
+        wanted = list(table.columns) if reading.metadata else [name for name in named if name in table.columns]
     for row in table.rows(wanted):
         if not isinstance(row, RawRow):
             yield row
@@ -168,7 +159,8 @@ def read_table(table: Table, reading: Reading) -> Iterator[Event]:
         if chosen is None:
             chosen = choose_columns(reading, table)
             yield chosen
-        values = row.values if table.typed else {name: UntypedText(value) for name, value in row.values.items()}
+        own = row.values if table.typed else {name: UntypedText(value) for name, value in row.values.items()}
+        values = {**table.folders, **own}
         text, id_value, label = (None if name is None else value_at(values, name) for name in chosen)
         id_value, label = (None if value is MISSING else value for value in (id_value, label))
         if text is MISSING:
@@ -177,7 +169,7 @@ def read_table(table: Table, reading: Reading) -> Iterator[Event]:
             continue
         others = None
         if reading.metadata:
-            others = {**table.folders, **_without(values, chosen.text)}
+            others = _without(values, chosen.text)
             others = _without(others, chosen.id) if chosen.id else others
         yield Row(row.where, row.made_id, text, id_value, label, has_id=chosen.id is not None, metadata=others)
 
@@ -188,7 +180,7 @@ def mappings_table(
     is_text: Callable[[object], bool] = lambda value: isinstance(value, str),
     header: Sequence[str] = (),
 ) -> Table:
-    """Make a table of rows without a schema, whose columns are those of the first rows."""
+    """Make a table of rows without a schema; the first rows determine the columns."""
     held = list(itertools.islice(rows, LOOK_AHEAD))
     columns: dict[str, bool] = {}
     for row in held:
@@ -205,13 +197,13 @@ def mappings_table(
 
 
 def folder_columns(path: Path) -> dict[str, str]:
-    """Return the columns that folders such as ``year=2020`` stand for, as Hive, Spark and pandas write them."""
+    """Return the columns in folder names such as ``year=2020``, which Hive, Spark and pandas write."""
     found = (part.partition("=") for part in path.parent.parts)
     return {name: UntypedText(unquote(value)) for name, sign, value in found if sign and name.isidentifier()}
 
 
 def item_rows(items: Iterable[Any], name: str, reading: Reading) -> Iterator[RawRow | Row | Skip]:
-    """Return the items of an iterable of strings, Documents or mappings as rows."""
+    """Yield the items of an iterable of strings, Documents or mappings as rows."""
     for index, item in enumerate(items):
         where = f"item {index:,}"
         if hasattr(item, "as_py"):  # a scalar of pyarrow
@@ -227,31 +219,43 @@ def item_rows(items: Iterable[Any], name: str, reading: Reading) -> Iterator[Raw
             yield Skip(where, NOT_A_STRING, f"{type(item).__name__} instead of a string or a mapping")
 
 
-def _separator(path: Path, reading: Reading) -> str:
-    """Return the sign that separates most fields of the first rows that have as many as the header."""
+def _layout(path: Path, reading: Reading) -> tuple[str, int]:
+    """Return the separator that fits the first rows best, and the number of rows above the header."""
 
-    def fit(mark: str) -> int:
+    def fit(mark: str) -> tuple[int, int]:
         rows: list[list[str]] = []
         with contextlib.suppress(csv.Error):
             lines = csv.reader((line.text for line in read_lines(path, reading)), delimiter=mark, strict=True)
-            rows.extend(row for row in itertools.islice(lines, LOOK_AHEAD) if any(map(str.strip, row)))
-        fields = len(rows[0]) if rows else 0
-        return sum(len(row) == fields for row in rows) * (fields - 1)
+            rows.extend(itertools.islice(lines, LOOK_AHEAD))
+        above = _rows_above_header(rows)
+        fields = len(rows[above]) if above < len(rows) else 0
+        return sum(len(row) == fields for row in rows[above:]) * (fields - 1), above
 
     plain = path.name.lower().removesuffix(".gz").removesuffix(".zst")
-    return max(("\t" if plain.endswith(".tsv") else ",", ";", "\t", "|", ","), key=fit)
+    fits = {mark: fit(mark) for mark in ("\t" if plain.endswith(".tsv") else ",", ";", "\t", "|", ",")}
+    best = max(fits, key=lambda mark: fits[mark][0])
+    return best, fits[best][1]
+
+
+def _rows_above_header(rows: Sequence[Sequence[str]]) -> int:
+    """Count the blank rows, comments and Excel's ``sep=;`` above the header."""
+    is_wide = any(len(row) > 1 for row in rows)  # otherwise the only column's name may begin with "#"
+    for number, row in enumerate(rows):
+        filled = [cell.strip("\ufeff ").lower() for cell in row if cell.strip()]
+        if filled and not (is_wide and len(filled) == 1 and filled[0].startswith(("#", "sep="))):
+            return number
+    return len(rows)
 
 
 def open_csv(path: Path, reading: Reading) -> Table:
-    """Open a file with a header, whose fields are separated by commas, or by tabs if its name says ``.tsv``.
+    """Open a CSV or TSV file with a header.
 
-    If ``;``, tabs, ``|`` or commas fit the first rows better, they are. A row with faulty quoting is counted as
-    malformed, since guessing would run rows together. A quote that is never closed swallows the rows after it, up to
-    ``max_characters``.
+    The separator is the one of ``,``, ``;``, tab and ``|`` that fits the first rows best. Rows with faulty quoting are
+    counted as malformed. A quote that is never closed takes in the rows after it, up to ``max_characters``.
     """
-    # The limit is one for the whole process; it is only ever raised, so that no other user of `csv` is affected.
+    # The limit is global; it is only raised, so that other users of `csv` are not affected.
     csv.field_size_limit(max(csv.field_size_limit(), reading.max_characters + 1))
-    problems: list[tuple[str, str]] = []  # of the lines of the latest row
+    problems: list[tuple[str, str]] = []  # in the lines of the current row
 
     def lines() -> Iterator[str]:
         for line in read_lines(path, reading):
@@ -259,9 +263,12 @@ def open_csv(path: Path, reading: Reading) -> Table:
                 problems.append((line.problem, line.what))
             yield line.text
 
-    reader = csv.reader(lines(), delimiter=_separator(path, reading), strict=True)
+    separator, above = _layout(path, reading)
+    reader = csv.reader(lines(), delimiter=separator, strict=True)
     try:
-        header = [name.strip() for name in next((row for row in reader if any(map(str.strip, row))), [])]
+        header = [name.strip() for name in next(itertools.islice(reader, above, None), [])]
+        if any("\0" in name for name in header):
+            problems.append((BINARY, "it has NUL bytes"))
     except csv.Error as error:
         problems.append((MALFORMED_ROW, str(error)))
     if problems:
@@ -275,7 +282,7 @@ def open_csv(path: Path, reading: Reading) -> Table:
             first = reader.line_num + 1
             try:
                 row = next(reader, None)
-            except csv.Error as error:  # undecodable lines, which come first, are rarely sound otherwise
+            except csv.Error as error:  # an undecodable line is reported first
                 row = []
                 problems.append((TOO_LONG if "field limit" in str(error) else MALFORMED_ROW, str(error)))
             if row is None:
@@ -285,6 +292,8 @@ def open_csv(path: Path, reading: Reading) -> Table:
             if not row and not problems:
                 continue  # a blank line
             index += 1
+            if len(row) > len(header) and not any(row[len(header) :]):
+                del row[len(header) :]  # trailing separators
             if problems:
                 yield Skip(where, *problems[0])
             elif len(row) != len(header):
@@ -296,7 +305,7 @@ def open_csv(path: Path, reading: Reading) -> Table:
 
 
 def _is_words(value: object) -> bool:
-    """Return whether a CSV field, always a string, is more than a number."""
+    """Return whether a CSV field is text other than a number."""
     text = str(value)[:64].strip()
     try:
         float(text)
@@ -306,7 +315,7 @@ def _is_words(value: object) -> bool:
 
 
 def open_json_lines(path: Path, reading: Reading) -> Table:
-    """Open a file of JSON lines; a line that is not an object is counted, and takes a row number too."""
+    """Open a JSON lines file; other lines are skipped and counted, and have a row number too."""
     return mappings_table(str(path), _objects(path, reading))
 
 
@@ -320,7 +329,7 @@ def _objects(path: Path, reading: Reading) -> Iterator[RawRow | Skip]:
             continue
         try:
             values = json.loads(line.text, object_pairs_hook=_unique_keys)
-        except (ValueError, RecursionError) as error:  # ValueError: also a number of thousands of digits
+        except (ValueError, RecursionError) as error:  # ValueError also for a number with thousands of digits
             yield Skip(where, MALFORMED_JSON, getattr(error, "msg", str(error)).removesuffix(" at"))
             continue
         if isinstance(values, dict):
@@ -330,18 +339,20 @@ def _objects(path: Path, reading: Reading) -> Iterator[RawRow | Skip]:
 
 
 def open_json(path: Path, reading: Reading) -> Table:
-    """Open a file that holds an array of objects or of strings, or JSON lines."""
+    """Open a file with an array of objects or strings, or with JSON lines."""
     lines = (line.text for line in read_lines(path, reading) if line.problem or line.text.strip())
     first, *others = [*itertools.islice(lines, 2)] or [""]
-    with contextlib.suppress(ValueError, RecursionError):  # of an array that goes on in the next line
-        # One object may be an export whose rows are in an array in it.
+    with contextlib.suppress(ValueError, RecursionError):  # an array may continue in the next line
+        # A single object may be an export with its rows in an array.
         row = json.loads(first)
-        if isinstance(row, dict) and (others or reading.text_column or _first_of(TEXT_COLUMNS, row)):
+        if isinstance(row, dict) and (others or reading.text_column or _first_of(TEXT_COLUMNS, [*row])):
             return open_json_lines(path, reading)
     try:
         value = json.loads(decode_text(read_whole(path, reading), reading.encoding), object_pairs_hook=_unique_keys)
     except (BadTextError, ValueError, RecursionError) as error:
         raise DataError(f"{path} is not valid JSON: {': '.join(map(str, error.args))}. {_ADVICE}") from error
     if not isinstance(value, list):
-        raise DataError(f"{path} holds one {type(value).__name__}. {_ADVICE}")
+        arrays = [name for name, each in value.items() if isinstance(each, list)] if isinstance(value, dict) else []
+        hints = (f" The rows in {name!r}: jq -c '.[{json.dumps(name)}][]' {path} > rows.jsonl" for name in arrays[:1])
+        raise DataError(f"{path} holds one {type(value).__name__}. {_ADVICE}{''.join(hints)}")
     return mappings_table(str(path), item_rows(value, str(path), reading))

@@ -1,4 +1,4 @@
-"""Text files: compression, encodings, lines of bounded length, and Markdown."""
+"""Text files: compression, encodings, lines of bounded length, Markdown and notebooks."""
 
 from __future__ import annotations
 
@@ -23,20 +23,24 @@ else:
 
 COMPRESSED = (".gz", ".zst")
 
-_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_MARKS = (  # UTF-32 first: its mark begins with the one of UTF-16
+    (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
+)  # fmt: skip
 _BUFFER = 1 << 18
-_ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that could not be decoded
+_ESCAPED = re.compile("[\udc80-\udcff]")  # undecodable bytes
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_LONGEST = 1 << 16  # characters of front matter
+_EMBEDDED = re.compile(r"data:[\w/+.-]{1,80};base64,[\w+/=]*")  # pictures inside Markdown
+_LONGEST = 1 << 16  # maximum length of front matter in characters
 
 
 class Line(NamedTuple):
-    """One line of a file: its number from 1, its text, and the problem with it, if any.
+    """One line of a file: its number from 1, its text, and its problem, if any.
 
-    The text of a line in the wrong encoding has replacement characters (a CSV reader must see its quotes); that of a
-    line that is too long is empty.
+    A line in the wrong encoding keeps its text, with replacement characters, because a CSV reader must see its quotes.
+    A line that is too long has an empty text.
     """
 
     number: int
@@ -46,14 +50,14 @@ class Line(NamedTuple):
 
 
 def decode_text(data: bytes, encoding: str, mend: bool = False) -> str:
-    """Decode a whole text file: a byte order mark or valid UTF-8 goes before the encoding.
+    """Decode a text file; a byte order mark or valid UTF-8 takes precedence over the encoding.
 
-    ``mend`` puts a replacement character in place of what cannot be decoded.
+    ``mend`` replaces undecodable bytes with a replacement character.
     """
     marked = _marked_encoding(data)
     if marked is None and _is_utf8(data):
         encoding = "utf-8"
-    # NUL bytes do not occur in text, except as parts of letters in wide encodings.
+    # In text, NUL bytes only occur in wide encodings.
     if marked in (None, "utf-8-sig") and _ascii_compatible(marked or encoding) and b"\0" in data:
         raise BadTextError(BINARY, f"NUL byte at {data.index(0):,}")
     try:
@@ -68,7 +72,7 @@ def _marked_encoding(start: bytes) -> str | None:
 
 
 def _is_utf8(data: bytes) -> bool:
-    """Return whether bytes are valid UTF-8 beyond ASCII, which other encodings produce only by chance."""
+    """Return whether bytes are valid non-ASCII UTF-8, which other encodings produce only by chance."""
     if data.isascii() or b"\0" in data:
         return False
     try:
@@ -88,32 +92,32 @@ def _wrong(error: UnicodeDecodeError, encoding: str) -> str:
 
 @contextlib.contextmanager
 def open_bytes(path: Path) -> Iterator[BinaryIO]:
-    """Open a file, decompressed if its name ends in ``.gz`` or ``.zst``; name it in the error if it is broken."""
+    """Open a file, decompressing ``.gz`` and ``.zst``; errors name the file."""
     try:
         with _unpacked(path) as stream:
             yield stream
     except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
         raise BrokenSourceError(f"{path} is truncated, corrupt or unreadable ({error})") from error
-    except UnicodeError as error:  # of a wide encoding, whose lines cannot be told apart
+    except UnicodeError as error:  # in a wide encoding, whose lines cannot be found
         raise BrokenSourceError(f"{path} cannot be decoded: {error}") from error
 
 
 def _unpacked(path: Path) -> BinaryIO:
-    # Not wrapped in a larger buffer, whose content would be lost when the file breaks off.
+    # No larger buffer: its content would be lost if the file is truncated.
     suffix = path.suffix.lower()
     if suffix == ".gz":
         return cast(BinaryIO, gzip.open(path, "rb"))
     if suffix == ".zst":
-        # Corpora are often packed with `zstd --long=31`, whose window pyarrow does not read.
+        # pyarrow does not read the window of `zstd --long=31`, which corpora often use.
         return cast(BinaryIO, zstd.open(path, "rb", options={zstd.DecompressionParameter.window_log_max: 31}))
     return path.open("rb", buffering=_BUFFER)
 
 
 def read_whole(path: Path, reading: Reading) -> bytes:
-    """Read a file that is not read line by line."""
+    """Read a whole file."""
     pieces, size = list[bytes](), 0
     with open_bytes(path) as stream:
-        while piece := stream.read(_BUFFER):  # a read of all would allocate as much as the bound
+        while piece := stream.read(_BUFFER):  # reading everything at once would allocate the maximum
             pieces.append(piece)
             size += len(piece)
             if size > reading.most_bytes:
@@ -122,15 +126,15 @@ def read_whole(path: Path, reading: Reading) -> bytes:
 
 
 def read_lines(path: Path, reading: Reading) -> Iterator[Line]:
-    """Stream the lines of a file, with their line ends; a line's ``problem`` says why it has no text."""
+    """Yield the lines of a file, with their line ends."""
     bound, number = reading.most_bytes, 0
     with open_bytes(path) as stream:
         encoding = _marked_encoding(stream.peek(4)[:4]) or reading.encoding  # type: ignore[attr-defined]
-        lines = io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline="\n")
+        lines = io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline="")
         while line := lines.readline(bound):
             number += 1
-            if len(line) >= bound and line[-1] != "\n":
-                while (rest := lines.readline(bound)) and rest[-1] != "\n":
+            if len(line) >= bound and line[-1] not in "\r\n":
+                while (rest := lines.readline(bound)) and rest[-1] not in "\r\n":
                     pass
                 yield Line(number, "", TOO_LONG, f"a line of more than {bound:,} characters")
             elif line.isascii() or (wrong := _ESCAPED.search(line)) is None:
@@ -141,7 +145,7 @@ def read_lines(path: Path, reading: Reading) -> Iterator[Line]:
 
 
 def tidy_lines(parts: Iterable[str]) -> str:
-    """Join the parts of a text, without soft hyphens, white space around lines and runs of blank lines."""
+    """Join the parts of a text; remove soft hyphens, white space around lines and repeated blank lines."""
     lines = (line.strip() for line in "".join(parts).replace("\xad", "").split("\n"))
     return _BLANK_LINES.sub("\n\n", "\n".join(lines)).strip()
 
@@ -152,14 +156,15 @@ def read_text(path: Path, reading: Reading) -> str:
 
 
 def read_markdown(path: Path, reading: Reading) -> str:
-    """Return the text below the front matter, which stands between two lines ``---``."""
-    text = read_text(path, reading)
+    """Return the text after the front matter, which is between two ``---`` lines."""
+    text = _EMBEDDED.sub("", read_text(path, reading))
     match = _FRONT_MATTER.match(text, 0, _LONGEST)
     return text if match is None else text[match.end() :].lstrip("\n")
 
 
 def read_notebook(path: Path, reading: Reading) -> str:
-    """Return the text and the code of a Jupyter notebook, cell by cell, without what the code printed."""
+    """Return the text and code of a Jupyter notebook, without outputs."""
     book = json.loads(read_text(path, reading))
     cells = [cell for sheet in book.get("worksheets") or [book] for cell in sheet["cells"]]
-    return "\n\n".join(filter(None, ("".join(cell.get("source") or cell.get("input") or "").strip() for cell in cells)))
+    texts = ("".join(cell.get("source") or cell.get("input") or "").strip() for cell in cells)
+    return _EMBEDDED.sub("", "\n\n".join(filter(None, texts)))

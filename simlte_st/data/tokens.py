@@ -1,9 +1,8 @@
-"""Tokens of texts, by either kind of tokenizer: transformers' own, or the bare one of a static embedding.
+"""Tokenize texts with a transformers tokenizer, or with the ``tokenizers.Tokenizer`` of a static embedding.
 
-A ``StaticEmbedding`` of sentence-transformers holds a ``tokenizers.Tokenizer``, which cannot be called, and has no
-special tokens to put around a text. Where it cuts at white space before anything else, as BERT's do, the tokens of
-words are kept: most words of a text stood in others before, and looking up takes a seventh of cutting. Where the order
-of tokens does not matter, each word of a text is looked up once and counted.
+Tokenizers that split at white space first, as BERT's do, have their words cached: most words were in earlier texts, and
+a lookup takes a seventh of the time of tokenizing. Where the order of tokens does not matter, each distinct word of a
+text is looked up once and counted.
 """
 
 from __future__ import annotations
@@ -26,20 +25,20 @@ if TYPE_CHECKING:
     AnyTokenizer = Tokenizer | PreTrainedTokenizerBase
 
 TOKENIZED_CHARACTERS = 1_000_000
-"""Characters that a tokenizer gets at once: it holds over a hundred bytes per token."""
+"""Characters to tokenize at a time; a tokenizer takes over a hundred bytes per token."""
 
 CPU_PASS = (2048, 64)
-"""Tokens of a pass through an encoder on a CPU, and how many of them may be padding: the data stay in its caches."""
+"""Maximum tokens, and padding, in a forward pass on a CPU, so that the data stay in its caches."""
 
 MOST = 1 << 18
-"""Words kept, in about 40 MB; as many that came before them are kept too."""
+"""Maximum number of words in the cache, about 40 MB; as many earlier words are kept too."""
 
-LONGEST = 32  # characters of a word that is kept: longer ones are hardly ever seen again
+LONGEST = 32  # maximum length of a cached word; longer ones rarely occur again
 
-_TOGETHER = 1024  # words that a tokenizer cuts at once: one result for all is faster than one for each
+_TOGETHER = 1024  # words tokenized at a time: one result for all is faster than one each
 
 _DISPUTED = "\x0b\x0c\x1c\x1d\x1e\x1f\x85"
-"""White space of Python's that a tokenizer may see as a part of a word, or drop without cutting there."""
+"""Python white space that a tokenizer may keep in a word, or drop without splitting."""
 
 _CUTTING = (pre_tokenizers.BertPreTokenizer, pre_tokenizers.Whitespace, pre_tokenizers.WhitespaceSplit)
 _BY_WORD = (
@@ -56,7 +55,7 @@ Ints = NDArray[np.int64]
 def in_batches(
     items: Iterable[T], size: Callable[[T], int], largest: int, most: int | None = None
 ) -> Iterator[list[T]]:
-    """Return batches of items in their order, up to a total size and, if given, a number of items."""
+    """Yield batches of items in order, up to a total size and, optionally, a number of items."""
     batch: list[T] = []
     total = 0
     for item in items:
@@ -77,13 +76,13 @@ def token_ids(tokenizer: AnyTokenizer, texts: Sequence[str], longest: int | None
         return [own[:longest] for own in np.split(ids, np.cumsum(lengths))[:-1]]  # type: ignore[misc]
     read = tokenizer(
         list(texts), add_special_tokens=False, truncation=longest is not None, max_length=longest,
-        return_attention_mask=False, verbose=False,  # no warning of texts longer than the model's input
+        return_attention_mask=False, verbose=False,  # no warning about texts longer than the model's input
     )  # fmt: skip
     return cast("Sequence[Sequence[int]]", read["input_ids"])
 
 
 def count_tokens(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[int]:
-    """Count the tokens of each text, special ones not counted."""
+    """Count the tokens of each text, without special tokens."""
     if isinstance(tokenizer, Tokenizer):
         return cast("list[int]", flat_ids(tokenizer, texts)[1].tolist())
     batches = in_batches(texts, len, TOKENIZED_CHARACTERS)
@@ -91,21 +90,21 @@ def count_tokens(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[int]:
 
 
 def flat_ids(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ints, Ints]:
-    """Return the token ids of all texts, one after the other, and the number of each text's."""
+    """Return the concatenated token ids of all texts, and the number of tokens in each text."""
     ids, _, sizes = counted_ids(tokenizer, texts, once=False)
     return ids, sizes
 
 
 def counted_ids(tokenizer: Tokenizer, texts: Sequence[str], once: bool = True) -> tuple[Ints, Ints, Ints]:
-    """Return token ids, how many tokens each stands for, and the number of ids of each text.
+    """Return token ids, the count of each id, and the number of ids in each text.
 
     Args:
-        tokenizer: Cuts the texts.
-        texts: What to read.
-        once: Whether each different word of a text gives its ids once, in the order in which the words come, where the
-            tokenizer's words are kept; otherwise each id stands for one token.
+        tokenizer: The tokenizer.
+        texts: The texts.
+        once: Return the ids of each distinct word once, in order of first occurrence, if the tokenizer's words are
+            cached; otherwise all counts are 1.
     """
-    if tokenizer.truncation is not None:  # model2vec writes 512 tokens into it, and a static embedding has no limit
+    if tokenizer.truncation is not None:  # model2vec sets 512 tokens, but a static embedding has no limit
         tokenizer.no_truncation()
     if tokenizer.padding is not None:
         tokenizer.no_padding()
@@ -122,7 +121,7 @@ def counted_ids(tokenizer: Tokenizer, texts: Sequence[str], once: bool = True) -
 
 
 def sums_of(values: Ints, sizes: ArrayLike) -> Ints:
-    """Add up consecutive values, as many of them at a time as ``sizes`` tells."""
+    """Return the sums of consecutive groups of values, whose sizes are given."""
     before = np.concatenate([[0], np.cumsum(values)])
     sums: Ints = np.diff(before[np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])])
     return sums
@@ -137,7 +136,7 @@ def _cut(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ints, Ints, Ints]:
 
 
 def pieces_of(text: str, most: int) -> Iterator[str]:
-    """Cut a very long text before white space: a tokenizer takes 150 bytes a token, and gets a part at a time."""
+    """Split a very long text before white space, since a tokenizer takes 150 bytes per token."""
     begin = 0
     while len(text) - begin > most:
         stop = max(text.rfind(space, begin + 1, begin + most) for space in " \n\t")
@@ -148,7 +147,7 @@ def pieces_of(text: str, most: int) -> Iterator[str]:
 
 
 def vocabulary_size(tokenizer: AnyTokenizer) -> int:
-    """Return the number of tokens that a tokenizer knows."""
+    """Return the vocabulary size of a tokenizer."""
     return tokenizer.get_vocab_size() if isinstance(tokenizer, Tokenizer) else len(tokenizer)
 
 
@@ -160,23 +159,23 @@ def special_ids(tokenizer: AnyTokenizer) -> list[int]:
 
 
 def space_before(tokenizer: AnyTokenizer) -> str:
-    """Return a space if words have other tokens after one than at the beginning of a text, else nothing."""
+    """Return a space if a word has other tokens after a space than at the beginning of a text, or an empty string."""
     once, twice = (list(ids) for ids in token_ids(tokenizer, ["a", "a a"]))
     return "" if twice == once * 2 else " "
 
 
 def unknown_id(tokenizer: AnyTokenizer) -> int | None:
-    """Return the id of the token that stands for what the vocabulary lacks; None where there is none."""
+    """Return the id of the unknown token; None if there is none."""
     if not isinstance(tokenizer, Tokenizer):
         return cast("int | None", tokenizer.unk_token_id)
     if (token := getattr(tokenizer.model, "unk_token", None)) is not None:
         return tokenizer.token_to_id(token)
-    number: int | None = json.loads(tokenizer.to_str())["model"].get("unk_id")  # a unigram model does not tell
+    number: int | None = json.loads(tokenizer.to_str())["model"].get("unk_id")  # a unigram model has no such attribute
     return number
 
 
 def word_tokens(tokenizer: Tokenizer) -> WordTokens | None:
-    """Return what is kept of a tokenizer; None where the tokens of a text are not those of its words."""
+    """Return the word cache of a tokenizer; None if texts cannot be tokenized word by word."""
     if not isinstance(tokenizer.pre_tokenizer, _CUTTING) or not isinstance(tokenizer.normalizer, _BY_WORD):
         return None
     added = tokenizer.get_added_tokens_decoder()
@@ -185,7 +184,7 @@ def word_tokens(tokenizer: Tokenizer) -> WordTokens | None:
     state = tokenizer.get_vocab_size(), len(added), tokenizer.encode_special_tokens
     try:
         kept = _TOKENIZERS.get(tokenizer)
-    except TypeError:  # tokenizers before 0.23 allow no weak references: nothing is kept
+    except TypeError:  # tokenizers before 0.23 has no weak references, so there is no cache
         return None
     if kept is None or kept.state != state:  # tokens were added
         kept = _TOKENIZERS[tokenizer] = WordTokens(state)
@@ -193,16 +192,16 @@ def word_tokens(tokenizer: Tokenizer) -> WordTokens | None:
 
 
 class WordTokens:
-    """Token ids by word, as bytes of int32, which are joined at once."""
+    """A cache of token ids by word, as int32 bytes."""
 
     def __init__(self, state: tuple[int, int, bool]) -> None:
         self.state = state
         self._ids: dict[str, bytes] = {}
-        self._before: dict[str, bytes] = {}  # words from which those that come again are taken over
+        self._before: dict[str, bytes] = {}  # earlier words, moved back when they occur again
         self._lock = Lock()
 
     def read(self, tokenizer: Tokenizer, texts: Sequence[str], once: bool) -> tuple[NDArray[np.int32], Ints, Ints]:
-        """Return what :func:`counted_ids` does."""
+        """Return the result of :func:`counted_ids`."""
         words: list[Any] = [Counter(_words(text)) if once else _words(text) for text in texts]
         found = self._find(tokenizer, words)
         numbers = (number for each in words for number in each.values()) if once else itertools.repeat(1, len(found))
@@ -228,7 +227,7 @@ class WordTokens:
 
 
 def _words(text: str) -> list[str]:
-    """Cut a text at white space; where it has some that is disputed, at what every tokenizer cuts at."""
+    """Split a text at white space; if it has unusual white space, only where every tokenizer splits."""
     return text.replace("\n", " ").split(" ") if any(map(text.__contains__, _DISPUTED)) else text.split()
 
 
@@ -243,13 +242,13 @@ def _cut_words(tokenizer: Tokenizer, words: list[str]) -> Iterator[tuple[str, by
 
 
 def split_by_length(order: S, sizes: Sequence[int], most: int, padding: int) -> list[S]:
-    """Split rows that are sorted by length, the longest first, where a batch would be too large or too padded.
+    """Split rows, sorted by descending length, into batches of limited size and padding.
 
     Args:
-        order: Numbers of the rows, as a tensor or array.
-        sizes: Their lengths.
-        most: Largest number of slots in a batch, padding included.
-        padding: How many of them may be padding.
+        order: Row indices, as a tensor or array.
+        sizes: Lengths of the rows.
+        most: Maximum number of positions in a batch, including padding.
+        padding: Maximum number of padding positions.
     """
     pieces, start, padded = [], 0, 0
     for index, size in enumerate(sizes):

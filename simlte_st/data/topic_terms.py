@@ -1,4 +1,4 @@
-"""Names of topics: terms that more of a topic's documents have than of the others."""
+"""Name topics by terms that are more frequent in their documents than in the others."""
 
 from __future__ import annotations
 
@@ -15,30 +15,35 @@ from simlte_st.data.languages import UNSPACED, LanguageFinder
 WORDS = 4
 """Terms in a name."""
 
-_READ = 5_000  # characters of a document
+_READ = 5_000  # characters read per document
 _VOCABULARY = 50_000
-_ADDRESS = regex.compile(r"(?:https?://|www\.)\S+|\S+@\S+\.\S+")
+# A block of "Name: value" lines at the start of a text, as front matter and mails have it.
+_HEADER = regex.compile(r"\A\s*(?:---\n)?(?:[\w-]+:.*\n(?:[ \t]+\S.*\n)*+){2,}+(?:---)?\s*\n(?=\s*\S)")
+_MARKUP = regex.compile(  # addresses, targets of links, directives and roles of reStructuredText
+    r"(?:https?://|www\.)\S+|\S+@\S+\.\S+|(?<=\])\([^()\s]*\)|(?m:^\s*\.\. [\w-]+::)|:[\w:-]+:(?=`)"
+)
+_BREAK = regex.compile(r"(?V1)\n\s*\n|[[\p{P}\p{S}]--[-'\u2019_@/&+#.]]+|\.(?=\s)|(?<!\S)[-+#/.]+(?=\s)|[-.]{2,}")
 _UNIT = rf"(?!\p{{M}})[{UNSPACED}]\p{{M}}*"
-_SINGLE = regex.compile(_UNIT)
 _PAIR = regex.compile(rf"({_UNIT}) (?={_UNIT})")
 
 
 def topic_terms(
     texts: Sequence[str], assigned: NDArray[np.int64], number: int, language: str | None = None
 ) -> list[list[str]]:
-    """Return up to :data:`WORDS` words or pairs of words for each topic, by a class-based TF-IDF.
+    """Return up to :data:`WORDS` words or word pairs for each topic, by class-based TF-IDF.
 
-    A term weighs the share of the topic's documents that have it, times the logarithm of the ratio of that share to the
-    share in all other documents. With BERTopic's sums of counts, words of every topic such as "said" came first on BBC
-    News. Stop words of each document's language, URLs and mail addresses are ignored. In scripts without spaces,
-    characters and their pairs are the terms.
+    A term's weight is the share of the topic's documents that contain it, times the logarithm of the ratio of this
+    share to the share in all other documents. BERTopic's sums of counts ranked general words such as "said" first on
+    BBC News. Stop words of each document's language, header lines, URLs, e-mail addresses and markup are ignored. The
+    words of a pair are adjacent, without punctuation or a stop word between them. In scripts without spaces, the terms
+    are characters and pairs of characters.
 
     References:
         Grootendorst, "BERTopic: Neural topic modeling with a class-based TF-IDF procedure", 2022.
     """
     if not number:
         return []
-    beginnings = [_ADDRESS.sub(" ", text[:_READ]) for text in texts]
+    beginnings = [_MARKUP.sub(" ", _HEADER.sub("", text[:_READ])) for text in texts]
     find = LanguageFinder(beginnings, language)
     vectorizer = CountVectorizer(
         analyzer=lambda text: _phrases(text, find(text)),
@@ -64,22 +69,22 @@ def topic_terms(
 
 
 def _phrases(text: str, language: str) -> Iterator[str]:
-    """Return the words of a text that can name it, and its pairs of them."""
-    before = ""
-    for word in plain_words(text):
-        plain = normal(word)
-        unspaced = _SINGLE.fullmatch(plain) is not None
-        if is_stop_word(plain, language):
-            before = "" if unspaced else before  # what stands beside it makes no word together
-            continue
-        yield plain
-        if before and not is_stop_word(before + plain, language):
-            yield f"{before} {plain}"
-        before = plain
+    """Return the words and pairs of words that can name a text."""
+    for part in _BREAK.split(text):
+        before = ""
+        for word in plain_words(part):
+            plain = normal(word)
+            if is_stop_word(plain, language):
+                before = ""
+                continue
+            yield plain
+            if before and not is_stop_word(before + plain, language):
+                yield f"{before} {plain}"
+            before = plain
 
 
 def _heaviest(terms: NDArray[np.str_], weights: NDArray[np.float64], language: str) -> list[str]:
-    """Return the terms with the largest weights, no two of which share a stem."""
+    """Return the terms with the largest weights, without repeating a stem."""
     chosen: list[str] = []
     for place in np.argsort(-weights, kind="stable")[: 10 * WORDS]:
         term = str(terms[place])
@@ -87,7 +92,7 @@ def _heaviest(terms: NDArray[np.str_], weights: NDArray[np.float64], language: s
         if weights[place] <= 0 or len(chosen) == WORDS:
             break
         inside = [each for each in chosen if _stems(each, language) < words]
-        if inside:  # a pair takes the place of its single words
+        if inside:  # a pair replaces its single words
             chosen[chosen.index(inside[0])] = term
             chosen = [each for each in chosen if each not in inside]
         elif not any(words & _stems(each, language) for each in chosen):

@@ -1,9 +1,9 @@
-"""DocSplit for training: a transform of a data set for the unmodified Trainer, and ``InputExample`` s for ``fit``.
+"""DocSplit for training: a data set transform for the unmodified Trainer, and ``InputExample`` objects for ``fit``.
 
-``SentenceTransformer.fit`` reads its data loaders once and keeps the texts, so a loader cannot give other views in
-another epoch. But it takes several (loader, loss) pairs and draws a batch from each in turn. One loader per epoch, each
-with its own views, gives several epochs in one ``fit``, with one optimizer and one learning-rate schedule; and no batch
-holds two pairs of one document, which would be false negatives.
+``SentenceTransformer.fit`` reads its data loaders once and keeps the texts, so a loader cannot return new views in the
+next epoch. But ``fit`` accepts several (loader, loss) pairs and draws a batch from each in turn. One loader per epoch
+gives several epochs of fresh views in one ``fit``, with one optimizer and one learning-rate schedule. No batch contains
+two pairs of one document, which would be false negatives.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
@@ -25,7 +24,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from simlte_st.arguments import Count, CountOrZero, Seed, checked
 from simlte_st.compat import view_budget
-from simlte_st.data.corpus import CorpusReport, Coverage, document_lengths, from_rows, too_few_documents, write_corpus
+from simlte_st.data.corpus import CorpusReport, from_rows, too_few_documents, write_corpus
 from simlte_st.data.document import Document, SegmentedDocument
 from simlte_st.data.documents import read_documents
 from simlte_st.data.reader import counted
@@ -38,9 +37,9 @@ logger = logging.getLogger(__name__)
 
 
 class EpochClock(TrainerCallback):
-    """A callback that knows the current epoch, also in processes that load data.
+    """A callback that makes the current epoch known to data-loading processes.
 
-    The number is in shared memory: workers that were started before the epoch began see it too.
+    The number is in shared memory, so that workers started in earlier epochs see it too.
     """
 
     def __init__(self) -> None:
@@ -57,40 +56,40 @@ class EpochClock(TrainerCallback):
 
     @property
     def connected(self) -> bool:
-        """Whether the epoch was set, by a Trainer that has this callback."""
+        """Whether a Trainer with this callback has set the epoch."""
         return int(self._epoch) >= 0
 
     def on_init_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Note that a Trainer has this callback: it draws views for its model card before training begins."""
+        """Note that a Trainer has this callback; it draws views for its model card before training."""
         self.epoch = self.epoch
 
-    on_train_begin = on_init_end  # for callbacks that were added by ``add_callback``
+    on_train_begin = on_init_end  # for ``add_callback``
 
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Set the epoch. A resumed run begins in the middle of one: ``state.epoch`` 2.4 is epoch 2."""
+        """Set the epoch. A resumed run may begin within an epoch: ``state.epoch`` 2.4 is epoch 2."""
         self.epoch = int((state.epoch or 0.0) + 1e-6)
 
 
 class DocSplitTransform:
-    """Gives documents the columns ``anchor`` and ``positive``: two views of each, drawn anew in each epoch.
+    """Turn documents into the columns ``anchor`` and ``positive``: two views, drawn anew in each epoch.
 
-    The views depend on (seed, epoch, document) and nothing else. The Trainer sets the epoch through ``callback``, also
-    in the processes that load data.
+    The views depend only on the seed, the epoch and the document. The Trainer sets the epoch through ``callback``, also
+    in data-loading processes.
 
     Args:
-        view: How to draw the two views; ``DocSplit()`` by default.
-        model: The model to train, which decides how many tokens fit a view, beside its prompt for documents: that one
-            is for ``prompts=`` of the training arguments. Without a model no window of long documents is chosen, and
-            the tokenizer truncates the views.
-        seed: The run's seed.
+        view: How to draw the two views (default: ``DocSplit()``).
+        model: The model to train. It determines the length of a view, with room for its document prompt, which goes
+            into ``prompts=`` of the training arguments. Without a model, the tokenizer truncates the views of long
+            documents instead of choosing a window.
+        seed: The random seed.
         segmenter: ``"punkt"`` or a callable.
 
     Attributes:
-        budget: Tokens that one view may hold, special tokens not counted; None for no bound.
-        callback: For the Trainer. Without it every epoch sees the same views, which is logged.
-        report: What became of the documents of the latest :meth:`attach`; None before.
+        budget: Maximum tokens in a view, without special tokens; None for no limit.
+        callback: Pass it to the Trainer. Without it, every epoch sees the same views, and a warning is logged.
+        report: Counts of the documents of the latest :meth:`attach`; None before.
 
     Example:
         ::
@@ -121,10 +120,10 @@ class DocSplitTransform:
         self._documents = self._drawn = 0
 
     def __deepcopy__(self, memo: dict[int, Any]) -> DocSplitTransform:
-        return self  # data sets are copied to change their format; the callback of the Trainer must stay the same
+        return self  # datasets copies transforms when the format changes; keep one callback
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what processes that load data do not need: they draw views, and segment nothing."""
+        """Drop the state that data-loading processes do not need: they draw views but do not segment."""
         return {**self.__dict__, "segmenter": None, "_count": None, "_files": []}
 
     def attach(
@@ -135,23 +134,23 @@ class DocSplitTransform:
         hold_out: Callable[[Iterable[Document]], Iterable[Document]] | None = None,
         progress: bool = False,
     ) -> Dataset:
-        """Segment documents once and set the transform.
+        """Segment documents once and return a data set of their views.
 
         Args:
-            documents: Anything :func:`~simlte_st.data.read_documents` takes: a ``datasets.Dataset``, a folder, a list
-                of strings, ...; or the reader it returned, for other columns.
-            directory: Folder for the segmented documents, see :func:`~simlte_st.data.write_corpus`; if it has them
-                already, ``documents`` is not read. None for a temporary folder, which lives as long as the transform.
-            hold_out: Keeps some of the documents out, see :func:`~simlte_st.data.write_corpus`.
+            documents: Anything :func:`~simlte_st.data.read_documents` accepts: a ``datasets.Dataset``, a folder, a list
+                of strings, ...; or the reader that it returned, to choose columns.
+            directory: Folder for the segmented documents, see :func:`~simlte_st.data.write_corpus`; if it already has
+                them, ``documents`` is not read. None for a temporary folder, which lives as long as the transform.
+            hold_out: Holds out some of the documents, see :func:`~simlte_st.data.write_corpus`.
             progress: Show a progress bar.
 
         Returns:
-            A memory-mapped data set whose rows read as ``{"anchor": str, "positive": str}``. Documents that the view
-            cannot use, and exact duplicates of others, are left out, which is logged.
+            A memory-mapped data set with rows ``{"anchor": str, "positive": str}``. Documents that the view cannot
+            use, and exact duplicates, are left out and logged.
 
         Raises:
             DataError: The documents cannot be read, or no text column was found.
-            EmptyCorpusError: Fewer than two documents can be used.
+            EmptyCorpusError: Fewer than two documents are usable.
         """
         if directory is None:
             files = tempfile.TemporaryDirectory(prefix="simlte-views-")
@@ -173,35 +172,28 @@ class DocSplitTransform:
         return corpus.with_transform(self)
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
-        """Draw the views of a batch of segmented documents, in the current epoch; a column ``label`` stays."""
+        """Draw the views of a batch of segmented documents in the current epoch; keep a column ``label``."""
         pairs = list(self.draw(from_rows(batch)))
         self._drawn += len(pairs)
         if self._drawn > self._documents > 0 and not self.callback.connected:
             self._documents = 0  # warn once
             logger.warning(
-                "More views were drawn than there are documents, and no Trainer sets the epoch: every epoch gets the "
+                "More views were drawn than there are documents, but no Trainer sets the epoch: every epoch sees the "
                 "same views. Pass callbacks=[views.callback] to the Trainer."
             )
         views = {"anchor": [pair.anchor for pair in pairs], "positive": [pair.positive for pair in pairs]}
         return {**views, "label": list(batch["label"])} if "label" in batch else views
 
     def draw(self, documents: Iterable[SegmentedDocument], epoch: int | None = None) -> Iterator[ViewPair]:
-        """Draw the views of the documents that the view accepts, in an epoch; None is the current one."""
+        """Draw the views of the documents that the view accepts, in an epoch (default: the current one)."""
         epoch = self.callback.epoch if epoch is None else epoch
         for document in documents:
             if pair := draw_views(document, self.view, seed=self.seed, epoch=epoch, budget=self.budget):
                 yield pair
 
     def segment(self, documents: Any) -> Iterator[SegmentedDocument]:
-        """Read and segment documents, as a stream."""
+        """Read and segment documents one by one."""
         return segment_stream(read_documents(documents), self.segmenter, self._count)[1]
-
-    def coverage(self, corpus: Dataset) -> Coverage:
-        """Count what one pass over a data set of :meth:`attach` sees at most: two views of each document."""
-        lengths = np.concatenate(list(document_lengths(corpus)))
-        seen = lengths if self.budget is None else np.minimum(lengths, 2 * self.budget)
-        cut = int((seen < lengths).sum())
-        return Coverage(len(lengths), cut, int(lengths.sum()), int(seen.sum()), len(lengths))
 
 
 @checked
@@ -214,25 +206,25 @@ def docsplit_examples(
     model: SentenceTransformer | None = None,
     segmenter: str | Segmenter = "punkt",
 ) -> Iterator[InputExample]:
-    """Yield one ``InputExample(texts=[view A, view B])`` per document.
+    """Yield an ``InputExample(texts=[view A, view B])`` for each document.
 
     Args:
-        documents: Anything :func:`~simlte_st.data.read_documents` takes; read once, as a stream.
-        view: How to draw; ``DocSplit()`` by default.
-        seed: The run's seed.
-        epoch: Another epoch gives other views of the same documents.
-        model: The model to train, which decides how many tokens fit a view, and whose prompt for documents stands
-            before each: ``fit`` knows no prompts, so that an MLM loss masks its tokens too, and any pooling includes
-            them. Without a model no window of long documents is chosen, and the tokenizer truncates the views.
+        documents: Anything :func:`~simlte_st.data.read_documents` accepts; read once, one by one.
+        view: How to draw the views (default: ``DocSplit()``).
+        seed: The random seed.
+        epoch: The epoch; each epoch has different views of the same documents.
+        model: The model to train. It determines the length of a view, and its document prompt is put before each view:
+            ``fit`` has no prompts, so an MLM loss also masks prompt tokens, and pooling includes them. Without a model,
+            the tokenizer truncates the views of long documents instead of choosing a window.
         segmenter: ``"punkt"`` or a callable.
 
     Yields:
-        The examples, in the order of the documents; their ``guid`` is the document's id. Documents without two views
-        are left out, and their number is logged.
+        The examples in the order of the documents, with the document's id as ``guid``. Documents that are too short for
+        two views are left out, and their number is logged.
 
     Raises:
         DataError: The documents cannot be read.
-        EmptyCorpusError: There are no usable documents.
+        EmptyCorpusError: No document is usable.
     """
     views = DocSplitTransform(view, model=model, seed=seed, segmenter=segmenter)
     read = made = 0
@@ -258,19 +250,19 @@ def docsplit_objectives(
     model: SentenceTransformer | None = None,
     segmenter: str | Segmenter = "punkt",
 ) -> list[tuple[DataLoader[InputExample], nn.Module]]:
-    """Return the ``train_objectives`` of ``SentenceTransformer.fit`` for several epochs of fresh views.
+    """Return ``train_objectives`` for ``SentenceTransformer.fit``, for several epochs of fresh views.
 
-    Call ``model.fit(docsplit_objectives(documents, loss, epochs=3, model=model), epochs=1)``: the three passes are
-    inside the objectives.
+    Call ``model.fit(docsplit_objectives(documents, loss, epochs=3, model=model), epochs=1)``: the objectives contain
+    the three epochs.
 
     Args:
-        documents: As for :func:`docsplit_examples`; kept in memory, as ``fit`` does anyway.
+        documents: As for :func:`docsplit_examples`, but kept in memory.
         loss: The loss, shared by all epochs.
-        epochs: Passes over the documents, each with its own views.
-        batch_size: Documents in a batch.
-        view: How to draw.
-        seed: The run's seed.
-        model: The model to train, as there.
+        epochs: Number of passes over the documents, each with its own views.
+        batch_size: Documents per batch.
+        view: How to draw the views (default: ``DocSplit()``).
+        seed: The random seed.
+        model: The model to train, as for :func:`docsplit_examples`.
         segmenter: ``"punkt"`` or a callable.
 
     Returns:
@@ -278,7 +270,7 @@ def docsplit_objectives(
 
     Raises:
         ConfigurationError: Fewer than one epoch.
-        EmptyCorpusError: Fewer than two documents can be used.
+        EmptyCorpusError: Fewer than two documents are usable.
     """
     views = DocSplitTransform(view, model=model, seed=seed, segmenter=segmenter)
     usable = [document for document in views.segment(documents) if views.view.accepts(document)]

@@ -1,8 +1,8 @@
-"""Two views of one document: how they are drawn, and the views by name.
+"""Draw two views of a document.
 
-A view works on numbers only (sentences, words and tokens) and returns :class:`Span` s, so that the lengths of views can
-be counted without making their texts. A new view is a frozen dataclass that follows :class:`View`, and one line in
-:data:`VIEWS`; its fields become options of ``simlte train``.
+Views are drawn as :class:`Span` objects, so that their lengths can be computed without making the texts. To add a view,
+write a frozen dataclass that implements :class:`View` and add a line to :data:`VIEWS`; its fields become options of
+``simlte train``.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Span(NamedTuple):
 
 
 ViewSpans = tuple[list[Span], list[Span]]
-"""The two views of a document, in the document's order."""
+"""The spans of two views, each in document order."""
 
 
 @runtime_checkable
 class View(Protocol):
-    """Draws two views of one document. Implementations are frozen dataclasses; their ``repr`` shows their settings."""
+    """Draws two views of a document. Implementations are frozen dataclasses whose ``repr`` shows their settings."""
 
     def accepts(self, document: SegmentedDocument) -> bool:
-        """Return whether two views can be drawn from a document, whatever the random draw."""
+        """Return whether every random draw gives two views of a document."""
         ...
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
@@ -45,14 +45,14 @@ class View(Protocol):
 
         Args:
             document: A document that :meth:`accepts` accepts.
-            budget: Tokens that *one* view may hold, special tokens not counted; None for no bound.
+            budget: Maximum tokens in *one* view, without special tokens; None for no limit.
             rng: The only source of randomness.
         """
         ...
 
 
 class ViewPair(NamedTuple):
-    """Two views of one document, as text.
+    """The texts of two views of a document.
 
     Attributes:
         id: The document's id.
@@ -66,9 +66,9 @@ class ViewPair(NamedTuple):
 
 
 def view_rng(seed: int, epoch: int, document_id: str) -> Random:
-    """Return the random generator of the views of one document in one epoch.
+    """Return the random generator for one document in one epoch.
 
-    It depends on nothing else: not the order of the documents, not the batch, not the number of workers.
+    It does not depend on the order of documents, the batch or the number of workers.
     """
     key = f"{seed}\x00{epoch}\x00{document_id}".encode("utf-8", "surrogatepass")
     return Random(int.from_bytes(hashlib.blake2b(key, digest_size=16).digest(), "big"))
@@ -81,10 +81,10 @@ def draw_views(
 
     Args:
         document: The segmented document.
-        view: How to draw.
-        seed: The run's seed.
-        epoch: The epoch, from 0; another epoch gives another draw.
-        budget: Tokens that one view may hold, special tokens not counted; None for no bound.
+        view: How to draw the views.
+        seed: The random seed.
+        epoch: The epoch, from 0; each epoch has different views.
+        budget: Maximum tokens in a view, without special tokens; None for no limit.
 
     Returns:
         The pair, or None if the view does not accept the document.
@@ -98,12 +98,12 @@ def draw_views(
 def draw_spans(
     document: SegmentedDocument, view: View, *, seed: int = 0, epoch: int = 0, budget: int | None = None
 ) -> ViewSpans | None:
-    """Draw the two views of a document as spans; the arguments are those of :func:`draw_views`."""
+    """Draw the two views of a document as spans; see :func:`draw_views`."""
     return view.draw(document, budget, view_rng(seed, epoch, document.id)) if view.accepts(document) else None
 
 
 def render(document: SegmentedDocument, spans: Sequence[Span]) -> str:
-    """Join spans into a text, with a space between them; whole sentences are unchanged."""
+    """Join spans into a text, separated by spaces."""
     parts = []
     for sentence, start, stop in spans:
         text = document.sentences[sentence]
@@ -115,23 +115,23 @@ def render(document: SegmentedDocument, spans: Sequence[Span]) -> str:
 
 
 def choose_window(sizes: Sequence[int], budget: int | None, rng: Random, at_least: int = 2) -> list[int]:
-    """Choose the sentences of a document that its views hold: a run of them from a random place.
+    """Choose consecutive sentences for the views of a document, from a random start.
 
-    The window is chosen before the sentences are split into views, so that both views are full. Truncating them
-    afterwards would keep the beginning of each, and the model would never see the rest of the document.
+    The window is chosen before the sentences are split into views. Truncating the views instead would always keep the
+    beginning, and the model would never see the rest of a long document.
     """
     if budget is None or sum(sizes) <= budget:
         return list(range(len(sizes)))
     rest = 0
     last_start = len(sizes)
-    # The last start is the one from which the rest fits as a whole, so that the last sentence is reached.
+    # From the last start, everything to the last sentence fits.
     while last_start > 0 and (rest + sizes[last_start - 1] <= budget or len(sizes) - last_start < at_least):
         last_start -= 1
         rest += sizes[last_start]
     chosen: list[int] = []
     taken = 0
     for index in range(rng.randint(0, last_start), len(sizes)):
-        # Stop at the first sentence that does not fit: going on to smaller ones would favour fragments.
+        # Stop at the first sentence that does not fit: skipping it would favour short fragments.
         if taken + sizes[index] > budget and len(chosen) >= at_least:
             break
         chosen.append(index)
@@ -145,12 +145,12 @@ def whole_sentences(sentences: Sequence[int]) -> list[Span]:
 
 
 def words_of(document: SegmentedDocument, sentences: Sequence[int]) -> list[tuple[int, int]]:
-    """Return all words of some sentences in order, each as ``(sentence, word)``."""
+    """Return all words of some sentences in order, as ``(sentence, word)``."""
     return [(sentence, word) for sentence in sentences for word in range(document.words(sentence))]
 
 
 def spans_of_words(words: Sequence[tuple[int, int]]) -> list[Span]:
-    """Return the spans of single words; neighbours in one sentence are joined."""
+    """Return the spans of words, joining neighbours in a sentence."""
     spans: list[Span] = []
     for sentence, word in words:
         if spans and spans[-1].sentence == sentence and spans[-1].stop == word:
@@ -161,7 +161,7 @@ def spans_of_words(words: Sequence[tuple[int, int]]) -> list[Span]:
 
 
 def has_two_words(document: SegmentedDocument) -> bool:
-    """Return whether a document has at least two words, without which its two views would be the same."""
+    """Return whether a document has at least two words, so that its views can differ."""
     return len(document.tokens) > 1 or (len(document.tokens) == 1 and document.words(0) > 1)
 
 
@@ -169,19 +169,23 @@ def has_two_words(document: SegmentedDocument) -> bool:
 class DocSplit:
     """DocSplit / SimLTE: random sentence split of a document into two views.
 
-    Each sentence goes to the first view with probability ``p``, independently of the others, and to the second
-    otherwise; the order is kept. The views are disjoint, and together they are the document, or a window of it if it is
-    longer than the model reads. Neither is empty: a draw that leaves one empty is repeated. A single sentence is cut at
-    its middle word.
+    Each sentence goes independently to the first view with probability ``p``, and to the second otherwise, keeping the
+    order. The views are disjoint; together they are the document, or a window of it if it is longer than the model
+    reads. If a view is empty, the draw is repeated. A document of one sentence is split at its middle word.
 
     Attributes:
         p: Probability that a sentence goes to the first view; the papers use 0.5.
 
     Raises:
-        ConfigurationError: ``p`` is out of its range.
+        ConfigurationError: ``p`` is out of range.
+
+    Example:
+        ::
+
+            views = DocSplitTransform(DocSplit(p=0.5), model=model)
 
     References:
-        DocSplit, section 2.2; SimLTE, section 2.2. Cropping is the special case of one contiguous block per view.
+        DocSplit, section 2.2; SimLTE, section 2.2.
     """
 
     p: Annotated[float, Interval(ge=0.01, le=0.99)] = 0.5
@@ -198,7 +202,7 @@ class DocSplit:
         if len(document.tokens) == 1:
             middle = document.words(0) // 2
             return [Span(0, 0, middle)], [Span(0, middle, document.words(0))]
-        # The larger view holds the share max(p, 1 - p) of the window: that one must fit.
+        # The larger view has the share max(p, 1 - p) of the window, and must fit.
         room = None if budget is None else round(budget / max(self.p, 1 - self.p))
         window = choose_window(document.tokens, room, rng)
         while True:
@@ -213,11 +217,11 @@ class DocSplit:
 
 @dataclass(frozen=True)
 class Identity:
-    """SimCSE (Gao et al., 2021): the same text twice; only the encoder's dropout makes the two differ.
+    """SimCSE (Gao et al., 2021): the same text twice; only dropout makes the embeddings differ.
 
     Attributes:
-        unit: Text that is both views: the ``document`` (SimCSE-long of the SimLTE paper), or one ``sentence`` of it,
-            drawn anew each epoch (SimCSE).
+        unit: The text of both views: the ``document`` (SimCSE-long in the SimLTE paper), or a random ``sentence`` of
+            it in each epoch (SimCSE).
 
     Raises:
         ConfigurationError: The unit is unknown.
@@ -229,11 +233,11 @@ class Identity:
         check_fields(self)
 
     def accepts(self, document: SegmentedDocument) -> bool:
-        """Accept any document that has a word."""
+        """Accept any document with a word."""
         return len(document.tokens) > 0
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
-        """Take the window, or a sentence, twice. See :meth:`View.draw`."""
+        """Take a window or a sentence twice. See :meth:`View.draw`."""
         if self.unit == "sentence":
             sentence = [Span(rng.randrange(len(document.tokens)))]
             return sentence, sentence
@@ -275,7 +279,7 @@ class Crop:
     ) -> list[Span]:
         length = max(1, round(len(words) * rng.uniform(self.least, self.most)))
         if budget is not None:
-            # A crop of a long document is bounded by the words that fill the budget.
+            # In a long document, a crop must fit the budget.
             length = min(length, max(1, budget * len(words) // max(1, sum(document.tokens))))
         start = rng.randint(0, len(words) - length)
         return spans_of_words(words[start : start + length])
@@ -283,13 +287,13 @@ class Crop:
 
 @dataclass(frozen=True)
 class InverseCloze:
-    """The inverse cloze task (Lee et al., 2019): one sentence, and the text around it.
+    """The inverse cloze task (Lee et al., 2019): a sentence and its context.
 
     Attributes:
-        keep_sentence: Probability that the sentence stays in the text around it; Lee et al. use 0.1.
+        keep_sentence: Probability that the sentence stays in the context; Lee et al. use 0.1.
 
     Raises:
-        ConfigurationError: ``keep_sentence`` is no probability.
+        ConfigurationError: ``keep_sentence`` is not a probability.
     """
 
     keep_sentence: Share = 0.1
@@ -302,7 +306,7 @@ class InverseCloze:
         return len(document.tokens) > 1
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
-        """Take one sentence of a window, and the window. See :meth:`View.draw`."""
+        """Take a sentence of a window, and the window. See :meth:`View.draw`."""
         window = choose_window(document.tokens, budget, rng)
         sentence = rng.choice(window)
         kept = rng.random() < self.keep_sentence
@@ -315,7 +319,7 @@ VIEWS: dict[str, type[View]] = {
     "crop": Crop,
     "inverse-cloze": InverseCloze,
 }
-"""The views by name, as ``simlte train --view`` has them."""
+"""Views by their names in ``simlte train --view``."""
 
 
 def make_view(name: str, **settings: object) -> View:
@@ -323,13 +327,13 @@ def make_view(name: str, **settings: object) -> View:
 
     Args:
         name: One of :data:`VIEWS`.
-        **settings: Fields of that view; the others have their defaults.
+        **settings: Fields of the view (default: its defaults).
 
     Raises:
-        ConfigurationError: An unknown name, a setting that this view does not have, or one out of its range.
+        ConfigurationError: The name or a setting is unknown, or a setting is out of range.
     """
     if name not in VIEWS:
-        raise ConfigurationError(f"Unknown view {name!r}: use one of {', '.join(VIEWS)}.{did_you_mean(name, VIEWS)}")
+        raise ConfigurationError(f"Unknown view {name!r}: choose one of {', '.join(VIEWS)}.{did_you_mean(name, VIEWS)}")
     kind: Any = VIEWS[name]
     known = [f"{each.name}=" for each in fields(kind)]
     if foreign := [each for each in settings if f"{each}=" not in known]:

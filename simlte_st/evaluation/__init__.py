@@ -1,6 +1,6 @@
-"""Measuring a model: neighbours without labels, probes on labelled texts, baselines of words, the verdict.
+"""Evaluate models: neighbours without labels, probes with labels, word baselines, and the verdict.
 
-The names are in ``__init__.pyi``.
+``__init__.pyi`` lists the names.
 """
 
 import lazy_loader

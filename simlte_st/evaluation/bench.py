@@ -1,4 +1,4 @@
-"""Measures models and settings on one sample of documents, for :func:`~simlte_st.evaluation.compare.compare`."""
+"""Measure models and settings on a sample of documents, for :func:`~simlte_st.evaluation.compare.compare`."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TOKENS = 200_000
-"""Tokens of a sample: a model that reads all of them takes about a minute on two CPU cores."""
+"""Sample size in tokens: an encoder reads them in about a minute on two CPU cores."""
 
 LEAST = 100
-"""Fewest documents of a sample, however long they are."""
+"""Minimum sample size in documents."""
 
 
 def load_models(models: Sequence[str | os.PathLike[str]], device: str | None) -> dict[str, SentenceTransformer]:
-    """Return the models by name, static ones first; of the default models, those that are here."""
+    """Load models by name, static models first; default models that cannot be loaded are left out."""
     loaded: dict[str, SentenceTransformer] = {}
     named = [os.fspath(each) for each in models]
     for name in dict.fromkeys([OWN_STATIC, *(named or [PACKAGED_BASE, *OWN_MODELS])]):
@@ -58,12 +58,12 @@ def load_models(models: Sequence[str | os.PathLike[str]], device: str | None) ->
                 raise
             logger.warning("Left out: %s", error)
     if not loaded:
-        raise ModelError(f"There is no model to compare: name one, or install one with: {install_command('demo')}")
-    return dict(sorted(loaded.items(), key=lambda item: not is_static(item[1])))  # stable: else as they were named
+        raise ModelError(f"No model to compare: name one, or install one with: {install_command('demo')}")
+    return dict(sorted(loaded.items(), key=lambda item: not is_static(item[1])))  # stable: keeps their order
 
 
 def shorten(documents: list[Document], model: SentenceTransformer, seed: int) -> tuple[list[Document], int]:
-    """Return a sample of about :data:`TOKENS` tokens, as a model counts them, and its tokens."""
+    """Return a sample of about :data:`TOKENS` tokens of a model, and its number of tokens."""
     lengths = text_lengths(model, [document.text for document in documents])
     if sum(lengths) > TOKENS and len(documents) > LEAST:
         rows = sample_rows(len(documents), max(LEAST, int(len(documents) * TOKENS / sum(lengths))), seed)
@@ -72,14 +72,14 @@ def shorten(documents: list[Document], model: SentenceTransformer, seed: int) ->
 
 
 def divide_labelled(documents: Sequence[Document], column: str, seed: int) -> tuple[list[int], list[int]]:
-    """Return the rows of the labelled documents that a probe learns from, and of those that it is scored on."""
+    """Return the rows of the labelled documents for training and for scoring a probe."""
     usable = probe_rows(documents)
     labels = [str(documents[row].label) for row in usable]
     if len(usable) < 2 * FEWEST or len(set(labels)) < 2:
         raise DataError(
-            f"probe={column!r}: {len(usable)} documents of the sample have a class of {PROBE_LEAST} documents or "
-            f"more in that column, and there are {len(set(labels))} such classes. {2 * FEWEST} documents of two "
-            "classes are needed: name a column with fewer classes, or take a larger sample."
+            f"probe={column!r}: a probe needs {2 * FEWEST} documents in 2 classes of {PROBE_LEAST} documents or more; "
+            f"the sample has {len(usable)} in {len(set(labels))}. Choose a column with fewer classes, or a larger "
+            "sample."
         )
     train, test = divide_rows([documents[row].text for row in usable], labels, 0.5, seed)
     warn_of_classes([labels[row] for row in train], [labels[row] for row in test], SHOTS)
@@ -87,7 +87,7 @@ def divide_labelled(documents: Sequence[Document], column: str, seed: int) -> tu
 
 
 class Bench:
-    """Measures candidates on one sample of documents, which ``source`` names in commands."""
+    """Measures candidates on a sample of documents; ``source`` names the documents in commands."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Bench:
         self.vectors: dict[str, np.ndarray] = {}
 
     def add_static(self, name: str, model: SentenceTransformer) -> None:
-        """Add a static model as it is, and with a latent semantic analysis, as a training makes it."""
+        """Add a static model without and with a latent semantic analysis, which training adds."""
         self._encode(name, model, self._encoding(name))
         if _takes_analysis(model):
             folded = copy.deepcopy(model)
@@ -116,7 +116,7 @@ class Bench:
             self._encode(f"{name} + LSA", folded, command)
 
     def add_encoder(self, name: str, model: SentenceTransformer) -> None:
-        """Add an encoder as it is and, where it truncates much, reading whole documents."""
+        """Add an encoder and, if it truncates much, a version that reads whole documents."""
         share = self._encode(name, model, self._encoding(name)).share
         length = readable_length(model)
         if share < 1 - CUT_SHARE and length is not None and length < WHOLE_DOCUMENTS and can_read_in_chunks(model):
@@ -143,7 +143,7 @@ class Bench:
         return f"simlte encode {shlex.quote(name)} {self.source} --output vectors.parquet"
 
     def _training(self, base: str | None, lsa: int | None = None, static: bool = False) -> str:
-        """Return the command that trains a base on the documents."""
+        """Return the command to train a base on the documents."""
         values = {"base": base, "probe": self.probe, "lsa": lsa}
         options = ["--static"] * static
         options += [f"--{name} {shlex.quote(str(value))}" for name, value in values.items() if value]
@@ -160,7 +160,7 @@ class Bench:
         return self._add(candidate, unit_rows(vectors), seconds)
 
     def _add(self, candidate: Candidate, vectors: Rows, seconds: float) -> Candidate:
-        """Add a candidate with the vectors of all documents of the sample, which took some seconds."""
+        """Add a candidate with its vectors of the sample and the seconds that they took."""
         made = replace(candidate, documents_per_second=len(self.texts) / seconds)
         if self.labelled is not None:
             known, unknown = ([str(self.documents[row].label) for row in rows] for rows in self.labelled)
@@ -172,5 +172,5 @@ class Bench:
 
 
 def _takes_analysis(model: SentenceTransformer) -> bool:
-    """Return whether a model can be written with an analysis."""
+    """Return whether an analysis can be added to a model."""
     return model.truncate_dim is None and not isinstance(model[-1], TokenTable)

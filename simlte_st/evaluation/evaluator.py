@@ -1,4 +1,4 @@
-"""Encoding for evaluations, and an evaluator for the Trainer: the agreement of halves of documents."""
+"""Encode texts for evaluation; an evaluator for the Trainer that needs no labels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from simlte_st.evaluation.halves import NEIGHBOURS, StructureResult, draw_halves
 from simlte_st.models.loading import check_room
 from simlte_st.models.passes import TextReader
 from simlte_st.models.static import is_static
-from simlte_st.progress import reading
+from simlte_st.progress import TextBar
 from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def reading_at_most(model: SentenceTransformer, max_seq_length: int | None) -> Iterator[None]:
-    """Set ``model.max_seq_length`` for the length of a block and restore it, also when the block raises."""
+    """Set ``model.max_seq_length`` inside a block and restore it afterwards."""
     if max_seq_length is not None:
         check_value("max_seq_length", max_seq_length, Count)
         check_room(model, max_seq_length, f"max_seq_length={max_seq_length} tokens")
     before = model.max_seq_length
-    # Without a limit, as a static embedding's, there is no tokenizer whose limit could be set.
+    # A model without a limit, such as a static one, has none to set.
     if max_seq_length is None or before is None or is_static(model):
         yield
         return
@@ -56,45 +56,45 @@ def encode_texts(
     max_seq_length: int | None = None,
     show_progress_bar: bool = False,
     bar_name: str = "Encoding",
+    documents: int | None = None,
     batch_size: int = 32,
 ) -> NDArray[np.float32]:
-    """Encode with the frozen model, each text once, to the vectors that ``simlte encode`` makes, and as fast.
+    """Encode texts with the model's prompt for documents, as fast as ``simlte encode`` and to the same vectors.
 
-    The model's prompt for documents stands before each text.
+    The bar counts ``documents``, by default as many as texts.
     """
-    with (
-        reading_at_most(model, max_seq_length),
-        reading(model, bar_name, texts, shown=show_progress_bar),
-    ):
+    bar = TextBar(model, bar_name, documents or len(texts), shown=show_progress_bar)
+    with reading_at_most(model, max_seq_length), bar:
+        bar.begin(documents or len(texts))
         if type(model) is sentence_transformers.SentenceTransformer:  # others have an encode of their own
             reader = TextReader(model, batch_size, texts)
             model, batch_size = reader.model, reader.batch_size
-        embeddings = model.encode(
-            list(texts), prompt=document_prompt(model), batch_size=batch_size, show_progress_bar=False
-        )
+        options: dict[str, Any] = {"prompt": document_prompt(model), "batch_size": batch_size}
+        with bar.reading(texts):
+            embeddings = model.encode(list(texts), **options, show_progress_bar=False)
     return np.asarray(embeddings, dtype=np.float32)
 
 
 class StructureEvaluator(BaseEvaluator):
-    """Agreement of the two halves of held-out documents on their neighbours, without labels.
+    """Evaluate a model without labels: do both halves of a held-out document have the same neighbours?
 
-    It measures :func:`~simlte_st.evaluation.structure_agreement` and returns ``agreement`` (primary), ``low`` and
-    ``high``, the ends of its 95 % interval, and ``documents``. In the Trainer it selects checkpoints
-    (``metric_for_best_model="eval_NAME_agreement"``) and stops early. ``last_result`` has the full result of the latest
+    Returns :func:`~simlte_st.evaluation.structure_agreement` as ``agreement`` (the primary metric), the ends ``low``
+    and ``high`` of its 95% interval, and ``documents``. In the Trainer it can select checkpoints
+    (``metric_for_best_model="eval_NAME_agreement"``) and stop early. ``last_result`` is the full result of the last
     call.
 
-    The halves fit what the model reads (``max_seq_length``); to compare models that read different numbers of tokens,
-    use :func:`~simlte_st.evaluation.compare_halves`.
+    The halves fit into the model's ``max_seq_length``. To compare models with different limits, use
+    :func:`~simlte_st.evaluation.compare_halves`.
 
     Args:
         documents: Held-out documents that the model was not trained on.
-        name: Name of the data; it prefixes the metrics' names.
-        neighbours: Nearest documents that are compared.
-        batch_size: Texts encoded at once.
-        max_seq_length: Maximum tokens of a text that are read; None for the model's own limit.
-        seed: Seed of the split and of the interval.
-        show_progress_bar: Whether encoding shows a progress bar.
-        write_csv: Whether each evaluation is appended to a CSV file where an output path is given.
+        name: Name of the data set, a prefix of the metrics.
+        neighbours: Number of nearest documents to compare.
+        batch_size: Batch size for encoding.
+        max_seq_length: Maximum number of tokens to read of a text; None for the model's own limit.
+        seed: Random seed of the split and of the interval.
+        show_progress_bar: Whether to show a progress bar while encoding.
+        write_csv: Whether to append each evaluation to a CSV file in the output path.
 
     Raises:
         DataError: Fewer than two documents can be split.
@@ -103,7 +103,8 @@ class StructureEvaluator(BaseEvaluator):
         ::
 
             held_out = list(read_documents("held_out.jsonl"))
-            StructureEvaluator(held_out, name="held_out")(model)
+            evaluator = StructureEvaluator(held_out, name="held_out")
+            print(evaluator(model))
     """
 
     def __init__(
@@ -129,7 +130,7 @@ class StructureEvaluator(BaseEvaluator):
     def __call__(  # type: ignore[override]  # a SentenceTransformer, as in every evaluator of sentence-transformers
         self, model: SentenceTransformer, output_path: str | None = None, epoch: float = -1, steps: int = -1
     ) -> dict[str, float]:
-        """Compare the neighbours of the halves of the documents, and log, write and store the metrics."""
+        """Return the metrics, log them, and write them to the CSV file."""
         with reading_at_most(model, self.max_seq_length):
             budget = view_budget(model)
         anchors, positives = draw_halves(self.documents, budget, self.seed)
@@ -142,7 +143,7 @@ class StructureEvaluator(BaseEvaluator):
         )
         self.last_result = structure_agreement(*np.split(embeddings, 2), neighbours=self.neighbours, seed=self.seed)
         metrics = self.last_result.metrics()
-        logger.info("Neighbours on the %s dataset (epoch %s, steps %s): %s", self.name, epoch, steps, metrics)
+        logger.info("Neighbour agreement on %s (epoch %s, steps %s): %s", self.name, epoch, steps, metrics)
         if output_path is not None and self.write_csv:
             os.makedirs(output_path, exist_ok=True)
             path = os.path.join(output_path, self.csv_file)
@@ -158,6 +159,6 @@ class StructureEvaluator(BaseEvaluator):
         return prefixed
 
     def get_config_dict(self) -> dict[str, Any]:
-        """The settings for the model card."""
+        """Return the settings, for the model card."""
         names = ("neighbours", "max_seq_length", "seed")
         return {"documents": len(self.documents), **{name: getattr(self, name) for name in names}}

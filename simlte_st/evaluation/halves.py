@@ -1,4 +1,4 @@
-"""Measures without labels: does an embedding place both halves of a document alike among other documents?"""
+"""Measures without labels: do both halves of a document lie in the same place among other documents?"""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from simlte_st.models.vectors import row_blocks, unit_rows
 logger = logging.getLogger(__name__)
 
 Halves = tuple[list[str], list[str]]
-"""The first and the second half of each document."""
+"""First and second halves of documents."""
 
 Neighbours: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""The nearest documents of the first half of each document, and of its second half: ``[N, count]`` each."""
+"""Nearest documents of the first and of the second halves: ``[N, count]`` each."""
 
 EVALUATION_EPOCH = -1
-"""Epoch of evaluation views: one that no training run has."""
+"""Epoch of evaluation views, which no training has."""
 
 NEIGHBOURS = 10
-"""Nearest documents that are compared; chosen in ``benchmarks/results/verdict.md``."""
+"""Number of nearest documents to compare; see ``benchmarks/results/verdict.md``."""
 
 _VIEW = DocSplit()
 
@@ -42,13 +42,13 @@ def split_half_views(
     budget: int | None = None,
     seed: int = 0,
 ) -> Halves:
-    """Split each document into two random halves, by DocSplit.
+    """Split each document at random into two halves (DocSplit).
 
     Args:
-        documents: Documents that no model to be measured was trained on.
-        segmenter: ``"punkt"`` or a callable.
-        budget: Maximum tokens of a half, estimated from words so that the texts are the same for every tokenizer.
-        seed: Seed of the split.
+        documents: Documents that the models were not trained on.
+        segmenter: How to split texts into sentences: ``"punkt"`` or a callable.
+        budget: Maximum length of a half in tokens, estimated from words to give the same texts for every tokenizer.
+        seed: Random seed of the split.
 
     Returns:
         First and second halves. Documents that cannot be split are skipped with a warning.
@@ -60,41 +60,41 @@ def split_half_views(
 
 
 def splittable(documents: Sequence[Document], segmenter: str | Segmenter) -> list[SegmentedDocument]:
-    """Return the documents that can be split, with their sentences."""
+    """Segment documents, and return those that can be split."""
     cut = make_segmenter(segmenter, lambda: (document.text for document in documents))
     usable = [document for document in segment_documents(documents, cut) if _VIEW.accepts(document)]
     if len(usable) < len(documents):
-        logger.warning("%d of %d documents are too short to be split.", len(documents) - len(usable), len(documents))
+        logger.warning("%d of %d documents are too short to split.", len(documents) - len(usable), len(documents))
     check_documents(len(usable))
     return usable
 
 
 def draw_halves(documents: Sequence[SegmentedDocument], budget: int | None, seed: int) -> Halves:
-    """Draw the halves of documents, of ``budget`` tokens at most."""
+    """Draw halves of at most ``budget`` tokens."""
     drawn = (draw_views(document, _VIEW, seed=seed, epoch=EVALUATION_EPOCH, budget=budget) for document in documents)
     pairs = [pair for pair in drawn if pair is not None]
     return [pair.anchor for pair in pairs], [pair.positive for pair in pairs]
 
 
 def check_documents(count: int) -> None:
-    """Raise :class:`DataError` where there is no other document to confuse one with."""
+    """Check that there are at least two documents."""
     if count < 2:
         raise DataError(f"Split-half retrieval needs at least 2 documents that can be split; there are {count}.")
 
 
 @dataclass(frozen=True, slots=True)
 class SplitHalfResult:
-    """How well one half of a document finds its other half among the halves of all documents.
+    """Result of split-half retrieval: one half of a document searches for its other half among all documents.
 
     Attributes:
-        top1: Share of documents whose own other half ranks first.
-        top1_low: Lower end of its 95 % bootstrap interval over documents.
+        top1: Share of documents whose other half ranks first.
+        top1_low: Lower end of its 95% bootstrap interval over documents.
         top1_high: Upper end.
-        mrr: Mean of 1 / rank of the own other half.
-        mrr_low: Lower end of its 95 % bootstrap interval over documents.
+        mrr: Mean reciprocal rank of the other half.
+        mrr_low: Lower end of its 95% bootstrap interval over documents.
         mrr_high: Upper end.
         documents: Number of documents N.
-        ranks: Rank of the own other half of each document, from 1, shape ``[N]``, int64, for paired comparisons.
+        ranks: Rank of the other half for each document, from 1, shape ``[N]``, int64, for paired comparisons.
     """
 
     top1: float
@@ -115,44 +115,50 @@ class SplitHalfResult:
 def split_half_retrieval(a: ArrayLike, b: ArrayLike, seed: int = 0) -> SplitHalfResult:
     """Retrieve row i of ``b`` with row i of ``a`` by cosine similarity.
 
-    A tie counts as lost: the own half ranks behind every other one that is as similar. A model that maps all texts to
-    one point therefore scores 0 and 1 / N, not 1; so do duplicates.
+    Ties are lost: the other half ranks behind all texts that are as similar. A model that maps all texts to one point
+    therefore has a top-1 of 0 and an MRR of 1 / N; so have duplicates.
 
     Args:
         a: Embeddings of the first halves, shape ``[N, dim]``, N >= 2, any float dtype.
         b: Embeddings of the second halves, same shape.
-        seed: Seed of the bootstrap.
+        seed: Random seed of the bootstrap.
 
     Raises:
         DataError: Shapes differ, N < 2, or a value is not finite.
+
+    Example:
+        ::
+
+            first, second = split_half_views(list(read_documents("held_out.jsonl")))
+            print(split_half_retrieval(model.encode(first), model.encode(second)).top1)
     """
     return result_from_ranks(ranks_of_halves(cosines_of_halves(a, b)), seed)
 
 
 def cosines_of_halves(first: ArrayLike, second: ArrayLike) -> CosineScores:
-    """Return the cosines between the halves of documents: first ones, then second ones."""
+    """Return cosine scores of the first halves followed by the second halves."""
     halves = np.asarray(first), np.asarray(second)
     if halves[0].shape != halves[1].shape:
-        raise DataError(f"Two halves need arrays of one shape, got {halves[0].shape} and {halves[1].shape}.")
+        raise DataError(f"Both halves must have the same shape, got {halves[0].shape} and {halves[1].shape}.")
     return CosineScores(np.concatenate(halves))
 
 
 def ranks_of_halves(scores: PairScores) -> NDArray[np.int64]:
-    """Return the rank of each document's own second half, from scores of ``2 N`` texts: first halves, then second."""
+    """Return the rank of each document's second half; the scores are of first halves followed by second halves."""
     count = scores.size // 2
     check_documents(count)
     texts, ranks = np.arange(2 * count), np.empty(count, dtype=np.int64)
     for rows in row_blocks(count, count):
         block = scores.rows(texts[rows], texts[count:])
         own = block[np.arange(len(block)), texts[rows]]
-        # Matrix products round the same dot product differently at different places: without the tolerance half of all
-        # ties would be won. The own half makes it start from 1.
+        # Matrix products round the same dot product differently at different places: without the tolerance, half of
+        # the ties would be won. The document's own half counts too, so ranks start from 1.
         ranks[rows] = (block >= own[:, None] - scores.tolerance).sum(axis=1)
     return ranks
 
 
 def result_from_ranks(ranks: NDArray[np.int64], seed: int = 0) -> SplitHalfResult:
-    """Return the summary of ranks ``[N]`` with 95 % bootstrap intervals over documents."""
+    """Summarise ranks ``[N]``, with 95% bootstrap intervals over documents."""
     hits, reciprocal = (ranks == 1).astype(np.float64), 1.0 / ranks
     top1, mrr = bootstrap_interval(hits, seed=seed), bootstrap_interval(reciprocal, seed=seed)
     return SplitHalfResult(float(hits.mean()), *top1, float(reciprocal.mean()), *mrr, documents=len(ranks), ranks=ranks)
@@ -160,14 +166,14 @@ def result_from_ranks(ranks: NDArray[np.int64], seed: int = 0) -> SplitHalfResul
 
 @dataclass(frozen=True, slots=True)
 class StructureResult:
-    """How far the two halves of a document agree on its nearest documents.
+    """Agreement of the two halves of documents on their nearest documents.
 
     Attributes:
-        agreement: Mean share of the nearest documents that both halves have in common.
-        low: Lower end of its 95 % bootstrap interval over documents.
+        agreement: Mean share of nearest documents that both halves have in common.
+        low: Lower end of its 95% bootstrap interval over documents.
         high: Upper end.
         documents: Number of documents N.
-        scores: The share of each document, shape ``[N]``, float64, for paired comparisons.
+        scores: The share for each document, shape ``[N]``, float64, for paired comparisons.
     """
 
     agreement: float
@@ -185,50 +191,56 @@ class StructureResult:
 def structure_agreement(
     first: ArrayLike, second: ArrayLike, *, neighbours: int = NEIGHBOURS, seed: int = 0
 ) -> StructureResult:
-    """Compare the documents nearest to the first half of a document with those nearest to its second half.
+    """Compare the nearest documents of the first half of a document with those of its second half.
 
-    Each half is compared with the other halves of other documents, so that neither wording nor chance makes both agree.
-    Unlike split-half retrieval, contrastive training does not optimise this: the two halves of a document are never
-    compared.
+    First halves are compared with second halves of other documents, and vice versa, so that shared wording cannot cause
+    agreement. Contrastive training does not optimise this measure, unlike split-half retrieval: the two halves of a
+    document are never compared.
 
     Args:
         first: Embeddings of the first halves, shape ``[N, dim]``, N >= 3, any float dtype.
         second: Embeddings of the second halves, in the same order.
-        neighbours: Number of nearest documents; at most a third of the others, where there are few.
-        seed: Seed of the bootstrap.
+        neighbours: Number of nearest documents; at most a third of the other documents.
+        seed: Random seed of the bootstrap.
 
     Raises:
-        DataError: Fewer than three documents, shapes that differ, or a value that is not finite.
+        DataError: Fewer than three documents, different shapes, or a value that is not finite.
+
+    Example:
+        ::
+
+            first, second = split_half_views(list(read_documents("held_out.jsonl")))
+            print(structure_agreement(model.encode(first), model.encode(second)).agreement)
     """
     return agreement_of_scores(cosines_of_halves(first, second), neighbours=neighbours, seed=seed)
 
 
 def agreement_of_scores(scores: PairScores, *, neighbours: int = NEIGHBOURS, seed: int = 0) -> StructureResult:
-    """Return :func:`structure_agreement` for scores of ``2 N`` texts: first halves, then second ones."""
+    """Return :func:`structure_agreement` for scores of ``2 N`` texts: first halves, then second halves."""
     count, firsts, seconds = _sides(scores.size // 2, neighbours)
     near = [_near(scores, *sides, count) for sides in ((firsts, seconds), (seconds, firsts))]
     return summarise(_shared(*near), seed)
 
 
 def neighbours_by_words(first: Sequence[str], second: Sequence[str], *, neighbours: int = NEIGHBOURS) -> Neighbours:
-    """Return the documents nearest to each half by words alone, among the first or among the second halves.
+    """Return the documents nearest to each half by words, among the halves of the same side.
 
-    By the cosine of TF-IDF vectors of words that at least two halves have, without the stop words of their languages.
-    Where fewer share a word with a half, its other neighbours are -1.
+    The cosine is that of TF-IDF vectors, over words that occur in at least two halves, without stop words. Missing
+    neighbours, which share no word with the half, are -1.
     """
     count, firsts, seconds = _sides(len(first), neighbours)
     try:
         scores = TfidfScores([*first, *second], stop_words=LanguageFinder(first).languages, min_df=2)
-    except DataError:  # no word is in two halves
+    except DataError:  # no word occurs in two halves
         nothing = np.full((len(firsts), count), -1)
         return nothing, nothing
     return _near(scores, firsts, firsts, count), _near(scores, seconds, seconds, count)
 
 
 def words_agreement(first: ArrayLike, second: ArrayLike, words: Neighbours, *, seed: int = 0) -> StructureResult:
-    """Compare the documents nearest to one half of a document with those nearest to its other half by words.
+    """Compare the nearest documents of one half with those of the other half by words.
 
-    Halves that share their neighbours for another reason than the topic, such as style or length, do not share these.
+    Halves that agree on neighbours for reasons other than the topic, such as style or length, do not agree on these.
     """
     scores = cosines_of_halves(first, second)
     count = words[0].shape[1]
@@ -238,19 +250,18 @@ def words_agreement(first: ArrayLike, second: ArrayLike, words: Neighbours, *, s
 
 
 def similarity_agreement(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> StructureResult:
-    """Correlate the similarities of the first half of a document to others with those of its second half.
+    """Correlate the similarities of the first half to all documents with those of the second half.
 
-    Similarities are cosines among halves of the same side after subtraction of the side's mean: what all documents have
-    in common would agree in any embedding. All documents, not the nearest alone, show whether groups of them stay
-    together.
+    Similarities are cosines among the halves of one side, after subtracting the mean of the side, which would make all
+    embeddings agree. All documents count, not only the nearest, which shows whether groups stay together.
 
     Args:
         first: Embeddings of the first halves, shape ``[N, dim]``, N >= 3, any float dtype.
         second: Embeddings of the second halves, in the same order.
-        seed: Seed of the bootstrap.
+        seed: Random seed of the bootstrap.
 
     Returns:
-        ``scores`` and ``agreement`` are Pearson correlations, -1 to 1.
+        The result, whose ``scores`` and ``agreement`` are Pearson correlations, -1 to 1.
     """
     _sides(cosines_of_halves(first, second).size // 2, 1)  # checks both
     sides = [np.asarray(rows, dtype=np.float64) for rows in (first, second)]
@@ -266,24 +277,21 @@ def similarity_agreement(first: ArrayLike, second: ArrayLike, *, seed: int = 0) 
 
 
 def summarise(scores: NDArray[np.float64], seed: int = 0) -> StructureResult:
-    """Return the mean agreement of documents ``[N]`` with its interval."""
+    """Return the mean of scores ``[N]`` with its interval."""
     low, high = bootstrap_interval(scores, seed=seed)
     return StructureResult(float(scores.mean()), low, high, len(scores), scores)
 
 
 def _sides(size: int, neighbours: int) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
-    """Return the number of neighbours that are compared, and the rows of first and of second halves."""
+    """Return the number of neighbours to compare, and the rows of first and of second halves."""
     check_documents(size)
     if size < 3:
-        raise DataError("Two documents are each other's nearest: neighbours say something from 3 documents on.")
+        raise DataError("Comparing neighbours needs at least 3 documents.")
     return max(1, min(neighbours, (size - 1) // 3)), np.arange(size), np.arange(size, 2 * size)
 
 
 def _near(scores: PairScores, queries: NDArray[np.int64], others: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Return the documents whose halves are nearest to each half, without its own document.
-
-    Those whose score says that they have nothing in common are -1.
-    """
+    """Return the nearest other documents of each half; -1 for those that have nothing in common with it."""
     found: list[NDArray[Any]] = []
     for rows in row_blocks(len(queries), len(queries)):
         block = np.array(scores.rows(queries[rows], others), dtype=np.float64)
@@ -295,7 +303,7 @@ def _near(scores: PairScores, queries: NDArray[np.int64], others: NDArray[np.int
 
 
 def _shared(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the share of neighbours that two rows have in common; -1 is none."""
+    """Return the share of neighbours that both have, row by row, without -1."""
     common = [len(np.intersect1d(a[a >= 0], b)) for a, b in zip(one, other, strict=True)]
     shares: NDArray[np.float64] = np.array(common)
     return shares / float(one.shape[1])

@@ -1,4 +1,4 @@
-"""Classification probes on frozen embeddings: with all labels, or with a few a class over many draws."""
+"""Classification probes on frozen embeddings: with all labels, or with a few labels a class in several draws."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation.splits import Label, draw_shots, number_labels
 from simlte_st.models.vectors import check_embeddings
 
-# Anything NumPy makes a float array [n, dim] of, or a SciPy sparse matrix (which has no type stubs).
+# Anything that NumPy converts to a float array [n, dim], or a SciPy sparse matrix (which has no type stubs).
 Rows: TypeAlias = Any
 
 Fit: TypeAlias = Callable[[Rows, NDArray[np.int64], int], Any]
-"""Returns a classifier, with scikit-learn's ``predict``, fitted to embeddings, the numbers of their classes, a seed."""
+"""Fits a classifier with scikit-learn's ``predict`` to embeddings, class numbers and a seed."""
 
 INVERSE_L2 = (1.0, 10.0, 100.0, 1000.0)
-"""Values from which the logistic regression chooses its ``C``."""
+"""Candidates for ``C`` of the logistic regression."""
 
 _CHOOSE_ROWS = 2000
-"""Training rows at most on which it chooses: more take minutes, and choose the same."""
+"""Maximum number of training rows for that choice: more rows take minutes and choose the same."""
 
 _FOLDS = 3
 
 RESAMPLES = 1000
-"""Bootstrap resamples of few-shot scores."""
+"""Number of bootstrap resamples of few-shot scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class ProbeResult:
     """Scores of a probe on the test part.
 
     Attributes:
-        accuracy: Share of test texts whose class was predicted.
-        macro_f1: Unweighted mean of the F1 scores of the classes among test labels and predictions.
-        test: Numbers of the classes of the test texts, shape ``[n_test]``, int64.
-        predicted: Numbers of the classes that were predicted, likewise.
+        accuracy: Share of test texts with the right class.
+        macro_f1: Unweighted mean of the F1 scores of all classes in the test labels and predictions.
+        test: Class numbers of the test texts, shape ``[n_test]``, int64.
+        predicted: Predicted class numbers, shape ``[n_test]``, int64.
     """
 
     accuracy: float
@@ -63,21 +63,27 @@ def fit_probe(
 ) -> ProbeResult:
     """Train a classifier on frozen embeddings and score it on held-out ones.
 
-    The classifier is scikit-learn's ``LogisticRegression``. Its ``C`` is chosen by cross-validation: with
-    scikit-learn's 1 it learns only the largest class where embeddings have length 1.
+    The classifier is scikit-learn's ``LogisticRegression``. Its ``C`` is chosen by cross-validation, because with
+    scikit-learn's default of 1 it predicts only the largest class if embeddings have length 1.
 
     Args:
         train_x: Training embeddings, shape ``[n_train, dim]``, any float dtype, or a SciPy sparse matrix.
         train_y: Training labels, strings or integers.
         test_x: Test embeddings, shape ``[n_test, dim]``.
-        test_y: Test labels. A class without training example counts as missed.
-        seed: Seed of the folds of the cross-validation, or of ``fit``.
+        test_y: Test labels. A class without training examples counts as missed.
+        seed: Random seed of the cross-validation, or of ``fit``.
         inverse_l2: ``C`` of the logistic regression; None to choose it.
-        fit: What fits another classifier, such as an MLP, to embeddings, numbers of classes, and a seed.
+        fit: Function that fits another classifier, such as an MLP, to embeddings, class numbers and a seed.
 
     Raises:
         DataError: A value is not finite, or there are fewer than two classes.
-        ValueError: Embeddings and labels differ in number.
+        ValueError: The numbers of embeddings and labels differ.
+
+    Example:
+        ::
+
+            known, unknown = model.encode(train_texts), model.encode(test_texts)
+            print(fit_probe(known, train_labels, unknown, test_labels).macro_f1)
     """
     train, test = check_embeddings(train_x), check_embeddings(test_x)
     train_index, test_index = number_labels(train_y, test_y)
@@ -99,7 +105,7 @@ def choose_inverse_l2(x: Rows, y: NDArray[np.int64], seed: int = 0) -> float:
     """Return the smallest ``C`` with the best accuracy in three-fold cross-validation."""
     generator = np.random.default_rng(seed)
     rows = generator.permutation(len(y))[:_CHOOSE_ROWS]
-    # Row i of a class, in that random order, is in fold i modulo the number of folds.
+    # The i-th row of a class is in fold i modulo the number of folds.
     order = rows[np.argsort(y[rows], kind="stable")]
     starts = np.searchsorted(y[order], y[order])
     folds = (np.arange(len(order)) - starts) % _FOLDS
@@ -112,30 +118,30 @@ def choose_inverse_l2(x: Rows, y: NDArray[np.int64], seed: int = 0) -> float:
 
 
 def _logistic(inverse_l2: float, x: Rows, y: NDArray[np.int64]) -> Any:
-    with warnings.catch_warnings():  # with one or two examples a class it asks whether classes are numbers to predict
+    with warnings.catch_warnings():  # about regression targets, with one or two examples a class
         warnings.filterwarnings("ignore", "The number of unique classes is greater than")
-        # 2,000 iterations because unscaled embeddings often need more than scikit-learn's 100.
+        # Unscaled embeddings often need more than scikit-learn's 100 iterations.
         return LogisticRegression(C=inverse_l2, max_iter=2000).fit(x, y)
 
 
 @dataclass(frozen=True, slots=True)
 class FewShotResult:
-    """Scores over the draws.
+    """Scores of a few-shot probe over several draws.
 
     Attributes:
-        draws: The result of each draw. With the same labels, shots and seed, draw i of two models used the same texts:
-            compare them in pairs.
+        draws: The result of each draw. With the same labels, shots and seed, draw i of two models has the same texts,
+            for paired comparisons.
     """
 
     draws: tuple[ProbeResult, ...]
 
     @property
     def macro_f1(self) -> float:
-        """Mean of the draws."""
+        """Mean macro-F1 of the draws."""
         return float(np.mean([draw.macro_f1 for draw in self.draws]))
 
     def metrics(self) -> dict[str, float]:
-        """Return mean and sample deviation of both scores over the draws; the deviation of a single draw is NaN."""
+        """Return mean and sample standard deviation of both scores; the deviation of a single draw is NaN."""
         metrics = {}
         for name in ("accuracy", "macro_f1"):
             values = np.array([getattr(result, name) for result in self.draws])
@@ -144,23 +150,23 @@ class FewShotResult:
         return metrics
 
     def resamples(self, seed: int = 0) -> NDArray[np.float64]:
-        """Return the macro-F1 of bootstrap resamples, which draw test texts and draws anew (Efron, 1979).
+        """Return the macro-F1 of bootstrap resamples of both test texts and draws (Efron, 1979).
 
-        Intervals over draws alone are too narrow, as all draws are scored on the same texts.
+        Resampling draws alone gives intervals that are too narrow, because all draws share their test texts.
         """
         return resampled_macro_f1([(slice(None), draw) for draw in self.draws], len(self.draws[0].test), seed)
 
     def interval(self, seed: int = 0, base: FewShotResult | None = None) -> tuple[float, float]:
-        """Return a 95 % bootstrap interval of the mean macro-F1, or of its difference to ``base``.
+        """Return a 95% bootstrap interval of the mean macro-F1, or of its difference to ``base``.
 
         Raises:
-            DataError: ``base`` was scored on other texts, or with another number of draws.
+            DataError: ``base`` has other test texts or another number of draws.
         """
         values = self.resamples(seed)
         if base is not None:
             test, drawn = self.draws[0].test, [*self.draws, *base.draws]
             if len(base.draws) != len(self.draws) or any(not np.array_equal(each.test, test) for each in drawn):
-                raise DataError("Two probes can be compared only if they have the same test texts and number of draws.")
+                raise DataError("Probes can only be compared with the same test texts and number of draws.")
             values = values - base.resamples(seed)
         low, high = np.quantile(values, [0.025, 0.975])
         return float(low), float(high)
@@ -169,7 +175,7 @@ class FewShotResult:
 def resampled_macro_f1(
     draws: Sequence[tuple[NDArray[np.int64] | slice, ProbeResult]], texts: int, seed: int = 0
 ) -> NDArray[np.float64]:
-    """Return the macro-F1 of resamples of draws, each of which was scored on some rows of the same texts."""
+    """Return the macro-F1 of resamples of draws and texts; each draw is scored on some rows of the texts."""
     generator, count = np.random.default_rng(seed), len(draws)
     weights = generator.multinomial(texts, np.full(texts, 1 / texts), size=RESAMPLES).astype(np.float64)
     shares = generator.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
@@ -182,7 +188,7 @@ def resampled_macro_f1(
 def macro_f1(
     weights: NDArray[np.float64], test: NDArray[np.int64], predicted: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return the macro-F1 of texts with weights, as scikit-learn counts it."""
+    """Return the macro-F1 of weighted texts, as scikit-learn defines it."""
     classes = np.arange(max(test.max(), predicted.max()) + 1)
     is_test, is_predicted = test[:, None] == classes, predicted[:, None] == classes
     hits = weights @ (is_test & is_predicted)
@@ -202,19 +208,19 @@ def few_shot_probe(
     seed: int = 0,
     **settings: Any,
 ) -> FewShotResult:
-    """Probe with ``shots`` examples per class, ``draws`` times, always scored on the whole test part.
+    """Fit probes on ``shots`` examples per class, ``draws`` times, and score each on the whole test set.
 
-    DocSplit (2023, appendix A.1) takes 5 or 10 examples per class and the mean over 10 repetitions.
+    DocSplit (2023, appendix A.1) uses 5 or 10 examples per class and averages 10 repetitions.
 
     Args:
         train_x: Embeddings to draw from, shape ``[n_train, dim]``, or a SciPy sparse matrix.
         train_y: Their labels.
         test_x: Test embeddings, shape ``[n_test, dim]``.
         test_y: Their labels.
-        shots: Examples per class.
-        draws: Repetitions.
-        seed: Seed of the draws; the probe of draw i has ``seed + i``.
-        **settings: Further settings of :func:`~simlte_st.evaluation.fit_probe`, whose errors are raised here too.
+        shots: Number of examples per class.
+        draws: Number of repetitions.
+        seed: Random seed of the draws; draw i uses ``seed + i`` for its probe.
+        **settings: Further settings of :func:`~simlte_st.evaluation.fit_probe`, whose errors are raised too.
     """
     x = train_x if hasattr(train_x, "tocsr") else np.asarray(train_x)
     results = []

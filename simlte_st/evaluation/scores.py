@@ -1,4 +1,4 @@
-"""How alike two texts are, by the cosine of embeddings or by words alone (TF-IDF); intervals of mean scores."""
+"""Similarity of texts by embeddings or by words (TF-IDF), and bootstrap intervals of mean scores."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from simlte_st.errors import DataError
 from simlte_st.models.vectors import row_blocks, unit_rows
 
 LEVEL, RESAMPLES = 0.95, 2000
-"""Coverage of an interval, and its resamples."""
+"""Coverage and number of resamples of an interval."""
 
 
 class PairScores(Protocol):
-    """Scores of pairs out of one list of texts; the higher, the more alike.
+    """Scores of pairs of texts in a list; a higher score means more similar.
 
     Attributes:
         size: Number of texts.
-        tolerance: Scores that differ by no more than this count as equal: matrix products round the same dot product
-            differently at different places.
-        unrelated: A score up to this one says that two texts have nothing in common.
+        tolerance: Largest difference of equal scores: matrix products round the same dot product differently at
+            different places.
+        unrelated: Highest score of texts that have nothing in common.
     """
 
     size: int
@@ -36,7 +36,7 @@ class PairScores(Protocol):
     unrelated: float
 
     def rows(self, queries: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the scores of every query ``[q]`` with every other text ``[n]``, shape ``[q, n]``."""
+        """Return the scores of all queries ``[q]`` with all other texts ``[n]``, shape ``[q, n]``."""
         ...
 
     def pairs(self, pairs: NDArray[np.int64]) -> NDArray[Any]:
@@ -51,10 +51,10 @@ class CosineScores:
         embeddings: Shape ``[size, dim]``, any float dtype.
 
     Raises:
-        DataError: Not two-dimensional, empty, or a value that is not finite.
+        DataError: The array is not two-dimensional, is empty, or has a value that is not finite.
     """
 
-    # Far below any difference that float32 embeddings express.
+    # Far below the precision of float32 embeddings.
     tolerance = 1e-9
     unrelated = -np.inf
 
@@ -62,12 +62,12 @@ class CosineScores:
         self._set_rows(unit_rows(embeddings))
 
     def _set_rows(self, rows: Any) -> None:
-        """Take rows of length 1, as an array or as a SciPy sparse matrix."""
+        """Set rows of length 1: an array or a SciPy sparse matrix."""
         self._rows = rows
         self.size: int = rows.shape[0]
 
     def rows(self, queries: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the scores of every query with every other text."""
+        """Return the scores of all queries with all other texts."""
         scores = self._rows[queries] @ self._rows[others].T
         return np.asarray(scores.toarray() if issparse(scores) else scores)
 
@@ -79,27 +79,27 @@ class CosineScores:
 
 
 def fit_tfidf(texts: Sequence[str], *, stop_words: Sequence[str] = (), **settings: Any) -> TfidfVectorizer:
-    """Return scikit-learn's vectorizer with sublinear term frequencies, fitted on texts; its rows have length 1.
+    """Fit scikit-learn's TF-IDF vectorizer with sublinear term frequencies; its rows have length 1.
 
-    Words are those of :func:`~simlte_st.data.analyzer.features_of`. A text without any has a row of zeros.
+    Words come from :func:`~simlte_st.data.analyzer.features_of`. A text without words has a row of zeros.
 
     Args:
         texts: The texts.
-        stop_words: ISO 639-1 codes of the languages whose stop words are left out.
+        stop_words: ISO 639-1 codes of languages whose stop words to leave out.
         **settings: Further settings of the vectorizer.
     """
     return _fit(TfidfVectorizer.fit, texts, stop_words, settings)
 
 
 def tfidf_rows(texts: Sequence[str], *, stop_words: Sequence[str] = (), **settings: Any) -> Any:
-    """Return the rows of texts by TF-IDF that is fitted on them; the texts are cut into words once."""
+    """Return the TF-IDF rows of texts, fitted on the texts themselves."""
     return _fit(TfidfVectorizer.fit_transform, texts, stop_words, settings)
 
 
 def tfidf_parts(train: Sequence[str], test: Sequence[str]) -> tuple[Any, Any]:
-    """Return the TF-IDF rows of training and test texts, with vocabulary and idf of the training texts.
+    """Return the TF-IDF rows of training and test texts, with vocabulary and idf from the training texts.
 
-    Few-shot probes take them from all training texts, drawn or not, as an encoder's training uses unlabelled texts.
+    Few-shot probes too use all training texts for these, drawn or not, as encoders are trained on unlabelled texts.
     """
     vectorizer = fit_tfidf(train)
     rows = vectorizer.transform([*train, *test])
@@ -118,13 +118,13 @@ class TfidfScores(CosineScores):
     """Cosine similarity of TF-IDF vectors with sublinear term frequencies.
 
     Args:
-        texts: The texts; vocabulary and idf are taken from them.
-        **settings: As for :func:`fit_tfidf`. English papers are retrieved best with
-            ``stop_words=["en"], min_df=2``.
+        texts: The texts, which also give vocabulary and idf.
+        **settings: Settings of :func:`fit_tfidf`. English papers are retrieved best with ``stop_words=["en"],
+            min_df=2``.
 
     Raises:
-        DataError: The texts hold no words.
-        ConfigurationError: There are no stop words of a language.
+        DataError: The texts contain no words.
+        ConfigurationError: There are no stop words for a language.
     """
 
     unrelated = 0.0
@@ -134,11 +134,11 @@ class TfidfScores(CosineScores):
 
 
 def bootstrap_interval(values: ArrayLike, seed: int = 0) -> tuple[float, float]:
-    """95% percentile bootstrap interval of the mean (Efron, 1979), of 2,000 resamples with replacement.
+    """Return the 95% percentile bootstrap interval of the mean (Efron, 1979), from 2,000 resamples.
 
     Args:
         values: One value per query, shape ``[n]``, n >= 2, finite.
-        seed: Seed of the resampling; the same seed gives the same interval.
+        seed: Random seed; the same seed gives the same interval.
 
     Returns:
         Lower and upper end of the interval.
@@ -148,7 +148,7 @@ def bootstrap_interval(values: ArrayLike, seed: int = 0) -> tuple[float, float]:
     """
     data = np.asarray(values, dtype=np.float64)
     if data.ndim != 1 or len(data) < 2:
-        raise DataError(f"A one-dimensional array of at least 2 values is needed, got shape {data.shape}.")
+        raise DataError(f"Expected a one-dimensional array of at least 2 values, got shape {data.shape}.")
     drawn = bootstrap(
         (data,),
         np.mean,

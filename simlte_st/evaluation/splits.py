@@ -1,4 +1,4 @@
-"""Labels and parts of documents for an evaluation: checks, samples, training and test parts, a few examples a class."""
+"""Labels, samples, training and test sets, and few-shot draws for evaluations."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ logger = logging.getLogger(__name__)
 Label = str | int
 
 PROBE_LEAST = 4
-"""Documents of a class that a probe on held-out documents needs: two to learn from, two to score."""
+"""Minimum number of documents of a class for a probe on held-out documents: two to learn from, two to score."""
 
 TRAIN, TEST, NEITHER = 0, 1, -1
 
 Part = Annotated[float, Interval(gt=0, lt=1)]
-"""A share that leaves something for the other part."""
+"""A share that leaves some documents for the other part."""
 
 Sample = Annotated[int, Interval(ge=2, le=2**31 - 1)]
-"""Size of a sample; a single document cannot be compared."""
+"""Sample size."""
 
 
 def number_labels(train: Sequence[Label], test: Sequence[Label]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the numbers of the classes of the training and of the test labels.
+    """Return the class numbers of training and test labels.
 
-    A class that only the test labels have comes last: no probe can predict it, and the scores count it as missed.
+    Classes that occur only in the test labels come last: no probe can predict them, and they count as missed.
     """
     if len(train) == 0 or len(test) == 0:
         raise DataError(f"A probe needs training and test labels, got {len(train)} and {len(test)}.")
@@ -51,17 +51,17 @@ def number_labels(train: Sequence[Label], test: Sequence[Label]) -> tuple[NDArra
 
 
 def listed(labels: Sequence[Label], most: int = 10) -> str:
-    """Return the first labels as a text, and how many more there are."""
+    """Return the first labels as text, with the number of the others."""
     more = len(labels) - most
     return ", ".join(map(str, labels[:most])) + (f" and {more} more" if more > 0 else "")
 
 
 def warn_of_classes(train: Sequence[Label], test: Sequence[Label], shots: int) -> None:
-    """Warn of classes with fewer than ``shots`` training examples, or none."""
+    """Warn about classes with fewer than ``shots`` training examples, or none."""
     counts = Counter(plain_labels(train))
     few = [f"{label} ({count})" for label, count in sorted(counts.items()) if count < shots]
     if few:
-        logger.warning("Classes with fewer than %d examples, which each draw takes all of: %s", shots, listed(few))
+        logger.warning("Classes with fewer than %d examples, all used in each draw: %s", shots, listed(few))
     unseen = sorted(set(plain_labels(test)) - set(counts))
     if unseen:
         logger.warning(
@@ -70,11 +70,11 @@ def warn_of_classes(train: Sequence[Label], test: Sequence[Label], shots: int) -
 
 
 def plain_labels(labels: Sequence[Label]) -> list[Label]:
-    """Return labels as plain ``str`` or plain ``int``."""
+    """Convert labels to plain ``str`` or ``int``."""
     values = np.asarray(list(labels))
     if values.dtype.kind not in "Uiub":
         raise DataError(
-            "Labels must be strings or integers: bring them to one kind, and leave out those that are None."
+            "Labels must be all strings or all integers: convert them, and leave out documents without a label."
         )
     plain: list[Label] = values.tolist()
     return plain
@@ -84,10 +84,10 @@ def plain_labels(labels: Sequence[Label]) -> list[Label]:
 def stratified_split(
     classes: NDArray[np.int32], keys: NDArray[np.int64], test_share: Part, seed: Seed
 ) -> NDArray[np.int8]:
-    """Return the part of each document, :data:`TRAIN`, :data:`TEST` or :data:`NEITHER`, each class in proportion.
+    """Assign each document to :data:`TRAIN`, :data:`TEST` or :data:`NEITHER`, with the same share of every class.
 
-    Seed and text decide the order of a class, and its first documents are for the test: the split does not depend on
-    how the documents are stored, and duplicates in a class stay together.
+    The seed and the texts determine the order of a class, whose first documents form the test set. So the split does
+    not depend on the order of the documents, and duplicates in a class stay together.
     """
     sides = np.full(len(classes), NEITHER, dtype=np.int8)
     sides[classes >= 0] = TRAIN
@@ -101,7 +101,7 @@ def stratified_split(
 
 
 def _test_size(places: NDArray[np.uint64], share: float) -> int:
-    """Return the test size of a class: the wanted one, moved up or else down so that duplicates stay together."""
+    """Return the test size of a class: the wanted size, adjusted to keep duplicates together."""
     wanted = min(round(len(places) * share), len(places) - 1)
     ends = np.flatnonzero(places[1:] != places[:-1]) + 1  # sizes at which duplicates stay together
     if wanted < 1 or not len(ends):
@@ -110,7 +110,7 @@ def _test_size(places: NDArray[np.uint64], share: float) -> int:
 
 
 def _mix(keys: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
-    """Hash keys together with the seed (SplitMix64's finaliser: a bijection, so distinct keys stay distinct)."""
+    """Hash keys with the seed (SplitMix64's finaliser, a bijection: distinct keys stay distinct)."""
     salt = int.from_bytes(hashlib.blake2b(str(seed).encode(), digest_size=8).digest(), "big")
     mixed = keys.view(np.uint64) ^ np.uint64(salt)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -119,14 +119,14 @@ def _mix(keys: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
 
 
 def sample_documents(documents: Iterable[Document], most: int, seed: int) -> list[Document]:
-    """Draw a random sample of documents, in their order.
+    """Draw a random sample of documents, in their original order.
 
-    A reader counts its documents first and then reads them again: memory holds the sample alone.
+    A reader is read twice, to count and to draw; memory holds only the sample.
 
     Args:
         documents: A list of documents, or a reader.
-        most: Size of the sample; all documents where there are no more.
-        seed: Seed of the sample.
+        most: Maximum size of the sample.
+        seed: Random seed of the sample.
     """
     rows = set(sample_rows(sum(1 for _ in documents), most, seed))
     return [document for row, document in enumerate(documents) if row in rows]
@@ -134,7 +134,7 @@ def sample_documents(documents: Iterable[Document], most: int, seed: int) -> lis
 
 @checked
 def sample_rows(count: CountOrZero, most: Sample, seed: Seed) -> list[int]:
-    """Return up to ``most`` random numbers below ``count``, ascending, none twice."""
+    """Return up to ``most`` distinct random numbers below ``count``, ascending."""
     if count <= most:
         return list(range(count))
     return sorted(np.random.default_rng(seed).choice(count, size=most, replace=False).tolist())
@@ -143,16 +143,25 @@ def sample_rows(count: CountOrZero, most: Sample, seed: Seed) -> list[int]:
 def split_by_label(
     documents: Sequence[Document], test_share: float, seed: int
 ) -> tuple[list[Document], list[Document]]:
-    """Divide labelled documents into training and test part, each class in proportion, duplicates in one part.
+    """Split labelled documents into training and test set, stratified by class, with duplicates on one side.
 
     Args:
         documents: The labelled documents.
-        test_share: Share of the documents in the test part, in (0, 1).
-        seed: Seed of the split.
+        test_share: Share of the documents in the test set, in (0, 1).
+        seed: Random seed of the split.
+
+    Returns:
+        Training and test documents.
 
     Raises:
         DataError: A document has no label, or a class has only one document.
-        ConfigurationError: ``test_share`` is out of its range.
+        ConfigurationError: ``test_share`` is out of range.
+
+    Example:
+        ::
+
+            documents = list(read_documents("papers.parquet", label_column="topic"))
+            train_part, test_part = split_by_label(documents, 0.3, seed=0)
     """
     texts = [document.text for document in documents]
     train, test = divide_rows(texts, document_labels(documents), test_share, seed)
@@ -162,34 +171,34 @@ def split_by_label(
 def divide_rows(
     texts: Sequence[str], labels: Sequence[Label], test_share: float, seed: int
 ) -> tuple[list[int], list[int]]:
-    """Return the rows of the training and of the test part; see :func:`stratified_split`."""
+    """Return the rows of training and test set; see :func:`stratified_split`."""
     names, classes, counts = np.unique(plain_labels(labels), return_inverse=True, return_counts=True)
     if (counts < 2).any():
         alone = names[counts < 2].tolist()
         raise DataError(
-            f"The documents cannot be divided by class, as {len(alone)} of the classes have only one document "
-            f"({listed(alone)}). Leave these out, or give documents to score on (test_data=)."
+            f"The documents cannot be split by class: {len(alone)} of the classes have only one document "
+            f"({listed(alone)}). Leave these out, or set test_data= to score on other documents."
         )
     keys = np.array([text_key(text) for text in texts], dtype=np.int64)
     sides = stratified_split(classes.astype(np.int32), keys, test_share, seed)
     train, test = (np.flatnonzero(sides == side).tolist() for side in (TRAIN, TEST))
     if not test:
-        raise DataError("The documents cannot be divided by class: in each class all are duplicates of one text.")
+        raise DataError("The documents cannot be split by class: the documents of each class are duplicates.")
     return train, test
 
 
 def warn_of_copies(train: Iterable[str], test: Sequence[str]) -> None:
-    """Warn of test texts that duplicate a training text."""
+    """Warn about test texts that duplicate a training text."""
     known = {text_key(text) for text in train}
     copies = sum(text_key(text) in known for text in test)
     if copies:
         logger.warning(
-            "%d of %d test texts are duplicates of training texts: the scores are too high.", copies, len(test)
+            "%d of %d test texts are duplicates of training texts: scores will be too high.", copies, len(test)
         )
 
 
 def probe_rows(documents: Sequence[Document]) -> list[int]:
-    """Return the rows of the documents that a probe can use: of classes with at least :data:`PROBE_LEAST`."""
+    """Return the rows of documents in classes that are large enough for a probe, :data:`PROBE_LEAST` or more."""
     counts = Counter(document.label for document in documents)
     return [row for row, each in enumerate(documents) if each.label and counts[each.label] >= PROBE_LEAST]
 
@@ -199,8 +208,8 @@ def document_labels(documents: Sequence[Document]) -> list[str]:
     labels = [document.label for document in documents if document.label is not None]
     if len(labels) < len(documents):
         raise DataError(
-            f"{len(documents) - len(labels)} of {len(documents)} documents have no label: name the column of the "
-            "labels with label_column=, and leave out documents without one."
+            f"{len(documents) - len(labels)} of {len(documents)} documents have no label: set label_column=, and leave "
+            "out documents without a label."
         )
     return labels
 
@@ -211,9 +220,9 @@ def draw_shots(labels: Sequence[Label], shots: Count, draw: CountOrZero, seed: S
 
     Args:
         labels: The labels to draw from, strings or integers.
-        shots: Examples per class; of a class that has fewer, all.
-        draw: Number of the draw, from 0. Draws are independent of each other.
-        seed: Decides the draws, together with the labels.
+        shots: Number of examples per class, or all examples of a smaller class.
+        draw: Number of the draw, from 0. Draws are independent.
+        seed: Random seed; the draws also depend on the labels.
 
     Returns:
         Indices into ``labels``, ascending.

@@ -1,4 +1,4 @@
-"""Markdown tables that read well as plain text, too."""
+"""Markdown tables that also read well as plain text."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _SIGNED_ZERO = re.compile(r"[+-](?=0\.0+(?!\d))")
 
 
 def in_interval(mean: float, low: float, high: float) -> str:
-    """Return a difference with its interval, with signs; what rounds to zero has none."""
+    """Format a difference and its interval with signs, without a sign for zero."""
     return _SIGNED_ZERO.sub("", f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]")
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table with aligned columns: the first to the left, the others to the right."""
+    """Return a Markdown table; the first column is aligned left, the others right."""
     widths = [max(len(str(row[column])) for row in [header, *rows]) for column in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Did training help? A verdict from documents alone, with labels where there are some."""
+"""Did training help? A verdict from documents alone, and from labels if there are any."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 Word = Literal["helped", "hurt", "no clear difference", "too few documents"]
 
 RECORD_FILE = Path(__file__).with_name("verdict_record.json")
-"""The regression behind the verdict and its record on unseen runs, by ``python -m benchmarks.bank.page``."""
+"""Regression of the verdict and its record on unseen runs, written by ``python -m benchmarks.bank.page``."""
 
 FEWEST = 30
-"""Documents below which no verdict is given (``benchmarks/results/verdict.md``)."""
+"""Minimum number of documents for a verdict (``benchmarks/results/verdict.md``)."""
 
 LIKELY = 0.7
-"""Smallest probability at which the verdict is that training helped."""
+"""Minimum probability for the verdict "helped"."""
 
 MOST_ERRORS = 10.0
-"""Most standard errors that a difference counts."""
+"""Limit of a difference in standard errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The difference of one measure between two models, over the same documents or draws.
+    """Paired difference of one measure between two models.
 
     Attributes:
-        base: Of the base.
-        model: Of the other model.
-        mean: The mean difference, model minus base.
-        low: Lower end of its 95 % bootstrap interval.
+        base: Mean of the base.
+        model: Mean of the model.
+        mean: Mean difference, model minus base.
+        low: Lower end of its 95% bootstrap interval.
         high: Upper end.
     """
 
@@ -54,53 +54,53 @@ class Difference:
 
     @classmethod
     def of(cls, base: Sequence[float] | np.ndarray, model: Sequence[float] | np.ndarray, seed: int = 0) -> Difference:
-        """Return the difference of paired values: of the same documents, or of the same draws of examples."""
+        """Return the difference of values that are paired by document or by draw."""
         before, after = np.asarray(base, dtype=np.float64), np.asarray(model, dtype=np.float64)
         low, high = bootstrap_interval(after - before, seed=seed)
         return cls(float(before.mean()), float(after.mean()), float((after - before).mean()), low, high)
 
     @property
     def sign(self) -> int:
-        """1 where the interval lies above 0, -1 where it lies below, else 0."""
+        """1 if the interval is above 0, -1 if it is below 0, otherwise 0."""
         return int(self.low > 0) - int(self.high < 0)
 
     @property
     def in_errors(self) -> float:
-        """The mean difference in standard errors, between -10 and 10."""
+        """Mean difference in standard errors, limited to [-10, 10]."""
         return in_errors(self.mean, self.low, self.high)
 
     def in_points(self) -> list[str]:
-        """Return base, model, and difference with its interval, in percent."""
+        """Return base, model and difference with its interval, in percent."""
         difference = in_interval(100 * self.mean, 100 * self.low, 100 * self.high)
         return [f"{100 * self.base:.1f}", f"{100 * self.model:.1f}", difference]
 
 
 def in_errors(mean: float, low: float, high: float) -> float:
-    """Return a difference in standard errors, between -10 and 10."""
+    """Return a difference in standard errors, limited to [-10, 10]."""
     error = (high - low) / (2 * 1.96)
     return 0.0 if error <= 0 else float(np.clip(mean / error, -MOST_ERRORS, MOST_ERRORS))
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a model is better than its base.
+    """Verdict on whether a model is better than its base.
 
-    A verdict without labels cannot know what the vectors will be used for. It does not compare models that read
-    different numbers of tokens: agreement grows with the tokens read.
+    Without labels, it cannot know what the vectors will be used for. It does not compare models that read different
+    numbers of tokens, because agreement grows with the tokens read.
 
     Attributes:
-        structure: Agreement of the halves of held-out documents on their neighbours, document by document
+        structure: Agreement of the halves of held-out documents on their neighbours, paired by document
             (:func:`~simlte_st.evaluation.structure_agreement`).
-        words: Agreement of the neighbours of one half with those of the other half by words, likewise.
-        split_half: Reciprocal rank of the other half of a document, likewise
+        words: Agreement of the neighbours of one half with those of the other half by words, paired by document.
+        split_half: Reciprocal rank of the other half of a document, paired by document
             (:func:`~simlte_st.evaluation.split_half_retrieval`).
         documents: Number of documents.
-        probe: Macro-F1 with few labelled documents a class, mean of the draws, with an interval over documents and
-            draws; None without labels.
-        scored: Labelled documents that the probe was scored on.
-        similarities: Agreement of the halves on their similarities to other documents
-            (:func:`~simlte_st.evaluation.structure.similarity_agreement`), of static models: their trainings have a
-            regression and a record of their own. None for encoders.
+        probe: Macro-F1 with few labelled documents a class, with an interval over documents and draws; None without
+            labels.
+        scored: Number of labelled documents that the probe was scored on.
+        similarities: Agreement of the halves on their similarities to other documents, for static models, which have
+            their own regression and record (:func:`~simlte_st.evaluation.halves.similarity_agreement`); None for
+            encoders.
     """
 
     structure: Difference
@@ -113,11 +113,11 @@ class Verdict:
 
     @property
     def probability(self) -> float:
-        """The probability that labels would call the model better, from documents alone.
+        """Probability, from documents alone, that labels would call the model better.
 
-        By a logistic regression on the three differences in standard errors, fitted to the labels of our benchmark
-        (``benchmarks/results/verdict.md``); of static models on that of their similarities alone, in points, as all
-        others rise by almost any training.
+        A logistic regression on three differences in standard errors, fitted to the labels of our benchmark
+        (``benchmarks/results/verdict.md``). For static models it uses only the difference of similarities, in points,
+        because almost any training raises the other measures.
         """
         if self.similarities is not None:
             return probability_of([100 * self.similarities.mean], static=True)
@@ -125,10 +125,10 @@ class Verdict:
 
     @property
     def word(self) -> Word:
-        """The verdict of documents and of the probe; ``"no clear difference"`` where the two contradict.
+        """The verdict of documents and probe; ``"no clear difference"`` if they contradict each other.
 
-        Documents say "helped" where :attr:`probability` is at least :data:`LIKELY`, and "hurt" where both halves of a
-        document clearly agree on fewer neighbours, or less on similarities if the models are static.
+        Documents say "helped" if :attr:`probability` is at least :data:`LIKELY`, and "hurt" if the halves of a document
+        clearly agree on fewer neighbours (static models: less on similarities).
         """
         if self.documents < FEWEST:
             return "too few documents"
@@ -139,7 +139,7 @@ class Verdict:
         return "helped" if 1 in signs else "hurt"
 
     def summary(self, longer: bool = False) -> str:
-        """Return a few sentences; ``longer`` adds one on trainings of encoders longer than the benchmark's."""
+        """Return the verdict as text; ``longer`` adds the record of encoders with longer training."""
         lines = [
             {
                 "helped": "Training helped: the model is probably better than its base.",
@@ -161,7 +161,7 @@ class Verdict:
         return " ".join(lines)
 
     def table(self) -> str:
-        """Return the measures before and after training, in percent, as a Markdown table."""
+        """Return a Markdown table of the measures before and after training, in percent."""
         rows = {
             "same neighbours of both halves": self.structure,
             "neighbours that share most words": self.words,
@@ -193,18 +193,18 @@ def _record(static: bool = False) -> dict[str, Any]:
 
 
 def probability_of(values: Sequence[float], static: bool = False) -> float:
-    """Return :attr:`Verdict.probability` from three differences in standard errors, or from one in points if static."""
+    """Return :attr:`Verdict.probability` for three differences in standard errors (static: one in points)."""
     fitted = _record(static)["regression"]
     return float(1 / (1 + np.exp(-fitted["intercept"] - np.dot(fitted["weights"], values))))
 
 
 def is_between(probability: float, low: float, high: float) -> bool:
-    """Return whether a probability is in a bin: from its lower end to below its upper one, or to 1."""
+    """Return whether a probability is in the bin [low, high), or [low, 1]."""
     return low <= probability < high or probability == high == 1
 
 
 def record_in_words(probability: float, static: bool = False) -> str:
-    """Return a sentence on what labels said of runs of our benchmark with a similar probability."""
+    """Return the record of benchmark runs with a similar probability, as a sentence."""
     [bin_] = [each for each in _record(static)["calibration"] if is_between(probability, each["from"], each["to"])]
     runs, kind = bin_["better"] + bin_["unclear"] + bin_["worse"], "runs with static models" if static else "runs"
     return (
@@ -214,13 +214,13 @@ def record_in_words(probability: float, static: bool = False) -> str:
 
 
 def is_longer(steps: int, tokens: int | None) -> bool:
-    """Return whether a training is longer than almost all of those that the verdict was fitted to."""
+    """Return whether a training is longer than almost all trainings that the verdict was fitted to."""
     than = _record()["longer"]
     return steps > than["steps"] or tokens is None or tokens > than["tokens"]
 
 
 def longer_in_words() -> str:
-    """Return a sentence on the record of the verdict for trainings longer than those of the benchmark."""
+    """Return the record of the verdict for longer trainings, as a sentence."""
     than = _record()["longer"]
     better, worse = than["better"], than["worse"]
     return (
@@ -241,12 +241,18 @@ def give_verdict(
     Args:
         base: Result of :func:`~simlte_st.evaluation.compare_halves` for the base.
         model: Result for the model, from the same call.
-        probes: Few-shot probes of base and model, of the same draws.
-        seed: Seed of the intervals.
+        probes: Few-shot probes of base and model, with the same draws.
+        seed: Random seed of the intervals.
 
     Raises:
-        DataError: Their probes are of different documents, or draws; one is of TF-IDF; only one is static; or they read
-            different numbers of tokens.
+        DataError: The probes have different documents or draws, a result is that of TF-IDF, only one model is static,
+            or the models read different numbers of tokens.
+
+    Example:
+        ::
+
+            halves = compare_halves({"base": base, "mine": model}, held_out)
+            print(give_verdict(halves["base"], halves["mine"]).summary())
     """
     if base.words is None or model.words is None:
         raise DataError("A verdict compares two models, not TF-IDF.")
@@ -272,17 +278,17 @@ def give_verdict(
 
 
 def why_not_compared(base: HalvesComparison, model: HalvesComparison) -> str | None:
-    """Return why models that read different numbers of tokens, or of which one is static, get no verdict, else None."""
+    """Return why two models cannot be compared without labels, or None if they can."""
     if (base.similarities is None) != (model.similarities is None):
         return (
-            "One of the two is a static model and the other an encoder. Documents alone cannot tell which reads them "
-            "better: a probe with labels can."
+            "One model is static and the other an encoder. Documents alone cannot tell which is better; a probe with "
+            "labels can."
         )
     if base.reads == model.reads:
         return None
     lengths = ["all" if each.reads is None else f"{each.reads:,}" for each in (base, model)]
     return (
-        f"The base reads {lengths[0]} tokens of a text and the model {lengths[1]}. A verdict needs models that read "
-        "the same number of tokens, as agreement grows with the tokens read. A probe with labels can compare them, or "
-        "give both models the same max_seq_length."
+        f"The base reads {lengths[0]} tokens of a text and the model {lengths[1]}. Agreement grows with the tokens "
+        "read, so a verdict needs the same number for both. Compare them with a probe on labels, or set the same "
+        "max_seq_length for both."
     )

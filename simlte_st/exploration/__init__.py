@@ -1,4 +1,4 @@
-"""A corpus on one page: topics, a map, and near-duplicates.
+"""Show a corpus on one page: topics, a map, and near-duplicates.
 
 The names are in ``__init__.pyi``.
 """

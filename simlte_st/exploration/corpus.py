@@ -1,4 +1,4 @@
-"""A corpus as the page needs it: documents with their columns and vectors, and random halves of some."""
+"""Load a corpus for the page: documents with their columns and vectors, and random halves of some."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from simlte_st.search.encoder import Encoder, Model
 from simlte_st.search.settings import is_index
 
 TABLE_COLUMNS = ("id", "x", "y", "topic", "topic_name", "copy_group", "text")
-"""Columns of the table beside the page. A column of the source with such a name gets a ``_`` after it."""
+"""Columns of the table. A source column with one of these names gets a ``_`` appended."""
 
 FEWEST = 10
-"""Documents that a page needs at least."""
+"""Minimum number of documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
     """Documents with their columns and vectors.
 
-    ``vectors`` have length 1 and the shape ``[documents, dimension]``, ``tokens`` counts what a model without a limit
-    would read of each document, and of ``reading`` and ``index`` the one is None for documents that are not from there.
+    ``vectors`` have length 1 and the shape ``[documents, dimension]``; ``tokens`` counts the tokens of each document
+    without truncation. ``reading`` is None for an index, ``index`` for a source.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Corpus:
 
     @property
     def texts(self) -> list[str]:
-        """The texts, in the documents' order."""
+        """The text of each document."""
         return [document.text for document in self.documents]
 
 
@@ -67,12 +67,14 @@ def open_corpus(
     device: str | None = None,
     progress: bool = True,
 ) -> tuple[Corpus, Encoder]:
-    """Return the corpus of a model with documents, or of an index without."""
+    """Open the documents of a reader with a model, or an index if there is no reader."""
     if reader is None:
         index = model if isinstance(model, Index) else Index.open(os.fspath(model), index_model, device)  # type: ignore[arg-type]
         return _index_corpus(index, title), index.encoder
     if isinstance(model, Index) or is_index(model):
-        raise ConfigurationError(f"{model} is an index, which has its own documents: name no others, or name a model.")
+        raise ConfigurationError(
+            f"{model} is an index and has its own documents: leave out the source, or give a model."
+        )
     encoder = Encoder(model, device)
     documents = list(with_progress_bar(reader, "Reading", shown=progress))
     place = reader.report.source
@@ -101,7 +103,7 @@ def _index_corpus(index: Index, title: str | None) -> Corpus:
 
 
 def _columns(documents: Sequence[Document], name: str, title: str | None) -> tuple[list[Column], list[str]]:
-    """Return the columns under names that the table has free, and the titles."""
+    """Return the columns, renamed where the table needs the name, and the titles."""
     if len(documents) < FEWEST:
         raise DataError(f"{name} has {len(documents)} documents; topics and a map need at least {FEWEST}.")
     columns = columns_of(documents)
@@ -122,7 +124,7 @@ def _encode(encoder: Encoder, texts: Sequence[str], bar: str, batch_size: int, p
 
 @dataclass(frozen=True, slots=True)
 class Halves:
-    """Vectors of two random halves of some documents: row numbers ``[drawn]``, vectors ``[drawn, dimension]``."""
+    """Vectors of two random halves of sampled documents: rows ``[drawn]``, vectors ``[drawn, dimension]``."""
 
     rows: NDArray[np.int64]
     first: NDArray[np.float32]
@@ -139,9 +141,10 @@ def encode_halves(
     seed: int = 0,
     progress: bool = True,
 ) -> Halves:
-    """Split up to ``drawn`` documents at random into two halves: passages with vectors, where there are enough of them.
+    """Split up to ``drawn`` documents into two random halves and return their vectors.
 
-    Otherwise their sentences are split as DocSplit does, and both halves are encoded.
+    If most documents have several passages in the index, the halves are means of passage vectors. Otherwise DocSplit
+    splits the sentences, and both halves are encoded.
     """
     rows = sample_rows(len(corpus.documents), drawn, seed)
     if corpus.index is not None and corpus.index.parts:
@@ -163,7 +166,7 @@ def encode_halves(
 
 
 def _halves_of_passages(passages: Mapping[int, NDArray[np.float32]], seed: int) -> Halves:
-    """Return the mean vectors of two random halves of the passages of documents, by row number."""
+    """Return the mean vectors of two random halves of each document's passages, given by row."""
     random, halves = np.random.default_rng(seed), []
     for vectors in passages.values():
         parts = np.array_split(random.permutation(len(vectors)), 2)

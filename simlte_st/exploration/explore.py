@@ -1,4 +1,4 @@
-"""From documents to a page and a table: topics, a map, and near-duplicates."""
+"""Explore a corpus: write a page and a table with topics, a map, and near-duplicates."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from simlte_st.exploration.topics import Stability
 
 HALVED = 1_000
-"""Documents that are split into halves, to choose the number of topics."""
+"""Maximum documents that are split into halves to choose the number of topics."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExploreReport:
-    """What a page shows.
+    """The result of :func:`explore`.
 
     Attributes:
-        page: The page.
-        table: The table beside it.
+        page: Path of the page.
+        table: Path of the table.
         documents: Number of documents.
         topics: Name and number of documents of each topic.
         none: Number of documents without a topic.
-        stability: How far halves of documents agree on this number of topics.
-        trustworthiness: How well the map keeps the neighbours of documents, from 0 to 1.
-        copies: Number of documents that duplicate or nearly duplicate an earlier one.
-        reading: What came of reading the documents; None for an index.
+        stability: Agreement of halves of documents on this number of topics.
+        trustworthiness: How well the map keeps neighbours, from 0 to 1.
+        copies: Number of exact and near-duplicates of an earlier document.
+        reading: Report of reading the documents; None for an index.
     """
 
     page: str
@@ -62,7 +62,7 @@ class ExploreReport:
             f"{self.stability.agreement:.2f}); {self.copies:,} duplicates; the map's trustworthiness is "
             f"{self.trustworthiness:.2f}",
             *(f"  {size:>7,}  {name}" for name, size in self.topics),
-            f"Open {self.page} in a browser; {self.table} has the places and topics.",
+            f"Open {self.page} in a browser; {self.table} has the map positions and topics.",
         ]
         return "\n".join(lines)
 
@@ -90,24 +90,23 @@ def explore(
     overwrite: bool = False,
     progress: bool = True,
 ) -> ExploreReport:
-    """Write a page that shows what is in a corpus, and a table beside it.
+    """Write a page with the topics, map and near-duplicates of a corpus, and a table.
 
-    Memory holds the documents and their vectors. Encoding takes most of the time: for a large corpus build an index
-    first, which can be interrupted and resumed, and explore that. With passages in the index nothing is encoded anew;
-    otherwise the halves of a thousand documents are, which decide the number of topics.
+    Memory holds the documents and their vectors. Encoding takes most of the time: for a large corpus, build an index
+    first, which can be resumed, and explore that. An index with passages needs no more encoding; otherwise halves of
+    up to a thousand documents are encoded to choose the number of topics.
 
     Args:
-        model: A model with ``source=``: its folder, its name, or the model itself. Or an index, or its folder.
-        source: Anything :func:`~simlte_st.data.read_documents` takes or returns; None for the documents of an index.
-        output: The page, a file whose name ends in .html. The table has the same name with .parquet: id, x, y, topic
-            (-1 for none), topic_name, copy_group (the id of its first document), text, and all columns of the source.
+        model: Folder or name of a model, or a loaded one, for the documents of ``source=``. Or an index, or its folder.
+        source: Anything that :func:`~simlte_st.data.read_documents` takes or returns; None for an index.
+        output: Path of the page, ending in .html. The table has the same name with .parquet: id, x, y, topic (-1 for
+            none), topic_name, copy_group (the id of its first document), text, and all columns of the source.
         index_model: Model of the index, if it has been moved.
-        title: Column of titles (default: a column with a usual name, else the first line of each document).
+        title: Column of titles (default: title, headline, subject or name, or the first line of each document).
         topics: Number of topics (default: the number on which the halves of documents agree most).
         language: ISO 639-1 code of the documents' language, for the endings and stop words in topic names (default:
             detected for each document).
-        similarity: Share of runs of five words in common from which on two documents are near-duplicates; above 0 and
-            at most 1.
+        similarity: Minimum share of five-word runs in common for near-duplicates; above 0 and at most 1.
         batch_size: Batch size for encoding.
         device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
         seed: Random seed of the topics and the map.
@@ -115,13 +114,13 @@ def explore(
         progress: Show progress bars.
 
     Returns:
-        What the page shows.
+        Paths of the page and the table, and their main numbers.
 
     Raises:
         ConfigurationError: A file exists or cannot be written, or a value is out of range.
-        DataError: The documents cannot be read, there are too few, or a column is missing.
-        ModelError: There is no such model.
-        StoreError: There is no index, or it cannot be read.
+        DataError: The documents cannot be read, there are fewer than ten, or a column is missing.
+        ModelError: The model does not exist or cannot be loaded.
+        StoreError: The index does not exist or cannot be read.
         MissingExtraError: The extra ``explore`` is not installed.
     """
     if language is not None:
@@ -175,10 +174,10 @@ def explore(
 
 
 def _check_output(output: str | os.PathLike[str], reader: Any, overwrite: bool) -> Path:
-    """Check, before work begins, that the page and its table can be written and what they need is installed."""
+    """Check early that the page and its table can be written and that bokeh is installed."""
     page = Path(output)
     if page.suffix.lower() not in (".html", ".htm"):
-        raise ConfigurationError(f"{page}: the page is a file whose name ends in .html.")
+        raise ConfigurationError(f"{page}: the page needs a name that ends in .html.")
     for path in (page, page.with_suffix(".parquet")):
         check_apart(reader, path)
         check_place(path)

@@ -1,4 +1,4 @@
-"""Parts of HTML pages that need no network: the frame around them, sections, tables, and figures by bokeh."""
+"""Build self-contained HTML pages: the frame, sections, tables, and bokeh figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def bokeh(module: str) -> Any:
 def frame_page(
     title: str, about: str, links: Mapping[str, str], body: str, script: str, components: Sequence[str] = ("bokeh",)
 ) -> str:
-    """Return a whole page: head, style, header, body, and the scripts of bokeh and of the page itself."""
+    """Return a complete page: head, style, header, body, and the scripts of bokeh and of the page."""
     resources = bokeh("bokeh.resources").Resources(mode="inline", components=list(components))
     return Template(page_part("page.frame.html")).substitute(
         title=escape(title),
@@ -34,12 +34,12 @@ def frame_page(
 
 
 def page_part(name: str) -> str:
-    """Return the text of a file of this package."""
+    """Read a file of this package."""
     return files("simlte_st.exploration").joinpath(name).read_text(encoding="utf-8")
 
 
 def as_script(item: Mapping[str, Any]) -> str:
-    """Return JSON values as they may stand in a ``<script>``."""
+    """Return JSON that is safe inside a ``<script>``."""
     return json.dumps(item).replace("<", "\\u003c")
 
 
@@ -54,7 +54,7 @@ def about(text: str) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Return a table of cells that are HTML already; ``right`` are the columns of numbers."""
+    """Return a table. Cells are HTML; the columns in ``right`` hold numbers."""
 
     def line(cells: Sequence[str], tag: str) -> str:
         kinds = [' class="right"' if place in right else "" for place in range(len(cells))]
@@ -78,7 +78,7 @@ def figure_json(figure: Any) -> dict[str, Any]:
 
 
 def make_curve(steps: Sequence[int], values: Sequence[float], name: str) -> dict[str, Any]:
-    """Return the curve of a value that a training logged, as JSON."""
+    """Return a curve of logged values as JSON."""
     models = bokeh("bokeh.models")
     source = models.ColumnDataSource({"x": list(steps), "y": list(values)})
     figure = clear_figure(sizing_mode="stretch_width", height=280, x_axis_label="step", y_axis_label=name)

@@ -1,7 +1,7 @@
 "use strict";
-// The page: data comes compressed in the page itself; everything that a document holds becomes text, never markup.
+// The data is compressed in the page itself. Everything from a document becomes text, never markup.
 (async () => {
-  const NONE = "#9aa0a8", LISTED = 200, NEAR_PIXELS = 14;
+  const NONE = "#9aa0a8", LISTED = 200, NEAR_PIXELS = 14, NAMED = 0.15;
   const byId = (id) => document.getElementById(id);
   const panel = byId("panel");
 
@@ -26,14 +26,14 @@
   try {
     corpus = await unpack();
   } catch (error) {
-    panel.replaceChildren(element("p", { class: "problem" }, `The documents cannot be read by this browser: ${error}`));
+    panel.replaceChildren(element("p", { class: "problem" }, `This browser cannot read the documents: ${error}`));
     return;
   }
   const size = corpus.ids.length;
   const haystack = corpus.texts.map((text, row) => `${corpus.titles[row]}\n${corpus.ids[row]}\n${text}`.toLowerCase());
   const state = { colour: 0, words: [], only: null, chosen: null, opened: null };
 
-  // Colours: a menu of topics, classes, numbers and dates. The first are Tableau's, which are told apart on light and dark.
+  // Colours: by topic, class, number or date. The first are Tableau's, which stand out on light and dark.
   const PALETTE = ("4e79a7 f28e2b 59a14f e15759 b07aa1 9c755f edc948 499894 ff9da7 a0cbe8 ffbe7d 8cd17d d37295 d4a6c8 "
     + "b6992d 86bcb6").split(" ");
   const hue = (place) => place < PALETTE.length ? `#${PALETTE[place]}` : `hsl(${Math.round((place * 137.508) % 360)} ${place % 2 ? 55 : 75}% ${[52, 60, 45][place % 3]}%)`;
@@ -84,14 +84,15 @@
     renderer("marks").glyph.setv({ line_color: ink });
   }
 
-  // A name stands near the middle of its topic, inside the map, off other names, and where it covers the least share of
-  // any topic's points: on a small topic a name would hide it whole.
+  // Place each name near the middle of its topic, inside the frame and off other names, where it covers the smallest
+  // share of any topic's points. Large topics come first, until names cover a share of the map; the list has them all.
   function placeNames() {
-    const isNarrow = byId("plot").clientWidth < 600; // two terms of a name would run out of the map
+    const isNarrow = byId("plot").clientWidth < 600;
     const text = corpus.short_names.map((name) => (isNarrow ? name.split(", ")[0] : name));
     const pen = document.createElement("canvas").getContext("2d"), placed = [];
     pen.font = "bold 12px sans-serif";
     const { left, right, top, bottom } = view.frame.bbox, { x_scale, y_scale } = view.frame;
+    let room = NAMED * (right - left) * (bottom - top);
     const counts = new Map(), drawn = [];
     for (let row = 0; row < size; row += Math.ceil(size / 5000)) {
       const topic = corpus.topics[row];
@@ -101,8 +102,9 @@
     const within = (value, low, high) => Math.max(low, Math.min(high, value));
     const moves = corpus.places.map((place, topic) => {
       const half = pen.measureText(text[topic]).width / 2 + 5, across = x_scale.compute(place[0]), down = y_scale.compute(place[1]);
+      const isOutside = across < left || across > right || down < top || down > bottom; // after zooming in
       let best = null;
-      for (const lower of [0, 20, -20, 40, -40, 60, -60]) for (const aside of [0, half, -half]) {
+      if (!isOutside && room > 0) for (const lower of [0, 20, -20, 40, -40, 60, -60]) for (const aside of [0, half, -half]) {
         const name = { half, across: within(across + aside, left + half, right - half), down: within(down + lower, top + 10, bottom - 10) };
         const covers = (point, wide, high) => Math.abs(point.across - name.across) <= wide && Math.abs(point.down - name.down) <= high;
         if (placed.some((other) => covers(other, other.half + half, 19))) continue;
@@ -110,11 +112,12 @@
         for (const point of drawn) if (covers(point, half, 10)) cost += 1 / counts.get(point.topic);
         if (!best || cost < best.cost) best = { ...name, cost };
       }
-      if (!best) { // of many topics: the list beside the map names the small ones
+      if (!best) {
         text[topic] = "";
         return [0, 0];
       }
       placed.push(best);
+      room -= 2 * half * 20;
       return [best.across - across, best.down - down];
     });
     renderer("names").data_source.data = {
@@ -145,17 +148,17 @@
           click: () => only(value) }, name), " ", element("span", { class: "number" }, count.toLocaleString()));
       const rows = scheme.classes.map((name, value) => row(value, name, counts[value]));
       if (counts.at(-1)) rows.push(row(-1, "none", counts.at(-1)));
-      parts.push(element("h3", {}, scheme.name), element("ul", { id: "legend" }, ...rows));
+      parts.push(element("h2", {}, scheme.name), element("ul", { id: "legend" }, ...rows));
       if (state.only !== null) parts.push(...listing(shown));
     } else {
       const stops = [0, 0.25, 0.5, 0.75, 1].map(ramp).join(", ");
       const end = (value) => element("span", {}, scheme.date ? date(value) : Number(value.toPrecision(6)).toString());
-      parts.push(element("h3", {}, scheme.name),
+      parts.push(element("h2", {}, scheme.name),
         element("div", { class: "ramp", style: `background: linear-gradient(to right, ${stops})` }),
         element("div", { class: "ends" }, end(scheme.low), end(scheme.high)));
     }
-    parts.push(element("p", { class: "about" }, "Click a point for its document; draw a line around points with the "
-      + "lasso to list them; click a class to see it alone; the wheel zooms, dragging moves."));
+    parts.push(element("p", { class: "about" }, "Click a point to open its document. Circle points with the lasso to list "
+      + "them. Click a class to show it alone. Scroll to zoom, drag to move."));
     panel.replaceChildren(...parts);
   }
 
@@ -170,7 +173,7 @@
   function showList(rows, chosen) {
     mark([]);
     const words = state.words.length ? [`with “${state.words.join(" ")}”`] : [];
-    panel.replaceChildren(element("h3", {}, [rows.length.toLocaleString(), ...chosen, ...words].join(" ")), ...listing(rows));
+    panel.replaceChildren(element("h2", {}, [rows.length.toLocaleString(), ...chosen, ...words].join(" ")), ...listing(rows));
   }
 
   function showDocument(row) {
@@ -182,23 +185,24 @@
     const duplicates = corpus.groups.flatMap((group, other) => (group === corpus.groups[row] && other !== row ? [other] : []));
     panel.replaceChildren(
       element("p", {}, element("button", { class: "plain", type: "button", id: "back", click: () => history.back() }, "Back")),
-      element("h3", { id: "document-title" }, corpus.titles[row]),
+      element("h2", { id: "document-title" }, corpus.titles[row]),
       element("dl", { class: "values" }, ...[["id", corpus.ids[row]], ["topic", topic < 0 ? "none" : corpus.topic_names[topic]],
         ...values.map(([name, column]) => [name, column[row]])].flatMap(([name, value]) =>
         [element("dt", {}, name), element("dd", {}, value)])),
       ...(duplicates.length ? [element("p", {}, "Near-duplicates: ", ...duplicates.slice(0, 10).flatMap((other) => [documentLink(other), " "]))] : []),
-      element("h3", {}, "Nearest documents"),
+      element("h2", {}, "Nearest documents"),
       element("ul", { id: "near" }, ...near.map((other, place) => element("li", {},
         element("span", { class: "number" }, corpus.cosines[row][place].toFixed(2)), documentLink(other)))),
-      element("h3", {}, "Text"),
+      element("h2", {}, "Text"),
       element("p", { class: "text", id: "document-text" }, corpus.texts[row]),
       ...(cut > 0 ? [element("p", { class: "about" }, `… ${cut.toLocaleString()} more characters`)] : []),
     );
     panel.scrollTop = 0;
+    panel.focus({ preventScroll: true }); // the link that opened it is gone
     if (panel.offsetTop > byId("plot").offsetTop + 50) panel.scrollIntoView(); // a narrow screen: it stands below the map
   }
 
-  // What the user does. The address holds the document, so that going back works.
+  // Actions. The address holds the open document, so that the browser's Back button works.
   const go = (row) => { location.hash = `document=${row}`; };
 
   function show() {
@@ -206,12 +210,12 @@
     state.opened = match && Number(match[1]) < size ? Number(match[1]) : null;
     const shown = paint();
     if (state.opened !== null) showDocument(state.opened);
-    else if (state.chosen) showList(state.chosen.filter(isShown), ["chosen"]);
+    else if (state.chosen) showList(state.chosen.filter(isShown), ["selected"]);
     else if (state.words.length) showList(shown, []);
     else showLegend(shown);
   }
 
-  function leave() { // a document that is open would hide what was asked for
+  function leave() { // an open document would hide the list
     if (state.opened !== null) history.pushState(null, "", "#map");
     show();
   }
@@ -263,9 +267,15 @@
     state.chosen = rows.length ? rows : null;
     leave();
   });
+  let placing = 0;
+  const placeSoon = () => {
+    cancelAnimationFrame(placing);
+    placing = requestAnimationFrame(placeNames);
+  };
   placeNames();
-  for (const side of ["inner_width", "inner_height"]) { // as when a scroll bar appears, or a phone is turned
-    figure.properties[side].change.connect(() => requestAnimationFrame(placeNames));
+  for (const side of ["inner_width", "inner_height"]) figure.properties[side].change.connect(placeSoon);
+  for (const range of [figure.x_range, figure.y_range]) {
+    for (const end of ["start", "end"]) range.properties[end].change.connect(placeSoon);
   }
   theme();
   show();

@@ -1,4 +1,4 @@
-"""The page: one file with the data, the map and the sections of what was found in a corpus."""
+"""Write the page of a corpus: one file with the data, the map and the sections."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from simlte_st.exploration.sections import Link, corpus_section, duplicates_sect
 from simlte_st.exploration.topics import Topics
 
 SHOWN = 3_000
-"""Characters of a document that the page holds."""
+"""Characters of each document that the page holds."""
 
-_TIP_CHARACTERS = 160  # of a text that is pointed at
+_TIP_CHARACTERS = 160  # of a text in a tooltip
 _TIP = (
     '<div style="max-width: 22rem; white-space: normal; font: 13px/1.4 system-ui, sans-serif">'
     "<b>@title</b><div>@about</div></div>"
@@ -37,10 +37,10 @@ _LINKS = {"map": "Map", "topics": "Topics", "duplicates": "Near-duplicates", "co
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """What was found in a corpus: the page, the table and the report show it.
+    """The content of the page, the table and the report.
 
-    ``terms`` are those of each topic; ``near`` has the rows of the nearest documents of each, ``cosines`` theirs.
-    Near-duplicates have a ``similarity`` of that or more.
+    ``terms`` has the terms of each topic; ``near`` the rows of each document's nearest documents, and ``cosines`` their
+    cosines. ``similarity`` is the threshold of near-duplicates.
     """
 
     corpus: Corpus
@@ -54,11 +54,11 @@ class Exploration:
 
     @property
     def topic_names(self) -> list[str]:
-        """The terms of each topic as one text."""
+        """The name of each topic: its terms, joined by commas."""
         return [", ".join(terms) or f"topic {number}" for number, terms in enumerate(self.terms, start=1)]
 
     def name_places(self) -> NDArray[np.float32]:
-        """Return where each topic's name stands: at the document nearest to the median place of its documents."""
+        """Return a place for each topic's name: the document nearest to the median place of its documents."""
         middles = np.zeros((len(self.terms), 2), dtype=np.float32)
         for topic in range(len(middles)):
             own = self.layout.places[self.topics.assigned == topic]
@@ -78,9 +78,8 @@ def page_of(found: Exploration) -> str:
     )
     data = gzip.compress(json.dumps(page_data(found), ensure_ascii=False).encode("utf-8"), 6, mtime=0)
     map_note = (
-        "Documents that are near each other are alike; directions and distances across the map mean nothing. "
-        f"Trustworthiness {found.layout.trustworthiness:.2f} (1 where all neighbours on the map are neighbours by "
-        "vectors)."
+        "Neighbours on the map are similar documents; directions and long distances mean nothing. "
+        f"Trustworthiness {found.layout.trustworthiness:.2f} (1: all neighbours on the map are also nearest by vector)."
     )
     body = Template(page_part("page.map.html")).substitute(
         map_note=escape(map_note),
@@ -93,7 +92,7 @@ def page_of(found: Exploration) -> str:
 
 
 def page_data(found: Exploration) -> dict[str, Any]:
-    """Return what the script of the page needs, as JSON values."""
+    """Return the data of the page's script as JSON values."""
     corpus, names, assigned = found.corpus, found.topic_names, found.topics.assigned.tolist()
     starts = [" ".join(text[: 2 * _TIP_CHARACTERS].split())[:_TIP_CHARACTERS] for text in corpus.texts]
     named = [names[topic] if topic >= 0 else "no topic" for topic in assigned]
@@ -116,7 +115,7 @@ def page_data(found: Exploration) -> dict[str, Any]:
 
 
 def _colours(column: Column) -> dict[str, Any] | None:
-    """Return what the menu of colours needs of a column; None for texts."""
+    """Return the colour scheme of a column; None for texts."""
     if column.kind in ("number", "date"):
         known = [number for number in column.numbers if number is not None]
         ends = {"low": min(known), "high": max(known), "date": column.kind == "date"}
@@ -132,8 +131,8 @@ def _colours(column: Column) -> dict[str, Any] | None:
 def map_figure(places: NDArray[np.float32]) -> dict[str, Any]:
     """Return the map as JSON.
 
-    Its renderers are points, marks (around the open document and its nearest) and names (of topics). The page's script
-    gives the points their colours and titles, and fills the other two.
+    Its renderers are points, marks (around the open document and its nearest ones) and names (of topics). The page's
+    script colours the points and fills the other two.
     """
     models = bokeh("bokeh.models")
     points = models.ColumnDataSource({"x": places[:, 0], "y": places[:, 1]})
@@ -141,14 +140,14 @@ def map_figure(places: NDArray[np.float32]) -> dict[str, Any]:
     names = models.ColumnDataSource({"x": [], "y": [], "text": [], "aside": [], "lower": []})
     figure = clear_figure(
         sizing_mode="stretch_both",
-        output_backend="webgl",  # where the browser has none, bokeh draws on a canvas
+        output_backend="webgl",  # bokeh falls back to a canvas
         match_aspect=True,
         toolbar_location="above",
     )
     figure.axis.visible = False
     figure.grid.visible = False
     drawn = figure.scatter("x", "y", source=points, size=6, color="gray", line_color=None, name="points")
-    drawn.nonselection_glyph = drawn.selection_glyph = None  # the script decides what is pale
+    drawn.nonselection_glyph = drawn.selection_glyph = None  # the script fades points
     figure.scatter("x", "y", source=marks, size="size", fill_color=None, line_width=2, name="marks")
     figure.text(
         "x",
@@ -156,6 +155,7 @@ def map_figure(places: NDArray[np.float32]) -> dict[str, Any]:
         "text",
         source=names,
         name="names",
+        text_font={"value": "sans-serif"},  # the script measures names in this font
         text_font_size="12px",
         text_font_style="bold",
         x_offset="aside",
@@ -172,7 +172,7 @@ def map_figure(places: NDArray[np.float32]) -> dict[str, Any]:
         tooltips=_TIP,
         point_policy="snap_to_data",
         attachment="horizontal",
-        limit=1,  # of many points in one place: a tip for each would hide the map
+        limit=1,  # one tooltip where many points overlap
     )
     figure.add_tools(models.PanTool(), wheel, models.BoxZoomTool(), lasso, hover, models.ResetTool())
     figure.toolbar.active_scroll = wheel

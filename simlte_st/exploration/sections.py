@@ -1,6 +1,6 @@
-"""The sections of the page below the map, as HTML: topics, near-duplicates with their differences, the corpus.
+"""Write the sections below the map as HTML: topics, near-duplicates with their differences, the corpus.
 
-Everything from outside goes through :func:`escape`.
+Every text of a document is escaped here.
 """
 
 from __future__ import annotations
@@ -20,30 +20,31 @@ from simlte_st.exploration.topics import Topics
 from simlte_st.models.truncation import Truncation
 
 TYPICAL = 3
-"""Documents that are shown of a topic."""
+"""Typical documents shown for each topic."""
 
 GROUPS = 100
-"""Groups whose differences are shown, the largest first."""
+"""Maximum groups of near-duplicates shown, the largest first."""
 
 MEMBERS = 5
-"""Documents of a group that are compared with its first."""
+"""Maximum documents of a group that are compared with its first."""
 
-_WORDS = 2_000  # of a text that are compared
+_WORDS = 2_000  # compared of each text
 _CONTEXT = 6  # words shown on each side of a difference
-_STRETCHES = 8  # that differ, and are shown
+_STRETCHES = 8  # differing stretches shown
+_LONGEST = 40  # words shown of a stretch
 
 Link = Callable[[int], str]
-"""Returns a link to a document."""
+"""Return a link to a document, by its row."""
 
 
 def difference(first: str, other: str) -> str:
-    """Return the differences of two texts by word as HTML: in their first 2,000 words, and of up to eight stretches."""
+    """Return the differences by word of two texts as HTML: up to eight stretches of their first 2,000 words."""
     one, two = ([text[start:stop] for start, stop in word_spans(text)[:_WORDS]] for text in (first, other))
     shown = []
     for stretch in islice(SequenceMatcher(None, one, two).get_grouped_opcodes(_CONTEXT), _STRETCHES):
         words = []
         for operation, a, b, c, d in stretch:
-            gone, new = escape(" ".join(one[a:b])), escape(" ".join(two[c:d]))
+            gone, new = _joined(one[a:b]), _joined(two[c:d])
             if operation == "equal":
                 words.append(gone)
             else:
@@ -52,30 +53,33 @@ def difference(first: str, other: str) -> str:
     return " … ".join(shown) or "the same words"
 
 
+def _joined(words: Sequence[str]) -> str:
+    return escape(" ".join(words[:_LONGEST])) + " …" * (len(words) > _LONGEST)
+
+
 def topics_section(
     names: Sequence[str],
     topics: Topics,
     duplicates: Duplicates,
     link: Link,
 ) -> str:
-    """Return the table of topics, and how far halves of documents agree on them."""
+    """Return the table of topics, and the agreement of halves of documents."""
     rows, numbers = [], topics.sizes.tolist()
     for topic, (name, typical) in enumerate(zip(names, typical_documents(topics, duplicates), strict=True)):
         documents = "".join(f"<li>{link(row)}</li>" for row in typical)
         cells = [f'<a href="#map" data-topic="{topic}"><bdi>{escape(name)}</bdi></a>', f"{numbers[topic]:,}"]
         rows.append([*cells, f'<ul class="plain-list">{documents}</ul>'])
     agreement = (
-        f"{len(topics.centres)} topics. Two random halves of each document, clustered separately, agree by "
-        f"{topics.stability.agreement:.2f} (adjusted mutual information: 0 by chance, 1 where the halves of every "
-        "document share a topic)."
+        f"{len(topics.centres)} topics. Random halves of the documents, clustered separately, agree by "
+        f"{topics.stability.agreement:.2f} (adjusted mutual information: 0 is chance, 1 is full agreement)."
     )
-    none = f"{topics.none:,} belong to none: their halves would more likely be in different topics."
+    none = f"{topics.none:,} documents have no topic: their halves would more likely land in different ones."
     notes = about(agreement) + about(none if topics.none else "")
-    return section("topics", "Topics", notes, table(["topic", "documents", "typical documents"], rows, (1,)))
+    return section("topics", "Topics", notes, table(["Topic", "Documents", "Typical documents"], rows, (1,)))
 
 
 def typical_documents(topics: Topics, duplicates: Duplicates) -> list[list[int]]:
-    """Return the documents nearest to the centre of each topic, no two of them near-duplicates."""
+    """Return the documents nearest to each topic's centre, without near-duplicates."""
     typical = []
     for topic in range(len(topics.centres)):
         members = np.flatnonzero(topics.assigned == topic)
@@ -88,7 +92,7 @@ def typical_documents(topics: Topics, duplicates: Duplicates) -> list[list[int]]
 def duplicates_section(duplicates: Duplicates, similarity: float, texts: Sequence[str], link: Link) -> str:
     """Return the groups of near-duplicates, with their differences."""
     title, report = "Near-duplicates", duplicates.report
-    shared = f"{similarity:.0%} of their runs of five words or more"
+    shared = f"at least {similarity:.0%} of their five-word runs"
     if not report.groups:
         return section("duplicates", title, about(f"No two of the {report.documents:,} documents share {shared}."))
     numbers, sizes = np.unique(duplicates.groups, return_counts=True)
@@ -106,14 +110,14 @@ def duplicates_section(duplicates: Duplicates, similarity: float, texts: Sequenc
     return section(
         "duplicates",
         title,
-        about(f"{report.summary()}; they share {shared}."),
+        about(f"{report.summary()}; near-duplicates share {shared}."),
         f'<div class="columns">{"".join(groups)}</div>',
         about(f"and {smaller:,} smaller groups") if smaller else "",
     )
 
 
 def corpus_section(truncation: Truncation, reading: ReadReport | None) -> str:
-    """Return how much the model reads of the documents, and which were skipped."""
+    """Return the share of the documents that the model reads, and the skipped documents."""
     parts = [f"<p>{escape(truncation.summary())}</p>"]
     if truncation.advice:
         parts.append(f'<p class="text">{escape(truncation.advice)}</p>')

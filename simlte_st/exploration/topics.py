@@ -1,4 +1,4 @@
-"""Topics: clusters of vectors, as many as random halves of documents agree on."""
+"""Find topics: clusters of vectors, in the number on which random halves of documents agree best."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from simlte_st.exploration.corpus import Halves
 from simlte_st.progress import with_progress_bar
 
 NUMBERS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 50, 60)
-"""Numbers of topics that are tried."""
+"""Candidate numbers of topics."""
 
 NONE = -1
-"""Topic of a document that belongs to none."""
+"""Topic of a document without one."""
 
-_SMALLEST = 10  # drawn documents a topic has on average, or its number is not tried
-_STARTS = 3  # of k-means, the best of which is taken
+_SMALLEST = 10  # minimum sampled documents per topic, on average
+_STARTS = 3  # of k-means; the best is kept
 
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """How far halves of documents agree on a number of topics.
+    """Agreement of halves of documents on a number of topics.
 
     Attributes:
         number: Number of topics.
-        shared: Mutual information of the topics of both halves, less what chance gives, in bits (Vinh, Epps and Bailey,
-            2010). It is not divided by its maximum, which would favour few topics.
-        agreement: Adjusted mutual information: 0 by chance, 1 where the halves of every document share a topic.
+        shared: Mutual information of the halves' topics above chance, in bits (Vinh, Epps and Bailey, 2010). Not
+            divided by its maximum, which would favour few topics.
+        agreement: Adjusted mutual information: 0 is chance; 1 means that all halves share their document's topic.
     """
 
     number: int
@@ -48,10 +48,10 @@ class Stability:
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """The topic of each document, the largest first and :data:`NONE` for none.
+    """The topic of each document, numbered from the largest, or :data:`NONE`.
 
-    ``centres`` have length 1 and the shape ``[topics, dimension]``, ``cosines`` are those of each document to the
-    nearest centre. Topics without documents are dropped, so there may be fewer than ``stability.number``.
+    ``centres`` have length 1 and the shape ``[topics, dimension]``; ``cosines`` compare each document with its nearest
+    centre. Empty topics are dropped, so there may be fewer than ``stability.number``.
     """
 
     assigned: NDArray[np.int64]
@@ -73,21 +73,20 @@ class Topics:
 def find_topics(
     vectors: NDArray[np.float32], halves: Halves, number: int | None = None, *, seed: int = 0, progress: bool = False
 ) -> Topics:
-    """Cluster documents.
+    """Cluster documents into topics.
 
-    First and second halves of documents are clustered separately, and the number of topics is the one at which the
-    topic of one half says most about that of the other (:attr:`Stability.worth`), so that neither wording nor chance
-    decides. A document belongs to a topic if its halves would probably share one. That probability is learned, on the
-    drawn documents, from how much nearer a document is to its topic's centre than to the next; half-way from chance to
-    certainty is enough.
+    First and second halves of documents are clustered separately. The number of topics is the one at which the topic
+    of one half says most about the topic of the other (:attr:`Stability.worth`). A document gets a topic if its halves
+    would probably share one. That probability is learned on the sampled documents, from the margin between the two
+    nearest centres; half-way from chance to certainty is enough.
     """
     different = _count_different(vectors)
     if different < 2:
         raise DataError("The model encodes all documents as the same vector, so they have no topics.")
     if len(halves.rows) < _SMALLEST:
         raise DataError(
-            f"Only {len(halves.rows)} documents have two words or more and can be split into halves; topics need at "
-            f"least {_SMALLEST}."
+            f"Only {len(halves.rows)} documents have the two words that splitting into halves needs; topics need at "
+            f"least {_SMALLEST} such documents."
         )
     most = max(2, min(different, len(halves.rows) // _SMALLEST))
     numbers = [each for each in NUMBERS if each <= most] if number is None else [min(number, different)]
@@ -102,14 +101,14 @@ def find_topics(
 def _by_size(
     assigned: NDArray[np.int64], centres: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return topics, the largest first, and the centres of those that have documents."""
+    """Renumber topics from the largest, and drop the centres of empty ones."""
     sizes = np.bincount(assigned[assigned >= 0], minlength=len(centres))
     order = np.argsort(-sizes, kind="stable")
     return np.where(assigned >= 0, np.argsort(order)[assigned], NONE), centres[order[: np.count_nonzero(sizes)]]
 
 
 def _count_different(vectors: NDArray[np.float32]) -> int:
-    """Count vectors that differ by more than rounding, or slightly fewer of many thousands."""
+    """Count vectors that differ by more than rounding; among many thousands, a few may be missed."""
     along = vectors @ np.random.default_rng(0).normal(size=vectors.shape[1])
     return 1 + int(np.count_nonzero(np.diff(np.sort(along)) > 1e-5))
 
@@ -124,7 +123,7 @@ def _centres(vectors: NDArray[np.float32], number: int, seed: int) -> NDArray[np
 def _nearest_centres(
     vectors: NDArray[np.float32], centres: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
-    """Return the nearest centre of each vector, its cosine, and how much higher that is than the next."""
+    """Return each vector's nearest centre, its cosine, and the margin to the second cosine."""
     cosines = vectors @ centres.T
     best = np.sort(cosines, axis=1)[:, -2:]
     return cosines.argmax(axis=1), best[:, 1], best[:, 1] - best[:, 0]
@@ -141,7 +140,7 @@ def _stability(halves: Halves, number: int, seed: int) -> Stability:
 
 
 def _least_margin(halves: Halves, centres: NDArray[np.float32], margins: NDArray[np.float32]) -> float:
-    """Return the margin from which on the halves of a document are likely enough to share a topic."""
+    """Return the smallest margin at which the halves of a document probably share a topic."""
     first, second = (_nearest_centres(side, centres)[0] for side in (halves.first, halves.second))
     alike = first == second
     if not len(alike) or alike.all():

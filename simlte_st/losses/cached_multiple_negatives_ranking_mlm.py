@@ -1,4 +1,4 @@
-"""The papers' training loss for batches of any size: GradCache, with accumulated gradients for the MLM term."""
+"""DocSplit's training loss with gradient caching, for large batches in little memory."""
 
 from __future__ import annotations
 
@@ -23,46 +23,46 @@ from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
 class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns terms
     MLMLossMixin, CachedMultipleNegativesRankingLoss
 ):
-    """:class:`~simlte_st.losses.MultipleNegativesRankingMLMLoss` in the memory of a mini-batch.
+    """:class:`~simlte_st.losses.MultipleNegativesRankingMLMLoss` with the memory use of a mini-batch.
 
-    More in-batch negatives are better, and take more memory. This loss has the same value and gradients, but keeps the
-    activations of only one mini-batch at a time:
+    More in-batch negatives help, but need more memory. This loss has the same value and gradients as the plain loss
+    and keeps the activations of only one mini-batch at a time:
 
-    1. All texts are embedded without a graph, mini-batch by mini-batch.
-    2. The contrastive loss of the whole batch gives the gradient with respect to each embedding.
-    3. In the backward pass the texts are embedded again, with the same dropout and with a graph, which those gradients
-       enter.
-    4. The MLM term is a sum over masked tokens and needs no such cache: with ``mlm_input="separate"`` each masked
-       mini-batch is passed once, forward and backward, and its gradient accumulated; with ``"shared"`` it is part of
-       1 and 3. In both the mean is over the masked tokens of the whole batch.
+    1. It embeds all texts without a graph, one mini-batch after another.
+    2. It computes the contrastive loss of the whole batch and the gradient of each embedding.
+    3. In the backward pass it embeds each mini-batch again, with a graph and the same dropout, and backpropagates the
+       gradients from step 2.
+    4. The MLM term is a sum over masked tokens and needs no cache. With ``mlm_input="separate"`` each masked mini-batch
+       takes one forward and one backward pass, whose gradients accumulate; with ``"shared"`` steps 1 and 3 include it.
+       Either way it is the mean over the masked tokens of the whole batch.
 
-    With a forward pass as 1 unit of work and a backward pass as 2, this takes 7 units where the plain loss takes 6;
-    with ``mlm_input="shared"`` 4 and 3.
+    If a forward pass costs 1 and a backward pass 2, this loss costs 7 and the plain loss 6; with
+    ``mlm_input="shared"`` they cost 4 and 3.
 
     Args:
         model: The model to train.
-        mlm_weight: Weight of the MLM term; with 0 the loss is stock ``CachedMultipleNegativesRankingLoss`` to the bit.
-        mini_batch_size: Number of texts, of all columns together, in a pass through the model.
-        mini_batch_num_tokens: Number of tokens in a pass through the model, padding not counted, instead of a number of
-            texts; a longer text is passed alone. ``mini_batch_size`` then applies to the scores only.
-        **options: All other options of ``MultipleNegativesRankingMLMLoss`` and of
-            ``CachedMultipleNegativesRankingLoss``.
+        mlm_weight: Weight of the MLM term; 0 gives exactly ``CachedMultipleNegativesRankingLoss``.
+        mini_batch_size: Number of texts per pass through the model, counted over all columns.
+        mini_batch_num_tokens: Number of tokens per pass through the model, without padding, instead of a number of
+            texts. A longer text gets a pass of its own. ``mini_batch_size`` then applies to the scores only.
+        **options: Other options of ``MultipleNegativesRankingMLMLoss`` and ``CachedMultipleNegativesRankingLoss``.
 
     Raises:
-        ConfigurationError: A setting is out of its range.
+        ConfigurationError: A setting is out of range.
         ModelError: The model cannot train a masked language model.
 
     References:
-        GradCache (https://aclanthology.org/2021.repl4nlp-1.31), and those of ``MultipleNegativesRankingMLMLoss``.
+        - GradCache (https://aclanthology.org/2021.repl4nlp-1.31)
+        - The references of ``MultipleNegativesRankingMLMLoss``
 
     Requirements:
-        1. Those of ``MultipleNegativesRankingMLMLoss``
+        1. The requirements of ``MultipleNegativesRankingMLMLoss``
         2. A large ``per_device_train_batch_size`` and a mini-batch that fits into memory
-        3. One process, or several with DDP; sharded gradients (FSDP, DeepSpeed) cannot be cached
-        4. Gradient checkpointing only with ``use_reentrant=False``, transformers' default
+        3. A single process or DDP; gradient caching does not work with sharded gradients (FSDP, DeepSpeed)
+        4. ``use_reentrant=False``, transformers' default, for gradient checkpointing
 
     Inputs:
-        Columns of texts, (view A, view B), without labels.
+        Two columns of texts, (view A, view B), without labels.
 
     Example:
         ::
@@ -86,7 +86,7 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
         return contrastive, mlm
 
     def _average_head_gradient(self, _: Tensor) -> None:
-        """Average once for all mini-batches, in every process, whatever was masked there."""
+        """Average once for all mini-batches, in every process, even one without masked tokens."""
         assert self.mlm_head is not None
         for parameter in self.mlm_head.parameters():
             if parameter.requires_grad:
@@ -94,11 +94,11 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
 
 
 class ContrastivePass(CachedLossMixin):
-    """The contrastive term of one batch, on sentence-transformers' GradCache engine.
+    """The contrastive term of one batch, computed with sentence-transformers' GradCache implementation.
 
-    One object for each batch: the second embedding step happens in the backward pass, when the loss may have seen
-    another batch already. Where the columns have labels (``mlm_input="shared"``), each mini-batch has its MLM term too:
-    its value in the first embedding step, its gradient in the second.
+    Each batch needs its own object: the second embedding step runs in the backward pass, by which time the loss may
+    have seen another batch. If the columns have MLM labels (``mlm_input="shared"``), each mini-batch adds its MLM term:
+    the value in the first embedding step, the gradient in the second.
     """
 
     def __init__(self, loss: Any, columns: list[Features]) -> None:
@@ -107,18 +107,18 @@ class ContrastivePass(CachedLossMixin):
         self.mini_batch_size = loss.mini_batch_size
         self.mini_batch_num_tokens = loss.mini_batch_num_tokens
         self.batches, self._order = _arranged(loss, columns)
-        # Cross-entropy, summed over the masked tokens of all columns, and their number; complete after the first step.
+        # Summed cross-entropy and number of the masked tokens of all columns; complete after the first embedding step.
         self.mlm_sum = torch.zeros((), device=self.batches[0]["input_ids"].device)
         self.mlm_count = 0
         self._mlm_slope: Tensor | None = None
         self._columns = len(columns)
-        # The backward pass, with the second embedding step, runs outside of the present autocast.
+        # The second embedding step runs in the backward pass, outside the current autocast.
         device = self.mlm_sum.device.type
         enabled, dtype = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
         self._autocast = functools.partial(torch.autocast, device, dtype=dtype, enabled=enabled)
 
     def back_propagate(self, slope: Tensor) -> None:
-        """Set the factor of the gradient of :attr:`mlm_sum` in the second embedding step."""
+        """Set the factor of :attr:`mlm_sum`'s gradient for the second embedding step."""
         self._mlm_slope = slope
 
     def embed_minibatch(
@@ -130,7 +130,7 @@ class ContrastivePass(CachedLossMixin):
         copy_random_state: bool,
         random_state: RandContext | None = None,
     ) -> tuple[Tensor, RandContext | None]:
-        """Embed some rows, as the engine's own method does, and compute their MLM term."""
+        """Embed some rows, as the overridden method does, and compute their MLM term."""
         features = slice_rows(sentence_feature, begin, end)
         with random_state or nullcontext(), torch.set_grad_enabled(with_grad), self._autocast():
             state = RandContext(*features.values()) if copy_random_state else None
@@ -147,7 +147,7 @@ class ContrastivePass(CachedLossMixin):
         return embeddings, state
 
     def calculate_loss(self, reps: list[list[Tensor]], labels: Any = None, *, with_backward: bool = False) -> Tensor:
-        """Return the loss of the embeddings of all mini-batches; with ``with_backward`` compute their gradients too."""
+        """Return the loss of all mini-batches' embeddings; ``with_backward`` also computes their gradients."""
         if len(self.batches) > 1:
             columns = [torch.cat(batches) for batches in reps]
         else:
@@ -157,7 +157,7 @@ class ContrastivePass(CachedLossMixin):
             columns = list(together.chunk(self._columns))
         if with_backward:
             self.loss.metrics.update(columns)
-        # The stock method walks the graph once for each chunk of the scores: it must begin at leaves.
+        # The stock method walks the graph once for each chunk of scores, so the graph must begin at leaves.
         leaves = [column.detach().requires_grad_(with_backward) for column in columns]
         value: Tensor = self.loss.calculate_loss([[leaf] for leaf in leaves], labels, with_backward=with_backward)
         if with_backward:
@@ -166,19 +166,18 @@ class ContrastivePass(CachedLossMixin):
 
 
 class MLMPass:
-    """The MLM term of one batch with ``mlm_input="separate"``: value and gradient, both in the forward pass.
+    """The MLM term of one batch with ``mlm_input="separate"``; the forward pass computes its value and gradient.
 
-    The term is a sum over tokens, whose gradient is the sum of the mini-batches' gradients: one forward pass, where
-    GradCache takes two, and memory for one gradient of every parameter until the backward pass. The sum is
-    differentiated, not its share of the loss: gradients of half-precision activations are then about as large as a
-    gradient scaler would make them.
+    The term is a sum over tokens, so its gradient is the sum of the mini-batches' gradients. This takes one forward
+    pass, where GradCache takes two, and keeps one gradient per parameter until the backward pass. It differentiates the
+    sum, not its share of the loss, which keeps half-precision gradients about as large as a gradient scaler would.
     """
 
     def __init__(self, loss: Any, columns: list[Features]) -> None:
         self.mlm_count = 0  # number of masked tokens of all columns
         self._parameters = [value for value in loss.parameters() if value.requires_grad]
         self._gradients: list[Tensor | None] | None = [None] * len(self._parameters)
-        # Not through DDP, which ignores a gradient that the backward pass does not accumulate.
+        # Bypass DDP, which ignores gradients that the backward pass does not accumulate.
         wrapper = getattr(loss.model, "_orig_mod", loss.model)
         model = wrapper.module if isinstance(wrapper, DistributedDataParallel) else loss.model
         sums = [
@@ -205,9 +204,9 @@ class MLMPass:
         return summed
 
     def back_propagate(self, slope: Tensor) -> None:
-        """Add the gradient, times ``slope``, to that of the parameters."""
+        """Add the gradient, times ``slope``, to the parameters' gradients."""
         if self._gradients is None:
-            raise RuntimeError("The MLM term of a cached loss can be back-propagated only once per forward pass.")
+            raise RuntimeError("The MLM term of a cached loss can be backpropagated only once per forward pass.")
         gradients, self._gradients = self._gradients, None
         for index, parameter in enumerate(self._parameters):
             gradient, gradients[index] = gradients[index], None
@@ -221,7 +220,7 @@ class MLMPass:
 
 
 class _Joined(torch.autograd.Function):
-    """Returns two terms as tensors that may be added and scaled like any others."""
+    """Return the two terms as tensors that can be added and scaled like any others."""
 
     @staticmethod
     def forward(
@@ -238,7 +237,7 @@ class _Joined(torch.autograd.Function):
 
 
 class _Attached(torch.autograd.Function):
-    """Passes embeddings through, and back-propagates a sum too, times a factor that is known only later."""
+    """Pass embeddings through, and backpropagate a sum times a factor that is known only later."""
 
     @staticmethod
     def forward(ctx: Any, embeddings: Tensor, total: Tensor, slope: Tensor) -> Tensor:
@@ -252,15 +251,15 @@ class _Attached(torch.autograd.Function):
 
 
 def _arranged(loss: Any, columns: list[Features]) -> tuple[list[Features], Tensor | None]:
-    """Return columns as one batch, the longest rows first, and the former place of each row.
+    """Merge columns into one batch, longest rows first; return it and the original index of each row.
 
-    Rows of similar lengths then share a mini-batch, and the engine removes the padding that they share. Columns that
-    cannot be merged stay as they are, and so does the order of a single mini-batch.
+    Mini-batches then hold rows of similar length, and GradCache strips their shared padding. Columns that cannot be
+    merged and batches of a single mini-batch keep their order.
     """
     columns = [dict(features) for features in columns]
     for features in columns:
         if isinstance(prompt := features.get("prompt_length"), Tensor):
-            features["prompt_length"] = int(prompt.reshape(-1)[0])  # stays one number when the rows are taken apart
+            features["prompt_length"] = int(prompt.reshape(-1)[0])  # one number for any subset of rows
     merged = merge_columns(columns)
     if merged is None:
         return columns, None

@@ -1,4 +1,4 @@
-"""Columns of model inputs: several merged into one batch, or some of their rows."""
+"""Merge columns of model inputs into one batch, or select some of their rows."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from simlte_st.compat import merge_feature_batches, slice_rows
 from simlte_st.losses.masked_language_model import IGNORE
 
 Features = dict[str, Any]
-"""Model inputs of a column: padded, ``(rows, length)`` with an ``attention_mask``; or flattened, ``(1, tokens)`` with
-``cu_seq_lens_q``, ``(rows + 1,)``."""
+"""Model inputs of a column: padded to ``(rows, length)`` with an ``attention_mask``, or flattened to ``(1, tokens)``
+with ``cu_seq_lens_q``, ``(rows + 1,)``."""
 
 LABELS = "mlm_labels"
-"""Key of the labels of a masked column, int64 and of the shape of its ``input_ids``. The model never sees it."""
+"""Key of a masked column's labels: int64, shaped like its ``input_ids``. The model never sees it."""
 
 _MOST_PADDING = 1.125
-"""Columns are merged where the batch becomes at most this many times as large: padding is computed too."""
+"""Merge columns if padding makes the batch at most this many times as large, because padding costs time too."""
 
 
 def merge_columns(columns: list[Features], most_padding: float = float("inf")) -> Features | None:
-    """Return one batch of all rows of all columns, column by column; None where they cannot be merged."""
+    """Return all rows as one batch, column after column; None if the columns cannot be merged."""
     masks = [features.get("attention_mask") for features in columns]
     if len(columns) < 2 or any(mask is None for mask in masks):
         return None
@@ -30,20 +30,20 @@ def merge_columns(columns: list[Features], most_padding: float = float("inf")) -
         return None
     merged = merge_feature_batches(columns)
     if merged is not None and LABELS in merged:
-        # The new padding is 0 everywhere, which is a token to predict here.
+        # The new padding is 0, which would be a token to predict.
         merged[LABELS] = merged[LABELS].masked_fill(merged["attention_mask"] == 0, IGNORE)
     return merged
 
 
 def encode(model: nn.Module, features: Features) -> tuple[Features, Tensor | None]:
-    """Return the model's outputs for a batch, and the batch's labels if it has any."""
-    inputs = dict(features)  # the model writes its outputs into it
+    """Return the model's outputs for a batch, and its labels if any."""
+    inputs = dict(features)  # the model adds its outputs to it
     labels = inputs.pop(LABELS, None)
     return model(inputs), labels
 
 
 def encode_columns(model: nn.Module, columns: list[Features]) -> list[tuple[Features, Tensor | None]]:
-    """Encode columns in one pass if that adds little padding, else one by one."""
+    """Encode columns in one pass if that adds little padding, otherwise one by one."""
     merged = merge_columns(columns, _MOST_PADDING)
     return [encode(model, features) for features in (columns if merged is None else [merged])]
 
@@ -61,7 +61,7 @@ def row_count(features: Features) -> int:
 
 
 def take_rows(features: Features, rows: Tensor) -> Features:
-    """Return some rows of a padded column, in any order."""
+    """Select rows of a padded column, in any order."""
     count = len(features["input_ids"])
     taken = {
         name: value[rows] if isinstance(value, Tensor) and value.ndim and len(value) == count else value

@@ -1,4 +1,4 @@
-"""What a loss keeps between steps: its own parameters, for checkpoints, and metrics of its batches, for the log."""
+"""Loss parameters for checkpoints, and batch metrics for the log."""
 
 from __future__ import annotations
 
@@ -12,61 +12,60 @@ from simlte_st.distributed import connected, world
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses.masked_language_model import HeadPrecision
 
-_MOST_ROWS = 1024  # of a batch that are compared
+_MOST_ROWS = 1024  # rows of a batch to compare
 
 
 class LossStateMixin(nn.Module):
-    """A mixin for losses with parameters of their own; it comes before the stock loss among the base classes.
+    """Mixin for losses with parameters of their own; list it before the stock loss in the base classes.
 
-    :class:`~simlte_st.training.LossStateCallback` needs only these three methods. They include the losses that this one
-    wraps.
+    :class:`~simlte_st.training.LossStateCallback` uses these three methods. They cover wrapped losses too.
     """
 
-    model: SentenceTransformer  # its parameters are not the loss's own
+    model: SentenceTransformer  # its parameters do not belong to the loss
 
     def extra_state(self) -> dict[str, Tensor]:
-        """Return the loss's own parameters and buffers by name, those of the model left out."""
+        """Return the loss's own parameters and buffers by name, without the model's."""
         of_model = {id(value) for value in self.model.state_dict(keep_vars=True).values()}
         own = self.state_dict(keep_vars=True)
         return {name: value.detach() for name, value in own.items() if id(value) not in of_model}
 
     def load_extra_state(self, state: dict[str, Tensor]) -> None:
-        """Restore the result of :meth:`extra_state`, in place."""
+        """Restore the result of :meth:`extra_state` in place."""
         own = self.extra_state()
         if set(own) != set(state):
             raise ConfigurationError(
-                f"The saved loss has the values {sorted(state)}, this one {sorted(own)}: resume with the loss and "
-                "settings of the run's start."
+                f"The checkpoint's loss has the parameters {sorted(state)}, this loss has {sorted(own)}: resume with "
+                "the loss and settings that the run started with."
             )
         self.load_state_dict(state, strict=False)  # the model's are missing
 
     def set_head_precision(self, bf16: bool) -> None:
-        """Switch all heads to bfloat16, also without autocast: the Trainer's ends with the model."""
+        """Set whether all heads compute in bfloat16; the Trainer's autocast does not cover them."""
         for module in self.modules():
             if isinstance(module, HeadPrecision):
                 module.bf16 = bf16
 
 
 def average_gradient(parameter: nn.Parameter) -> None:
-    """Average the gradient of a head, which is outside the DDP wrapper, over the processes of a distributed run."""
+    """Average a head's gradient over processes; DDP does not, as the head is outside its wrapper."""
     if connected() and world() > 1 and parameter.grad is not None:
         torch.distributed.all_reduce(parameter.grad)
         parameter.grad.div_(world())
 
 
 class BatchMetrics:
-    """Running means over the batches since they were last taken.
+    """Means of batch metrics since they were last taken.
 
-    - ``mean_cosine``: mean cosine between embeddings of different documents of a batch. It rises when the space
-      collapses into a cone, which an MLM term can cause.
+    - ``mean_cosine``: mean cosine between different documents of a batch. It rises when the embeddings collapse into a
+      cone, which an MLM term can cause.
     - ``alignment``: mean squared distance between the two views of a document (Wang & Isola, 2020).
-    - ``uniformity``: log of the mean of ``exp(-2 d^2)`` over pairs of different documents (same source); lower is
-      more uniform.
+    - ``uniformity``: log of the mean of ``exp(-2 d^2)`` over pairs of different documents (ibid.); lower is more
+      uniform.
     """
 
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
-        self._batches: dict[str, int] = {}  # by name: a batch of one document has no pair of different ones
+        self._batches: dict[str, int] = {}  # by name, as a batch of one document has only an alignment
 
     @torch.no_grad()
     def update(self, embeddings: list[Tensor]) -> None:
@@ -86,7 +85,7 @@ class BatchMetrics:
             self._batches[name] = self._batches.get(name, 0) + 1
 
     def take(self) -> dict[str, float]:
-        """Return the means since the last call, none if there was no batch, and reset them."""
+        """Return the means and reset them; empty if there was no batch since the last call."""
         means = {name: round((total / self._batches[name]).item(), 4) for name, total in self._sums.items()}
         self._sums, self._batches = {}, {}
         return means

@@ -1,7 +1,7 @@
-"""The masked language model of a loss: which tokens it has to predict, and the head that predicts them.
+"""Mask tokens, and predict them with a masked-language-model head.
 
-sentence-transformers drops the head of a checkpoint, so it is read again here; without one a new head is tied to the
-word embeddings. All BERT-like heads are one computation under several names: dense, activation, layer norm, then a
+sentence-transformers drops a checkpoint's head, so this module loads it again; without one it makes a new head, tied to
+the word embeddings. All BERT-like heads compute the same under different names: dense, activation, layer norm, then a
 product with the word embeddings plus a bias.
 """
 
@@ -31,26 +31,26 @@ logger = logging.getLogger(__name__)
 HeadSource = Literal["auto", "pretrained", "fresh"]
 
 Probability = Annotated[float, Interval(gt=0, le=1)]
-"""The probability of masking a token."""
+"""Probability of masking a token."""
 
 IGNORE = -100
-"""Label of a token that is not predicted; ``cross_entropy`` ignores it."""
+"""Label of tokens that are not predicted, as in ``cross_entropy``."""
 
 
 class TokenMasker:
-    """Masks tokens as BERT does (Devlin et al., 2019, section 3.1).
+    """Mask tokens as BERT does (Devlin et al., 2019, section 3.1).
 
-    Each ordinary token is chosen with probability ``probability``; 80% of the chosen become the mask token, 10% a token
-    drawn from the whole vocabulary, 10% stay. Special tokens, padding and prompts are never chosen.
+    Each ordinary token is selected with probability ``probability``. Of the selected tokens, 80% become the mask token,
+    10% a random token of the vocabulary, and 10% stay. Special tokens, padding and prompts are never selected.
 
-    The draw for a row depends only on the seed, the number of the draw and the row's tokens, not on the other rows or
-    the padding, so that any number of processes that share a batch mask it alike.
+    A row's mask depends only on the seed, the number of the draw and the row's tokens, not on other rows or padding, so
+    it is the same however many processes share a batch.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, probability: float = 0.15, seed: int = 0) -> None:
         if getattr(tokenizer, "mask_token_id", None) is None:
             raise ModelError(
-                f"{type(tokenizer).__name__} has no mask token, which a masked language model needs. Use mlm_weight=0."
+                f"{type(tokenizer).__name__} has no mask token, which the MLM term needs: use mlm_weight=0."
             )
         self.probability = probability
         self.seed = seed
@@ -59,7 +59,7 @@ class TokenMasker:
         self.vocabulary = len(tokenizer)
 
     def __call__(self, features: dict[str, Any], draw: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-        """Return the masked ids and the labels of a batch, of the shape of ``input_ids``."""
+        """Return a batch's masked ids and labels, shaped like ``input_ids``."""
         ids = features["input_ids"]
         real = self._real(features)
         drawn = [self._draw_row(row, draw) for row in self._rows(features)]
@@ -69,14 +69,14 @@ class TokenMasker:
         random_ids[real] = torch.cat([each for _, each in drawn]).to(ids.device)
         chosen = (chance < self.probability) & self.maskable(features)
         labels = torch.where(chosen, ids, IGNORE)
-        # The same uniform number decides what becomes of a chosen token: its position within [0, probability).
+        # The same uniform number decides the replacement: its position within [0, probability).
         share = chance / self.probability
         masked = torch.where(chosen & (share < 0.8), self.mask_id, ids)
         masked = torch.where(chosen & (share >= 0.9), random_ids, masked)
         return masked, labels
 
     def _draw_row(self, row: NDArray[np.int64], draw: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-        """Draw a number from 0 to 1 and a token for each token of a row, ``(tokens,)``."""
+        """Draw a number in [0, 1) and a random token for each token of a row, both ``(tokens,)``."""
         key = hashlib.blake2b(repr((self.seed, *draw)).encode() + b"\x00" + row.tobytes(), digest_size=16).digest()
         generator = torch.Generator().manual_seed(int.from_bytes(key[8:], "little"))
         return (
@@ -85,7 +85,7 @@ class TokenMasker:
         )
 
     def _rows(self, features: dict[str, Any]) -> list[NDArray[np.int64]]:
-        """Return the tokens of each row, without padding."""
+        """Return each row's tokens, without padding."""
         ids, mask = features["input_ids"], features.get("attention_mask")
         lengths = features["cu_seq_lens_q"].diff() if mask is None else mask.sum(dim=1)
         flat = ids[self._real(features)].to("cpu", torch.int64).numpy()
@@ -93,12 +93,12 @@ class TokenMasker:
 
     @staticmethod
     def _real(features: dict[str, Any]) -> Tensor:
-        """Return which are tokens, not padding: bool, of the shape of ``input_ids``."""
+        """Return a bool mask of the tokens that are not padding, shaped like ``input_ids``."""
         mask = features.get("attention_mask")
         return torch.ones_like(features["input_ids"], dtype=torch.bool) if mask is None else mask.bool()
 
     def maskable(self, features: dict[str, Any]) -> Tensor:
-        """Return which tokens may be chosen: bool, of the shape of ``input_ids``."""
+        """Return a bool mask of the tokens that may be selected, shaped like ``input_ids``."""
         ids, mask = features["input_ids"], features.get("attention_mask")
         special = torch.tensor(self.special_ids, device=ids.device, dtype=ids.dtype)
         allowed: Tensor = ~torch.isin(ids, special) & self._real(features)
@@ -114,29 +114,28 @@ class TokenMasker:
 
 
 class HeadPrecision:
-    """A module with logits over the vocabulary, which computes them in the Trainer's precision."""
+    """Mixin for modules that compute logits over the vocabulary in the Trainer's precision."""
 
-    # Whether it computes in bfloat16 without autocast: the Trainer's ends with the model. Softmax and sums are in 32
-    # bits all the same.
+    # The Trainer's autocast covers the model only. Softmax and sums use float32 in any case.
     bf16 = False
 
     def precision(self, device: torch.device) -> AbstractContextManager[Any]:
-        """Return the context in which to compute."""
+        """Return the autocast context for the logits."""
         return torch.autocast(device.type, torch.bfloat16) if self.bf16 else nullcontext()
 
 
 def chunked_cross_entropy(
     hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, chunk_size: int
 ) -> Tensor:
-    """Return the sum of ``cross_entropy(hidden @ weight.T + bias, targets)``, computed a chunk of tokens at a time.
+    """Return the sum of ``cross_entropy(hidden @ weight.T + bias, targets)``, computed in chunks of tokens.
 
-    The gradients are computed in the forward pass, together with a chunk's logits, so that nothing is computed twice
-    and only ``chunk_size * vocab`` numbers are held at once, as in the fused linear cross-entropy of Liger Kernel
-    (https://arxiv.org/abs/2410.10989, section 3.2). What is kept for the backward pass is as large as the inputs.
+    The forward pass computes the gradients together with each chunk's logits. Nothing is computed twice, and at most
+    ``chunk_size * vocabulary`` logits are in memory, as in the fused linear cross-entropy of Liger Kernel
+    (https://arxiv.org/abs/2410.10989, section 3.2). The backward pass keeps tensors as large as the inputs.
 
-    Under autocast the products run in its precision, the softmax and all sums over chunks in 32 bits at least.
+    Under autocast the products use its precision; the softmax and the sums use float32 or wider.
     """
-    grad_enabled = torch.is_grad_enabled()  # cannot be seen inside
+    grad_enabled = torch.is_grad_enabled()  # always False inside the function
     total: Tensor = _ChunkedCrossEntropy.apply(hidden, weight, bias, targets, chunk_size, grad_enabled)  # type: ignore[no-untyped-call]
     return total
 
@@ -200,7 +199,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
 
 
 class MLMHead(HeadPrecision, nn.Module):
-    """From hidden states to logits over the vocabulary."""
+    """Compute logits over the vocabulary from hidden states."""
 
     def __init__(
         self,
@@ -224,13 +223,13 @@ class MLMHead(HeadPrecision, nn.Module):
         return functional.linear(self._transform(hidden), self._output_weight(word_embeddings), self.bias)
 
     def summed_loss(self, hidden: Tensor, word_embeddings: Tensor, targets: Tensor, chunk_size: int) -> Tensor:
-        """Return the cross-entropy, summed over tokens, with the logits of one chunk of them held at a time."""
+        """Return the cross-entropy summed over tokens, with one chunk of logits in memory at a time."""
         weight = self._output_weight(word_embeddings)
         with self.precision(hidden.device):
             return chunked_cross_entropy(self._transform(hidden), weight, self.bias, targets, chunk_size)
 
     def _transform(self, hidden: Tensor) -> Tensor:
-        # The encoder may be in half precision, as its checkpoint; the head never is.
+        # The encoder may be in half precision; the head never is.
         transformed: Tensor = self.norm(self.activation(self.dense(hidden.to(self._dtype))))
         return transformed
 
@@ -243,18 +242,18 @@ class MLMHead(HeadPrecision, nn.Module):
 
 
 def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed: int = 0) -> MLMHead:
-    """Return the head for a model: ``"pretrained"``, ``"fresh"``, or ``"auto"`` for the former if there is one."""
+    """Return an MLM head: the checkpoint's (``"pretrained"``), a new one (``"fresh"``), or the first available."""
     encoder = encoder_of(model)
     found = "mlm_head='fresh'" if source == "fresh" else _pretrained_head(encoder)
     if source == "pretrained" and isinstance(found, str):
         raise ModelError(f"No pretrained MLM head: {found}. Use mlm_head='auto' or 'fresh' to train a new one.")
     head = _fresh_head(encoder, seed) if isinstance(found, str) else found
-    logger.info("MLM head: %s.", f"new, since {found}" if isinstance(found, str) else "the checkpoint's")
+    logger.info("MLM head: %s.", f"new, because {found}" if isinstance(found, str) else "the checkpoint's")
     return head.to(device=model.device, dtype=torch.float32)
 
 
 def _pretrained_head(encoder: PreTrainedModel) -> MLMHead | str:
-    """Return the head of the checkpoint that the encoder was loaded from, or why there is none."""
+    """Return the head of the encoder's checkpoint, or the reason why there is none."""
     name, paths = checkpoint_name(encoder), MLM_HEADS.get(encoder.config.model_type)
     if paths is None:
         return f"no head is known for model type {encoder.config.model_type!r}"
@@ -264,16 +263,16 @@ def _pretrained_head(encoder: PreTrainedModel) -> MLMHead | str:
         masked_lm, missing_keys = load_masked_lm(name)
     except (OSError, ValueError) as error:
         return f"{name!r} could not be read again: {error}"
-    needed = (*(f"{path}." for path in paths[:3]), f"{paths[3]}.weight")  # a tied weight is not missing
+    needed = (*(f"{path}." for path in paths[:3]), f"{paths[3]}.weight")  # tied weights are never missing
     if missing := sorted(key for key in missing_keys if key.startswith(needed)):
         return f"{name!r} has no {missing[0]!r}"
     words = masked_lm.get_input_embeddings().weight
     if words.shape != encoder.get_input_embeddings().weight.shape:
-        return f"{name!r} has {len(words)} word embeddings, the model another number"
+        return f"{name!r} and the model differ in the number of word embeddings"
     dense, activation, norm, decoder = (
         masked_lm.get_submodule(path) if "." in path or hasattr(masked_lm, path) else ACT2FN[path] for path in paths
     )
-    own = None if torch.equal(decoder.weight, words) else decoder.weight  # a checkpoint may not tie them
+    own = None if torch.equal(decoder.weight, words) else decoder.weight  # some checkpoints do not tie them
     return MLMHead(dense, activation, norm, decoder.bias, own, pretrained=True)
 
 
@@ -283,7 +282,7 @@ def _fresh_head(encoder: PreTrainedModel, seed: int) -> MLMHead:
     assert isinstance(embeddings, nn.Embedding)  # encoder_of has checked it
     vocabulary, size = embeddings.weight.shape
     generator = torch.Generator().manual_seed(seed)
-    # Without its own initialisation, which would change the run's random numbers.
+    # Skip the default initialisation, which would advance the global random state.
     dense = nn.utils.skip_init(nn.Linear, config.hidden_size, size)
     with torch.no_grad():
         dense.weight.normal_(0.0, getattr(config, "initializer_range", 0.02), generator=generator)

@@ -1,4 +1,4 @@
-"""AST's loss: mined triplets of an article, a post about it and a post about another article."""
+"""AST's loss over mined triplets: an article, a post about it, and a post about another article."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ NotNegative = Annotated[float, Interval(ge=0)]
 
 
 class MultiSimilarityTripletLoss(nn.Module):
-    """Triplet margin loss with multi-similarity mining, over pairs of a post and its article (AST, Eq. 7).
+    """Triplet margin loss with multi-similarity mining over pairs of posts and articles (AST, Eq. 7).
 
-    The loss of a triplet is ``max(0, |a - p|^2 - |a - n|^2 + margin)``, where a is an article, p a post about it, and n
-    a post of the batch about another article; all vectors have length 1. The loss is the mean over the triplets that
-    are not 0. Those posts are mined that the cosine hardly separates (Wang et al., 2019): posts about the article that
-    are not nearer to it, by ``epsilon``, than the nearest post about another, and posts about another article that are
-    not farther than the farthest about this one. Both parts are pytorch-metric-learning's.
+    The loss of a triplet is ``max(0, |a - p|^2 - |a - n|^2 + margin)`` for an article a, a post p about it, and a post
+    n of the batch about another article; all vectors have length 1. The result is the mean over the nonzero triplets.
+    Mining keeps the posts that are hard to separate by cosine (Wang et al., 2019). A positive is kept unless it is
+    closer to the article than the closest negative by ``epsilon``. A negative is kept unless it is farther than the
+    farthest positive by ``epsilon``. pytorch-metric-learning computes both parts.
 
     Args:
         model: The model to train.
-        margin: Margin of the triplets.
-        epsilon: Margin of the mining.
+        margin: Margin of the triplet loss.
+        epsilon: Margin of the mining, a cosine.
 
     Inputs:
-        Two columns of texts, posts and articles, and a column ``label``, the article's number. Posts with equal numbers
-        are about the same article and never each other's negatives.
+        Two columns of texts, posts and articles, and a column ``label`` with the article's number. Posts with the same
+        number are about the same article and never serve as negatives for each other.
 
     Raises:
         ConfigurationError: ``margin`` or ``epsilon`` is negative.
         MissingExtraError: pytorch-metric-learning is not installed (extra ``ast``).
-        DataError: A batch has no labels, or not two columns.
+        DataError: A batch lacks labels or does not have two columns of texts.
     """
 
     @checked
@@ -54,7 +54,7 @@ class MultiSimilarityTripletLoss(nn.Module):
         self.triplets = losses.TripletMarginLoss(margin, distance=distances.LpDistance(power=2))
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:
-        """Return the loss, a scalar; 0, with a gradient of 0, where nothing is mined."""
+        """Return the loss, a scalar; it and its gradient are 0 if nothing is mined."""
         columns = list(sentence_features)
         if labels is None or len(columns) != 2:
             raise DataError(
@@ -65,8 +65,8 @@ class MultiSimilarityTripletLoss(nn.Module):
         return self.compute_loss_from_embeddings(posts, articles, labels)
 
     def compute_loss_from_embeddings(self, posts: Tensor, articles: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss of embeddings ``[B, d]`` and the articles' numbers ``[B]``."""
-        own = labels.clone()  # with one and the same tensor the library would not pair row i with itself
+        """Return the loss for embeddings ``[B, d]`` and article numbers ``[B]``."""
+        own = labels.clone()  # given the same tensor twice, the library does not pair row i with itself
         mined = self.miner(articles, labels, posts, own)
         loss: Tensor = self.triplets(articles, labels, mined, posts, own)
         return loss

@@ -1,4 +1,4 @@
-"""The papers' training loss: in-batch negatives and, beside them, a masked language model."""
+"""DocSplit's training loss: in-batch negatives plus a masked-language-model term."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ CITATION = """
 
 
 class MLMLossMixin(LossStateMixin):
-    """A mixin that adds an MLM term to a stock loss, which comes after it among the base classes.
+    """Mixin that adds an MLM term to a stock loss; list it before that loss in the base classes.
 
-    The keywords are those of ``MultipleNegativesRankingMLMLoss``; all other arguments are the stock loss's. A subclass
-    defines how both terms are computed, :meth:`compute_terms`.
+    The keywords are those of ``MultipleNegativesRankingMLMLoss``; other arguments go to the stock loss. Subclasses
+    implement :meth:`compute_terms`.
     """
 
     batches: Tensor
@@ -71,7 +71,7 @@ class MLMLossMixin(LossStateMixin):
         self.masker: TokenMasker | None = None
         if mlm_weight > 0:
             self.masker = TokenMasker(model.tokenizer, mlm_probability, seed)
-            # Counts the training batches, for their masks; a buffer, so that a resumed run continues to count.
+            # Number of training batches, which seeds their masks; a buffer, so that resumed runs go on counting.
             self.register_buffer("batches", torch.zeros((), dtype=torch.int64))
             made = mlm_head if isinstance(mlm_head, MLMHead) else make_mlm_head(model, mlm_head, seed)
             self.mlm_head = made.to(model.device)
@@ -81,13 +81,13 @@ class MLMLossMixin(LossStateMixin):
         """Prepare a head that was just made."""
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Any) -> dict[str, Tensor] | Tensor:
-        """Compute the loss: the terms by name, or the stock loss where ``mlm_weight`` is 0."""
+        """Return the terms by name, or the stock loss if ``mlm_weight`` is 0."""
         columns: list[Features] = [right_padded(features) for features in sentence_features]
         if self.mlm_head is None:
             loss: Tensor = super().forward(columns, labels)
             return loss
         if len(columns) < 2:
-            raise DataError(f"The loss needs the two views of a document as columns; this batch has {len(columns)}.")
+            raise DataError(f"The loss needs two columns, the two views of a document; this batch has {len(columns)}.")
         contrastive, mlm = self.compute_terms(columns, self.mask_columns(columns), labels)
         return {"contrastive": contrastive, "mlm": mlm}
 
@@ -96,7 +96,7 @@ class MLMLossMixin(LossStateMixin):
         raise NotImplementedError
 
     def mask_columns(self, columns: list[Features]) -> list[Features]:
-        """Return masked copies of columns, with labels; drawn anew for each training batch."""
+        """Return masked copies of columns with labels; each training batch gets new masks."""
         assert self.masker is not None
         number = 0
         if torch.is_grad_enabled():
@@ -109,16 +109,16 @@ class MLMLossMixin(LossStateMixin):
         return masked
 
     def mean_count(self, count: int) -> float:
-        """Return the number of masked tokens, averaged over the processes as gradients are, at least 1."""
+        """Return the mean number of masked tokens over the processes, at least 1."""
         if torch.is_grad_enabled():
             return max(1.0, mean_over_processes(count, self.model.device))
         return max(1.0, count)
 
     def summed_mlm_loss(self, outputs: list[tuple[Features, Tensor | None]]) -> tuple[Tensor, int]:
-        """Return the summed cross-entropy of the masked tokens of some passes, and their number."""
+        """Return the summed cross-entropy and the number of the masked tokens of some passes."""
         assert self.mlm_head is not None
         if "token_embeddings" not in outputs[0][0]:
-            raise ModelError("The model returns no token embeddings, which the prediction of masked words needs.")
+            raise ModelError("The MLM term needs token embeddings, which the model does not return: use mlm_weight=0.")
         pairs = [(out["token_embeddings"], labels) for out, labels in outputs if labels is not None]
         hidden = torch.cat([tokens[labels != IGNORE] for tokens, labels in pairs])
         targets = torch.cat([labels[labels != IGNORE] for _, labels in pairs])
@@ -128,7 +128,7 @@ class MLMLossMixin(LossStateMixin):
 
     def get_config_dict(self) -> dict[str, Any]:
         """Return the settings, for the model card."""
-        stock: dict[str, Any] = super().get_config_dict()  # type: ignore[misc]  # the stock loss has it
+        stock: dict[str, Any] = super().get_config_dict()  # type: ignore[misc]  # defined by the stock loss
         own = {name: getattr(self, name) for name in ("mlm_weight", "mlm_probability", "mlm_input")}
         head = None if self.mlm_head is None else "pretrained" if self.mlm_head.pretrained else "fresh"
         return {**stock, **own, "mlm_head": head}
@@ -147,33 +147,33 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
 
     1. The two views of a document should be closer than views of different documents of the batch. This term is
        :class:`~sentence_transformers.sentence_transformer.losses.MultipleNegativesRankingLoss`, with all its options.
-    2. The encoder should still predict masked words from their context, and so keep its knowledge of language.
-    3. The loss is ``contrastive + mlm_weight * mlm``; the Trainer logs the two terms by name.
+    2. The encoder should still predict masked words from their context, which preserves its knowledge of language.
+    3. The loss is ``contrastive + mlm_weight * mlm``; the Trainer logs both terms by name.
 
     All views go through the model in one pass, unless their lengths differ so much that padding would cost more.
 
-    With the default ``mlm_input="separate"`` the contrastive term sees the unchanged text, and the MLM term is a second
-    pass over masked copies of the views, as in SimCSE and in the papers. With ``mlm_input="shared"`` one masked pass
-    serves both terms, as in DeCLUTR, at half the cost.
+    By default (``mlm_input="separate"``) the contrastive term sees the original text, and the MLM term takes a second
+    pass over masked copies of the views, as in SimCSE and DocSplit. With ``mlm_input="shared"`` one masked pass serves
+    both terms, as in DeCLUTR, at half the cost.
 
     Args:
         model: The model to train.
-        scale: The inverse of the temperature: ``scale=20.0`` is the papers' tau = 0.05.
-        mlm_weight: Weight of the MLM term; the papers' is 0.1. With 0 there is no MLM head and no second pass: the loss
-            is stock ``MultipleNegativesRankingLoss`` to the bit.
-        mlm_probability: Share of tokens masked (80% mask token, 10% random, 10% kept; never special tokens, padding or
+        scale: Inverse temperature; ``scale=20.0`` is the papers' tau = 0.05.
+        mlm_weight: Weight of the MLM term; the papers use 0.1. With 0 there is no MLM head and no second pass, which
+            gives exactly ``MultipleNegativesRankingLoss``.
+        mlm_probability: Share of tokens to mask (80% mask token, 10% random, 10% kept; never special tokens, padding or
             prompts).
-        mlm_input: ``"separate"`` or ``"shared"``, see above.
-        mlm_head: ``"pretrained"``, the checkpoint's; ``"fresh"``, a new one; ``"auto"``, the checkpoint's if it has
-            one; or an ``MLMHead``.
-        mlm_chunk_size: Masked tokens whose logits are held at once, ``mlm_chunk_size * vocabulary`` numbers. It changes
-            the result by rounding only.
-        seed: Seed of a fresh head's weights and of the masks. These also depend on the number of the batch and on the
-            text, but not on how many processes share a batch.
-        **options: All options of ``MultipleNegativesRankingLoss``: ``gather_across_devices``, ``directions``, ...
+        mlm_input: ``"separate"`` or ``"shared"``; see above.
+        mlm_head: The checkpoint's head (``"pretrained"``), a new one (``"fresh"``), the checkpoint's if it has one
+            (``"auto"``), or an ``MLMHead``.
+        mlm_chunk_size: Number of masked tokens per chunk of logits, which takes ``mlm_chunk_size * vocabulary`` numbers
+            of memory. It changes the result by rounding only.
+        seed: Seed of a new head's weights and of the masks. The masks also depend on the batch number and the text, but
+            not on how many processes share a batch.
+        **options: Options of ``MultipleNegativesRankingLoss``: ``gather_across_devices``, ``directions``, ...
 
     Raises:
-        ConfigurationError: A setting is out of its range.
+        ConfigurationError: A setting is out of range.
         ModelError: The model cannot train a masked language model.
 
     References:
@@ -185,16 +185,16 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
         An encoder with a mask token, unless ``mlm_weight=0``.
 
     Inputs:
-        Columns of texts, (view A, view B), without labels; more columns are hard negatives.
+        Two columns of texts, (view A, view B), without labels; further columns are hard negatives.
 
     Recommendations:
-        - Add :class:`simlte_st.training.LossStateCallback` to the Trainer: sentence-transformers does not save the
-          parameters of a loss, and a resumed run would start with a new MLM head.
-        - Add :class:`simlte_st.training.LossMetricsCallback` to log mean in-batch cosine, alignment and uniformity.
+        Pass :func:`~simlte_st.trainer_callbacks` to the Trainer. They save the MLM head with checkpoints, which
+        sentence-transformers does not, and log mean in-batch cosine, alignment and uniformity.
 
     Relations:
-        - ``MultipleNegativesRankingLoss`` is this loss at ``mlm_weight=0``.
-        - :class:`~simlte_st.losses.CachedMultipleNegativesRankingMLMLoss` is this loss in the memory of a mini-batch.
+        - ``MultipleNegativesRankingLoss`` equals this loss with ``mlm_weight=0``.
+        - :class:`~simlte_st.losses.CachedMultipleNegativesRankingMLMLoss` computes the same with the memory use of a
+          mini-batch.
 
     Example:
         ::
@@ -218,7 +218,7 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
     """
 
     def on_head_made(self, head: MLMHead) -> None:
-        """Average the gradients of the head, which is outside the DDP wrapper, over the processes."""
+        """Average the head's gradients over the processes."""
         for parameter in head.parameters():
             parameter.register_post_accumulate_grad_hook(average_gradient)
 
@@ -229,14 +229,14 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
         contrastive = self.compute_loss_from_embeddings(split_embeddings(outputs, len(columns)), labels)
         if not shared:
             outputs = encode_columns(self.model, masked)
-        # A sum over nothing is 0 with a gradient of 0 everywhere; a mean would be NaN. With the graph, the processes of
-        # a distributed run also stay in step.
+        # Without masked tokens the sum and its gradient are 0; a mean would be NaN. Keeping the graph also keeps the
+        # processes of a distributed run in step.
         total, count = self.summed_mlm_loss(outputs)
         return contrastive, self.mlm_weight / self.mean_count(count) * total
 
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Any) -> Tensor:
-        """Return the contrastive term of embeddings, ``(batch, dim)`` a column, and update :attr:`metrics`."""
-        if torch.is_grad_enabled():  # the Trainer evaluates with this loss too, and logs that apart
+        """Return the contrastive term for embeddings, ``(batch, dim)`` per column, and update :attr:`metrics`."""
+        if torch.is_grad_enabled():  # not in evaluation, which is logged separately
             self.metrics.update(embeddings)
         loss: Tensor = super().compute_loss_from_embeddings(embeddings, labels)
         return loss

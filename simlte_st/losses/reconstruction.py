@@ -1,4 +1,4 @@
-"""The reconstruction loss: embeddings predict their tokens, so that fine-tuning forgets less (TA-SBERT)."""
+"""Reconstruction loss: embeddings predict their tokens, so that fine-tuning forgets less (TA-SBERT)."""
 
 from __future__ import annotations
 
@@ -19,39 +19,44 @@ from simlte_st.losses.masked_language_model import HeadPrecision, chunked_cross_
 
 
 class ReconstructionLoss(HeadPrecision, LossStateMixin):
-    """Any loss of sentence-transformers, plus the prediction of all tokens from their embeddings.
+    """Add the prediction of each token from its embedding to any sentence-transformers loss.
 
-    ``r = softmax(E Wr')`` (TA-SBERT, Eq. 5): the cross-entropy with the ids of all real tokens, special tokens
-    included; nothing is masked. The mean over the tokens of all columns, times the number of columns, times ``weight``,
-    is added to the other loss. The token embeddings are those of the other loss's first pass; a later pass over masked
-    copies is not used.
+    ``r = softmax(E Wr')`` (TA-SBERT, Eq. 5) is trained with cross-entropy on the ids of all tokens, including special
+    tokens and excluding padding; nothing is masked. The mean over the tokens of all columns, times the number of
+    columns and ``weight``, is added to the wrapped loss. The token embeddings come from the wrapped loss's first pass,
+    not from a later pass over masked copies.
 
-    Eq. 7, ``L_sen + 0.017 (L_recon(r1) + L_recon(r2))``, sums over the columns and does not define the mean in
-    ``L_recon``. If it is over the tokens of a column, tokens of shorter columns have more weight there, while here all
-    have the same; both agree where the columns have equally many real tokens.
+    Eq. 7, ``L_sen + 0.017 (L_recon(r1) + L_recon(r2))``, sums over columns without defining the mean in ``L_recon``. A
+    mean over each column's tokens would give tokens of shorter columns more weight. Here all tokens have the same
+    weight; the two agree if the columns have the same number of tokens.
 
-    The head ``Wr`` is not part of the model. :class:`simlte_st.training.LossStateCallback`, also one of
-    :func:`~simlte_st.trainer_callbacks`, saves it with checkpoints and lets it compute in bfloat16 where the Trainer
-    does: in 32 bits it costs more than a small encoder.
+    The head ``Wr`` is not part of the model. :func:`~simlte_st.trainer_callbacks` save it with checkpoints and let it
+    compute in bfloat16 if the Trainer does: in float32 it costs more than a small encoder.
 
     Args:
-        loss: The other loss, such as ``SoftmaxLoss`` (Eq. 6), ``MultipleNegativesRankingLoss`` or
-            :class:`~simlte_st.MultipleNegativesRankingMLMLoss`. It runs the model on each column of texts.
-        weight: Weight of the reconstruction; the paper's best is 0.017.
-        chunk_size: Tokens whose logits are held at once.
-        seed: Seed of the head's initial weights; the global random numbers do not change.
+        loss: The wrapped loss, such as ``SoftmaxLoss`` (Eq. 6), ``MultipleNegativesRankingLoss`` or
+            :class:`~simlte_st.MultipleNegativesRankingMLMLoss`. It must run the model on each column of texts.
+        weight: Weight of the reconstruction; the paper found 0.017 best.
+        chunk_size: Number of tokens per chunk of logits.
+        seed: Seed of the head's initial weights; the global random state does not change.
 
     Inputs:
-        Those of the other loss.
+        The inputs of the wrapped loss.
 
     Returns:
-        A dictionary: the terms of the other loss, or ``sentence``, and ``reconstruction``, weighted. The Trainer sums
-        and logs them.
+        A dictionary with the wrapped loss's terms, or ``sentence``, and the weighted ``reconstruction``. The Trainer
+        sums and logs them.
 
     Raises:
-        ConfigurationError: A setting is out of its range; or the other loss, or one that it wraps, has gradient
-            caching, whose passes keep no graph, or ``mlm_input="shared"``.
+        ConfigurationError: A setting is out of range, or the wrapped loss uses gradient caching, whose passes keep no
+            graph, or ``mlm_input="shared"``.
         ModelError: The model has no encoder with word embeddings.
+
+    Example:
+        ::
+
+            loss = ReconstructionLoss(MultipleNegativesRankingLoss(model))
+            SentenceTransformerTrainer(model, train_dataset=pairs, loss=loss).train()
     """
 
     @checked
@@ -67,13 +72,13 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
         cached = [part for part in inner if uses_gradient_cache(part)]
         if cached:  # the innermost is the last
             raise ConfigurationError(
-                f"{type(cached[-1]).__name__} first computes embeddings without a graph: use the loss without gradient "
-                "caching, and a smaller batch."
+                f"ReconstructionLoss cannot wrap {type(cached[-1]).__name__}, whose gradient caching keeps no graph: "
+                "use the loss without caching, and a smaller batch."
             )
         if any(getattr(part, "mlm_input", None) == "shared" and getattr(part, "mlm_weight", 0) > 0 for part in inner):
             raise ConfigurationError(
-                "mlm_input='shared': the model reads masked texts only, whose tokens cannot be reconstructed. Use "
-                "mlm_input='separate'."
+                "ReconstructionLoss needs unmasked texts, but with mlm_input='shared' the model reads only masked "
+                "ones: use mlm_input='separate'."
             )
         model = _model_of(loss)
         self.loss = loss
@@ -109,7 +114,7 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
         return terms
 
     def _mean(self, outputs: list[dict[str, Any]]) -> Tensor:
-        """Return the mean cross-entropy of all real tokens of some passes; 0 where there are none."""
+        """Return the mean cross-entropy over the tokens of some passes, without padding; 0 if there are none."""
         padded = [repad_flattened_features(out) if "cu_seq_lens_q" in out else out for out in outputs]
         real = [out["attention_mask"].bool() for out in padded]
         hidden = torch.cat([out["token_embeddings"][mask] for out, mask in zip(padded, real, strict=True)])
@@ -136,5 +141,5 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
 
 
 def _model_of(loss: nn.Module) -> Any:
-    """Return the model that a loss runs now: the Trainer may have wrapped it."""
-    return getattr(loss, "model", getattr(loss, "sentence_embedder", None))  # the latter is the batch triplet losses'
+    """Return the loss's current model, which the Trainer may have wrapped."""
+    return getattr(loss, "model", getattr(loss, "sentence_embedder", None))  # the name in batch triplet losses

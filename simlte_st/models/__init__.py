@@ -1,4 +1,4 @@
-"""From a name to a loaded model: finding, loading, converting, encoding, registration, ``SentenceTransformer``.
+"""Models: find, load, convert and encode them; ``SentenceTransformer``.
 
-Nothing is imported here: ``import simlte_st`` registers the architectures by this room, and must not wait for torch.
+Nothing is imported here, because ``import simlte_st`` must not wait for torch.
 """

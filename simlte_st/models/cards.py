@@ -1,4 +1,4 @@
-"""The cards of models and of exported models."""
+"""Model cards of saved and of exported models."""
 
 from __future__ import annotations
 
@@ -10,61 +10,94 @@ from huggingface_hub import RepoCard
 from huggingface_hub.repocard import metadata_save
 
 from simlte_st.files import MODEL_FILE, read_json
-from simlte_st.models.names import HUB_BASE, PACKAGED_BASE, encode_call, settings_of, shown_base
+from simlte_st.models import names
+from simlte_st.models.names import encode_call, settings_of, shown_base
 
-MODEL_ID = "sentence_transformers_model_id"
-"""Placeholder in a card for a model that is not on the Hub yet."""
+_STOCK = ("sentence_transformers", "pip install -U sentence-transformers")
+_OWN = ("simlte_st", "pip install .    # in a clone of simlte_st, which is not on PyPI yet")
+"""The package that loads a model, and its installation."""
 
-_INSTALL = "pip install -U sentence-transformers"
 _KEPT = {"language", "library_name", "license", "license_link", "license_name", "pipeline_tag", "tags"}
-"""What is kept of a base's front matter, without its results, training data and emissions."""
+"""Front matter to keep of a card: nothing about the results, training data and emissions of another model."""
+
+_INHERITED = {"base_model", "language", "license", "license_link", "license_name"}
+"""Front matter to take from the card of the base."""
+
+_NEW = "---\nlibrary_name: sentence-transformers\npipeline_tag: sentence-similarity\n---\n"
+
+_WITHOUT_TORCH = 'Without torch (`pip install "model2vec>=0.10"`; earlier versions read 512 tokens of a text):\n'
 
 
 def write_model_card(folder: Path, *, name: str, base: str, summary: str, about: str) -> None:
-    """Write the card of a model that this package made: what it is, how to use it, and how it was made.
+    """Write the card of a model that this package made: its purpose, usage and origin.
 
-    The details of a card that sentence-transformers generated follow. Of a base's card that somebody wrote, licence,
-    language and tags are kept.
+    Licence and language are the base's. The training details that sentence-transformers generates follow.
     """
     path = folder / "README.md"
-    card = RepoCard.load(path, ignore_metadata_errors=True)
-    matter, generated = card.data.to_dict(), "\n## Model Details\n" in card.text.partition("\n## Usage\n")[0]
+    card: Any = _load(path) or RepoCard(_NEW)
+    generated = "\n## Model Details\n" in card.text.partition("\n## Usage\n")[0]
     on_hub = re.fullmatch(r"[\w.-]+/[\w.-]+", base) and not Path(base).exists()
-    public = HUB_BASE if base == PACKAGED_BASE else base if on_hub else None
+    public = names.HUB_BASE if base == names.PACKAGED_BASE else base if on_hub else None
     link = f"[{public}](https://huggingface.co/{public})" if public else f"`{shown_base(base)}`"
-    if not generated:
-        matter = {name: value for name, value in matter.items() if name in _KEPT}
-        link += ", which has a card of its own"
+    matter = {each: value for each, value in card.data.to_dict().items() if each in _KEPT}
+    matter = {each: value for each, value in _inherited(base).items() if each not in matter} | matter
     if public:
         matter["base_model"] = public
-    own = needs_package(folder)
-    package, install = ("simlte_st", f"{_INSTALL} simlte-st") if own else ("sentence_transformers", _INSTALL)
-    parts = [
-        f"\n# {name}\n",
-        f"{summary}\n\n- **Base model:** {link}\n",
-        f"## Usage\n\n```bash\n{install}\n```\n\n```python\nfrom {package} import SentenceTransformer\n\n"
-        f'model = SentenceTransformer("{MODEL_ID}")\n'
-        f"vectors = model.{encode_call(settings_of(folder))}\n```\n",
-        *(["sentence-transformers' own class loads it too, after `import simlte_st`.\n"] if own else []),
-        about.strip() + "\n",
-        *([f"## Training Details\n{_training_details(card.text)}"] if generated else []),
-    ]
+    settings, own, model2vec = settings_of(folder), needs_package(folder), _model_type(folder) == "model2vec"
+    if model2vec:
+        matter["tags"] = list(dict.fromkeys([*matter.get("tags", ()), "static-embeddings", "model2vec"]))
+    package, install = _OWN if own else _STOCK
+    usage = [f"```bash\n{install}\n```\n", _snippet(f"{package}.SentenceTransformer", "", name, encode_call(settings))]
+    if model2vec and "StaticModel" not in about and not any((settings.get("prompts") or {}).values()):
+        usage += [_WITHOUT_TORCH, _snippet("model2vec.StaticModel", ".from_pretrained", name, encode_call({}))]
+    stock = " The stock class of sentence-transformers loads it too, after `import simlte_st`." * own
+    place = f"`{name}` stands for the path of this folder, or for its name on the Hub.{stock}"
+    summary = f"\n# {name}\n\n{summary}\n\n- **Base model:** {link}\n"
+    parts = [summary, "## Usage\n", *usage, f"{place}\n", about.strip() + "\n"]
+    if generated:
+        parts.append(f"## Training Details\n{_training_details(card.text)}")
     path.write_text("\n".join(parts), encoding="utf-8")
     metadata_save(path, matter)
 
 
 def needs_package(folder: Path) -> bool:
     """Return whether a model's folder has modules of this package or its Longformer."""
-    modules, config = folder / MODEL_FILE, folder / "config.json"
+    modules = folder / MODEL_FILE
     if modules.exists() and any(module["type"].startswith("simlte_st.") for module in read_json(modules)):
         return True
-    return config.exists() and read_json(config).get("model_type") == "simlte_longformer"
+    return _model_type(folder) == "simlte_longformer"
+
+
+def _snippet(kind: str, method: str, name: str, call: str) -> str:
+    package, _, kind = kind.rpartition(".")
+    load = f'model = {kind}{method}("{name}")'
+    return f"```python\nfrom {package} import {kind}\n\n{load}\nvectors = model.{call}\n```\n"
+
+
+def _model_type(folder: Path) -> str | None:
+    config = folder / "config.json"
+    return read_json(config).get("model_type") if config.exists() else None
+
+
+def _load(path: Path) -> Any:
+    return RepoCard.load(path, ignore_metadata_errors=True) if path.is_file() else None
+
+
+def _inherited(base: str) -> dict[str, Any]:
+    """Return licence, language and public ancestor from the card of a base on this machine."""
+    folder = names.local_folder(base) or names.cached_folder(base)
+    card = _load(Path(folder, "README.md")) if folder else None
+    return {name: value for name, value in card.data.to_dict().items() if name in _INHERITED} if card else {}
 
 
 def _training_details(body: str) -> str:
-    """Return losses, arguments, logs and citations from a card that sentence-transformers generated."""
+    """Return arguments, logs and citations from a card that sentence-transformers generated.
+
+    Its training time counts until the card is written.
+    """
     details = body.partition("\n## Training Details\n")[2]
-    return re.sub(r"<!--.*?-->\n*", "", details, flags=re.DOTALL).rstrip() + "\n"  # hints to authors
+    hints_and_time = r"<!--.*?-->\n*|### Training Time\n.*?(?=###)"
+    return re.sub(hints_and_time, "", details, flags=re.DOTALL).rstrip() + "\n"
 
 
 # Exported models.
@@ -89,32 +122,32 @@ vectors = model.run(None, {{each.name: features[each.name] for each in model.get
 def export_card(
     name: str, base: str, settings: dict[str, Any], prompt: str, of_prompt: int, error: float, int8_cosine: float | None
 ) -> str:
-    """Return the card of an exported model, with a script that encodes documents without torch and this package."""
+    """Return the card of an ONNX export, with a script that encodes documents without torch and this package."""
     reads = "any number of" if settings["max_length"] is None else f"{settings['max_length']:,}"
     special = _SPECIAL_WORDS if settings["split_special_tokens"] else ""
     script = _SCRIPT.format(special=special, prompt=prompt, of_prompt=of_prompt)
     precision = (
-        f"its weights are float32, and its vectors differ from the model's by at most {error:.1e} of their length"
+        f"the weights are float32, and vectors differ from the original model's by at most {error:.1e} of their length"
         if int8_cosine is None
-        else "its encoder is quantised to 8 bits, and the cosine of its vectors and the model's was at least "
-        f"{int8_cosine:.3f} on made-up texts"
+        else "the encoder is quantised to 8 bits, and on made-up texts the cosine between its vectors and the original "
+        f"model's was at least {int8_cosine:.3f}"
     )
     return f"""# {name}
 
-`{base}`, exported by simlte_st to ONNX: it reads {reads} tokens of a text and makes vectors of {settings["dimension"]}
-numbers; {precision}.
+`{base}`, exported by simlte_st to ONNX. It reads {reads} tokens of a text, and its embeddings have
+{settings["dimension"]} dimensions; {precision}.
 
 ## Usage
 
-With simlte_st, which encodes texts of similar length together:
+With simlte_st, which batches texts of similar length:
 
 ```python
-import simlte_st  # pip install "simlte-st[onnx]"
+import simlte_st  # pip install ".[onnx]" in a clone of simlte_st, which is not on PyPI yet
 
 vectors = simlte_st.load_onnx("{name}").{encode_call(settings)}
 ```
 
-Anywhere else, without torch, in this folder:
+Without torch and simlte_st (`pip install numpy onnxruntime tokenizers`), run in this folder:
 
 ```python
 {script}```

@@ -1,6 +1,6 @@
-"""Where models compute: devices, a process on each of several, or actors of Ray.
+"""Choose where models compute: on a device, in a process on each of several devices, or in Ray actors.
 
-torch is imported by the functions that need it, since the command line reads :class:`Engine`.
+Functions import torch when they need it, since the command line reads :class:`Engine`.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class Engine:
     """Where documents are encoded.
 
     Attributes:
-        device: ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"mps"``; several share the work; None for a GPU, if there is
-            one.
-        engine: This process and its devices (``"local"``), or actors of Ray on one machine or many (``"ray"``).
-        actors: Number of actors of Ray, each with a CPU and, if there are any, a GPU; None for as many as fit.
-        address: Address of a Ray cluster; None for one that runs here, else a new one.
+        device: ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"mps"``, or a list of devices that share the work; None for a
+            GPU, if there is one.
+        engine: This process and its devices (``"local"``), or Ray actors on one machine or many (``"ray"``).
+        actors: Number of Ray actors, each with a CPU and, if there are GPUs, a GPU; None for as many as fit.
+        address: Address of a Ray cluster; None to use one that runs here, or to start one.
 
     Raises:
-        ConfigurationError: An option of Ray without ``engine="ray"``, or a device that Ray chooses itself.
-        MissingExtraError: ``engine="ray"``, and the extra ``ray`` is not installed.
+        ConfigurationError: A Ray option without ``engine="ray"``, or a device that Ray chooses itself.
+        MissingExtraError: The extra ``ray`` is not installed, with ``engine="ray"``.
     """
 
     device: str | Sequence[str] | None = None
@@ -48,26 +48,26 @@ class Engine:
             check_installed("ray", "ray", "engine='ray'")
             if self.device not in (None, "cpu", "cuda"):
                 raise ConfigurationError(
-                    f"device={self.device!r}: with engine='ray' it is 'cpu' or 'cuda'; Ray chooses which."
+                    f"device={self.device!r}: with engine='ray', use 'cpu' or 'cuda'; Ray chooses the GPU."
                 )
             return
         if self.actors is not None or self.address is not None:
-            raise ConfigurationError("actors= and address= are options of engine='ray'.")
+            raise ConfigurationError("actors= and address= need engine='ray'.")
 
     @property
     def several(self) -> list[str]:
-        """The devices, where several share the work of this process."""
+        """The devices, if several share the work of this process."""
         return [] if self.device is None or isinstance(self.device, str) else list(self.device)
 
     @property
     def elsewhere(self) -> bool:
-        """Whether processes other than this one encode."""
+        """Whether other processes encode."""
         return self.engine == "ray" or bool(self.several)
 
     @property
     def loading_device(self) -> str | None:
-        """Where to load the model, which decides its dtype; copies of it go to other processes by the CPU."""
-        if self.engine == "ray":  # which may have GPUs where this process has none
+        """The device to load the model on, which decides its dtype; other processes get copies via the CPU."""
+        if self.engine == "ray":  # actors may have GPUs even if this process has none
             return "cpu" if self.device == "cpu" else None
         if not self.several:
             return self.device  # type: ignore[return-value]
@@ -83,9 +83,9 @@ def check_device(device: str | None) -> None:
         return
     try:
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError):  # the kind depends on the device
+    except (RuntimeError, AssertionError, NotImplementedError):  # depends on the device
         raise ConfigurationError(
-            f"device={device!r} is not available here. Leave it out for {get_device_name()}."
+            f"device={device!r} is not available here. Leave it out to use {get_device_name()}."
         ) from None
 
 
@@ -97,11 +97,11 @@ def check_devices(engine: Engine) -> None:
 
 
 def dtype_unasked(device: str | torch.device | None) -> torch.dtype | None:
-    """Return the dtype to load a model in where none is asked for: on a CPU float32, elsewhere None for its own.
+    """Return the default dtype to load a model in: float32 on a CPU, elsewhere None for the checkpoint's own.
 
-    Many checkpoints are stored in bfloat16 for GPUs, and transformers computes in what a checkpoint is stored in. A CPU
-    without AVX512-BF16 takes 3.9 times as long for it as for float32, one with it two thirds (all-MiniLM-L6-v2, one
-    thread), and cosines differ by up to 0.003.
+    Many checkpoints are stored in bfloat16 for GPUs, and transformers computes in the stored dtype. Compared with
+    float32, bfloat16 takes 3.9 times as long on a CPU without AVX512-BF16 and two thirds as long with it
+    (all-MiniLM-L6-v2, one thread); cosines differ by up to 0.003.
     """
     import torch
     from sentence_transformers.util import get_device_name
@@ -110,22 +110,22 @@ def dtype_unasked(device: str | torch.device | None) -> torch.dtype | None:
 
 
 def cpu_capabilities() -> dict[str, Any]:
-    """Return what PyTorch knows of the CPU: ``cpu_name``, ``avx512_f``, ``amx_bf16``, ..."""
+    """Return PyTorch's description of the CPU: ``cpu_name``, ``avx512_f``, ``amx_bf16``, ..."""
     import torch
 
-    # Older versions of torch know nothing, which only makes us slower.
+    # Older versions of torch have none, which only makes encoding slower.
     found: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     return found
 
 
 def cpu_bf16() -> list[str]:
-    """Return the instructions that the CPU has for bfloat16: ``"avx512_bf16"``, ``"amx_bf16"``."""
+    """Return the CPU's bfloat16 instructions: ``"avx512_bf16"``, ``"amx_bf16"``."""
     found = cpu_capabilities()
     return [name for name in ("avx512_bf16", "amx_bf16") if found.get(name)]
 
 
 def bf16_available(device: str | None = None) -> bool:
-    """Return whether the hardware computes in bfloat16: the GPU, or a CPU with AVX512-BF16 or AMX."""
+    """Return whether the GPU, or a CPU with AVX512-BF16 or AMX, computes in bfloat16."""
     import torch
 
     if torch.cuda.is_available() and (device is None or torch.device(device).type == "cuda"):
@@ -135,7 +135,7 @@ def bf16_available(device: str | None = None) -> bool:
 
 @contextmanager
 def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[Any]:
-    """Start a process on each of several devices, which may repeat; yield sentence-transformers' pool."""
+    """Start a process on each device (a device may repeat), and yield sentence-transformers' pool."""
     import torch
 
     before = model.device
@@ -148,7 +148,7 @@ def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[
         if not codes:
             raise
         raise ModelError(
-            f"A process that encodes died (exit code {codes[0]}); {-signal.SIGKILL} usually means that memory ran out. "
+            f"An encoding process died with exit code {codes[0]}; {-signal.SIGKILL} usually means out of memory. "
             "Finished parts are kept for a resumed run."
         ) from error
     finally:
@@ -158,11 +158,11 @@ def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[
 
 @contextmanager
 def _threads_divided(processes: int) -> Iterator[None]:
-    """Divide the cores among processes that start inside the block; each would use all of them otherwise."""
+    """Divide the cores among processes that start inside the block, since each would use all of them."""
     import torch
 
     names = [name for name in ("OMP_NUM_THREADS", "RAYON_NUM_THREADS") if name not in os.environ and processes]
-    for name in names:  # of torch and of tokenizers
+    for name in names:  # torch reads the first, tokenizers the second
         os.environ[name] = str(max(1, torch.get_num_threads() // processes))
     try:
         yield

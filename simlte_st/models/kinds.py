@@ -1,4 +1,4 @@
-"""Models of other kinds than one vector for each text, rejected before any work."""
+"""Reject unsupported kinds of models early."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _KINDS = ("SparseEncoder", "CrossEncoder", "MultiVectorEncoder")
 
 
 def check_kind(name: str, places: tuple[str, ...], local: bool, cache: str | None = None) -> None:
-    """Check by its configuration that a model has one vector for each text."""
+    """Check by its configuration that a model makes one vector for each text."""
 
     def read(file: str) -> dict[str, Any]:
         paths = (load_file_path(place, file, cache_folder=cache, local_files_only=local) for place in places)
         try:
             with open(next((path for path in paths if path is not None), ""), encoding="utf-8") as opened:
                 return dict(json.load(opened))
-        except (OSError, ValueError, TypeError):  # loading says what is wrong with a file
+        except (OSError, ValueError, TypeError):  # loading reports damaged files
             return {}
 
     settings = read("config_sentence_transformers.json")
@@ -30,6 +30,4 @@ def check_kind(name: str, places: tuple[str, ...], local: bool, cache: str | Non
     ):
         kind = "CrossEncoder"
     if kind in _KINDS:
-        raise ModelError(
-            f"{name!r} is not an embedding model: load it with sentence_transformers.{kind}, and name one here."
-        )
+        raise ModelError(f"{name!r} is not an embedding model but a {kind}: load it with sentence_transformers.{kind}.")

@@ -1,4 +1,4 @@
-"""Load a model by its name, with the wanted pooling and length; check what was loaded."""
+"""Load a model by name, set pooling and length, and check it."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model, and what loading it has shown.
+    """A loaded model.
 
     Attributes:
         model: The model.
-        name: What the user called it.
-        source: Its folder, or its name on the Hub.
-        tuned: Whether it is a sentence encoder with a ``modules.json``, as opposed to a bare language model.
+        name: Name given by the user.
+        source: Folder, or name on the Hub.
+        tuned: Whether the model is a sentence encoder with a ``modules.json``, not a bare language model.
     """
 
     model: SentenceTransformer
@@ -47,7 +47,7 @@ class LoadedModel:
     tuned: bool
 
     def copy(self, pooling: str = "keep", max_seq_length: int | None = None) -> LoadedModel:
-        """Return a copy with another pooling or length."""
+        """Copy the model with another pooling or length."""
         length = max_seq_length or self.model.max_seq_length
         model = deepcopy(self.model)
         if pooling != "keep":
@@ -65,16 +65,16 @@ def load_model(
 ) -> LoadedModel:
     """Load a model by name or folder; see :func:`~simlte_st.models.names.find_model`.
 
-    Words of special tokens in texts, such as ``[MASK]``, are read as ordinary text, unless the model's own prompts use
-    them. The setting is saved with the model.
+    Special tokens in texts, such as ``[MASK]``, are read as ordinary text unless the model's prompts use them. This
+    setting is saved with the model.
 
     Args:
         name: A folder, a model of this package, or a name on the Hub.
-        pooling: ``"cls"`` or ``"mean"`` replaces the model's pooling.
-        max_seq_length: Tokens that the model reads; None for its own number.
-        dtype: What the model computes in: None for float32 on a CPU and the checkpoint's own on a GPU, ``"auto"`` for
-            the checkpoint's own.
-        device: Where the model computes; None for a GPU, if there is one.
+        pooling: ``"cls"`` or ``"mean"`` to replace the model's pooling.
+        max_seq_length: Maximum number of tokens to read; None for the model's own limit.
+        dtype: Dtype of the computation; None for float32 on a CPU and the checkpoint's on a GPU, ``"auto"`` for the
+            checkpoint's.
+        device: Where to compute; None for a GPU, if there is one.
     """
     check_device(device)
     source, name = model_source(name), os.fspath(name)
@@ -84,9 +84,9 @@ def load_model(
     places = (source,) if local else hub_repositories(source)
     check_kind(name, places, local or constants.HF_HUB_OFFLINE, cache)
     if Path(source, EXPORT_FILE).is_file():
-        raise ModelError(f"{name!r} is an export, which simlte_st.load_onnx() reads: name the model it was made of.")
+        raise ModelError(f"{name!r} is an ONNX export: load it with simlte_st.load_onnx().")
     random_state = torch.get_rng_state()
-    torch.default_generator.manual_seed(0)  # what the checkpoint lacks, such as a pooler, is the same each time
+    torch.default_generator.manual_seed(0)  # weights missing from the checkpoint are the same each time
     try:
         if (modules := model2vec_modules(source)) is not None:
             model = SentenceTransformer(modules=modules, device=device)
@@ -95,7 +95,7 @@ def load_model(
             model = load_stock(source, LOADED, device=device, model_kwargs=options)
     except (MissingExtraError, MemoryError):
         raise
-    except Exception as error:  # damaged files make the libraries raise anything anywhere
+    except Exception as error:  # damaged files can raise anything
         raise not_loaded(name, f"{type(error).__name__}: {error}") from error
     finally:
         torch.set_rng_state(random_state)
@@ -107,7 +107,7 @@ def load_model(
     tuned = is_static(model) or any(
         is_sentence_transformer_model(place, cache_folder=cache, local_files_only=True) for place in places
     )
-    if pooling != "keep":  # a plain folder keeps what sentence-transformers chooses: last token for decoders, else mean
+    if pooling != "keep":  # "keep" leaves sentence-transformers' choice for bare models
         _set_pooling(model, name, pooling)
     if max_seq_length is not None:
         _set_length(model, name, max_seq_length)
@@ -115,7 +115,7 @@ def load_model(
 
 
 def model_source(name: str | os.PathLike[str]) -> str:
-    """Return the folder of a model on this machine or its name on the Hub, and make a model of this package first."""
+    """Return the folder of a model or its name on the Hub; unpack a model of this package first."""
     text = os.fspath(name)
     if text in OWN_MODELS and not os.path.isdir(text):
         return str(put_together(text, lambda base: load_model(base, dtype=torch.float32, device="cpu").model))
@@ -123,10 +123,11 @@ def model_source(name: str | os.PathLike[str]) -> str:
 
 
 def attend_fully(model: SentenceTransformer) -> None:
-    """Let a BigBird attend to whole texts.
+    """Switch a BigBird to full attention.
 
-    Otherwise it does so for good after the first short batch, gives a text other vectors beside longer ones, and seeds
-    numpy's global generator in every pass. Of 1,024 tokens a pass takes as long, of 4,096 twice as long (one thread).
+    Block-sparse attention switches to full attention after the first short batch, gives a text other vectors beside
+    longer texts, and seeds numpy's global generator in every pass. Full attention takes as long for 1,024 tokens, and
+    twice as long for 4,096 (one thread).
     """
     encoder: Any = model.transformers_model
     if getattr(encoder, "attention_type", None) == "block_sparse":
@@ -149,22 +150,22 @@ def check_encodes(model: SentenceTransformer, name: str) -> None:
 
 
 def check_room(model: SentenceTransformer, length: int, said: str) -> None:
-    """Check that a length leaves room for a text beside special tokens and the prompt for documents."""
+    """Check that a length leaves room for text beside special tokens and the prompt for documents."""
     if (taken := taken_tokens(model, document_prompt(model))) >= length:
         raise ConfigurationError(f"{said}, of which special tokens and the prompt take {taken}: no room for a text.")
 
 
 def lengthen(loaded: LoadedModel, max_length: int) -> bool:
-    """Raise ``max_seq_length`` to a wanted length if the model has the positions; return whether it reads that much.
+    """Raise ``max_seq_length`` if the model has enough positions; return whether it has.
 
-    Many tokenizers are set to fewer tokens than the model has positions for: 512 of 8,192 in a ModernBERT.
+    The limit of many tokenizers is lower than the number of positions: 512 of 8,192 in a ModernBERT.
     """
     model, positions = loaded.model, readable_tokens(loaded.model)
     if positions is not None and positions < max_length:
         return False
     length = model.max_seq_length
     if length is not None and length < max_length:
-        logger.info("%s was set to read %s tokens: it now reads %s.", loaded.name, f"{length:,}", f"{max_length:,}")
+        logger.info("%s: max_seq_length raised from %s to %s.", loaded.name, f"{length:,}", f"{max_length:,}")
         model.max_seq_length = max_length
     return True
 
@@ -181,7 +182,7 @@ def _set_length(model: SentenceTransformer, name: str, length: int | None) -> No
         return
     positions = 0 if is_static(model) else readable_tokens(model)
     if positions is not None and length > positions:
-        reads = "reads texts to their end" if is_static(model) else f"has positions for {positions} tokens"
+        reads = "reads whole texts" if is_static(model) else f"has positions for {positions} tokens"
         raise ConfigurationError(f"max_seq_length={length}: {name!r} {reads}.")
     check_room(model, length, f"max_seq_length={length} tokens")
     model.max_seq_length = length

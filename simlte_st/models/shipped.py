@@ -1,8 +1,8 @@
-"""The models that come with this package, small: they are made on the user's machine from what the package carries.
+"""The models of this package, which are stored in compact form and unpacked on first use.
 
-Each is a folder of :data:`FOLDER` with the model's card and the record of the run that made it. An encoder is stored
-as its difference from the packaged base, in low-rank factors; the static model in 8 bits, in model2vec's format. A
-model is made when it is first asked for, and kept in :func:`~simlte_st.models.names.own_folder`.
+Each has a folder in :data:`FOLDER` with its card and the record of its training. An encoder is stored as low-rank
+factors of its difference from the packaged base, the static model in 8 bits in model2vec's format. Unpacked models are
+kept in :func:`~simlte_st.models.names.own_folder`.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from simlte_st.modules import PositionPooling
 logger = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).parent / "weights"
-"""Has a folder for each model."""
+"""Folder of the stored models."""
 
 DIFFERENCE_FILE = "difference.safetensors"
-"""What is added to the weights of the encoder's linear layers: for each changed weight ``NAME``, ``NAME.left``,
-``(out, rank)``, and ``NAME.right``, ``(rank, in)``, in float16."""
+"""Changes of the encoder's linear layers: for each weight ``NAME``, the factors ``NAME.left`` ``(out, rank)`` and
+``NAME.right`` ``(rank, in)``, in float16."""
 
 CARD_FILE, BUILD_FILE = "README.md", "build.json"
-"""The model's card, and the record of the run that made the difference."""
+"""The model's card, and the record of its training."""
 
 DIGEST_FILE = "source.digest"
-"""Marks a model that was made here, with the digest of its sources."""
+"""Marks an unpacked model, with the digest of its sources."""
 
 RECIPE = 1
 """Part of that digest. Raise it when :func:`untrained` or a default of :class:`~simlte_st.modules.PositionPooling`
@@ -49,9 +49,9 @@ changes."""
 
 
 def untrained(name: str, model: SentenceTransformer) -> SentenceTransformer:
-    """Turn the base, in float32, into the model that training began with and that the difference is added to."""
+    """Turn the float32 base into the model before training, to which the difference is added."""
     if name == "simlte-longformer":
-        with torch.random.fork_rng(devices=[]):  # converting draws weights, which are then replaced
+        with torch.random.fork_rng(devices=[]):  # conversion draws weights and then replaces them
             source = checkpoint_name(encoder_of(model))
             encoder = convert_to_longformer(source, OWN_ENCODERS[name], attention_window=128)
         pooling = next(place for place, module in enumerate(model) if isinstance(module, Pooling))
@@ -62,7 +62,7 @@ def untrained(name: str, model: SentenceTransformer) -> SentenceTransformer:
 
 
 def add_difference(model: SentenceTransformer, path: str | os.PathLike[str]) -> None:
-    """Add a difference, in place, to the model that it was computed from."""
+    """Add a stored difference to a model, in place."""
     factors, weights = load_file(path), linear_weights(model)
     with torch.no_grad():
         for name in sorted({key.rpartition(".")[0] for key in factors}):
@@ -79,10 +79,10 @@ def linear_weights(model: SentenceTransformer) -> dict[str, Tensor]:
 
 
 def put_together(name: str, load: Callable[[Path], SentenceTransformer]) -> Path:
-    """Make one of this package's models, unless it is there, and return its folder.
+    """Unpack a model of this package, unless it is unpacked already, and return its folder.
 
-    ``load`` loads the base, in float32 on the CPU. A model that was made by another version of this package is made
-    again. One of several processes makes it, and the others wait.
+    ``load`` loads the base, in float32 on the CPU. A model unpacked by another version of this package is unpacked
+    again. With several processes, one unpacks and the others wait.
     """
     target, source = own_folder(name), FOLDER / name
     digest = digest_of([str(RECIPE).encode(), *(path.read_bytes() for path in sorted(source.iterdir()))])
@@ -93,7 +93,7 @@ def put_together(name: str, load: Callable[[Path], SentenceTransformer]) -> Path
     with ExitStack() as held:
         held.enter_context(FileLock(target.with_name(f".{name}.lock")))
         if not _is_made(target, digest):
-            # Warnings, which are shown without any set-up of logging, since this writes into the user's folders.
+            # Warnings, because they are shown without logging set up: this writes into the user's folders.
             if name == OWN_STATIC:
                 logger.warning("Unpacking %s (first use only) to %s.", name, target)
                 model = SentenceTransformer(modules=model2vec_modules(str(source)), device="cpu")

@@ -1,7 +1,7 @@
-"""Static embeddings: models that begin with one vector for each token, and read texts to their end; their files.
+"""Static embeddings: models with one vector for each token, which read whole texts; their passes and files.
 
-A pass is bounded by its tokens and not by its texts: the tokenizer, which takes nearly all of the time, gets enough of
-them to keep its threads busy, and one very long text does not make the passes of all others small.
+A pass is limited by tokens, not by texts. The tokenizer takes almost all of the time and gets enough tokens to keep its
+threads busy, and one very long text does not make all other passes small.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 TEXTS = 4096
-"""Texts that sentence-transformers gets at once: it sorts and counts them, and they go through in passes."""
+"""Number of texts to hand to sentence-transformers at once, before they are divided into passes."""
 
 WEIGHTS, SETTINGS, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
 """The files of a model in model2vec's format."""
 
 
 def is_static(model: SentenceTransformer) -> bool:
-    """Return whether a model begins with a table of token vectors, so that it reads texts to their end."""
+    """Return whether a model is static: its first module is a table of token vectors."""
     return isinstance(model[0], StaticEmbedding)
 
 
 class StaticLoader(StaticEmbedding):
-    """Loads a stock ``StaticEmbedding`` in float32 that reads texts to their end.
+    """Loads a stock ``StaticEmbedding`` in float32 that reads whole texts.
 
-    model2vec keeps tables in 8 or 16 bits too, of which torch takes no means or no gradients, and writes its default
-    limit of 512 tokens into the tokenizer.
+    model2vec also stores tables in 8 or 16 bits, for which torch lacks means or gradients, and writes its default limit
+    of 512 tokens into the tokenizer.
     """
 
     @classmethod
@@ -53,7 +53,7 @@ class StaticLoader(StaticEmbedding):
         """Load a table and its tokenizer from a folder or the Hub."""
         names = ("subfolder", "token", "cache_folder", "revision", "local_files_only")
         hub: dict[str, Any] = {name: options[name] for name in names if name in options}
-        load: Any = cls.load_file_path  # mypy does not know which of them the arguments hold
+        load: Any = cls.load_file_path  # mypy cannot match the arguments
         files = (load(*args, filename=file, **hub) for file in (WEIGHTS, TOKENIZER))
         weights, tokenizer = (str(file) for file in files)
         made = StaticEmbedding(Tokenizer.from_file(tokenizer), embedding_weights=token_table(load_file(weights)))
@@ -62,11 +62,11 @@ class StaticLoader(StaticEmbedding):
 
 
 LOADED = (*OWN_MODULES, StaticLoader)
-"""Classes that load models: those of this package, and the one that reads stock static embeddings."""
+"""Classes that load models: the modules of this package and the loader of static embeddings."""
 
 
 def model2vec_modules(source: str) -> list[nn.Module] | None:
-    """Return the modules of a folder that model2vec wrote without a ``modules.json``; None for other places."""
+    """Return the modules of a model2vec folder without a ``modules.json``; None for others."""
     config, folder = Path(source, SETTINGS), Path(source)
     if (folder / MODEL_FILE).exists() or not config.is_file() or not (folder / TOKENIZER).is_file():
         return None
@@ -78,13 +78,13 @@ def model2vec_modules(source: str) -> list[nn.Module] | None:
 
 
 def is_plain(model: SentenceTransformer) -> bool:
-    """Return whether a model is token vectors alone, whose mean is a text's embedding, at most normalised."""
+    """Return whether a model consists of token vectors and at most a ``Normalize``."""
     first, *others = model
     return isinstance(first, StaticEmbedding) and [*map(type, others)] in ([], [Normalize])
 
 
 def adds_up(model: SentenceTransformer) -> bool:
-    """Return whether the words of a text can be added up in any order: by a plain model of float32 on a CPU."""
+    """Return whether token vectors can be summed in any order: in a plain float32 model on a CPU."""
     if not is_plain(model) or type(model[0]) is not StaticEmbedding:
         return False
     bag = cast(Any, model[0]).embedding
@@ -95,9 +95,9 @@ def adds_up(model: SentenceTransformer) -> bool:
 def static_passes(
     model: SentenceTransformer, texts: Sequence[str], prompt: str, **options: Any
 ) -> Iterator[tuple[list[str], torch.Tensor, NDArray[np.int64]]]:
-    """Yield some of the texts at a time, their embeddings, and their numbers of tokens.
+    """Yield texts, their embeddings and their numbers of tokens, pass by pass.
 
-    A plain model reads each different word of a text once: the order does not matter to a mean.
+    A plain model reads each distinct word of a text once, because order does not matter for a mean.
     """
     plain = adds_up(model)
     for batch in in_batches(texts, len, TOKENIZED_CHARACTERS):
@@ -117,7 +117,7 @@ def static_passes(
 
 
 def flat_features(ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> dict[str, torch.Tensor]:
-    """Return token ids that follow one another as a static embedding takes them."""
+    """Return concatenated token ids as input of a static embedding."""
     return {"input_ids": torch.from_numpy(ids), "offsets": torch.from_numpy(np.cumsum(lengths) - lengths)}
 
 
@@ -125,15 +125,15 @@ def flat_features(ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> dict[st
 
 
 def write_for_model2vec(folder: Path, dtype: str = "float32", *, normalize: bool = True) -> None:
-    """Make a saved static model one that model2vec loads as well, with the same embeddings of whole texts."""
+    """Rewrite a saved static model so that model2vec loads it too, with the same embeddings of whole texts."""
     save_for_model2vec(folder, load_file(folder / WEIGHTS)["embedding.weight"], dtype, normalize=normalize)
 
 
 def save_for_model2vec(folder: Path, table: NDArray[np.float32], dtype: str, *, normalize: bool = True) -> None:
-    """Write vectors of tokens as float32, or as float16 or int8 with a scale for each token, model2vec's weight of it.
+    """Write token vectors as float32, or as float16 or int8 with a scale for each token (model2vec's weights).
 
-    sentence-transformers multiplies by weights in float32. Without them it does not load int8, and of float16 it makes
-    NaN for a text without tokens.
+    sentence-transformers multiplies by these weights in float32. Without them it does not load int8, and with float16
+    it returns NaN for a text without tokens.
     """
     weights: dict[str, NDArray[Any]] = {"embeddings": table}
     if dtype != "float32":

@@ -1,4 +1,4 @@
-"""How much of texts a model reads, and how to read longer ones whole."""
+"""How much of texts a model reads, and how to read whole texts."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from simlte_st.prompts import document_prompt
 logger = logging.getLogger(__name__)
 
 CUT_SHARE = 0.1
-"""Share of truncated tokens from which a model should rather read whole documents."""
+"""Share of truncated tokens from which reading whole documents is advised."""
 
-_SAMPLE = 64  # texts that are looked at before all are read
+_SAMPLE = 64  # texts to look at before encoding
 
 Counts = Iterable[int] | NDArray[np.integer[Any]]
 
 
 @dataclass
 class Truncation:
-    """How much of texts a model reads. The counts are zero at first; :meth:`add` adds texts.
+    """Counts of truncated texts and tokens; :meth:`add` adds texts.
 
     Attributes:
-        max_seq_length: Tokens of a text that the model reads, special tokens and prompt included; None for no limit.
-        taken: How many of them are special tokens and the prompt's.
+        max_seq_length: Maximum number of tokens read of a text, with special tokens and prompt; None for no limit.
+        taken: Number of special tokens and prompt tokens among these.
         texts: Number of texts.
-        tokens: Their tokens, read or not, without special tokens and prompt.
-        cut_texts: Number of texts that are truncated.
-        cut_tokens: Tokens that are not read.
-        model: Name or folder by which the model can be loaded, or empty.
+        tokens: Number of tokens of the texts, read or not, without special tokens and prompt.
+        cut_texts: Number of truncated texts.
+        cut_tokens: Number of tokens that are not read.
+        model: Name or folder that loads the model, or empty.
     """
 
     max_seq_length: int | None = None
@@ -55,16 +55,16 @@ class Truncation:
     def of(
         cls, model: SentenceTransformer, *, prompt: str | None = None, max_seq_length: int | None = None
     ) -> Truncation:
-        """Return the counts of a model before any texts."""
+        """Return empty counts for a model."""
         encoder, length = model.transformers_model, readable_length(model, max_seq_length)
-        trained = "generated_from_trainer" in (model.model_card_data.tags or [])  # by which no name loads it
+        trained = "generated_from_trainer" in (model.model_card_data.tags or [])  # has no name that loads it
         name = "" if encoder is None or trained else name_of(checkpoint_name(encoder))
         taken = 0 if length is None else taken_tokens(model, prompt_as_read(model, prompt))
         return cls(length, taken, model=name)
 
     @property
     def budget(self) -> int | None:
-        """Tokens of a text itself that the model reads; None for no limit."""
+        """Maximum number of text tokens, without special tokens and prompt; None for no limit."""
         return None if self.max_seq_length is None else max(0, self.max_seq_length - self.taken)
 
     def add(self, lengths: Counts) -> Truncation:
@@ -78,9 +78,9 @@ class Truncation:
         return self
 
     def summary(self, subject: str = "The model") -> str:
-        """Return a sentence on how much is read."""
+        """Describe how much is read."""
         if self.max_seq_length is None:
-            return f"{subject} reads texts to their end."
+            return f"{subject} reads whole texts."
         reads = f"{subject} reads the first {self.max_seq_length:,} tokens of a text"
         texts = f"of {self.texts:,} text{'' if self.texts == 1 else 's'}"
         if not self.cut_texts:
@@ -90,11 +90,11 @@ class Truncation:
 
     @property
     def advice(self) -> str:
-        """What to do about truncated texts; empty if there are none."""
+        """Advice on truncated texts; empty if there are none."""
         if not self.cut_texts:
             return ""
         command = f"simlte convert {shlex.quote(self.model or 'MODEL')} --output LONGER"
-        return f"{command} makes a model that reads texts whole; simlte index --parts finds them by their passages."
+        return f"{command} makes a model that reads whole texts; simlte index --parts finds texts by their passages."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts and the sentences as JSON values."""
@@ -102,9 +102,9 @@ class Truncation:
 
 
 def warn_of_truncation(model: SentenceTransformer, texts: Sequence[str], remedy: str = "") -> None:
-    """Warn, before texts are read, where the model reads less than nine tenths of the first ones.
+    """Warn before encoding if the model reads less than nine tenths of the first texts.
 
-    In the remedy ``{times}`` is how much more work it is to read passages of all, too.
+    ``{times}`` in the remedy is the factor by which also reading passages of all texts increases the work.
     """
     read = Truncation.of(model)
     if read.budget is None:
@@ -116,7 +116,7 @@ def warn_of_truncation(model: SentenceTransformer, texts: Sequence[str], remedy:
 
 
 def text_lengths(model: SentenceTransformer, texts: Sequence[str], prompt: str | None = None) -> list[int]:
-    """Count the tokens of texts as a model reads them after a prompt, without special tokens and prompt."""
+    """Count the tokens of texts after a prompt, without special tokens and the prompt itself."""
     before, count = prompt_as_read(model, prompt), tokenizer_counter(model.tokenizer)
     # Counted together, since a token may begin in the prompt and end in the text.
     own = count([before])[0] if before else 0
@@ -124,5 +124,5 @@ def text_lengths(model: SentenceTransformer, texts: Sequence[str], prompt: str |
 
 
 def prompt_as_read(model: SentenceTransformer, prompt: str | None = None) -> str:
-    """Return a prompt, by default the model's prompt for documents, as its tokenizer sees it."""
+    """Return a prompt (default: the model's prompt for documents) in the form that the tokenizer reads."""
     return texts_as_read(model, [document_prompt(model) if prompt is None else prompt])[0]

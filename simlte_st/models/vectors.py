@@ -1,7 +1,7 @@
-"""Vectors without torch: arrays of embeddings, and static models read by NumPy alone, so that a query need not wait.
+"""Embeddings without torch: arrays, and static models in NumPy, so that a query need not wait for an import.
 
-:class:`TokenVectors` computes what ``StaticEmbedding`` and ``Normalize`` compute, which a test compares; a model of
-other modules is not read.
+:class:`TokenVectors` computes the same as ``StaticEmbedding`` and ``Normalize``; it does not read models with other
+modules.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from simlte_st.prompts import document_prompt, query_prompt
 
 Floats = NDArray[np.float32]
 
-# Bounds the scratch memory of a step of what is computed block by block: 4 million float64 values are 32 MB.
+# Scratch memory of a block: 4 million float64 values are 32 MB.
 _SCRATCH_VALUES = 4_000_000
 
 _SETTINGS = {"StaticEmbedding": {}, "Normalize": {"module_output_name": "sentence_embedding"}}
-"""What the modules of a model that is read here are set to."""
+"""Settings of the supported modules."""
 
 _SAMPLE = "Ein Café in İzmir: naïve 12,5% of it’s \t\tUPPER lower_case 東京 x\u0301 [MASK] <mask> don't"
 
@@ -40,7 +40,7 @@ _KIND = re.compile(r"sentence_transformers\.[\w.]*\.(\w+)")
 
 
 def row_blocks(rows: int, columns: int) -> list[slice]:
-    """Divide the rows of a table that is too large to be held whole."""
+    """Divide the rows of a table that is too large for memory into blocks."""
     size = max(1, _SCRATCH_VALUES // columns)
     return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
 
@@ -54,26 +54,26 @@ def unit_rows(x: ArrayLike) -> NDArray[np.float64]:
 
 
 def check_embeddings(x: Any, dtype: Any = None) -> Any:
-    """Bring embeddings to an array ``[n, dim]`` of ``dtype``, or of their own; a SciPy sparse matrix stays as it is."""
+    """Convert embeddings to an array ``[n, dim]`` of ``dtype`` (default: their own); keep a SciPy sparse matrix."""
     sparse = hasattr(x, "tocsr")
     data = x if sparse else np.asarray(x, dtype=dtype)
     if data.ndim != 2 or 0 in data.shape:
         raise DataError(f"Embeddings must form a non-empty array [n, dim], got shape {data.shape}.")
     if not np.isfinite(data.data if sparse else data).all():
-        raise DataError("The embeddings hold values that are not finite (NaN or infinity): the model has diverged.")
+        raise DataError("The embeddings contain NaN or infinity: the model has diverged.")
     return data
 
 
 @dataclass(frozen=True)
 class TokenVectors:
-    """A vector for each token, whose mean is a text's.
+    """A static model in NumPy: one vector for each token; the vector of a text is their mean.
 
     Attributes:
-        tokenizer: Cuts texts.
-        table: The vector of each token, ``[V, dimension]``.
-        modules: The names of the modules, each with its usual settings.
-        prompts: Prompts by their names.
-        default_prompt_name: Name of the default prompt.
+        tokenizer: The tokenizer.
+        table: The token vectors, ``[V, dimension]``.
+        modules: Names of the modules, which have their default settings.
+        prompts: Prompts by name.
+        default_prompt_name: Name of the default prompt, or None.
     """
 
     tokenizer: Tokenizer
@@ -84,7 +84,7 @@ class TokenVectors:
 
     @classmethod
     def read(cls, folder: Path) -> TokenVectors | None:
-        """Read a model; None where it has other modules, or its files are not as sentence-transformers writes them."""
+        """Read a model; None if it has other modules, or files in another format."""
         try:
             modules, settings = read_json(folder / MODEL_FILE), settings_of(folder)
             kinds = [_KIND.fullmatch(module["type"]) for module in modules]
@@ -94,8 +94,8 @@ class TokenVectors:
                 return None
             table = token_table(load_file(folder / "model.safetensors"))
             tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        except Exception:  # tokenizers raises nothing more special
-            return None  # loading it as usual tells what is wrong
+        except Exception:  # tokenizers raises plain exceptions
+            return None  # the usual loader reports the error
         prompts = {"query": "", "document": "", **(settings.get("prompts") or {})}
         return cls(tokenizer, table, names, prompts, settings.get("default_prompt_name"))
 
@@ -105,7 +105,7 @@ class TokenVectors:
         return int(self.table.shape[1])
 
     def identity(self) -> dict[str, Any]:
-        """Return what :func:`~simlte_st.models.parts.identity_of` does of the loaded model."""
+        """Return the same as :func:`~simlte_st.models.parts.identity_of` for the loaded model."""
         values = np.ascontiguousarray(self.table).reshape(-1).view(np.uint8)
         return {
             "weights": digest_of([b"['0.embedding.weight']", values]),
@@ -139,19 +139,19 @@ class TokenVectors:
         return unit_rows(vectors).astype(np.float32) if texts else vectors
 
     def _vector(self, ids: NDArray[np.int64], of_words: NDArray[np.int64]) -> Floats:
-        tokens, places = np.unique(ids, return_inverse=True)  # a long text has more tokens than the table has rows
+        tokens, places = np.unique(ids, return_inverse=True)  # a long text may have more tokens than the table rows
         times = np.bincount(places, of_words, len(tokens))
         mean: Floats = times.astype(np.float32) @ self.table[tokens] / np.float32(max(1, times.sum()))
         return mean
 
 
 def modules_digest(modules: Iterable[tuple[str, str, dict[str, Any]]]) -> str:
-    """Return a digest of modules by their places, classes and settings."""
+    """Return a digest of the positions, classes and settings of modules."""
     return digest_of([json.dumps([*modules], sort_keys=True, default=lambda value: type(value).__name__).encode()])
 
 
 def tokenizer_digest(tokenizers: Iterable[Any]) -> str:
-    """Return a digest of what decides the tokens of texts, without the truncation and padding that calls set."""
+    """Return a digest of tokenizers, without their current truncation and padding."""
 
     def content(tokenizer: Any) -> str:
         backend = tokenizer if isinstance(tokenizer, Tokenizer) else getattr(tokenizer, "backend_tokenizer", None)
@@ -165,7 +165,7 @@ def tokenizer_digest(tokenizers: Iterable[Any]) -> str:
 
 
 def token_table(weights: Mapping[str, NDArray[Any]]) -> Floats:
-    """Return the vectors of tokens; model2vec may keep them in fewer bits or for several tokens, and weigh tokens."""
+    """Return the token vectors; model2vec may store them in fewer bits, share them, or weight tokens."""
     if (stock := weights.get("embedding.weight")) is not None:
         return stock.astype(np.float32)
     table: Floats = weights["embeddings"].astype(np.float32)

@@ -1,4 +1,4 @@
-"""What documents say about tokens: one vector for each, by a latent semantic analysis (Deerwester et al., 1990)."""
+"""Token vectors from documents, by latent semantic analysis (Deerwester et al., 1990)."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from simlte_st.modules.base_form import texts_as_read
 from simlte_st.progress import progress_bar
 
 POWER = 1.5
-"""Power of a token's rareness, chosen on ten sets of documents. From 1 to 1.5 all are within half a point of each other
-in static models."""
+"""Power of the inverse document frequency, chosen on ten sets of documents. In static models, powers from 1 to 1.5
+differ by less than half a point."""
 
 
 def word_vectors(counts: csr_array, dimension: int, seed: int = 0) -> NDArray[np.float32]:
-    """Return a vector for each token, so that the sum of a document's says which others have related words.
+    """Return a vector for each token; their sum over a document is similar for documents with related words.
 
-    The singular vectors of the documents' TF-IDF express in few numbers which tokens distinguish documents, and which
-    occur together. A document's coordinates in them are a sum over its tokens, if repetitions of a token count by its
-    mean of ``(1 + log n) / n`` over the documents.
+    The singular vectors of the TF-IDF matrix show which tokens distinguish documents and which occur together. The
+    coordinates of a document in them are a sum over its tokens, if repeated tokens count by their mean of
+    ``(1 + log n) / n`` over the documents.
 
     Args:
-        counts: The number of each token in each document, ``[documents, V]``, float32.
-        dimension: Largest number of singular vectors; few documents have fewer useful ones (:func:`scaling`).
-        seed: Seed of the randomized decomposition.
+        counts: Token counts of the documents, ``[documents, V]``, float32.
+        dimension: Maximum number of singular vectors; few documents have fewer useful ones (:func:`scaling`).
+        seed: Random seed of the decomposition.
 
     Returns:
-        ``[V, dimension]``, 0 for tokens that no document has.
+        ``[V, dimension]``, with 0 for tokens that do not occur.
 
     Raises:
-        DataError: Fewer than two documents that differ in their tokens, or no token that two of them share.
+        DataError: Fewer than two documents differ in their tokens, or no two documents share a token.
     """
     times = counts.sum(axis=0)
     most = min(dimension, counts.shape[0] - 1, int((times > 0).sum()) - 1)
@@ -57,17 +57,17 @@ def word_vectors(counts: csr_array, dimension: int, seed: int = 0) -> NDArray[np
     damped = counts.copy()
     damped.data = 1 + np.log(damped.data)
     burst = damped.sum(axis=0) / np.maximum(times, 1)  # 0 for a token that no document has
-    # The factors twice, so that the first directions weigh less: better than once on ten sets.
+    # Squared factors give the first directions less weight, which was better on ten sets.
     vectors = (burst * tfidf.idf_**POWER)[:, None] * decomposition.components_[kept].T * factors[kept] ** 2
     return np.ascontiguousarray(vectors, dtype=np.float32)
 
 
 def scaling(sizes: NDArray[np.floating[Any]], documents: int) -> NDArray[np.float64]:
-    """Return the factors of documents' coordinates along singular vectors.
+    """Return the factors by which to scale coordinates along singular vectors.
 
-    Dividing by the square root of a singular value keeps the first vector from dominating. Wiener's filter then shrinks
-    a vector by the share of its square that a single document may cause by chance: with a few hundred documents most
-    vectors describe single ones, and would hide what these have in common with others.
+    Dividing by the square root of the singular value keeps the first vector from dominating. A Wiener filter then
+    shrinks each vector by the share of its square that a single document can cause by chance: with a few hundred
+    documents, most vectors describe single documents and would hide their similarity to others.
     """
     squares = np.asarray(sizes, dtype=np.float64) ** 2
     accident = max(0.0, documents - squares[0]) / max(1, documents - 1)  # all squares add up to the documents
@@ -77,12 +77,12 @@ def scaling(sizes: NDArray[np.floating[Any]], documents: int) -> NDArray[np.floa
 
 
 def token_counts(model: SentenceTransformer, documents: Any, progress: bool = False) -> csr_array:
-    """Return the number of each token that a model reads of each document, ``[documents, V]``, float32.
+    """Return the token counts of documents, as far as the model reads them, ``[documents, V]``, float32.
 
     Args:
         model: The model.
-        documents: Anything that :func:`~simlte_st.data.read_documents` takes; or their counts, which are returned.
-        progress: Show a bar.
+        documents: Anything that :func:`~simlte_st.data.read_documents` takes, or counts, which are returned.
+        progress: Show a progress bar.
     """
     if isinstance(documents, csr_array):
         return documents
@@ -102,7 +102,7 @@ def token_counts(model: SentenceTransformer, documents: Any, progress: bool = Fa
 def count_matrix(
     ids: NDArray[np.integer[Any]], lengths: NDArray[np.int64], size: int, without: Sequence[int]
 ) -> csr_array:
-    """Return the number of each token but some in each text, ``[texts, V]``, float32; ``ids`` follow one another."""
+    """Return token counts of texts with concatenated ``ids``, except some tokens, ``[texts, V]``, float32."""
     bounds = np.concatenate([[0], np.cumsum(lengths)])
     made = csr_array(((~np.isin(ids, without)).astype(np.float32), ids, bounds), shape=(len(lengths), size))
     made.sum_duplicates()

@@ -1,4 +1,4 @@
-"""Modules for a SentenceTransformer, each useful alone."""
+"""Modules for a SentenceTransformer, each usable on its own."""
 
 from simlte_st.modules.base_form import BaseForm, expand_contractions
 from simlte_st.modules.chunk_mean import ChunkMean, to_chunk_mean

@@ -1,4 +1,4 @@
-"""Base classes of this package's modules: one that is saved and loaded, and one that pools with a weight a token."""
+"""Base classes of this package's modules: saving and loading, and pooling with one weight per token."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from simlte_st.compat import mask_without_prompt
 
 
 class SavedModule(Module):
-    """A module whose constructor takes the values that ``config_keys`` names; its weights and buffers are saved."""
+    """A module saved as the constructor arguments in ``config_keys`` plus its weights and buffers."""
 
     def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
-        """Write configuration and weights."""
+        """Write the configuration and weights."""
         self.save_config(output_path)
         self.save_torch_weights(output_path, safe_serialization=safe_serialization)
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> Self:  # type: ignore[override]
-        """Read the result of :meth:`save`, from a folder or the Hub."""
+        """Load what :meth:`save` wrote, from a folder or the Hub."""
         module = super().load(model_name_or_path, subfolder, **options)
         place = {
             name: options[name] for name in ("token", "cache_folder", "revision", "local_files_only") if name in options
@@ -33,11 +33,11 @@ class SavedModule(Module):
 
 
 def padded(features: dict[str, Any], name: str, include_prompt: bool) -> tuple[Tensor, Tensor]:
-    """Return features of tokens ``[B, S, ..]``, which may be flattened, and the mask ``[B, S]`` of those that count."""
+    """Return token features ``[B, S, ..]``, repadded if flattened, and the mask ``[B, S]`` of tokens to count."""
     found = repad_flattened_features(dict(features)) if "cu_seq_lens_q" in features else features
     values: Tensor = found[name]
     mask = found.get("attention_mask")
-    if mask is None:  # some encoders' tokenizers make none
+    if mask is None:  # some tokenizers return none
         mask = torch.ones(values.shape[:2], dtype=torch.int64, device=values.device)
     if not include_prompt and "prompt_length" in features:
         mask = mask_without_prompt(mask, features["prompt_length"])
@@ -45,25 +45,25 @@ def padded(features: dict[str, Any], name: str, include_prompt: bool) -> tuple[T
 
 
 class WeightedPooling(SavedModule):
-    """A module in the place of ``Pooling`` that gives each token a weight; see :meth:`pool`.
+    """A replacement for ``Pooling`` that gives each token a weight; see :meth:`pool`.
 
     Attributes:
-        embedding_dimension: d, of token embeddings and so of the sentence embedding.
-        include_prompt: Whether the tokens of a prompt are pooled too. The stock ``SentenceTransformer``'s
-            ``set_pooling_include_prompt`` has no effect on it: set ``model[1].include_prompt``.
+        embedding_dimension: Dimension d of the token embeddings and of the sentence embedding.
+        include_prompt: Whether to pool the tokens of a prompt. ``set_pooling_include_prompt`` of the stock
+            ``SentenceTransformer`` does not change it: set ``model[1].include_prompt``.
 
     Features:
-        ``token_embeddings`` ``[B, S, d]`` and ``attention_mask`` ``[B, S]``, or flattened (``cu_seq_lens_q``), become
-        ``sentence_embedding`` ``[B, d]``, of the token embeddings' dtype, and ``token_attention`` ``[B, S]``, float32:
-        the weights, 0 at padding, of sum 1 in each text. Both are 0 in a text without a token that counts. Without a
-        mask all tokens count.
+        Reads ``token_embeddings`` ``[B, S, d]`` and ``attention_mask`` ``[B, S]``, or flattened ones
+        (``cu_seq_lens_q``). Writes ``sentence_embedding`` ``[B, d]`` in the dtype of the token embeddings, and
+        ``token_attention`` ``[B, S]``, float32: the weights, which sum to 1 in each text and are 0 at padding. For a
+        text without tokens to pool, both are 0. Without a mask all tokens count.
     """
 
     embedding_dimension: int
     include_prompt: bool
 
     def pool(self, embeddings: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Return sentence embeddings and the weights of the tokens that the mask leaves."""
+        """Return sentence embeddings, and the weights of the tokens in the mask."""
         raise NotImplementedError
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:

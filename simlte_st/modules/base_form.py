@@ -1,4 +1,4 @@
-"""Base form conversion: contractions are written out before tokenization (TA-SBERT, section III-A)."""
+"""Base form conversion: expand contractions before tokenization (TA-SBERT, section III-A)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ APOSTROPHES = "'\u2019\u2018\u02bc"
 STRAIGHT = str.maketrans(dict.fromkeys(APOSTROPHES, "'"))
 
 SIGN = r"[\p{L}\p{M}\p{N}]"
-"""A letter or digit: a word may stand between underscores, as in "_don't_"."""
+"""A letter or digit, not an underscore: "_don't_" contains a word."""
 
 ENDING = rf"(?:n[{APOSTROPHES}]t|[{APOSTROPHES}](?:d|ll|m|re|s|ve))"
 
 CONTRACTION = regex.compile(
-    # A word, and endings that are written to it or stand by themselves, as in texts that are split into tokens.
+    # A word with endings attached to it or, as in tokenized texts, separated from it.
     rf"(?<!{SIGN})({SIGN}+)((?: {ENDING}+(?!\S)|{ENDING}+(?!{SIGN}))+)"
-    # Other endings stay: "d" of "'d've" is not a word.
+    # An ending without a word stays: the "d" of "'d've" is not a word.
     rf"|{ENDING}+(?!{SIGN})",
     regex.IGNORECASE,
 )
@@ -38,39 +38,40 @@ GUESSES = {
     "'s": ("is", "has", ("been", "got", "had")),
     "'d": ("would", "had", ("been", "better", "got", "had")),
 }
-"""Readings that spaCy leaves open: the usual one of an ending, and the one before some words."""
+"""Readings that spaCy leaves open: the usual one, and another one before some words."""
 
 STEMS = ("ca", "sha", "wo")
-"""Stems that are not words. spaCy has readings of others too, but these lose the tense: "do" for "did"."""
+"""Stems that are not words. spaCy also has readings of other stems, but they lose the tense: "do" for "did"."""
 
 
 class BaseForm(Transformer):
-    """``Transformer`` that reads "will not" where a text says "won't"; possessives stay as they are.
+    """A ``Transformer`` that expands English contractions: "won't" becomes "will not". Possessives stay.
 
-    A WordPiece tokenizer splits "won't" into "won", "'" and "t", and "won" is another word. spaCy's list of English
-    contractions, which needs no model, has their readings. Ambiguous ones are guessed: after the pronouns and question
-    words of that list, 's becomes "has" before been, got and had, and otherwise "is"; after its pronouns, 'd becomes
-    "had" before these and better, and otherwise "would". After all other words 's and 'd stay, since 's is mostly a
-    possessive there; so do "ain't" and "y'all". Separated endings, as in tokenized texts ("ca n't", "it 's"), are read
-    alike. What is written out is in lower case; all other characters stay. A prompt is converted separately.
+    A WordPiece tokenizer splits "won't" into "won", "'" and "t", and "won" is another word. The readings come from
+    spaCy's list of English contractions, which needs no model. Ambiguous endings follow rules. After the pronouns and
+    question words of that list, 's becomes "has" before been, got and had, and otherwise "is". After its pronouns, 'd
+    becomes "had" before these words and better, and otherwise "would". After all other words 's and 'd stay, as 's is
+    mostly a possessive there; "ain't" and "y'all" stay, too. Separated endings, as in tokenized texts ("ca n't",
+    "it 's"), follow the same rules. Expansions are in lower case; all other characters stay. Prompts are converted
+    separately.
 
-    It is the first module of a model and is saved with it::
+    Use it as a model's first module; it is saved with the model::
 
         SentenceTransformer(modules=[BaseForm("google-bert/bert-base-uncased"), TokenAttention(768)])
 
-    Arguments are those of ``Transformer``.
+    It takes the arguments of ``Transformer``.
 
     Raises:
         MissingExtraError: spaCy is not installed (extra ``pos``).
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _readings()  # raises now rather than at the first text
+        _readings()  # raise now rather than at the first text
         super().__init__(*args, **kwargs)
 
     def preprocess(self, inputs: Any, prompt: str | None = None, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Write contractions out, also in the prompt, then do as ``Transformer`` does."""
-        # Transformer prepends the prompt as it gets it, and measures it with this method.
+        """Expand contractions in texts and prompt, then preprocess them as ``Transformer`` does."""
+        # Transformer prepends the prompt as given, and measures its length with this method.
         features: dict[str, Any] = super().preprocess(_converted(inputs), _converted(prompt), *args, **kwargs)
         return features
 
@@ -79,17 +80,28 @@ class BaseForm(Transformer):
 
 
 def expand_contractions(texts: Iterable[str]) -> Iterator[str]:
-    """Write out the contractions of texts: "she won't, it's Ann's" becomes "she will not, it is Ann's".
+    """Expand the contractions of texts: "she won't, it's Ann's" becomes "she will not, it is Ann's".
+
+    Args:
+        texts: The texts.
+
+    Returns:
+        An iterator over the expanded texts.
 
     Raises:
-        MissingExtraError: spaCy is not installed.
+        MissingExtraError: spaCy is not installed (extra ``pos``).
+
+    Example:
+        ::
+
+            list(expand_contractions(["She won't."]))  # ["She will not."]
     """
     for text in texts:
         yield CONTRACTION.sub(_expanded, text) if any(sign in text for sign in APOSTROPHES) else text
 
 
 def texts_as_read(model: SentenceTransformer, texts: Iterable[str]) -> list[str]:
-    """Return texts or prompts as the tokenizer of a model sees them, with those of ``BaseForm`` written out."""
+    """Return texts or prompts as a model's tokenizer sees them: expanded for ``BaseForm``."""
     return list(expand_contractions(texts) if isinstance(model[0], BaseForm) else texts)
 
 
@@ -116,7 +128,7 @@ def _expanded(contraction: re.Match[str]) -> str:
 
 
 def _reading(before: str, ending: str, joined: bool, after: str) -> str | None:
-    """Return the reading of an ending; None where it stays as it is."""
+    """Return the reading of an ending; None if it stays."""
     readings = _readings()
     known = readings.get(before + ending)
     if ending in GUESSES:
@@ -144,12 +156,12 @@ def _converted(inputs: Any) -> Any:
 def _readings() -> dict[str, str]:
     """Return spaCy's list of English contractions."""
     spacy: Any = require("spacy.lang.en.tokenizer_exceptions", "pos", "Base form conversion")
-    readings = {"here's": ""}  # the only frequent one that spaCy does not have
+    readings = {"here's": ""}  # the only frequent one that spaCy lacks
     for contraction, pieces in spacy.TOKENIZER_EXCEPTIONS.items():
         if len(pieces) == 2 and "'" in contraction:
             norms = {piece[spacy.ORTH].lower(): piece.get(spacy.NORM, "") for piece in pieces}
             words = {part: norm for part, norm in norms.items() if norm.isalpha()}
             readings |= words | {contraction.lower(): words.get(pieces[1][spacy.ORTH], "")}
     for word in ("how", "what", "when", "where", "why"):
-        del readings[f"{word}'d"]  # "how'd you know": did, more often than would
+        del readings[f"{word}'d"]  # "how'd you know" means did more often than would
     return readings

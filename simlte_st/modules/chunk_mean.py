@@ -1,4 +1,4 @@
-"""Long documents through a short encoder: the mean of the embeddings of their chunks."""
+"""Embed long documents with a short encoder, by the mean over their chunks."""
 
 from __future__ import annotations
 
@@ -21,39 +21,38 @@ from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer.packing import document_spans
 
 ChunkLength = Annotated[int, Interval(ge=3)]
-"""Tokens in a chunk: two special tokens and at least one of the text."""
+"""Tokens in a chunk: two special tokens and at least one token of text."""
 
-_GPU_PASS = (32768, 4096)  # as CPU_PASS, and larger, since a GPU starts slowly; both bound the memory of inference
+_GPU_PASS = (32768, 4096)  # like CPU_PASS, but larger because small passes waste a GPU; both bound the memory
 
 
 class ChunkMean(Transformer):
-    """``Transformer`` and ``Pooling`` in one, for documents of any length: the mean of the embeddings of their chunks.
+    """``Transformer`` and ``Pooling`` in one, for documents of any length: the mean embedding of their chunks.
 
-    A document that fits one chunk has the embedding that the encoder gives it. A longer one is split into chunks, each
-    with the special tokens around it and with the prompt, if any, before it, as if every chunk were encoded by itself.
-    A chunk's weight in the mean is its number of tokens, without special tokens and prompt. All of it can be trained
-    end to end.
+    A document that fits in one chunk gets the encoder's embedding. A longer one is split into chunks, each encoded with
+    its own special tokens and, if there is one, the prompt. In the mean, a chunk's weight is its number of tokens
+    without special tokens and prompt. The module can be trained end to end.
 
-    Make one from a model with :func:`to_chunk_mean`. After ``import simlte_st``, sentence-transformers loads it as any
-    other model.
+    Convert a model with :func:`to_chunk_mean`. After ``import simlte_st``, sentence-transformers loads the result like
+    any other model.
 
     Args:
-        model_name_or_path: The encoder, as for ``Transformer``. Its tokenizer puts one special token before and one
-            behind a text.
-        chunk_length: Tokens in a chunk, special tokens included.
-        pooling_mode: How a chunk is pooled: a mode of ``Pooling``.
-        include_prompt: Whether the tokens of a prompt are pooled too.
-        normalize_chunks: Whether to scale chunk embeddings to length 1 before their mean.
-        **options: Those of ``Transformer``. ``max_seq_length`` is the number of tokens to read of a document, special
-            tokens included; it may exceed the encoder's positions.
+        model_name_or_path: The encoder, as for ``Transformer``. Its tokenizer must add one special token before and one
+            after a text.
+        chunk_length: Tokens in a chunk, including special tokens.
+        pooling_mode: Mode of ``Pooling`` within a chunk.
+        include_prompt: Whether to pool the tokens of a prompt.
+        normalize_chunks: Whether to scale chunk embeddings to length 1 before the mean.
+        **options: Options of ``Transformer``. ``max_seq_length`` is the number of tokens to read of a document,
+            including special tokens; it may exceed the encoder's positions.
 
     Features:
-        ``input_ids`` and ``attention_mask`` ``[B, S]``, padded on either side, or flattened (``cu_seq_lens_q``), give
-        ``sentence_embedding`` ``[B, d]`` and ``token_embeddings`` ``[B, S, d]``, the states of each token in its chunk,
-        so that a masked language model can be trained on them.
+        Reads ``input_ids`` and ``attention_mask`` ``[B, S]``, padded on either side, or flattened (``cu_seq_lens_q``).
+        Writes ``sentence_embedding`` ``[B, d]`` and ``token_embeddings`` ``[B, S, d]``, each token's state in its
+        chunk, which an MLM term can use.
 
     Raises:
-        ConfigurationError: The prompt leaves no room in a chunk.
+        ConfigurationError: The prompt leaves no room for text in a chunk.
     """
 
     config_keys: list[str] = [  # noqa: RUF012  # as in the base class
@@ -90,7 +89,7 @@ class ChunkMean(Transformer):
         inputs: dict[str, Any] = {}
         if features.get("prompt_length") is not None:
             inputs["prompt_length"] = int(torch.as_tensor(features["prompt_length"]).flatten()[0])
-        prefix = max(1, inputs.get("prompt_length", 0))  # [CLS] stands before every chunk in any case
+        prefix = max(1, inputs.get("prompt_length", 0))  # every chunk begins with [CLS]
         chunks = cut_chunks(starts, lengths, self.chunk_length, prefix)
         pooling = Pooling(self.get_embedding_dimension(), self.pooling_mode, self.include_prompt)
         flat = {name: features[name].flatten() for name in ("input_ids", "token_type_ids") if name in features}
@@ -125,20 +124,20 @@ class Chunk(NamedTuple):
     """A chunk of a document."""
 
     document: int
-    places: Tensor  # (tokens,), int64, the places of its tokens in the flattened batch
-    begin: int  # the states from here ...
-    end: int  # ... to here are its tokens' states in the document; each token's are in one chunk
+    places: Tensor  # (tokens,), int64: indices of its tokens in the flattened batch
+    begin: int  # states begin:end of the chunk are the states of document tokens; each token gets one chunk
+    end: int
 
 
 def cut_chunks(starts: Tensor, lengths: Tensor, chunk_length: int, prefix: int = 1) -> list[Chunk]:
-    """Cut documents into chunks, and return them by their length, the longest first.
+    """Split documents into chunks, and return these longest first.
 
-    A document that fits a chunk is one, as it is. Each chunk of a longer one has the document's ``prefix`` first tokens
-    (``[CLS]`` and the prompt), a stretch of the tokens between, and the document's last token (``[SEP]``). All
-    stretches but the last are as long as possible.
+    A document that fits becomes one chunk. Each chunk of a longer one has the document's first ``prefix`` tokens
+    (``[CLS]`` and the prompt), a stretch of its text, and its last token (``[SEP]``). All stretches except the last
+    have full length.
 
     Raises:
-        ConfigurationError: A document does not fit a chunk, and the prefix leaves no room.
+        ConfigurationError: A document needs several chunks, and the prefix leaves no room in them.
     """
     room = chunk_length - prefix - 1
     chunks = []
@@ -162,29 +161,34 @@ def cut_chunks(starts: Tensor, lengths: Tensor, chunk_length: int, prefix: int =
 
 @checked
 def to_chunk_mean(model: Any, max_length: int = 4096, chunk_length: ChunkLength | None = None) -> SentenceTransformer:
-    """Return a model that reads long documents in chunks: :class:`ChunkMean`.
+    """Convert a model to one that reads long documents in chunks, with :class:`ChunkMean`.
 
-    Where the model ends with ``Normalize``, chunk embeddings are scaled to length 1 before their mean, and so is the
-    mean.
+    If the model ends with ``Normalize``, the chunk embeddings and their mean are scaled to length 1.
 
     Args:
-        model: ``Transformer``, ``Pooling`` with a single mode, and at most a ``Normalize``; or a model that reads in
-            chunks already. It is not changed.
-        max_length: Tokens to read of a document, special tokens included. ``max_seq_length`` of the result may be
-            changed at any time.
-        chunk_length: Tokens in a chunk, special tokens included; None for as many as the model reads now.
+        model: A model of ``Transformer``, ``Pooling`` with a single mode, and optionally ``Normalize``; or one that
+            already reads in chunks. It does not change.
+        max_length: Tokens to read of a document, including special tokens. You can change the result's
+            ``max_seq_length`` at any time.
+        chunk_length: Tokens in a chunk, including special tokens; None for as many as the model reads now.
 
     Returns:
-        The new model, on the same device, in the same dtype and mode. Weights are copies.
+        The new model, with copied weights, on the same device and in the same dtype and mode.
 
     Raises:
-        ModelError: The model is not of this kind; the message says why.
-        ConfigurationError: A ``chunk_length`` beyond the encoder's positions.
+        ModelError: The model has other modules, or its tokenizer adds other special tokens.
+        ConfigurationError: ``chunk_length`` exceeds the encoder's positions.
+
+    Example:
+        ::
+
+            model = to_chunk_mean(SentenceTransformer("sentence-transformers/all-MiniLM-L6-v2"), max_length=4096)
+            vectors = model.encode(["A long document ...", "Another one ..."])
     """
     if not can_read_in_chunks(model):
         raise ModelError(
-            "This model cannot read in chunks: it must consist of Transformer, Pooling with one mode and at most "
-            "Normalize, and have a tokenizer that puts one special token before and one behind a text."
+            "This model cannot read in chunks: it must consist of Transformer, Pooling with one mode and optionally "
+            "Normalize, and its tokenizer must add one special token before and one after a text."
         )
     made = copy.deepcopy(model)
     if isinstance(made[0], ChunkMean):
@@ -209,12 +213,12 @@ def to_chunk_mean(model: Any, max_length: int = 4096, chunk_length: ChunkLength 
 
 
 def chunk_length(model: SentenceTransformer) -> int | None:
-    """Return the number of tokens in the chunks that a model reads documents in; None where it does not."""
+    """Return the length of a model's chunks in tokens; None if it does not read in chunks."""
     return model[0].chunk_length if isinstance(model[0], ChunkMean) else None
 
 
 def can_read_in_chunks(model: SentenceTransformer) -> bool:
-    """Return whether :func:`to_chunk_mean` takes a model."""
+    """Return whether :func:`to_chunk_mean` can convert a model."""
     kinds = [type(module) for module in model]
     if kinds[0] is ChunkMean:
         return True

@@ -1,4 +1,4 @@
-"""What version 0.1 ended models with: :class:`~simlte_st.modules.token_table.TokenTable` took its place."""
+"""Refuse models of version 0.1; :class:`~simlte_st.modules.token_table.TokenTable` replaced this module."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from simlte_st.errors import ModelError
 
 
 class LatentSemanticAnalysis(Module):
-    """Tell how a folder of version 0.1 gets its analysis again."""
+    """Raise an error that says how to convert a model of version 0.1."""
 
     @classmethod
     def load(cls, *args: Any, **options: Any) -> Any:
         """Raise a ModelError."""
         raise ModelError(
-            "it ends with the analysis of version 0.1. Delete the last entry of its modules.json, and analyse the "
-            "documents again: simlte convert FOLDER --lsa DOCUMENTS --output NEW"
+            "it ends with the latent semantic analysis of version 0.1. Delete the last entry of its modules.json, and "
+            "repeat the analysis: simlte convert FOLDER --lsa DOCUMENTS --output NEW"
         )

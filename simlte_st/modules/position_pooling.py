@@ -1,4 +1,4 @@
-"""A mean of token embeddings in which the beginning of a long document has more weight."""
+"""Mean pooling that gives the beginning of a long document more weight."""
 
 from __future__ import annotations
 
@@ -12,29 +12,35 @@ from simlte_st.arguments import Count, checked
 from simlte_st.modules.base import WeightedPooling
 
 POWER = 0.25
-"""How fast weights fall: of 0, .25, .5 and 1, the middle two were best, equally good, on seven sets of documents."""
+"""Decay of the weights. Of 0, .25, .5 and 1, the middle two were equally good and best on seven data sets."""
 
 FLAT = 64
-"""Tokens at the beginning of equal weight: sentences, and most paragraphs, have the plain mean."""
+"""Number of first tokens with equal weight: sentences and most paragraphs get the plain mean."""
 
 
 class PositionPooling(WeightedPooling):
-    """Pool token embeddings by a weighted mean, in the place of ``Pooling``, in which later tokens have less weight.
+    """Replace ``Pooling`` by a weighted mean of token embeddings in which later tokens have less weight.
 
-    Authors first say what a document is about. The n-th token has the weight ``max(1, n / flat) ** -power``: a text of
-    up to ``flat`` tokens has the plain mean, the 4,096th token of a document .35 of the first one's weight.
+    Authors first say what a document is about. The n-th token has the weight ``max(1, n / flat) ** -power``. Texts of
+    up to ``flat`` tokens get the plain mean; the 4,096th token of a document has .35 of the first token's weight.
 
     Args:
-        embedding_dimension: d, of token embeddings and so of the sentence embedding.
-        power: How fast weights fall; 0 is the plain mean.
-        flat: Tokens at the beginning of equal weight.
-        include_prompt: Whether the tokens of a prompt are pooled too, and counted.
+        embedding_dimension: Dimension d of the token embeddings and of the sentence embedding.
+        power: Decay of the weights; 0 gives the plain mean.
+        flat: Number of first tokens with equal weight.
+        include_prompt: Whether to pool and count the tokens of a prompt.
 
     Features:
-        Those of :class:`~simlte_st.modules.base.WeightedPooling`.
+        See :class:`~simlte_st.modules.base.WeightedPooling`.
 
     Raises:
-        ConfigurationError: A size that is not positive, or a power below 0.
+        ConfigurationError: A size is not positive, or ``power`` is negative.
+
+    Example:
+        ::
+
+            encoder = Transformer("google-bert/bert-base-uncased")
+            model = SentenceTransformer(modules=[encoder, PositionPooling(encoder.get_embedding_dimension())])
     """
 
     config_keys: list[str] = ["embedding_dimension", "power", "flat", "include_prompt"]  # noqa: RUF012  # as in the base class

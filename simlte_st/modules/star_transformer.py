@@ -1,4 +1,4 @@
-"""The Star Transformer with adaptively sparse attention: a pooling of long texts in linear time (AST)."""
+"""The Star Transformer with adaptively sparse attention: pooling of long texts in linear time (AST)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from simlte_st.extras import require
 from simlte_st.modules.base import WeightedPooling
 
 LEAST_ALPHA = 1.01
-"""Below it the gradient of entmax by alpha, which divides by the square of alpha - 1, is imprecise."""
+"""Below this alpha its gradient, which divides by the square of alpha - 1, becomes imprecise."""
 
 BISECTIONS = 16
-"""Bisection steps of entmax: they find the threshold, in an interval of length 1, to 2e-5; the sum stays 1."""
+"""Bisection steps of entmax: 16 find the threshold to 2e-5, in an interval of length 1; the sum stays 1."""
 
 
 class AdaptiveAttention(nn.Module):
-    """Multi-head cosine attention whose heads learn how sparse they are (AST, Eq. 1 to 3 and section 3.4).
+    """Multi-head cosine attention with learned sparsity (AST, Eq. 1 to 3 and section 3.4).
 
-    ``a_h = entmax_h(cos(Q Wq_h, K Wk_h)) K Wv_h``, the heads side by side, without an output projection. The alpha of
-    entmax is ``1 + sigmoid(a_h)`` with a parameter a head (Correia et al., 2019): 1 is softmax, 2 sparsemax; it starts
-    at 1.5.
+    Computes ``entmax_h(cos(Q Wq_h, K Wk_h)) K Wv_h`` for each head h and concatenates the heads, without an output
+    projection. The alpha of entmax is ``1 + sigmoid(a_h)`` with one parameter per head (Correia et al., 2019): 1 is
+    softmax, 2 is sparsemax. It starts at 1.5.
     """
 
     query: nn.Linear
@@ -45,52 +45,58 @@ class AdaptiveAttention(nn.Module):
 
     @property
     def alpha(self) -> Tensor:
-        """Alpha of each head, ``[heads]``: above 1, at most 2."""
+        """Alpha of each head, ``[heads]``, between 1 and 2."""
         return (1 + torch.sigmoid(self.sparsity.float())).clamp(min=LEAST_ALPHA)
 
     def split(self, layer: nn.Linear, vectors: Tensor) -> Tensor:
-        """Return vectors ``[..., d]`` projected and split into heads, ``[..., heads, d / heads]``, float32."""
+        """Project vectors ``[..., d]`` and split them into heads ``[..., heads, d / heads]``, float32."""
         heads: Tensor = layer(vectors.to(layer.weight.dtype)).float().unflatten(-1, (self.heads, -1))
         return heads
 
     def directions(self, layer: nn.Linear, vectors: Tensor) -> Tensor:
-        """Return the same with rows of length 1."""
+        """Return :meth:`split` with each head scaled to length 1."""
         return functional.normalize(self.split(layer, vectors), dim=-1)
 
     def weights(self, scores: Tensor, mask: Tensor) -> Tensor:
-        """Return the entmax of scores ``[B, n, heads, keys]`` over the keys that the mask leaves, 0 elsewhere."""
+        """Return the entmax of scores ``[B, n, heads, keys]`` over the keys in the mask; 0 elsewhere."""
         low = scores.masked_fill(~mask, -1e4)
         weights: Tensor = self._entmax(low, self.alpha[:, None], dim=-1, n_iter=BISECTIONS)
         return weights.masked_fill(~mask, 0.0)
 
 
 class StarTransformer(WeightedPooling):
-    """Pool token embeddings, in the place of ``Pooling``, with a Star Transformer, in linear time (AST, section 3.5).
+    """Replace ``Pooling`` by a Star Transformer, which pools in linear time (AST, section 3.5).
 
-    The states h begin as the token embeddings, the relay s as their mean. In each round every state attends to its
-    window and the relay, ``C_i = [h_(i-c); ..; h_(i+c); s]`` (Eq. 5 and 6), and then the relay attends to the new
-    states. The sentence embedding is ``(max(H) + s) / 2``. Attention is by the cosine, with alpha-entmax instead of
-    softmax, so that tokens can have no weight at all; see :class:`AdaptiveAttention`.
+    The states h start as the token embeddings, the relay s as their mean. In each round every state attends to its
+    window and the relay, ``C_i = [h_(i-c); ..; h_(i+c); s]`` (Eq. 5 and 6); then the relay attends to the new states.
+    The sentence embedding is ``(max(H) + s) / 2``. Attention uses cosines and alpha-entmax instead of softmax, so that
+    tokens can have a weight of exactly 0; see :class:`AdaptiveAttention`.
 
-    Eq. 6 has the context as the queries, which would leave a single key; here, as in the Star Transformer (Guo et al.,
-    2019), a state is the query and its context the keys. The rounds share their weights: the paper calls them
-    re-reading and has one alpha a head.
+    Eq. 6 uses the context as the queries, which would leave a single key. Here, as in the Star Transformer (Guo et al.,
+    2019), the state is the query and its context has the keys. The rounds share their weights: the paper calls them
+    re-reading and has one alpha per head.
 
     Args:
-        embedding_dimension: d, of token embeddings and so of the sentence embedding.
-        heads: Heads of both attentions; they must divide d.
-        window: c, neighbours on each side.
-        rounds: T, number of rounds.
-        include_prompt: Whether the tokens of a prompt are pooled too.
-        seed: Seed of the initial weights; the global random numbers do not change.
+        embedding_dimension: Dimension d of the token embeddings and of the sentence embedding.
+        heads: Number of heads of both attentions; must divide d.
+        window: Number of neighbours c on each side.
+        rounds: Number of rounds T.
+        include_prompt: Whether to pool the tokens of a prompt.
+        seed: Seed of the initial weights; the global random state does not change.
 
     Features:
-        Those of :class:`~simlte_st.modules.base.WeightedPooling`; ``token_attention`` is the relay's attention in the
-        last round, the mean of its heads.
+        See :class:`~simlte_st.modules.base.WeightedPooling`; ``token_attention`` is the relay's attention in the last
+        round, averaged over its heads.
 
     Raises:
-        ConfigurationError: A size that is not positive, or heads that do not divide d.
+        ConfigurationError: A size is not positive, or ``heads`` does not divide d.
         MissingExtraError: entmax is not installed (extra ``ast``).
+
+    Example:
+        ::
+
+            encoder = Transformer("google-bert/bert-base-uncased")
+            model = SentenceTransformer(modules=[encoder, StarTransformer(encoder.get_embedding_dimension())])
     """
 
     config_keys: list[str] = ["embedding_dimension", "heads", "window", "rounds", "include_prompt"]  # noqa: RUF012
@@ -107,7 +113,7 @@ class StarTransformer(WeightedPooling):
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         if embedding_dimension % heads:
-            raise ConfigurationError(f"heads={heads} do not divide embedding_dimension={embedding_dimension}.")
+            raise ConfigurationError(f"embedding_dimension={embedding_dimension} is not divisible by heads={heads}.")
         self.embedding_dimension = embedding_dimension
         self.heads = heads
         self.window = window
@@ -126,12 +132,12 @@ class StarTransformer(WeightedPooling):
         """Return sentence embeddings and all weights of the last round.
 
         Args:
-            embeddings: ``[B, S, d]``, floating point.
-            mask: Which tokens count, ``[B, S]``, bool. Neighbours are those in the tensor, whether they count or not.
+            embeddings: Token embeddings ``[B, S, d]``, floating point.
+            mask: Tokens to count, ``[B, S]``, bool. Neighbours are adjacent in the tensor, whether they count or not.
 
         Returns:
-            Sentence embeddings ``[B, d]``; the weights of the ring, ``[B, S, heads, 2 c + 2]``, the relay's last; the
-            weights of the star, ``[B, heads, S]``; all float32.
+            Sentence embeddings ``[B, d]``, the ring's weights ``[B, S, heads, 2 c + 2]`` with the relay's last, and the
+            star's weights ``[B, heads, S]``; all float32.
         """
         keep = mask[..., None]
         states = embeddings.float().masked_fill(~keep, 0.0)
@@ -168,11 +174,11 @@ class StarTransformer(WeightedPooling):
         keys = attention.directions(attention.key, states)
         scores = torch.einsum("bhd,bshd->bhs", query, keys)
         weights = attention.weights(scores, mask[:, None])
-        pooled = weights @ states  # weighing first saves a projection of every state
+        pooled = weights @ states  # weighting first saves projecting every state
         value = attention.value.weight.float().unflatten(0, (self.heads, -1))
         return torch.einsum("bhd,hvd->bhv", pooled, value).float().flatten(-2), weights
 
     def _shifted(self, vectors: Tensor) -> list[Tensor]:
-        """Return the neighbours of all tokens, from the left: 2 c + 1 views of one padded copy."""
+        """Return the neighbours of all tokens, left to right, as 2 c + 1 views of one padded copy."""
         padded = functional.pad(vectors, (0, 0, 0, 0, self.window, self.window))
         return [padded[:, start : start + vectors.shape[1]] for start in range(2 * self.window + 1)]

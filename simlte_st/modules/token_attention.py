@@ -1,4 +1,4 @@
-"""Token attention: a pooling whose weights come from self-attention over the tokens (TA-SBERT)."""
+"""Token attention: pooling with weights from self-attention over the tokens (TA-SBERT)."""
 
 from __future__ import annotations
 
@@ -12,39 +12,44 @@ from simlte_st.arguments import Count, Positive, Seed, checked
 from simlte_st.modules.base import WeightedPooling
 
 BLOCK = 1 << 22
-"""Scores of queries and keys that are held at once; at least those of one query."""
+"""Number of attention scores in memory at a time, but at least one query's."""
 
 VARIANCE = 0.02
-"""Variance of the initial weights: uniform around 0 (TA-SBERT, section IV-A)."""
+"""Variance of the initial weights, uniform around 0 (TA-SBERT, section IV-A)."""
 
 
 class TokenAttention(WeightedPooling):
-    r"""Pool token embeddings E, in the place of ``Pooling`` (TA-SBERT, Eq. 1 to 4).
+    r"""Replace ``Pooling`` by a mean of token embeddings E with learned weights (TA-SBERT, Eq. 1 to 4).
 
     ``Q = E Wq``, ``K = E Wk``, ``T = E Wt``; ``A = softmax(Q K' / sqrt(d))``; ``O = softmax(A T / sqrt(s_max))``, one
-    weight a token; ``V = sum O * E``. Both softmaxes are over real tokens. ``A`` is computed a block of rows at a time,
-    and again for the gradient: memory grows with the length, time with its square.
+    weight per token; ``V = sum O * E``. Both softmaxes exclude padding. ``A`` is computed in blocks of rows, and again
+    for the gradient: memory grows linearly with the length, time quadratically.
 
-    The paper's temperature, ``0 < s <= 128``, depends on the input's length. Here it is a constant, the largest number
-    of tokens of a training text, so that an embedding does not depend on its batch. The larger it is, the nearer to a
-    plain mean.
+    The paper's temperature, ``0 < s <= 128``, depends on the input's length. Here it is a constant, the length of the
+    longest training text, so that an embedding does not depend on its batch. A larger one is closer to a plain mean.
 
-    The paper has a learning rate of 2e-5 for the encoder and 3e-5 for all other parameters, those of the losses
-    included. For that, pass ``learning_rate_mapping={r"^(?!.*\b(model|sentence_embedder)\.0\.)": 3e-5}`` to
-    ``SentenceTransformerTrainingArguments``; in a model whose modules have names, the first module's name replaces
+    The paper's learning rate is 2e-5 for the encoder and 3e-5 for all other parameters, including those of the losses:
+    pass ``learning_rate_mapping={r"^(?!.*\b(model|sentence_embedder)\.0\.)": 3e-5}`` to
+    ``SentenceTransformerTrainingArguments``. If the model's modules have names, use the first module's name instead of
     ``0``.
 
     Args:
-        embedding_dimension: d, of token embeddings and so of the sentence embedding.
-        s_max: The temperature.
-        include_prompt: Whether the tokens of a prompt are pooled too.
-        seed: Seed of the initial weights; the global random numbers do not change.
+        embedding_dimension: Dimension d of the token embeddings and of the sentence embedding.
+        s_max: Temperature.
+        include_prompt: Whether to pool the tokens of a prompt.
+        seed: Seed of the initial weights; the global random state does not change.
 
     Features:
-        Those of :class:`~simlte_st.modules.base.WeightedPooling`; ``token_attention`` has the weights O.
+        See :class:`~simlte_st.modules.base.WeightedPooling`; ``token_attention`` holds the weights O.
 
     Raises:
-        ConfigurationError: A size that is not positive.
+        ConfigurationError: A size is not positive.
+
+    Example:
+        ::
+
+            encoder = Transformer("google-bert/bert-base-uncased")
+            model = SentenceTransformer(modules=[encoder, TokenAttention(encoder.get_embedding_dimension())])
     """
 
     config_keys: list[str] = ["embedding_dimension", "s_max", "include_prompt"]  # noqa: RUF012  # as in the base class
@@ -70,14 +75,14 @@ class TokenAttention(WeightedPooling):
         return torch.einsum("bs,bsd->bd", weights, embeddings.float()), weights
 
     def token_weights(self, embeddings: Tensor, mask: Tensor) -> Tensor:
-        """Return O, one weight a token.
+        """Return O, one weight per token.
 
         Args:
-            embeddings: E, ``[B, S, d]``, floating point.
-            mask: Which tokens count, ``[B, S]``, bool.
+            embeddings: Token embeddings E ``[B, S, d]``, floating point.
+            mask: Tokens to count, ``[B, S]``, bool.
 
         Returns:
-            ``[B, S]``, float32: 0 where the mask is False, the sum of a row 1, or 0 where nothing counts.
+            Weights ``[B, S]``, float32: 0 outside the mask, and rows that sum to 1, or to 0 if the mask is empty.
         """
         values = self.token(embeddings).float().squeeze(-1)
         queries, keys = self.query(embeddings) / math.sqrt(self.embedding_dimension), self.key(embeddings)
@@ -93,12 +98,12 @@ class TokenAttention(WeightedPooling):
 
 
 def _attended(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """Return a block of rows of A T: ``[B, rows]``, float32."""
+    """Return a block of rows of A T, ``[B, rows]``, float32."""
     scores = torch.einsum("bqd,bkd->bqk", queries, keys).float()
     return torch.einsum("bqk,bk->bq", _softmax(scores, mask[:, None]), values)
 
 
 def _softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Return the softmax over what the mask leaves; 0 everywhere if it leaves nothing."""
+    """Return the softmax over the mask; 0 everywhere if the mask is empty."""
     shares = torch.softmax(scores.masked_fill(~mask, torch.finfo(scores.dtype).min), dim=-1)
     return shares.masked_fill(~mask, 0.0)

@@ -1,4 +1,4 @@
-"""A second vector for each token, whose mean becomes the second part of an encoder's embedding."""
+"""Extend an encoder's embedding by the mean of a second vector per token."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from simlte_st.arguments import Count, Share, checked
 from simlte_st.modules.base import SavedModule, padded
 
 WEIGHT, FULL = 0.5, 512
-"""Share of the second part in long texts, and tokens of a long text. Chosen on ten sets of documents, for static models
-too, where shares of .4 to .6 are within half a point. A share that does not grow with the length costs encoders 2 to 10
-points of STS-B, one that does nothing."""
+"""The second part's share in long texts, and the length of a long text in tokens. Chosen on ten data sets, also for
+static models, where shares of .4 to .6 are within half a point. A constant share costs encoders 2 to 10 points on
+STS-B; one that grows with the length costs nothing."""
 
 
 class TokenTable(SavedModule):
-    """Append the mean of a text's token vectors, from a table of their own, to its embedding.
+    """Append the mean of a text's vectors in a token table to its embedding.
 
-    An encoder that was trained elsewhere does not know which words distinguish a user's documents. A table of what a
-    latent semantic analysis of them says about each token does (:func:`~simlte_st.models.lsa.append_lsa`). The cosine
-    of two long texts becomes a mixture: ``1 - weight`` of the encoder's and ``weight`` of the table's. For a text of
-    fewer than 512 tokens the weight is proportionally smaller. Tokens are those that the encoder reads, without
-    prompt.
+    A pretrained encoder does not know which words distinguish a user's documents; a table of token vectors from a
+    latent semantic analysis of these documents does (:func:`~simlte_st.models.lsa.append_lsa`). The cosine of two long
+    texts becomes a mixture: ``1 - weight`` of the encoder's and ``weight`` of the table's. In a text of fewer than 512
+    tokens the weight is proportionally smaller. The table covers the tokens that the encoder reads, without prompts.
 
-    It separates style, period and kind, sometimes much better than the encoder; on topics it adds hardly anything
+    It separates style, period and kind, sometimes much better than the encoder, but adds hardly anything on topics
     (``benchmarks/results/models.md``).
 
     Args:
-        embedding_dimension: d, of the incoming sentence embedding; the first d numbers of a longer one are used.
-        vocabulary_size: V, of the tokenizer.
-        dimension: k, of the token vectors.
-        weight: Share of the table in the cosine of long texts, 0 to 1.
+        embedding_dimension: Dimension d of the incoming sentence embedding; a longer one is truncated to d numbers.
+        vocabulary_size: Size V of the tokenizer's vocabulary.
+        dimension: Dimension k of the token vectors.
+        weight: The table's share in the cosine of long texts, 0 to 1.
 
     Attributes:
-        table: The vectors, ``[V, k]``, float32. A token whose vector begins with 0 does not count.
+        table: Token vectors ``[V, k]``, float32. Tokens whose vector begins with 0 do not count.
 
     Features:
-        ``sentence_embedding`` ``[B, d]``, with ``input_ids`` and ``attention_mask`` ``[B, S]`` or flattened
-        (``cu_seq_lens_q``; ``offsets`` ``[B]`` after a ``StaticEmbedding``), becomes ``[B, d + k]``, of its dtype: both
-        parts have length 1 before they are weighted. The second is 0 for a text without a token that counts.
+        Extends ``sentence_embedding`` ``[B, d]`` to ``[B, d + k]`` in its dtype. Reads ``input_ids`` and
+        ``attention_mask`` ``[B, S]``, or flattened ids (``cu_seq_lens_q``; ``offsets`` ``[B]`` after a
+        ``StaticEmbedding``). Both parts are scaled to length 1 before weighting; the second is 0 for a text without
+        tokens that count.
 
     Raises:
-        ConfigurationError: A size that is not positive, or a weight outside 0 to 1.
+        ConfigurationError: A size is not positive, or ``weight`` is outside 0 to 1.
     """
 
     config_keys: list[str] = ["embedding_dimension", "vocabulary_size", "dimension", "weight"]  # noqa: RUF012  # as in the base class
@@ -65,7 +65,7 @@ class TokenTable(SavedModule):
 
     @classmethod
     def of(cls, table: Tensor, embedding_dimension: int) -> Self:
-        """Return a module with these vectors, for embeddings of d numbers."""
+        """Return a module with this table, for embeddings of d numbers."""
         made = cls(embedding_dimension, *table.shape)
         made.table = table
         return made

@@ -1,1 +1,1 @@
-"""The page of ``simlte serve``: an index searched in a browser."""
+"""The search page of ``simlte serve``."""

@@ -1,7 +1,6 @@
-"""What Streamlit runs for each interaction, with the arguments of :func:`show_page` as JSON.
+"""The script that Streamlit runs for each interaction, with the arguments of :func:`show_page` as JSON.
 
-Streamlit puts the folder of this file before all others that modules are looked for in: no file here may be called as a
-module is called elsewhere.
+Streamlit puts this folder first on ``sys.path``, so no file here may have the name of another module.
 """
 
 import json

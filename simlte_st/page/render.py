@@ -1,4 +1,4 @@
-"""Documents and hits as HTML and labels, escaped: all text from outside passes through here."""
+"""Render documents and hits as HTML and labels; every text of a document or a query is escaped here."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from simlte_st.search import Hit
 from simlte_st.search.hits import shortened
 
 SHOWN = 600
-"""Characters of a document's beginning or best passage that a hit shows."""
+"""Maximum characters of a document's beginning or best passage in a hit."""
 
-COSINE = "How near the meaning is, by the model: 1 for the same, about 0 for nothing in common. Models differ in scale."
-BM25 = "How many of the query's words are in the text, rare ones counting more. The scale depends on the query."
+COSINE = "Similarity in meaning: 1 is the same, about 0 is unrelated. The scale depends on the model."
+BM25 = "Weight of the query's words in the text; rare words count more. The scale depends on the query."
 
-_VALUE = 120  # characters of a value of the metadata
+_VALUE = 120  # maximum characters of a metadata value
 _SIGN = re.compile(r"[!-/:-@\[-`{-~]")
+_SYMBOL = re.compile(r"[-<>=~](?=[-<>=])|:(?=streamlit:)")  # Streamlit draws arrows and its logo, even of escaped signs
 
-_ADDRESS = re.compile(r"https?://[^\s<>\"']+")
+_ADDRESS = re.compile(r"(https?://[^\s<>\"']+)")
 
 
 def highlighted(text: str, sentences: Iterable[str] = (), words: Sequence[str] = ()) -> str:
-    """Return a text as HTML, with sentences and words marked."""
+    """Return a text as HTML, with the given sentences and words marked."""
     patterns = [r"\s+".join(map(re.escape, sentence.split())) for sentence in sentences]
     html, done = "", 0
     for start, end in sorted(match.span() for each in filter(None, patterns) for match in re.finditer(each, text)):
@@ -36,12 +37,17 @@ def highlighted(text: str, sentences: Iterable[str] = (), words: Sequence[str] =
 def _marked(text: str, words: Sequence[str]) -> str:
     if not words:
         return escape(text)
-    pieces = re.split(rf"(?i)(?<!\w)({'|'.join(map(re.escape, words))})(?!\w)", text)
-    return "".join(f"<b>{escape(piece)}</b>" if number % 2 else escape(piece) for number, piece in enumerate(pieces))
+    word = rf"(?<!\w)(?:{'|'.join(map(re.escape, words))})(?!\w)"
+    html = ""
+    for number, part in enumerate(_ADDRESS.split(text)):
+        several = rf"(?:.*{word})?" if number % 2 else ""  # all words of an address get one mark
+        pieces = re.split(rf"(?i)({word}{several})", part)
+        html += "".join(f"<b>{escape(piece)}</b>" if place % 2 else escape(piece) for place, piece in enumerate(pieces))
+    return html
 
 
 def described(values: Mapping[str, Any], title: str | None = None) -> str:
-    """Return metadata but the title as HTML on one line, with web addresses as links and without missing values."""
+    """Return metadata as one line of HTML, without the title and missing values, with URLs as links."""
     items = ((name, str(value)) for name, value in values.items() if name != title and value not in (None, ""))
     return " · ".join(f"<span>{escape(name)}: {_linked(value)}</span>" for name, value in items)
 
@@ -52,14 +58,14 @@ def _linked(value: str) -> str:
 
 
 def as_label(text: str) -> str:
-    """Return a text as a label of Streamlit, with its Markdown escaped."""
-    return _SIGN.sub(r"\\\g<0>", text)
+    """Escape Markdown and Streamlit's symbols in a label."""
+    return _SIGN.sub(r"\\\g<0>", _SYMBOL.sub("\\g<0>\u2060", text))
 
 
 def hit_html(hit: Hit, rank: int, title: str | None = None) -> str:
-    """Return a hit as HTML without its title: id, scores, metadata, beginning or best passage, explanation.
+    """Return a hit as HTML: rank, id, scores, metadata, beginning or best passage, and explanation.
 
-    ``title`` is the column of titles.
+    The metadata skip ``title``, the column of titles.
     """
     words = [word for word, _ in hit.words]
     text = shortened(hit.passage or hit.beginning, SHOWN)
@@ -75,7 +81,7 @@ def hit_html(hit: Hit, rank: int, title: str | None = None) -> str:
             f'<li><span class="cosine">{cosine:.3f}</span> {highlighted(sentence, (), words)}</li>'
             for sentence, cosine in hit.sentences
         )
-        parts.append(f'<div class="label">nearest sentences</div><ul>{"".join(rows)}</ul>')
+        parts.append(f'<div class="label">Nearest sentences</div><ul>{"".join(rows)}</ul>')
     if words:
-        parts.append(f'<div class="label">shared words</div><p class="words">{highlighted(", ".join(words))}</p>')
+        parts.append(f'<div class="label">Shared words</div><p class="words">{highlighted(", ".join(words))}</p>')
     return f'<div class="simlte hit">{"".join(parts)}</div>'

@@ -1,4 +1,4 @@
-"""The page: a form, the hits, and a document with its nearest neighbours above them."""
+"""The search page: a form, the hits, and a dialog with a document and its nearest neighbours."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from simlte_st.search.query import TOP_K, Mode
 
 @st.cache_resource(show_spinner=False)
 def open_index(folder: str, model: str | None) -> tuple[Index, threading.Lock]:
-    """Open an index with its model, once in a process, with a lock that lets one interaction at a time use it."""
+    """Open an index and load its model once per process, with a lock for one interaction at a time."""
     return Index.open(folder, model).load(), threading.Lock()
 
 
 class Page:
-    """What one interaction shows."""
+    """The page as one interaction shows it."""
 
     def __init__(self, folder: str, model: str | None) -> None:
         self.name = Path(folder).resolve().name
@@ -36,53 +36,57 @@ class Page:
         self.state = st.session_state
 
     def draw(self) -> None:
-        """Show it."""
-        state = self.state
-        if begins := "hits" not in state:
-            state.text, state.trail, state.hits, state.unknown = st.query_params.get("text", ""), [], None, []
+        """Show the page."""
+        state, linked = self.state, st.query_params.get("q", "")
+        if moved := state.get("linked") != linked:  # by a link, or by the browser's Back button
+            state.text = linked
         head = f'<h1><a href="?">{escape(self.name)}</a></h1>'
         st.html(f'<div class="simlte">{head}<div class="about">{len(self.index):,} documents</div></div>')
-        if self.form() or begins:
+        if self.form() or moved:
             state.trail, state.hits, state.unknown = [], None, []
+            st.query_params.from_dict({"q": state.text} if state.text else {})
+            state.linked = st.query_params.get("q", "")
             if state.text.strip():
                 with st.spinner("Searching"), self.turn:
                     state.hits = self.index.search(
                         state.text, top_k=int(state.top), threshold=state.threshold, where=state.where.strip() or None,
-                        mode=state.mode, explain=state.why,
+                        mode=state.mode, explain=state.explain,
                     )  # fmt: skip
                     state.unknown = self.index.unknown_words(state.text)
         if state.trail:
             st.dialog("Document", width="medium", on_dismiss=state.trail.clear)(self.document)()
         if state.unknown:
-            st.html(f'<div class="simlte about">No document has: {escape(", ".join(state.unknown))}</div>')
+            st.html(f'<div class="simlte about">Not in any document: {escape(", ".join(state.unknown))}</div>')
         if state.hits is not None:
-            self.hits(state.hits, "hit", "No document was found.")
+            self.hits(state.hits, "hit", "No document found.")
         elif self.columns:
-            st.html(f'<div class="simlte about">columns: {escape(", ".join(self.columns))}</div>')
+            st.html(f'<div class="simlte about">Columns: {escape(", ".join(self.columns))}</div>')
 
     def form(self) -> bool:
         """Show the form; return whether it was submitted."""
         with st.form("search", border=False):
             box, button = st.columns([7, 1], vertical_alignment="bottom")
-            example = "words, a sentence, a whole text"
+            example = "Words, a sentence or a whole document"
             box.text_input("Search", key="text", placeholder=example, label_visibility="collapsed")
             submitted = button.form_submit_button("Search", width="stretch")
             with st.expander("Options"):
                 columns = st.columns([1, 1, 1, 2], vertical_alignment="bottom")
-                ranked = "dense: by vectors, text: by BM25, hybrid: by the scores of both"
+                ranked = "hybrid: cosine and BM25; dense: cosine alone; text: BM25 alone"
                 columns[0].selectbox("Mode", get_args(Mode), key="mode", help=ranked)
-                columns[1].number_input("Most hits", min_value=1, value=TOP_K, key="top")
+                columns[1].number_input("Hits", min_value=1, value=TOP_K, key="top")
                 columns[2].number_input(
-                    "Lowest cosine", -1.0, 1.0, value=None, step=0.05, key="threshold", placeholder="any"
+                    "Minimum cosine", -1.0, 1.0, value=None, step=0.05, key="threshold", placeholder="any"
                 )
-                columns[3].text_input("Filter in SQL", key="where", placeholder="year > 2010 AND kind = 'news'")
-                st.checkbox("Reasons", value=True, key="why", help="nearest sentences and shared words")
+                columns[3].text_input("SQL filter", key="where", placeholder="year > 2010 AND kind = 'news'")
+                st.checkbox(
+                    "Explain", value=True, key="explain", help="Show the nearest sentences and the shared words."
+                )
         return submitted
 
-    def hits(self, hits: Sequence[Hit], key: str, otherwise: str) -> None:
+    def hits(self, hits: Sequence[Hit], key: str, if_none: str) -> None:
         """Show hits."""
         if not hits:
-            st.html(f'<div class="simlte about">{otherwise}</div>')
+            st.html(f'<div class="simlte about">{if_none}</div>')
         for rank, hit in enumerate(hits, start=1):
             with st.container(border=True, gap=None):
                 label = as_label(self.title(hit.metadata, hit.beginning))
@@ -97,10 +101,10 @@ class Page:
         return title_of((metadata or {}).get(self.titles or ""), text)
 
     def document(self) -> None:
-        """Show the document that is open with the reasons it was found for, and those that are nearest to it."""
+        """Show the open document with its explanation, and its nearest neighbours."""
         trail = self.state.trail
         if not trail:
-            st.rerun()  # which closes it
+            st.rerun()  # closes the dialog
         st.button("Back", key="back", on_click=trail.pop)
         try:
             with self.turn:
@@ -108,13 +112,13 @@ class Page:
             st.html(self.document_html(document))
             st.html('<div class="simlte"><h2>Nearest neighbours</h2></div>')
             with st.spinner("Searching"), self.turn:
-                neighbours = self.index.link([document.id], top_k=int(self.state.top), explain=self.state.why)
-            self.hits(neighbours, f"neighbour {len(trail)}", "There is no other document.")
+                neighbours = self.index.link([document.id], top_k=int(self.state.top), explain=self.state.explain)
+            self.hits(neighbours, f"neighbour {len(trail)}", "No other documents.")
         except SimlteError as error:
             show_problem(str(error))
 
     def document_html(self, document: Document) -> str:
-        """Return a document as HTML, with the sentences and words marked that it was found by."""
+        """Return a document as HTML, with the sentences and words of its explanation marked."""
         hit = next((hit for hit in self.state.hits or () if hit.id == document.id), None)
         sentences, words = ([pair[0] for pair in each] for each in ((hit.sentences, hit.words) if hit else ((), ())))
         title = escape(self.title(document.metadata, document.text))
@@ -124,7 +128,12 @@ class Page:
 
 
 def show_page(folder: str, model: str | None = None) -> None:
-    """Show the page, as the last interaction left it; the arguments are those of :class:`Page`."""
+    """Show the page; Streamlit calls this for every interaction.
+
+    Args:
+        folder: Folder of the index.
+        model: Model of the index, if it has been moved.
+    """
     st.set_page_config(page_title=f"simlte: {Path(folder).resolve().name}", layout="wide")
     st.html(f"<style>{files('simlte_st.page').joinpath('style.css').read_text(encoding='utf-8')}</style>")
     try:

@@ -1,4 +1,4 @@
-"""Documents into an index: only new texts are encoded, and each batch is one commit."""
+"""Add documents to an index: only new texts are encoded, and each batch is one commit."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from simlte_st.data.document import Document, content_id
 from simlte_st.data.documents import DocumentReader
 from simlte_st.data.reader import ReadReport
 from simlte_st.data.sentences import Segmenter, peek
-from simlte_st.errors import ConfigurationError
+from simlte_st.errors import ConfigurationError, number_of
 from simlte_st.models.device import Engine
 from simlte_st.models.vectors import unit_rows
 from simlte_st.search.schema import MOST_COLUMNS, Metadata, own_schema
-from simlte_st.search.store import Store, text_hash
+from simlte_st.search.store import PUNKT_FILE, Store, text_hash
 from simlte_st.search.words import DocumentTerms, count_words
 
 if TYPE_CHECKING:  # with torch
@@ -36,27 +36,27 @@ REMEDY = "parts=True finds documents by all of their text, for about {times:.1f}
 """What to do where a model truncates much. Off by default because of its cost."""
 
 Made = Mapping[str, tuple[Any, int]]
-"""By the hash of a text: its vector and its number of tokens."""
+"""Vector and number of tokens by the hash of the text."""
 
 
 @dataclass
 class IndexReport:
-    """What became of the documents that were added.
+    """Report of adding documents.
 
     Attributes:
         reading: What was read, and which documents of the source were skipped.
-        truncation: How much the model read of the texts and passages that a search compares.
+        truncation: Share of the texts and passages that the model read.
         added: Number of new documents.
         replaced: Number of documents whose text or metadata has changed.
-        unchanged: Number of documents that were in the index as they are.
+        unchanged: Number of documents that were in the index already.
         removed: Number of documents that were removed because the source no longer has them.
-        kept: Ids of the documents that ``sync`` kept although they were not read: the source may still have them.
+        kept: Ids of documents that ``sync`` kept because they could not be read.
         encoded: Number of texts and passages that were encoded.
         reused: Number of texts and passages whose vector was in the index.
         documents: Number of documents in the index now.
         vectors: Number of vectors that a search compares.
-        misfits: By column, the number of values that were left out: binary, not of the column's type, or in a column
-            beyond the most that an index has.
+        misfits: Number of values left out, by column: binary, of another type than the column, or beyond the maximum
+            number of columns.
     """
 
     reading: ReadReport
@@ -75,19 +75,20 @@ class IndexReport:
     def summary(self) -> str:
         """Return the report in a few lines."""
         lines = [
-            f"{self.added:,} documents added, {self.replaced:,} replaced, {self.removed:,} removed, "
-            f"{self.unchanged:,} as they were; {self.encoded:,} texts encoded, {self.reused:,} vectors reused",
-            f"the index has {self.documents:,} documents, found by {self.vectors:,} vectors",
+            f"{number_of(self.added, 'document')} added, {self.replaced:,} replaced, {self.removed:,} removed, "
+            f"{self.unchanged:,} unchanged; {number_of(self.encoded, 'text')} encoded, "
+            f"{number_of(self.reused, 'vector')} reused",
+            f"the index has {number_of(self.documents, 'document')} and {number_of(self.vectors, 'vector')}",
         ]
         if self.kept:
-            lines.append(f"kept {len(self.kept):,} documents that could not be read this time")
+            lines.append(f"kept {number_of(len(self.kept), 'document')} that could not be read this time")
         if self.truncation.cut_texts:
             lines.append(self.truncation.summary())
         if self.misfits:
             columns = ", ".join(f"{name} ({count:,})" for name, count in self.misfits.items())
             lines.append(
-                f"values were left out, binary, not of their column's type or in more than {MOST_COLUMNS} columns: "
-                f"{columns}. columns= names the columns to keep."
+                f"left out values that are binary, of another type than their column, or beyond {MOST_COLUMNS} "
+                f"columns: {columns}. Choose the columns with columns=."
             )
         return "\n".join(lines)
 
@@ -123,8 +124,8 @@ def add_documents(
         warn_of_language({encoder.name or "The model": encoder.model}, texts)
         if not settings["parts"]:
             warn_of_truncation(encoder.model, texts, REMEDY)
-        store.learn_sentences(texts, settings["language"])  # which explanations need, too
-    segmenter = store.segmenter() if settings["parts"] else None
+        (store.folder / PUNKT_FILE).unlink(missing_ok=True)
+    segmenter = store.segmenter(settings["language"], texts) if settings["parts"] else None
     metadata = Metadata(store.metadata(), columns)
     metadata.check_names(first)
     terms = DocumentTerms(store.folder, settings, texts)
@@ -159,9 +160,9 @@ def add_documents(
 
 
 def _named(reader: DocumentReader) -> Iterator[Document]:
-    """Name documents of a table without ids by the hash of their text: the number of a row may name another row later.
+    """Name documents of a table without ids by the hash of their text, since row numbers may change.
 
-    A second document of the same text with other columns is named by the hash of both. The column ``row`` has its
+    A second document with the same text and other columns is named by the hash of both. The column ``row`` has the row
     number, unless the source has a column of that name.
     """
     columns: dict[str, str] = {}
@@ -175,7 +176,7 @@ def _named(reader: DocumentReader) -> Iterator[Document]:
 
 
 def _remove_missing(store: Store, reader: DocumentReader, seen: set[str], report: IndexReport) -> None:
-    """Remove the documents that the source no longer has, except those that it may have and that could not be read."""
+    """Remove documents that are no longer in the source, except those that could not be read."""
     if reader.report.stopped_at is not None:
         raise ConfigurationError("Only a part of the documents was read (limit=): sync=True would remove the rest.")
     missing = sorted({*store.rows("part = 0", ["id"])["id"].to_pylist()} - seen)
@@ -188,7 +189,7 @@ def _remove_missing(store: Store, reader: DocumentReader, seen: set[str], report
 
 @dataclass
 class _Writer:
-    """Writes documents into the table of an index, a batch in one commit, and counts what became of them."""
+    """Writes batches of documents to the table of an index, each in one commit, and counts them."""
 
     store: Store
     encoder: Encoder
@@ -199,12 +200,12 @@ class _Writer:
     report: IndexReport
 
     def learn_columns(self, documents: Iterable[Document]) -> None:
-        """Add the columns of metadata that are new."""
+        """Add new columns of metadata."""
         if fields := self.metadata.learn(documents):
             self.store.add_columns(fields)
 
     def write(self, documents: list[Document], ahead: Made, bar: TextBar) -> None:
-        """Write those documents that are new or have changed; ``ahead`` has vectors that were made before."""
+        """Write new and changed documents; ``ahead`` has vectors that exist already."""
         self.learn_columns(documents)
         names, columns = [one.id for one in documents], ["id", "hash", *self.metadata.types]
         there = {row["id"]: row for row in self.store.rows_of("id", names, columns, "part = 0").to_pylist()}
@@ -250,12 +251,12 @@ class _Writer:
 
 
 def _made_ahead(folder: Path, number: int) -> Made:
-    """Return the vectors that :class:`TextParts` were made into for a batch, scaled to length 1, and the tokens.
+    """Return the vectors of :class:`TextParts` for a batch, scaled to length 1, and the numbers of tokens.
 
-    All of them are right, even those of an earlier run: a text is known by its hash, and an index has one model.
+    Vectors of an earlier run are valid too: texts are identified by hashes, and an index has one model.
     """
     made: dict[str, tuple[Any, int]] = {}
-    for path in folder.glob(f"part-{number:08d}-*.parquet"):
+    for path in folder.absolute().glob(f"part-{number:08d}-*.parquet"):
         table = pq.read_table(path)
         rows = table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), -1)
         counted = zip(unit_rows(rows), table["tokens"].to_pylist(), strict=True)

@@ -1,4 +1,4 @@
-"""The model of an index: its identity, its passages, and vectors of length 1, made here or by other processes."""
+"""The model of an index: its identity, its passages, and its vectors of length 1."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from simlte_st.search.store import Store, text_hash
 Model = str | os.PathLike[str] | SentenceTransformer
 
 BATCH = 256
-"""Documents of a commit, or fewer long ones: the most that an interruption can lose."""
+"""Maximum number of documents in a commit, and so the most that an interruption can lose."""
 
 STATIC_BATCHES = 8
-"""How many times larger a commit is with a static model, since each commit searches the ids of the table."""
+"""Factor of a commit's size with a static model: each commit searches the ids of the table."""
 
 _BATCH_CHARACTERS = 4_000_000
 
 
 class Encoder:
-    """A model that encodes documents and queries, with its prompts for each where it has some.
+    """A model that encodes documents and queries, with its prompts.
 
     Attributes:
-        budget: Tokens of a document that the model reads, special tokens and prompt not counted; None for no bound.
-        count: Counts tokens, special tokens not counted.
+        budget: Maximum number of tokens of a document, without special tokens and prompt; None if unlimited.
+        count: Function that counts tokens, without special tokens.
         dimension: Size of a vector.
         model: The model.
-        name: Its name, or its folder; None where it was given itself.
+        name: Its name or folder; None if the model itself was given.
     """
 
     def __init__(self, model: Model, device: str | None = None) -> None:
@@ -59,16 +59,16 @@ class Encoder:
         self.dimension = int(self.model.get_embedding_dimension() or 0)
 
     def truncation(self) -> Truncation:
-        """Return an empty count of what the model reads of documents."""
+        """Return an empty truncation count."""
         return Truncation.of(self.model)
 
     def identity(self) -> dict[str, Any]:
-        """Return everything that decides the vectors."""
+        """Return the properties of the model that determine its vectors."""
         return {**identity_of(self.model), "normalized": True}
 
     @property
     def dtype(self) -> str:
-        """What the model computes in, such as ``"float32"``."""
+        """The dtype of the model, such as ``"float32"``."""
         return str(self.model.dtype or torch.float32).removeprefix("torch.")  # an ONNX graph has none
 
     def batches(self, documents: Iterable[Document]) -> Iterator[list[Document]]:
@@ -85,7 +85,7 @@ class Encoder:
         return self.counted(texts, batch_size).vectors
 
     def counted(self, texts: Sequence[str], batch_size: int = 32) -> Encoded:
-        """Return the vectors of texts, and their tokens as :attr:`count` counts them."""
+        """Return the vectors of texts and their numbers of tokens."""
         if not texts:
             return Encoded(np.zeros((0, self.dimension), dtype=np.float32), [])
         found = encode_counted(self.model, list(texts), batch_size)
@@ -108,7 +108,7 @@ class TextParts(Parts):
 
     @property
     def total(self) -> int | None:
-        """The number of documents, where each has one text."""
+        """The number of documents, if each has one text."""
         return None if self._segmenter else super().total
 
     def __iter__(self) -> Iterator[Part]:

@@ -19,20 +19,20 @@ from simlte_st.search.query import Query
 from simlte_st.search.store import Store, is_one_of
 
 SENTENCES = 3
-"""Sentences of a document in an explanation, at most."""
+"""Maximum number of sentences in an explanation."""
 
 WORDS = 8
-"""Shared words in an explanation, at most."""
+"""Maximum number of shared words in an explanation."""
 
 REMEMBERED = 50_000
-"""Vectors of sentences or passages that an open index remembers, in 38 MB for 384 dimensions."""
+"""Maximum number of remembered vectors of sentences or passages: 38 MB for 384 dimensions."""
 
 _LAST_WORD = re.compile(r"\s+\S{0,40}$")
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A document that was found.
+    """A document found by a search.
 
     Attributes:
         id: Id of the document.
@@ -66,16 +66,14 @@ class Hit:
         names = ("id", "score", "cosine", "bm25", "reranked", "beginning", "passage")
         values = {name: getattr(self, name) for name in names}
         for name, value in self.metadata.items():
-            if isinstance(value, float) and not isfinite(value):  # JSON has no such number
-                values[name] = None
-            else:
-                values[name] = value.isoformat() if isinstance(value, date) else value
+            lost = isinstance(value, float) and not isfinite(value)  # JSON has no such number
+            values[name] = None if lost else value.isoformat() if isinstance(value, date) else value
         values["sentences"] = [{"sentence": sentence, "cosine": cosine} for sentence, cosine in self.sentences]
         return values | {"words": [{"word": word, "bm25": score} for word, score in self.words]}
 
 
 def shortened(text: str, length: int) -> str:
-    """Return a text, or its first words up to a length in characters, with a mark that it goes on."""
+    """Return a text, or its first words up to a length in characters and an ellipsis."""
     return text if len(text) <= length else _LAST_WORD.sub("", text[: length + 1])[:length] + " …"
 
 
@@ -102,12 +100,12 @@ def explain_hits(
     segmenter: Segmenter,
     vectors: RememberedVectors,
 ) -> list[Hit]:
-    """Return hits with their nearest sentences and shared words, each from the highest score on.
+    """Return hits with their nearest sentences and shared words, highest scores first.
 
     Args:
         hits: The hits of a query.
         texts: The texts of the hits, by their ids.
-        query: The query; without a vector, there are shared words only.
+        query: The query; without a vector, only shared words are added.
         store: The table of the index.
         segmenter: Splits texts into sentences.
         vectors: The vectors of sentences.
@@ -128,7 +126,7 @@ def explain_hits(
 
 
 def _shared_words(texts: Mapping[str, str], query: Query, store: Store) -> dict[str, Counter[str]]:
-    """Return the words of the query in each document, with what each adds to the BM25 score: the store's own score."""
+    """Return the words of the query in each document, with their shares in the store's BM25 score."""
     shared: dict[str, Counter[str]] = {name: Counter() for name in texts}
     where = is_one_of("id", texts)
     for term, word in query.words.items():

@@ -1,4 +1,4 @@
-"""The index: documents in, hits out. Imports neither torch nor LanceDB, so that the commands can describe it."""
+"""The index: documents in, hits out. Imports neither torch nor LanceDB, so that ``--help`` is fast."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simlte_st.data.document import Document, name_of
 from simlte_st.data.documents import read_documents
 from simlte_st.data.languages import check_language
 from simlte_st.data.tokens import in_batches
-from simlte_st.errors import ConfigurationError, DataError, keeping
+from simlte_st.errors import ConfigurationError, DataError, keeping, number_of
 from simlte_st.files import hold
 from simlte_st.models.device import Engine
 from simlte_st.models.names import check_model
@@ -45,16 +45,16 @@ if TYPE_CHECKING:  # with torch
 
 Cosine = Annotated[float, Interval(ge=-1, le=1)]
 
-_TOGETHER = 512  # queries of :meth:`Index.link_each` that are searched for at a time
-_TOGETHER_CHARACTERS = 400_000  # of them, so that long ones do not keep their hits for minutes
-_READ_TOGETHER = 4  # those whose hits a model reads: seconds each, while the files of their version stay
+_TOGETHER = 512  # queries that :meth:`Index.link_each` searches at once
+_TOGETHER_CHARACTERS = 400_000  # of these queries: long ones would delay the hits for minutes
+_READ_TOGETHER = 4  # queries with ``rerank=``: seconds each, in which the files of their version must stay
 
 
 class Index:
     """Documents on disk, found by text or by other documents.
 
-    Make one with :meth:`create`, and open it with :meth:`open`. One process writes at a time; others can search
-    meanwhile, and find everything written so far. Every method raises :class:`~simlte_st.errors.StoreError` if the
+    Create one with :meth:`create`, and open it with :meth:`open`. One process writes at a time; others can search
+    meanwhile and find everything written so far. Every method raises :class:`~simlte_st.errors.StoreError` if the
     index cannot be read or written, and ``ModelError`` if its model is missing or has changed; methods that write raise
     ``ConfigurationError`` while another process writes.
 
@@ -70,7 +70,7 @@ class Index:
 
     Attributes:
         folder: The folder of the index.
-        parts: Whether it has a vector for each passage, too.
+        parts: Whether it also has a vector for each passage.
     """
 
     def __init__(
@@ -111,8 +111,8 @@ class Index:
             path: The folder of the index.
             model: The model that encodes documents and queries, or its name or folder. Opening the index loads the
                 model by that name again.
-            parts: Also find long documents by their passages: runs of whole sentences, each as long as the model reads
-                at once, or 256 tokens for a static model (default: the choice of an existing index; no for a new one).
+            parts: Also find long documents by their passages: as many whole sentences as the model reads at once, or
+                256 tokens for a static model (default: as in the existing index; off in a new one).
             language: ISO 639-1 code of the documents' language, for stemming and stop words (default: detected for each
                 document).
             exist_ok: Open the index if it exists, to add to it. It must have the same model and ``parts=``.
@@ -154,8 +154,8 @@ class Index:
 
         Args:
             path: The folder of the index.
-            model: The model of the index, or its name or folder, where it cannot be found by its old name. It is loaded
-                when it is first needed, and must be the same model.
+            model: The model of the index, or its name or folder, if it has moved. It must be the same model, and is
+                loaded when it is first needed.
             device: Where the model computes, as for :meth:`create`.
 
         Raises:
@@ -192,13 +192,13 @@ class Index:
         return Searcher(self._store, lambda: self._reader, self.parts, languages)
 
     def _now(self) -> Searcher:
-        """Return a searcher of the index as it is now."""
+        """Return a searcher of a snapshot of the index."""
         check_replaced(self.folder, self._settings)
         return self._searcher.now()
 
     @contextmanager
     def _writing(self) -> Iterator[Store]:
-        """Hold the index while it is written, and yield its table."""
+        """Lock the index for writing, and yield its table."""
         lock = hold(self.folder)
         try:
             self._settings = check_replaced(self.folder, self._settings)  # others may have changed them
@@ -223,14 +223,14 @@ class Index:
     ) -> IndexReport:
         """Add documents, each batch in one commit: an interruption loses one batch at most.
 
-        A document replaces the one with the same id. Nothing is encoded twice: unchanged documents are skipped, and a
-        text that another document has uses its vector. All other columns become metadata, see
-        :class:`~simlte_st.search.schema.Metadata`. Documents of a table without ids are named by the hash of their
-        text; a second one with the same text and other columns by the hash of both.
+        A document replaces the one with the same id. Nothing is encoded twice: unchanged documents are skipped, and
+        equal texts share a vector. All other columns become metadata, see
+        :class:`~simlte_st.search.schema.Metadata`. In a table without ids, the id is a hash of the text, and the
+        column ``row`` has the row number.
 
-        With several devices or ``engine="ray"``, the source is read twice: they first encode all texts without a
-        vector, then this process writes. Finished vectors survive an interruption. All machines of Ray must see the
-        documents and the index.
+        With several devices or ``engine="ray"``, the source is read twice: first to encode all texts that have no
+        vector, then to write. Finished vectors survive an interruption. All machines of Ray must see the documents and
+        the index.
 
         Args:
             source: The documents: anything that :func:`~simlte_st.data.read_documents` takes, or its reader.
@@ -241,13 +241,13 @@ class Index:
                 kept.
             device: Where to compute: cpu, cuda, cuda:1 or mps. Several, such as ``cuda:0,cuda:1``, share the work, each
                 in a process of its own (default: a GPU, if there is one).
-            engine: What computes: this process (``local``), or Ray actors on one machine or many (``ray``).
+            engine: Whether to compute in this process (``local``) or in Ray actors on one machine or many (``ray``).
             actors: Number of Ray actors, each with a CPU and, if there are any, a GPU (default: as many as fit).
-            address: Address of the Ray cluster (default: one that runs on this machine, else a new one).
+            address: Address of the Ray cluster (default: one that runs on this machine, or a new one).
             progress: Show a progress bar.
 
         Returns:
-            What became of the documents.
+            The numbers of documents that were added, replaced, removed and unchanged.
 
         Raises:
             DataError: The documents cannot be read, or their columns do not fit into the index.
@@ -261,7 +261,7 @@ class Index:
         from simlte_st.models.device import check_devices  # with torch
 
         check_devices(place)
-        kept = keeping(lambda: f"{len(self):,} documents are in {self.folder}: start again to add the others.")
+        kept = keeping(lambda: f"{self.folder} has {number_of(len(self), 'document')}: start again to add the others.")
         with self._writing() as store, kept:
             return add_documents(
                 store, self.encoder, self._settings, reader,
@@ -270,7 +270,7 @@ class Index:
             )  # fmt: skip
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Delete documents, and return how many of them the index had."""
+        """Delete documents, and return the number that the index had."""
         with self._writing() as store:
             before = store.count()
             store.delete(_as_ids(ids))
@@ -295,7 +295,7 @@ class Index:
         return self._store.table(columns, None if ids is None else _as_ids(ids))
 
     def passages(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """Return the vectors of the passages of documents that have some: each of shape ``[passages, dimension]``."""
+        """Return the vectors of passages by document id, each of shape ``[passages, dimension]``."""
         rows = self._store.rows_of("id", _as_ids(ids), ["id", "part", "vector"], "part > 0").to_pylist()
         vectors: dict[str, list[list[float]]] = {}
         for row in sorted(rows, key=lambda row: (row["id"], row["part"])):
@@ -317,7 +317,7 @@ class Index:
         """Find documents by text.
 
         Args:
-            query: The text to search for.
+            query: Text to search for.
             top_k: Number of hits (default: 10, or all with ``threshold=``).
             threshold: Lowest cosine of a hit. All documents are then compared, without an approximate index.
             where: SQL condition on the id and the metadata, such as ``year > 2010``.
@@ -336,7 +336,7 @@ class Index:
             ModelError: The model of ``rerank=`` cannot be used.
         """
         if not query.strip():
-            raise DataError("The text to search for is empty.")
+            raise DataError("The query is empty.")
         searcher = self._now()
         criteria = searcher.criteria(top_k, threshold, where, mode)
         reranker = self._reranker(rerank)
@@ -344,7 +344,7 @@ class Index:
         return searcher.search([wanted], criteria, explain, reranker)[0]
 
     def unknown_words(self, query: str) -> list[str]:
-        """Return the words of a query that no document has: what :meth:`search` finds then says nothing of them."""
+        """Return the words of a query that no document contains."""
         return self._now().unknown_words(query)
 
     @checked
@@ -359,7 +359,7 @@ class Index:
         rerank: Any = None,
         explain: bool = False,
     ) -> list[Hit]:
-        """Find documents that are similar to others, which are not among the hits.
+        """Find documents that are similar to query documents. Query documents are never hits.
 
         Args:
             documents: The query documents: ids of the index, paths of files, or texts, tried in this order. Several
@@ -384,7 +384,7 @@ class Index:
         """
         names: list[Any] = [documents] if isinstance(documents, (str, os.PathLike)) else list(documents)
         if not names:
-            raise DataError("There are no documents to link.")
+            raise DataError("There are no query documents.")
         searcher = self._now()
         criteria = searcher.criteria(top_k, threshold, where, mode)
         group = [document for name in names for document in searcher.query_documents(name)]
@@ -403,21 +403,20 @@ class Index:
         mode: Mode = "hybrid",
         rerank: Any = None,
     ) -> Iterator[tuple[str, list[Hit]]]:
-        """Find for each of many documents the similar ones: each document is a query of its own.
+        """Find similar documents for each of many query documents.
 
-        Searches for hundreds of vectors at a time. A text that the index has is not encoded again.
+        Searches hundreds of vectors at once. Texts of the index are not encoded again.
 
         Args:
-            source: The query documents: anything that :func:`~simlte_st.data.read_documents` takes, or its reader. They
-                are read one by one.
+            source: The query documents: anything that :func:`~simlte_st.data.read_documents` takes, or its reader.
             top_k: Number of hits for each, as for :meth:`link`.
             threshold: Lowest cosine of a hit, as for :meth:`link`.
             where: SQL condition on the id and the metadata, as for :meth:`link`.
-            mode: How documents are ranked, as for :meth:`link`.
+            mode: How to rank documents, as for :meth:`link`.
             rerank: Encoder that ranks the first hits again, as for :meth:`link`.
 
         Yields:
-            The id of each query document, in their order, and its hits.
+            The id and the hits of each query document, in order.
 
         Raises:
             DataError: The documents cannot be read. Other errors are as for :meth:`link`.
@@ -431,7 +430,7 @@ class Index:
             yield from zip((one.id for one in batch), found, strict=True)
 
     def _reranker(self, model: Any) -> Reranker | None:
-        """Return what ranks hits again with a model, which is loaded once; None without one."""
+        """Return the reranker of a model, which is loaded once; None without a model."""
         if model is None:
             return None
         check_model(model)
@@ -443,5 +442,9 @@ class Index:
 
 
 def _as_ids(ids: Sequence[str]) -> list[str]:
-    """Return ids as documents have them; a single one need not be in a list."""
-    return [name_of(each) or "" for each in ([ids] if isinstance(ids, str) else ids)]
+    """Return normalised ids; a single one need not be in a list."""
+    try:
+        several = isinstance(ids, Iterable) and not isinstance(ids, (str, bytes))
+        return [name_of(each) or "" for each in (ids if several else [ids])]
+    except TypeError as error:
+        raise DataError(f"ids={ids!r:.200}: an id is a text or a number, not {error}.") from None

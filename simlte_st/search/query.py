@@ -19,17 +19,17 @@ T = TypeVar("T")
 Mode = Literal["hybrid", "dense", "text"]
 
 TOP_K = 10
-"""Number of hits where neither a number nor a threshold is set."""
+"""Number of hits without ``top_k`` and ``threshold``."""
 
 VECTORS = 0.3
-"""Weight of the cosines in the mode ``"hybrid"``, where BM25 has 1. On ten sets of known pairs, for static models with
-and without passages and an encoder, .2 to .6 find about the same; with .3 hybrid search is never more than .003 of MRR
-behind the better of vectors and BM25. With each set left out, the others choose .2 to .4."""
+"""Weight of the cosines in the mode ``"hybrid"``; BM25 has weight 1. On ten sets of known pairs, for static models with
+and without passages and for an encoder, .2 to .6 give about the same results; with .3, hybrid search is never more than
+.003 of MRR behind the better of vectors and BM25. Leaving out one set at a time chooses .2 to .4."""
 
-_DEPTH = 100  # documents of each list that are fused at least; their scores are standardised by the first so many
+_DEPTH = 100  # least number of documents of each list to fuse; as many standardise the scores
 _AT_ONCE = 4  # BM25 searches: on two cores, half the time of one after the other, and more gain little
-_COMPARED = 16  # queries whose missing cosines are computed at a time: their documents have up to a megabyte each
-_ROUNDING = 1e-6  # of cosines: a smaller deviation is none
+_COMPARED = 16  # queries whose missing cosines are computed at once: a document may have a megabyte of vectors
+_ROUNDING = 1e-6  # a smaller deviation of cosines counts as zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class Criteria:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
-    """A query as both rankings need it.
+    """A query for both rankings.
 
     Attributes:
-        words: The words that BM25 searches for, by their terms.
-        weights: The factor of each term's score.
-        vector: Shape ``[dim]``, of length 1; None where only text is searched.
+        words: Words for BM25, by term.
+        weights: Weight of each term.
+        vector: Shape ``[dim]``, of length 1; None with the mode ``"text"``.
         excluded: Ids of documents that are never hits: the query documents.
         text: The text of the query; empty for query documents.
         documents: The texts of the query documents.
@@ -86,7 +86,7 @@ class Match:
 
 
 def find_matches(store: Store, queries: Sequence[Query], criteria: Criteria) -> list[list[Match]]:
-    """Return the documents that match each of several queries, from the best on; the filter was checked."""
+    """Return the matching documents of each query, best first; the filter must have been checked."""
     mode, top_k, threshold, where = criteria.mode, criteria.top_k, criteria.threshold, criteria.where
     depth = top_k
     if threshold is not None:
@@ -143,7 +143,7 @@ def _compare(
     nearest: Sequence[dict[str, tuple[float, int]]],
     by_text: Sequence[Mapping[str, float]],
 ) -> None:
-    """Add to the nearest documents of each query those that BM25 found: the cosine and ``part`` of their best row."""
+    """Add BM25's documents to the nearest ones of each query: the cosine and ``part`` of their best row."""
     missing = [[name for name in text if name not in near] for text, near in zip(by_text, nearest, strict=True)]
     for start in range(0, len(queries), _COMPARED):
         names = missing[start : start + _COMPARED]
@@ -165,13 +165,13 @@ def _compare(
 def fused_scores(cosines: Mapping[str, float], by_text: Mapping[str, float]) -> dict[str, float]:
     """Return the sum of each document's standardised BM25 score and its weighted, standardised cosine.
 
-    The deviations are those of the documents that come first in either list, so that they do not depend on the size of
-    the corpus or on ``top_k=``. BM25's is of as many documents as a list has: a word that hardly any other document has
-    then counts for more than all vectors.
+    Means and deviations are those of the first documents of either list, so that they do not depend on the size of the
+    corpus or on ``top_k=``. BM25's include documents without a word of the query: a rare word then counts for more than
+    all vectors.
 
     Args:
-        cosines: The cosines of all documents, the nearest first.
-        by_text: The BM25 scores of those that have words of the query, from the highest on.
+        cosines: Cosines of all documents, nearest first.
+        by_text: BM25 scores of the documents with words of the query, highest first.
     """
     first = {*islice(cosines, _DEPTH), *islice(by_text, _DEPTH)}
     among = np.array([name in first for name in cosines], dtype=bool)
@@ -182,7 +182,7 @@ def fused_scores(cosines: Mapping[str, float], by_text: Mapping[str, float]) -> 
 
 
 def standardised(values: NDArray[np.float64], sample: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Return values less the mean of a sample (default: of themselves), in its standard deviations."""
+    """Return z-scores of values, by the mean and deviation of a sample (default: of the values)."""
     sample = values if sample is None else sample
     if not len(sample):
         return values

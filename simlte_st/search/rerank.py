@@ -23,18 +23,18 @@ if TYPE_CHECKING:  # with torch
     from simlte_st.search.encoder import Encoder
 
 READ_HITS = 64
-"""Hits of the first stage whose passages are read."""
+"""Number of hits of the first stage to rerank."""
 
 ENCODER = 0.5
-"""Weight of the encoder's cosines, where the scores that the first hits were found by have 1."""
+"""Weight of the encoder's cosines; scores of the first stage have weight 1."""
 
 PASSAGE_TOKENS = 125
-"""Tokens of a passage at most, by an estimate. 400 tweets of PolitiFact's find 64.2% of their articles among ten hits
-where the first passage and the best by words of 64 hits are read, 12,000 tokens; 63.0% where about as many are, in one
-passage of 254 tokens of each of 50 hits; 64.5% where all passages are, and in an index of the encoder's own."""
+"""Maximum number of tokens of a passage, estimated. 400 tweets of PolitiFact find 64.2% of their articles among ten
+hits by the first passage and the best one by words of 64 hits (12,000 tokens), 63.0% by one passage of 254 tokens of 50
+hits, and 64.5% by all passages or in an index of the encoder itself."""
 
 BEGINNING_TOKENS = 254
-"""Tokens of the beginning of a document, for query documents."""
+"""Number of tokens of a document's beginning, for query documents."""
 
 _REMEMBERED = 1024  # documents whose passages are kept in memory
 _END = re.compile(r"(?<=[.!?])\s+")
@@ -43,12 +43,12 @@ _END = re.compile(r"(?<=[.!?])\s+")
 class Reranker:
     """Reads passages of the first hits and ranks the hits again.
 
-    It reads the first passage of each hit and the passage with most of the query's words; for query documents it reads
-    the beginnings of both. With 150 papers of AAN as queries, the passages with most of their words
-    find less: 49.6% of the cited papers among ten hits against 58.4%.
+    It reads the first passage of each hit and the passage with most of the query's words; for query documents, it
+    compares beginnings. With 150 papers of AAN as queries, beginnings find 58.4% of the cited papers among ten hits,
+    and the passages with most of their words 49.6%.
 
-    The highest cosine of each hit is added to the score that it was found by, both standardised over the hits that were
-    read. It remembers the vectors of what it has read.
+    The highest cosine of each hit is added to its first score, both standardised over the hits that were read. Vectors
+    of passages are remembered.
     """
 
     def __init__(self, encoder: Encoder) -> None:
@@ -56,8 +56,8 @@ class Reranker:
         classes = () if network is None else network.config.architectures or ()
         if any(name.endswith("ForSequenceClassification") for name in classes):
             raise ModelError(
-                f"rerank={encoder.name or 'the model given'!r}: it is a cross-encoder, which reads query and "
-                "passage together, and remembers nothing. Name a sentence encoder."
+                f"rerank={encoder.name or 'the given model'!r}: cross-encoders are not supported. Name a sentence "
+                "encoder."
             )
         self._vectors = RememberedVectors(encoder.documents)
         self._passages = lru_cache(_REMEMBERED)(self._cut)
@@ -65,7 +65,7 @@ class Reranker:
     def __call__(
         self, query: Query, matches: Sequence[Match], texts: Mapping[str, str], rareness: Callable[[str], float]
     ) -> list[Match]:
-        """Return matches by their new scores, from the best on; those that were not read keep their order."""
+        """Return matches by their new scores, best first; matches that were not read keep their order."""
         first = matches[:READ_HITS]
         words = {
             next(filter(word.startswith, terms), word): min(map(rareness, terms))
@@ -91,7 +91,7 @@ class Reranker:
         return [*found, *(replace(one, score=found[-1].score) for one in matches[READ_HITS:])]
 
     def _worth_reading(self, text: str, words: Mapping[str, float] | None) -> list[str]:
-        """Return the first passage and that with most of some words, by their weights; the beginning without words."""
+        """Return the first passage and the one with the highest weight of words; the beginning without words."""
         if words is None:
             return [self._passages(text, BEGINNING_TOKENS)[0]]
 
@@ -105,8 +105,8 @@ class Reranker:
     def _cut(self, text: str, tokens: int) -> list[str]:
         """Cut a text into runs of whole sentences.
 
-        Sentences end at full stops, and tokens are estimated: for a paper, Punkt and the tokenizer take 25 ms of a core
-        and this takes 4, which counts with 64 hits.
+        Sentences end at full stops, and tokens are estimated: for a paper, this takes 4 ms of a core, while Punkt and
+        the tokenizer take 25 ms, too long for 64 hits.
         """
         sentences = segment_document(Document("", text), _END.split)
         return list(sentence_runs(sentences, min(tokens, self._encoder.budget or tokens))) or [text]

@@ -1,8 +1,8 @@
-"""The columns of an index: its own, and those of the documents' metadata, each of one type and usable in a filter.
+"""The columns of an index: its own, and typed columns of the documents' metadata for filters.
 
-LanceDB compares a column only with a literal of its exact type. A filter has dates and times as text, of any precision
-and offset, and a date means the whole day; whole numbers may be compared with 3.5: :func:`typed_literals` writes
-literals that LanceDB understands.
+LanceDB only compares a column with a literal of its exact type. In our filters, dates and times are text of any
+precision and time zone, a date means the whole day, and integers can be compared with 3.5. :func:`typed_literals`
+rewrites these literals for LanceDB.
 """
 
 from __future__ import annotations
@@ -27,22 +27,28 @@ from simlte_st.errors import ConfigurationError, DataError
 
 OWN_COLUMNS = ("id", "part", "hash", "tokens", "searched", "text", "terms", "passage", "vector")
 
-RESERVED = frozenset((*OWN_COLUMNS, "score", "cosine", "bm25", "reranked", "beginning", "sentences", "words", "seed"))
+_HIT = "query rank score cosine bm25 reranked beginning snippet sentences words"
+RESERVED = frozenset((*OWN_COLUMNS, *_HIT.split()))
 """Names of the index's own columns, and of the other fields of a hit."""
 
 MOST_COLUMNS = 256
-"""More make a table slow, and come from records whose keys are values: the most frequent ones are kept."""
+"""Maximum number of metadata columns; the most frequent ones are kept, as more would make the table slow."""
 
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _TRUTH = {"true": True, "false": False}
 _LARGEST = 2**63
+_ENDS = (1, 9999)  # years in which a change of time zone may overflow
 
 _LITERAL = r"(?:(?:date|timestamp)\s*)?'(?:[^']|'')*'"
 _COLUMN = r'(?:"[^"]+"|`[^`]+`|[\p{L}_][\p{L}\p{M}\p{N}_]*)'
+_REVERSED = str.maketrans("<>", "><")
 _OPERATOR = r"<=|>=|<>|!=|==|=|<|>"
 _CONDITION = regex.compile(
     rf"(?P<column>{_COLUMN})\s*(?P<operator>{_OPERATOR})\s*(?P<value>{_LITERAL})"
-    rf"|(?P<column>{_COLUMN})\s+BETWEEN\s+(?P<low>{_LITERAL})\s+AND\s+(?P<high>{_LITERAL})"
+    rf"|(?P<value>{_LITERAL})\s*(?P<reverse>{_OPERATOR})\s*(?P<column>{_COLUMN})"
+    rf"|(?P<column>{_COLUMN})\s+(?P<not>NOT\s+)?BETWEEN\s+(?P<low>{_LITERAL})\s+AND\s+(?P<high>{_LITERAL})"
+    rf"|(?P<column>{_COLUMN})\s+(?P<not>NOT\s+)?IN\s*\(\s*(?P<one>{_LITERAL})(?:\s*,\s*(?P<one>{_LITERAL}))*\s*\)"
+    rf"|(?<=(?:{_OPERATOR}|[(,]|\b(?:AND|OR|BETWEEN))\s*)(?P<plus>\+\s*)(?=[\d.])"
     rf"|(?P<column>{_COLUMN})(?:(?=\s*(?:{_OPERATOR}|(?:NOT\s+)?(?:BETWEEN\s|IN\s*\())\s*(?P<bare>[-+.]?\d[-+.\w]*))|)"
     rf"|(?P<number>(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?:(?=\s*(?:{_OPERATOR})\s*(?P<column>{_COLUMN}))|)"
     rf"|{_LITERAL}",
@@ -58,15 +64,15 @@ _WRITTEN = {
 
 
 def own_schema(dimension: int) -> pa.Schema:
-    """Return the index's own columns; a row is a document or one of its passages."""
+    """Return the index's own columns; each row is a document or a passage."""
     return pa.schema(
         [
             pa.field("id", pa.string(), nullable=False),
-            pa.field("part", pa.int32(), nullable=False),  # 0 is the document, 1 its first passage
+            pa.field("part", pa.int32(), nullable=False),  # 0 for the document, 1 for its first passage
             pa.field("hash", pa.string(), nullable=False),  # of the text or passage
             pa.field("tokens", pa.int32(), nullable=False),
-            pa.field("searched", pa.bool_(), nullable=False),  # False for a document that is found by its passages
-            pa.field("text", pa.string()),  # of a document
+            pa.field("searched", pa.bool_(), nullable=False),  # False for a document with passages
+            pa.field("text", pa.string()),  # of the document
             pa.field("terms", pa.string()),  # of its text, separated by spaces; BM25 searches them
             pa.field("passage", pa.string()),
             pa.field("vector", pa.list_(pa.float32(), dimension), nullable=False),
@@ -75,10 +81,10 @@ def own_schema(dimension: int) -> pa.Schema:
 
 
 def column_name(name: str) -> str:
-    """Return the name of a source's column in the index, which a filter need not quote.
+    """Return the name of a source's column in the index, which needs no quotes in filters.
 
-    Characters other than letters with their marks, digits and underscores become an underscore. A reserved name gets
-    one at its end; a name that begins with a digit or an underscore gets an ``x`` before it.
+    Characters other than letters with marks, digits and underscores become underscores. A reserved name gets the suffix
+    ``_``; a name that begins with a digit or an underscore gets the prefix ``x``.
     """
     plain = regex.sub(r"[^\p{L}\p{M}\p{N}_]", "_", composed(name))
     if not plain[:1].isalpha():
@@ -87,20 +93,20 @@ def column_name(name: str) -> str:
 
 
 class Metadata:
-    """Fits the metadata of documents into typed columns.
+    """Converts the metadata of documents to typed columns.
 
-    The first values of a column decide its type: truth values, whole numbers, numbers, dates, times with or without a
-    zone, or text. Values keep the type of their source. Where a source has no types, as CSV, a text becomes a number or
-    truth value if it is written exactly as that value is: "1.10" and "007" stay text. Decimals become numbers, lists
-    and structs JSON, everything else text. Binary values are left out.
+    The first values of a column determine its type: boolean, integer, float, date, time with or without a time zone, or
+    text. Values keep the type of their source. In sources without types, such as CSV, a text becomes a number or a
+    boolean if it is exactly that value's notation: "1.10" and "007" stay text. Decimals become floats, lists and
+    structs become JSON, everything else becomes text. Binary values are dropped.
 
     Args:
         schema: The columns that the index has.
-        wanted: The source's columns to keep, or paths into its structs; None for all, up to :data:`MOST_COLUMNS`.
+        wanted: The source's columns to keep, or paths into structs; None for all, up to :data:`MOST_COLUMNS`.
 
     Attributes:
         types: The type of each column.
-        misfits: The number of values that were left out, by column.
+        misfits: The number of dropped values, by column.
     """
 
     def __init__(self, schema: pa.Schema, wanted: Sequence[str] | None = None) -> None:
@@ -114,10 +120,12 @@ class Metadata:
         there = {source: None for values in all_values for source in values}
         for name in self._wanted or ():
             if all(value_at(values, name) is MISSING for values in all_values):
-                raise DataError(f"The documents have no column {name!r}. There are: {', '.join(there) or 'none'}.")
+                raise DataError(
+                    f"The documents have no column {name!r}. Their columns are: {', '.join(there) or 'none'}."
+                )
 
     def learn(self, documents: Iterable[Document]) -> list[pa.Field]:
-        """Return the columns that are new, with their types."""
+        """Return new columns with their types."""
         first_values: dict[str, list[Any]] = {}
         sources: dict[str, str] = {}
         for document in documents:
@@ -133,21 +141,21 @@ class Metadata:
         return fields
 
     def values(self, document: Document) -> dict[str, Any]:
-        """Return a document's value of each column; None where it has none, or one that does not fit."""
+        """Return a document's values by column; None for a missing value, or one that does not fit."""
         own = {column_name(source): value for source, value in self._own(document).items()}
         fitted = {name: _fit(own.get(name), kind) for name, kind in self.types.items()}
         self.misfits.update(n for n, value in own.items() if fitted.get(n) is None and value not in (None, ""))
         return fitted
 
     def _own(self, document: Document) -> dict[str, Any]:
-        """Return the wanted values of a document, each of one of a few types."""
+        """Return the wanted values of a document, converted to a few types."""
         own = document.metadata or {}
         found = {name: value_at(own, name) for name in (own if self._wanted is None else self._wanted)}
         return {name: _plain(value) for name, value in found.items() if value is not MISSING}
 
 
 def _plain(value: Any) -> bool | int | float | str | bytes | date | None:
-    """Return a value as one of a few types; None where it is missing."""
+    """Return a value converted to one of a few types; None if it is missing."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):  # these two are pandas'
         return None
     if isinstance(value, np.datetime64):
@@ -182,14 +190,14 @@ def _type_of(values: list[Any]) -> pa.DataType:
 
 
 def _fit(value: bool | int | float | str | bytes | date | None, kind: pa.DataType) -> Any:
-    """Return a value in a column's type; None where it does not fit."""
+    """Return a value in a column's type; None if it does not fit."""
     if value is None or isinstance(value, bytes):
         return None
     if kind == pa.string():
         return _as_text(value)
     if pa.types.is_temporal(kind):
         return _fit_moment(value, kind)
-    if isinstance(value, str):  # a value may be written in it, where its source has no types
+    if isinstance(value, str):  # in a source without types, a text may represent a value
         text = value.strip() if isinstance(value, UntypedText) else ""
         value = _TRUTH.get(text.lower()) if kind == pa.bool_() else _number(text)
     if kind == pa.bool_() or isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -216,7 +224,7 @@ def _as_text(value: Any) -> str:
 
 
 def _number(text: str) -> int | float | None:
-    """Return the number that is written exactly as the text."""
+    """Return the number whose notation is exactly the text."""
     if _WHOLE.fullmatch(text):
         return int(text)
     try:
@@ -227,8 +235,8 @@ def _number(text: str) -> int | float | None:
 
 
 def read_moment(text: str) -> date | None:
-    """Read a date or time in ISO 8601; None if it is none."""
-    written = regex.sub("[zZ]$", "+00:00", text.strip())  # which Python 3.10 does not read
+    """Parse an ISO 8601 date or time; None if it is not one."""
+    written = regex.sub("[zZ]$", "+00:00", text.strip())  # Python 3.10 does not accept Z
     for read in (date.fromisoformat, datetime.fromisoformat):
         with contextlib.suppress(ValueError):
             return read(written)
@@ -240,21 +248,21 @@ def _midnight(day: date, kind: pa.DataType) -> datetime:
 
 
 def _in_zone(moment: datetime, kind: pa.DataType) -> datetime:
-    """Return a time without a zone in that of a column."""
-    if kind.tz is None:
+    """Return a time without a time zone in the zone of a column."""
+    if kind.tz is None or moment.year in _ENDS:
         return moment
     zone = pa.scalar(0, kind).as_py().tzinfo
     return zone.localize(moment) if hasattr(zone, "localize") else moment.replace(tzinfo=zone)  # pytz's way
 
 
 def typed_literals(where: str, schema: pa.Schema) -> str:
-    """Return a condition whose literals have types that LanceDB compares with those of the columns.
+    """Return a condition whose literals have the types of the columns.
 
-    Numbers that are not whole, or too large for a column of whole numbers, are compared as float64. Names of columns
-    that SQL would not read by themselves, such as Hindi ones, get quotes.
+    Numbers with a fraction, or too large for int64, are compared as float64. Column names that SQL would not accept,
+    such as Hindi names, are quoted.
 
     Raises:
-        ConfigurationError: A value is not written as the type of its column wants it.
+        ConfigurationError: A value does not have the notation of its column's type.
     """
     names = {field.name.lower(): field for field in schema}
 
@@ -263,6 +271,8 @@ def typed_literals(where: str, schema: pa.Schema) -> str:
         bare, number = match["bare"] or match["number"], match["number"]
         if bare and field is not None and not (pa.types.is_integer(field.type) or pa.types.is_floating(field.type)):
             raise ConfigurationError(f"The filter compares {field.name} with {bare}: write {form_of(field.type)}.")
+        if match["plus"]:
+            return ""  # LanceDB does not accept a plus sign
         if number:
             return str(number) if number.isdecimal() and int(number) < _LARGEST else f"CAST({number} AS DOUBLE)"
         if field is None:
@@ -270,17 +280,20 @@ def typed_literals(where: str, schema: pa.Schema) -> str:
         is_plain = field.name.isascii() and field.name.isidentifier()
         column: str = match["column"] if is_plain else f"`{field.name}`"
         if pa.types.is_temporal(field.type) and match["value"]:
-            return _compared(column, match["operator"], match["value"], field.type)
-        if pa.types.is_temporal(field.type) and match["low"]:
-            first, last = (_compared(column, *end, field.type) for end in ((">=", match["low"]), ("<=", match["high"])))
-            return f"({first} AND {last})"
-        return str(match[0]).replace(match["column"], column, 1)
+            operator = match["operator"] or match["reverse"].translate(_REVERSED)
+            return _compared(column, operator, match["value"], field.type)
+        if pa.types.is_temporal(field.type) and (match["low"] or match["one"]):
+            pairs = [("=", one) for one in match.captures("one")] or [(">=", match["low"]), ("<=", match["high"])]
+            joined = (" AND " if match["low"] else " OR ").join(_compared(column, *pair, field.type) for pair in pairs)
+            return f"({'NOT ' if match['not'] else ''}({joined}))"
+        start, end = (place - match.start() for place in match.span("column"))
+        return f"{match[0][:start]}{column}{match[0][end:]}"
 
     return str(_CONDITION.sub(condition, where))
 
 
 def form_of(kind: Any) -> str:
-    """Return how a filter writes a value of a type, of Arrow's or by LanceDB's name."""
+    """Describe the notation of a type's values in filters; the type is Arrow's or a LanceDB name."""
     return next((said for names, said in _WRITTEN.items() if str(kind).lower().startswith(names)), "another value")
 
 
@@ -296,8 +309,9 @@ def _compared(column: str, operator: str, literal: str, kind: pa.DataType) -> st
         return f"{column} {operator} date '{day.isoformat()}'"
     if isinstance(moment, datetime):
         return f"{column} {operator} {_timestamp(moment if moment.tzinfo else _in_zone(moment, kind), kind)}"
-    # A day has a first moment, and ends where the next one begins.
-    first, after = (_timestamp(_midnight(day, kind), kind) for day in (moment, moment + timedelta(days=1)))
+    # A day ends where the next one begins.
+    next_day = _midnight(moment + timedelta(days=1), kind) if moment < date.max else datetime.max
+    first, after = _timestamp(_midnight(moment, kind), kind), _timestamp(next_day, kind)
     if operator in ("=", "=="):
         return f"({column} >= {first} AND {column} < {after})"
     if operator in ("!=", "<>"):
@@ -306,8 +320,9 @@ def _compared(column: str, operator: str, literal: str, kind: pa.DataType) -> st
 
 
 def _timestamp(moment: datetime, kind: pa.DataType) -> str:
-    """Return a time as a literal of SQL; one with a zone, for a column without, is of UTC."""
-    if moment.tzinfo is not None:
-        moment = moment.astimezone(timezone.utc).replace(tzinfo=None)
+    """Return a time as an SQL literal; with a time zone, for a column without one, in UTC."""
+    if moment.tzinfo is not None and moment.year not in _ENDS:
+        moment = moment.astimezone(timezone.utc)
+    moment = moment.replace(tzinfo=None)
     written, zone = moment.isoformat(timespec="microseconds"), "None" if kind.tz is None else 'Some("UTC")'
     return f"arrow_cast('{written}{'Z' * (kind.tz is not None)}', 'Timestamp(Microsecond, {zone})')"

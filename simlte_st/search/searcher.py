@@ -6,7 +6,7 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from simlte_st.data.document import Document
 from simlte_st.data.documents import list_documents
-from simlte_st.data.sentences import Segmenter
 from simlte_st.errors import DataError
 from simlte_st.search.hits import Hit, RememberedVectors, explain_hits, shortened
 from simlte_st.search.query import TOP_K, Criteria, Match, Mode, Query, find_matches
@@ -31,37 +30,34 @@ _BEGINNING = 300  # characters
 
 
 class Searcher:
-    """Searches an index, with the word counts of its first search."""
+    """Searches an index; the counts of its words are read once."""
 
     def __init__(
         self, store: Store, reader: Callable[[], Encoder | TokenVectors], parts: bool, languages: Sequence[str]
     ) -> None:
         self.store, self.reader, self.parts, self.languages = store, reader, parts, languages
         self._sentences = RememberedVectors(lambda sentences: reader().documents(sentences))
+        language = languages[0] if len(languages) == 1 else None
+        self.segmenter = cache(lambda: store.segmenter(language))  # shared with the copies of now()
 
     def now(self) -> Searcher:
-        """Return a searcher of the index as it is now, whatever others write while it searches."""
-        _ = self._words  # which are read once
+        """Return a searcher of a snapshot of the index, which no writer changes."""
+        _ = self._words  # read once, and shared with the copies
         now = copy.copy(self)
         now.store = self.store.snapshot()
         return now
-
-    @cached_property
-    def segmenter(self) -> Segmenter:
-        """The segmenter of the index."""
-        return self.store.segmenter()
 
     @cached_property
     def _words(self) -> WordCounts:
         return WordCounts.read(self.store)
 
     def words_of_query(self, text: str) -> tuple[dict[str, str], dict[str, float]]:
-        """Return the words that BM25 looks for, and the weights of their terms, both by term."""
+        """Return the words for BM25 and the weights of their terms, both by term."""
         words = self._words.of_query(text, self.languages)
         return words, self._words.weights(words)
 
     def unknown_words(self, text: str) -> list[str]:
-        """Return the words of a text that no document has."""
+        """Return the words of a text that no document contains."""
         words, counts = terms_by_word(self._words.of_query(text, self.languages)), self._words.counts
         rare = {word: dict.fromkeys(terms, 1.0) for word, terms in words.items() if not counts.keys() & {*terms}}
         return [word for word, terms in rare.items() if not self.store.matching(terms, "part = 0", 1)]
@@ -71,16 +67,16 @@ class Searcher:
         return Query(*self.words_of_query(text), self.reader().query(text) if with_vector else None, text=text)
 
     def query_documents(self, given: str | os.PathLike[str]) -> list[Document]:
-        """Return the documents that an id, a path or a text stands for; only documents of the index have an id."""
+        """Return the documents of an id, a path or a text; only documents of the index have an id."""
         text = os.fspath(given)
         if rows := self.store.rows(f"part = 0 AND {is_one_of('id', [text])}", ["id", "text"]).to_pylist():
             return [Document(row["id"], row["text"]) for row in rows]
-        if os.path.exists(text):
+        if text == "-" or os.path.exists(text):
             return [replace(document, id="") for document in list_documents(text)]
         if text.isascii() and len(text.split()) <= 1:
             raise DataError(
-                f"{text!r} is neither an id of the index nor a file, and a text has several words: search for one word "
-                "with simlte search."
+                f"{text!r} is neither an id of the index nor a file. A text needs several words; to search for one "
+                "word, use simlte search."
             )
         return [Document("", text)]
 
@@ -104,20 +100,20 @@ class Searcher:
         return queries
 
     def _document_vectors(self, documents: Sequence[Document]) -> list[NDArray[np.float32]]:
-        """Return for each document the mean of the vectors that it would be found by, scaled to length 1."""
+        """Return for each document the mean of its vectors in a search, scaled to length 1."""
         known: dict[str, list[list[float]]] = {one.id: [] for one in documents if one.id}
         for row in self.store.rows_of("id", list(known), ["id", "vector"], "searched").to_pylist():
             known[row["id"]].append(row["vector"])
         vectors: Iterator[Any] = iter(())
         if new := [document for document in documents if not document.id]:
-            encoder, segmenter = self.reader(), self.segmenter if self.parts else None
+            encoder, segmenter = self.reader(), self.segmenter() if self.parts else None
             texts = [encoder.passages(document, segmenter) or [document.text] for document in new]
             encoded = iter(encoder.documents([*chain(*texts)]))
             vectors = ([*islice(encoded, len(own))] for own in texts)
         return [unit_mean(np.array(known[one.id] if one.id else next(vectors), np.float32)) for one in documents]
 
     def criteria(self, top_k: int | None, threshold: float | None, where: str | None, mode: Mode) -> Criteria:
-        """Return the criteria of a search, with the filter as the store takes it and the default number of hits."""
+        """Return the criteria of a search, after checking the filter and with the default number of hits."""
         where = None if where is None else self.store.check_filter(where)
         return Criteria(TOP_K if top_k is None and threshold is None else top_k, threshold, where, mode)
 
@@ -141,7 +137,7 @@ class Searcher:
                 scores = (one.score, one.cosine, one.bm25)
                 hits.append(Hit(one.id, *scores, beginning, passage, values, reranked=one.reranked))
             if explain:
-                hits = explain_hits(hits, texts, query, self.store, self.segmenter, self._sentences)
+                hits = explain_hits(hits, texts, query, self.store, self.segmenter(), self._sentences)
             found.append(hits)
         return found
 

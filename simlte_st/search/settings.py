@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from simlte_st.data.analyzer import ANALYZER
 from simlte_st.errors import ConfigurationError, ModelError, StoreError
 from simlte_st.extras import check_installed
-from simlte_st.files import SETTINGS_FILE, atomic_path, changes, check_place, hold, write_json
+from simlte_st.files import SETTINGS_FILE, atomic_path, changes, check_new, check_place, hold, write_json
 from simlte_st.models.names import cached_folder, check_model, local_folder
 from simlte_st.models.vectors import TokenVectors
 from simlte_st.search.store import TABLE, Store, read_part
@@ -21,30 +21,29 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FORMAT = 4
-"""Version of what is on disk."""
+"""Version of the files on disk."""
 
 _MODEL = ("weights", "modules", "tokenizer", "max_seq_length", "prompts", "default_prompt")
 _NEEDED = ("model", *_MODEL, "dtype", "parts", "analyzer", "language", "languages")
 
 
 def check_new_index(folder: Path, overwrite: bool = False) -> None:
-    """Check that an index can be made in a folder, in place of an index there only with ``overwrite``."""
+    """Check that an index can be made in a folder; it replaces an existing one only with ``overwrite``."""
     check_installed("lancedb", "index", "indexes")
     check_place(folder)
     if not folder.exists() or (folder.is_dir() and all(each.name.startswith(".") for each in folder.iterdir())):
         return  # an empty folder may have a lock
     if not is_index(folder):
         raise ConfigurationError(f"{folder} exists already and is not an index: choose another folder for the index.")
-    if not overwrite:
-        raise ConfigurationError(f"{folder} exists already: choose another folder, or replace it with overwrite=True.")
+    check_new(folder, overwrite)
 
 
 def make_folder(folder: Path, encoder: Encoder, parts: bool, language: str | None, overwrite: bool) -> None:
-    """Make an index without documents; one that exists is replaced once the new one is complete."""
+    """Make an index without documents; an existing one is replaced once the new one is complete."""
     settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts}
     settings |= {"dtype": encoder.dtype, "analyzer": ANALYZER, "language": language, "languages": []}
     if (similarity := encoder.model.similarity_fn_name) != "cosine" and type(encoder.model[-1]).__name__ != "Normalize":
-        logger.warning("The model compares vectors by %s; an index ranks by cosine.", similarity)
+        logger.warning("The model compares vectors by %s, but an index ranks by cosine.", similarity)
     lock = hold(folder)
     try:
         check_new_index(folder, overwrite)  # again: another process may have made one meanwhile
@@ -52,7 +51,7 @@ def make_folder(folder: Path, encoder: Encoder, parts: bool, language: str | Non
             temporary.mkdir()
             Store.create(temporary, encoder.dimension)
             write_json(temporary / SETTINGS_FILE, settings)
-            if os.name == "nt":  # it renames no folder that holds an open file
+            if os.name == "nt":  # it cannot rename a folder with an open file
                 lock.release()
     finally:
         lock.release()
@@ -66,7 +65,7 @@ def is_index(place: Any) -> bool:
 def read_settings(folder: Path) -> dict[str, Any]:
     """Read the settings of an index."""
     if not (folder / SETTINGS_FILE).is_file():
-        raise StoreError(f"There is no index at {folder}: make one with: simlte index.")
+        raise StoreError(f"There is no index at {folder}: make one with simlte index.")
 
     def read(values: dict[str, Any]) -> dict[str, Any] | None:
         old = values["format"] != FORMAT or values["analyzer"]["version"] != ANALYZER["version"]
@@ -78,7 +77,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def check_replaced(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of an index as they are now, after checking that its model is still the same."""
+    """Return the current settings of an index, after checking that its model is still the same."""
     now = read_settings(folder)
     if any(now[name] != settings[name] for name in _MODEL):
         raise StoreError(f"{folder} was replaced by an index of another model: open it again.")
@@ -86,21 +85,21 @@ def check_replaced(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_encoder(folder: Path, settings: dict[str, Any], model: Any = None) -> Any:
-    """Return the model of an index, or its name after checking, without torch, that such a model exists."""
+    """Return the model of an index, or its name after checking without torch that the model exists."""
     if model is not None:
         check_model(model)
         return model
     if settings["model"] is None:
-        raise ConfigurationError(f"The model of {folder} was given without a name: pass it with model=.")
+        raise ConfigurationError(f"The model of {folder} has no name: pass it with model=.")
     try:
         check_model(settings["model"])
     except ModelError as error:
-        raise ModelError(f"{error} It is the model of {folder}: if it was moved, name it with model=.") from None
+        raise ModelError(f"{error} It is the model of {folder}: if it has moved, name it with model=.") from None
     return settings["model"]
 
 
 def read_token_vectors(folder: Path, settings: dict[str, Any], model: Any) -> TokenVectors | None:
-    """Return what encodes queries without torch: the model of an index where it is static, and as it was."""
+    """Return the token vectors of a static model, which encode queries without torch, if it has not changed."""
     wanted = check_encoder(folder, settings, model)
     named = isinstance(wanted, (str, os.PathLike))
     place = (local_folder(wanted) or cached_folder(os.fspath(wanted))) if named else None
@@ -118,8 +117,8 @@ def load_encoder(folder: Path, settings: dict[str, Any], model: Any, device: str
     different = changes({name: settings.get(name) for name in identity}, identity)
     if different:
         raise ModelError(
-            f"{folder} was made with another model than {encoder.name or 'the one given'} is now "
-            f"({'; '.join(different.values())}): their vectors cannot be compared. Name the right one with model=, or "
+            f"{folder} was made with another model than {encoder.name or 'the given one'} "
+            f"({'; '.join(different.values())}), so vectors cannot be compared. Name the right model with model=, or "
             "make another index."
         )
     return encoder

@@ -1,8 +1,8 @@
 """The tables of an index, in LanceDB: writing, reading, and finding the nearest rows.
 
-LanceDB is embedded, lives in a folder, may outgrow the memory, and has vectors (exact or by an approximate index),
+LanceDB is embedded, lives in a folder, may exceed the memory, and has vectors (exact or by an approximate index),
 columns to filter by and BM25 in one table whose commits are atomic. FAISS and hnswlib hold vectors only, and in memory;
-Chroma and Qdrant want a server, or everything in memory, for the same.
+Chroma and Qdrant need a server, or everything in memory, for the same.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from math import ceil, sqrt
 from pathlib import Path
@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from simlte_st.data.document import Document, composed
-from simlte_st.data.sentences import PunktSegmenter, make_segmenter
+from simlte_st.data.sentences import PunktSegmenter, make_segmenter, peek
 from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.extras import require
 from simlte_st.files import read_json, write_json
@@ -34,38 +34,43 @@ T = TypeVar("T")
 TABLE = "documents"
 
 PUNKT_FILE = "punkt.json"
-"""Parameters of the sentence segmenter, learned from the first documents."""
+"""Parameters of the sentence segmenter, learned when sentences are first needed."""
 
 _INDICES = {"terms": "terms_idx", "vector": "vector_idx", "searched": "searched_idx"}
-_FEWEST_FILES, _MOST_FILES = 16, 64  # small files that may stay: 14 make a search among 800 rows 1.4 times slower
+_FEWEST_FILES, _MOST_FILES = 16, 64  # small files to tolerate: 14 make a search among 800 rows 1.4 times slower
 _UNINDEXED = 0.125  # share of the rows, up to _FEW, that the indices may lack
-_OLD = timedelta(minutes=2)  # how long a search that has begun finds the files of the version it reads
-_VALUES = 1000  # in one list of an SQL condition
-_ROUNDING = 1e-6  # of cosines: those of one pair differ in the last digits from one way of searching to another
+_OLD = timedelta(minutes=2)  # how long a running search can read the files of its version
+_VALUES = 1000  # per list in an SQL condition
+_ROUNDING = 1e-6  # cosines of one pair differ in the last digits between ways of searching
 
 APPROXIMATE_FROM = 50_000
-"""Rows from which on the vectors have an approximate index (IVF); fewer are compared one by one, which is quick."""
+"""Number of rows from which on vectors have an approximate index (IVF); comparing fewer is fast."""
 
 PROBES = 100
-"""Partitions that a query for a few rows looks through: recall@10 is then .974 to .987 from 60,000 to a million rows
+"""Partitions searched by a query for a few rows: recall@10 is then .974 to .987 from 60,000 to a million rows
 (``benchmarks.index_scale``)."""
 
 _FEW = 100  # rows
-_MOST_SEGMENTS = 8  # of an index that is left as it is; with eight a query takes up to twice as long as with one
+_MOST_SEGMENTS = 8  # before an index is rebuilt: with eight, a query takes up to twice as long as with one
 
 _QUOTED = re.compile(r"'(?:[^']|'')*'")
 _REFUSED = re.compile(r"^.*(?:[Ee]rror|[Ii]nput|planning)[:,] (?:resolving filter expression .*input: )?", re.DOTALL)
 _OTHER_TYPE = re.compile(r"Received literal \w+\((.*)\) and could not convert to literal of type '(.*)'")
+_UNSUPPORTED = {
+    r"to coerce .* I?LIKE": "LIKE compares text, and this column has another type: use =, <, > or BETWEEN",
+    r"is not supported|not implemented": "it may have comparisons, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT",
+}
+"""Patterns of LanceDB's messages, and our words for them."""
 
 _HINTS = {
     "read": "If it is a copy, copy it again; otherwise index the documents again, in another folder.",
-    "written": "What was written before is there.",
+    "written": "Earlier writes are kept.",
 }
 
 
 @contextmanager
 def store_errors(folder: Path, what: str) -> Iterator[None]:
-    """Turn LanceDB's errors, which are of any of three classes, into ours; ``what`` is "read" or "written"."""
+    """Turn LanceDB's errors, of three classes, into ours; ``what`` is "read" or "written"."""
     try:
         yield
     except (OSError, RuntimeError, ValueError) as error:
@@ -73,7 +78,7 @@ def store_errors(folder: Path, what: str) -> Iterator[None]:
 
 
 def _first_line(error: Exception) -> str:
-    """Return a message without the places in LanceDB's source that follow it."""
+    """Return the first line of a message, without locations in LanceDB's source."""
     line = next(iter(str(error).splitlines()), type(error).__name__)
     return re.sub(r",? /\S+\.rs:\d+.*", "", line).rstrip(". ")
 
@@ -113,31 +118,34 @@ class Store:
 
     @classmethod
     def open(cls, folder: Path, alone: bool = False) -> Store:
-        """Open the table, ``alone`` where no other process writes meanwhile."""
+        """Open the table, ``alone`` if no other process writes meanwhile."""
         with store_errors(folder, "read"):
             return cls(folder, connect(folder, alone).open_table(TABLE))
 
     def snapshot(self) -> Store:
-        """Return the table as it is now, so that everything read from it belongs together."""
+        """Return a snapshot of the table, for consistent reads."""
         with store_errors(self.folder, "read"):
             store = Store.open(self.folder)
             store._table.checkout(store._table.version)
         return store
 
-    def learn_sentences(self, texts: Sequence[str], language: str | None) -> None:
-        """Learn from texts where sentences end."""
-        learned = make_segmenter("punkt", lambda: texts, language)
+    def segmenter(self, language: str | None = None, texts: Sequence[str] = ()) -> PunktSegmenter:
+        """Return the segmenter of sentences; the first call learns it from texts (default: of the index)."""
+        if (self.folder / PUNKT_FILE).exists():
+            return read_part(self.folder, PUNKT_FILE, PunktSegmenter.from_dict)
+        if not texts:
+            ids = sorted(self.rows("part = 0", ["id"])["id"].to_pylist())
+            names = np.random.default_rng(0).permutation(ids).tolist()
+            groups = (self.table(["text"], names[start : start + _FEW]) for start in range(0, len(names), _FEW))
+            texts, _ = peek((text for group in groups for text in group["text"].to_pylist()), len)
+        learned = make_segmenter("punkt", lambda: texts, language) if texts else PunktSegmenter()
         assert isinstance(learned, PunktSegmenter)
-        write_json(self.folder / PUNKT_FILE, learned.to_dict())
-
-    def segmenter(self) -> PunktSegmenter:
-        """Return the segmenter of sentences, as learned from the first documents."""
-        if not (self.folder / PUNKT_FILE).exists() and not self.count():
-            return PunktSegmenter()
-        return read_part(self.folder, PUNKT_FILE, PunktSegmenter.from_dict)
+        with suppress(PermissionError):  # who searches may have no right to write
+            write_json(self.folder / PUNKT_FILE, learned.to_dict())
+        return learned
 
     def metadata(self) -> pa.Schema:
-        """Return the columns that are not our own."""
+        """Return the columns of the metadata."""
         return pa.schema([field for field in self._table.schema if field.name not in OWN_COLUMNS])
 
     def add_columns(self, fields: Sequence[pa.Field]) -> None:
@@ -146,13 +154,13 @@ class Store:
             self._table.add_columns(pa.schema(fields))
 
     def merge(self, rows: pa.Table) -> None:
-        """Write all rows of some documents in one commit; they replace all rows of the same ids."""
+        """Write all rows of some documents in one commit, in place of all rows with the same ids."""
         ids = is_one_of("id", rows["id"].unique().to_pylist())
         with store_errors(self.folder, "written"):
             if self._table.count_rows(ids):
                 merge = self._table.merge_insert(["id", "part"]).when_matched_update_all().when_not_matched_insert_all()
                 merge.when_not_matched_by_source_delete(ids).execute(rows)
-            else:  # a merge takes longer the more rows there are
+            else:  # faster than a merge, which depends on the number of rows
                 self._table.add(rows)
             self._join_files()
 
@@ -161,14 +169,14 @@ class Store:
         with store_errors(self.folder, "written"):
             for start in range(0, len(ids), _VALUES):
                 self._table.delete(is_one_of("id", ids[start : start + _VALUES]))
-                self._join_files(self._table.version % _MOST_FILES == 0)  # a deletion makes no files to count
+                self._join_files(self._table.version % _MOST_FILES == 0)  # deletions add no files
 
     def tidy(self) -> None:
-        """Update the search indices where they lack many rows.
+        """Update the search indices that lack many rows.
 
-        Rows that no index holds yet are found all the same, only more slowly; BM25 weighs words as if they were not
-        there. An index is rebuilt where most rows are new to it, since LanceDB would keep what it learned from a few
-        rows, and where the number of its partitions no longer fits.
+        Rows outside an index are still found, but more slowly, and BM25 ignores them when it weighs words. An index is
+        rebuilt if most rows are new, since LanceDB would keep what it learned from a few rows, or if the number of its
+        partitions no longer fits.
         """
         with store_errors(self.folder, "written"):
             rows, unindexed = self._table.count_rows(), 0
@@ -183,16 +191,16 @@ class Store:
             self._join_files(unindexed > min(_FEW, rows * _UNINDEXED))
 
     def _join_files(self, now: bool = False) -> None:
-        """Join small files, update the search indices and remove old versions, ``now`` or where there are many files.
+        """Join small files, update the search indices and remove old versions, ``now`` or if there are many files.
 
-        This takes as long for one new row as for many, so it is done once for many commits.
+        The time does not depend on the number of new rows, so it is done once for many commits.
         """
         table = self._table
         small = table.stats()["fragment_stats"]["num_small_fragments"]
         most = min(_MOST_FILES, max(_FEWEST_FILES, partition_size(table.count_rows())))
         if now or small > most:
             table.optimize(cleanup_older_than=_OLD)
-            self._table = connect(self.folder, True).open_table(TABLE)  # the old one keeps files of old indices open
+            self._table = connect(self.folder, True).open_table(TABLE)  # the old table keeps files of old indices open
 
     def _outgrown(self, column: str, rows: int) -> bool:
         if column != "vector":
@@ -205,7 +213,7 @@ class Store:
         kinds = require("lancedb.index", "index", "indexes")
         size = partition_size(self._table.count_rows())
         configs = {
-            "terms": kinds.FTS(  # the terms as they are, which the same rules make of documents and queries
+            "terms": kinds.FTS(  # documents and queries are analysed before
                 base_tokenizer="whitespace",
                 max_token_length=None,
                 lower_case=False,
@@ -213,33 +221,33 @@ class Store:
                 remove_stop_words=False,
                 ascii_folding=False,
             ),
-            # Of whole vectors: the cosines that it gives are exact.
+            # Whole vectors, so that cosines are exact.
             "vector": kinds.IvfFlat(distance_type="cosine", target_partition_size=size),
-            "searched": kinds.Bitmap(),  # without it each search reads the column, which took half of its time
+            "searched": kinds.Bitmap(),  # without it, each search reads the column in half of its time
         }
         self._table.create_index(column, config=configs[column], replace=True, name=_INDICES[column])
 
     def count(self, where: str = "part = 0") -> int:
-        """Count rows, those of documents where no condition is given."""
+        """Count the rows that meet a condition (default: documents)."""
         with store_errors(self.folder, "read"):
             return int(self._table.count_rows(where))
 
     def rows(self, where: str, columns: Sequence[str]) -> pa.Table:
-        """Read columns of the rows that fulfil a condition."""
+        """Read columns of the rows that meet a condition."""
         with store_errors(self.folder, "read"):
             return self._table.search().where(where).select(list(columns)).limit(None).to_arrow()
 
     def rows_of(self, column: str, values: Sequence[str], columns: Sequence[str], where: str = "true") -> pa.Table:
-        """Read columns of the rows in which a column holds one of several texts."""
+        """Read columns of the rows whose ``column`` has one of several values."""
         parts = [values[start : start + _VALUES] for start in range(0, len(values), _VALUES)] or [[]]
         return pa.concat_tables(self.rows(f"{where} AND {is_one_of(column, part)}", columns) for part in parts)
 
     def nearest_many(
         self, vectors: NDArray[np.float32], where: str, top_k: int | None = None, threshold: float | None = None
     ) -> list[dict[str, tuple[float, int]]]:
-        """Return for each vector the nearest documents, with the cosine and the ``part`` of their best row.
+        """Return the nearest documents of each vector, with the cosine and the ``part`` of their best row.
 
-        LanceDB is asked for all of them in one call, and again, for more rows, for those that found too few documents.
+        One call of LanceDB searches all vectors; those with too few documents are searched again for more rows.
         """
         found: list[dict[str, tuple[float, int]]] = [{} for _ in vectors]
         asked = np.arange(len(vectors))
@@ -250,7 +258,7 @@ class Store:
             probes = probe_count(total, self.count(where), limit)
         while len(asked):
             rows = self._nearest_rows(vectors[asked], where, limit, threshold, None if top_k is None else probes)
-            if "query_index" not in rows.column_names:  # LanceDB numbers the queries where there are several
+            if "query_index" not in rows.column_names:  # LanceDB numbers queries only if there are several
                 rows = rows.append_column("query_index", pa.array(np.zeros(len(rows), dtype=np.int32)))
             counts = np.bincount(rows["query_index"].to_numpy(), minlength=len(asked))
             best: list[dict[str, tuple[float, int]]] = [{} for _ in asked]
@@ -262,7 +270,7 @@ class Store:
                 if top_k is None or len(best[place]) >= top_k or (counts[place] < limit and probes == total):
                     ordered = sorted(best[place].items(), key=lambda item: (-item[1][0], item[0]))
                     found[number] = dict(ordered[:top_k])
-                else:  # several rows of one document were among them, or the filter leaves few rows near the query
+                else:  # several rows are of one document, or the filter leaves few rows near the query
                     again.append(number)
             asked = np.array(again, dtype=np.int64)
             limit, probes = limit * 4, _or_all(probes * 4, total)
@@ -279,7 +287,7 @@ class Store:
             return query.select(["id", "part", "_distance"]).limit(limit).to_arrow()
 
     def matching(self, terms: Mapping[str, float], where: str, top_k: int) -> dict[str, float]:
-        """Return the BM25 scores of the documents that have some of the terms, each by its weight, from the best on."""
+        """Return the BM25 scores of the documents with any of the weighted terms, best first."""
         if not terms:
             return {}
         lance, alike = require("lancedb.query", "index", "indexes"), defaultdict[float, list[str]](list)
@@ -310,7 +318,7 @@ class Store:
         return [documents[name] for name in ids]
 
     def check_filter(self, where: str) -> str:
-        """Return a user's filter in parentheses; LanceDB would ignore whatever follows its first condition."""
+        """Return a user's filter in parentheses, since LanceDB ignores text after the first condition."""
         where = composed(where)
         rest = _QUOTED.sub(" ", where)
         depths = np.cumsum([(mark == "(") - (mark == ")") for mark in rest] or [0])
@@ -323,6 +331,7 @@ class Store:
                 self._table.count_rows(f"({where})")
             except (ValueError, RuntimeError, OSError) as error:
                 problem = _REFUSED.sub("", _first_line(error)).partition(" Valid fields")[0].rstrip(".")
+                problem = next((ours for own, ours in _UNSUPPORTED.items() if re.search(own, problem)), problem)
                 if other := _OTHER_TYPE.search(problem):
                     problem = f"it compares a column with {other[1]}: write {form_of(other[2])}"
                 where = given
@@ -335,31 +344,31 @@ class Store:
 
 
 def partition_size(rows: int) -> int:
-    """Return the rows of a partition of the vectors, such that there are about ``2 * sqrt(rows)`` partitions.
+    """Return the number of rows in a partition, for about ``2 * sqrt(rows)`` partitions.
 
-    LanceDB's own number is a partition for every 4,096 rows, and its ``optimize`` merges others until that is so,
-    unless an index was made with a ``target_partition_size``.
+    By default, LanceDB has a partition for every 4,096 rows, and its ``optimize`` merges smaller ones unless the index
+    has a ``target_partition_size``.
     """
     return max(1, round(sqrt(rows) / 2))
 
 
 def probe_count(rows: int, matching: int, nearest: int) -> int:
-    """Return the number of partitions that a query looks through.
+    """Return the number of partitions that a query searches.
 
-    A filter leaves fewer rows in each partition, so more are looked through: as many rows are compared as without it.
+    A filter leaves fewer rows in each partition, so more are searched, to compare as many rows as without it.
     """
     return _or_all(ceil(PROBES * rows / max(1, matching) * sqrt(max(1.0, nearest / _FEW))), rows)
 
 
 def _or_all(number: int, rows: int) -> int:
-    """Return a number of partitions; ``rows`` where that is about all of them."""
+    """Return a number of partitions; ``rows`` if it is about all of them."""
     return number if number < rows // partition_size(rows) else rows
 
 
 def connect(folder: Path, alone: bool = False) -> Any:
-    """Connect to LanceDB in the folder of an index, ``alone`` where no other process writes meanwhile."""
-    # LanceDB's own log goes to standard error, past Python, and warns of what it is going to change.
+    """Connect to LanceDB in the folder of an index, ``alone`` if no other process writes meanwhile."""
+    # LanceDB logs to standard error, past Python, and warns of deprecations.
     os.environ.setdefault("LANCEDB_LOG", "error")
-    # Every search sees what another process has written by then. LanceDB would expand a "~" in a relative path.
+    # Searches see the writes of other processes at once. LanceDB would expand a "~" in a relative path.
     every = None if alone else timedelta(0)
     return require("lancedb", "index", "indexes").connect(folder.absolute(), read_consistency_interval=every)

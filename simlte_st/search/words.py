@@ -1,4 +1,4 @@
-"""The words of documents and queries as terms, each in its language; long queries keep the words of highest tf-idf."""
+"""The words of documents and queries as terms; long queries keep the words with the highest tf-idf."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from simlte_st.search.store import Store, read_part
 WORDS_FILE = "words.json"
 
 MOST_WORDS = 100
-"""Different words of a query that BM25 looks for. With whole papers as queries (AAN, plain BM25), the 100 words of the
-highest tf-idf find 48.6% of the cited papers among the first ten hits, the 500 highest 43.7%, and the 500 most frequent
-35.7%."""
+"""Maximum number of different words of a query for BM25. With whole papers as queries (AAN, plain BM25), the 100 words
+with the highest tf-idf find 48.6% of the cited papers among the first ten hits, the 500 highest 43.7%, and the 500 most
+frequent 35.7%."""
 
-_SAMPLE = 2000  # documents that words are counted in
-_RARE = 2  # documents that a word is kept from
+_SAMPLE = 2000  # documents to count words in
+_RARE = 2  # least number of documents of a counted word
 
 
 class DocumentTerms:
@@ -53,8 +53,8 @@ class WordCounts:
 
     Attributes:
         documents: Size of the sample.
-        indexed: Documents that the index had.
-        counts: By term (:mod:`simlte_st.data.analyzer`), for terms of more than one document.
+        indexed: Number of documents in the index at that time.
+        counts: Number of documents by term (:mod:`simlte_st.data.analyzer`), if more than one.
     """
 
     documents: int = 0
@@ -63,7 +63,7 @@ class WordCounts:
 
     @classmethod
     def read(cls, store: Store) -> WordCounts:
-        """Read the counts of an index; count now if its writer was killed before it did."""
+        """Read the counts of an index; count now if its writer was killed before counting."""
         if not (store.folder / WORDS_FILE).exists():
             return cls.of(store)
         return read_part(store.folder, WORDS_FILE, lambda values: cls(**values))
@@ -79,15 +79,15 @@ class WordCounts:
         return cls(len(drawn), len(names), {term: count for term, count in sorted(counts.items()) if count >= _RARE})
 
     def of_query(self, text: str, languages: Sequence[str]) -> dict[str, str]:
-        """Return up to :data:`MOST_WORDS` words of a query by their terms, those of the highest tf-idf (of BM25) first.
+        """Return up to :data:`MOST_WORDS` words of a query by term, highest tf-idf (of BM25) first.
 
         ``languages`` are those of the index.
 
-        Stop words are left out where there are others. Of a query with more words, numbers and joined words ("3.5",
-        "node.js") come last: in a long text they are rare, and say little. With them among the others, 48.3% of what
-        every second paper of AAN cites is found among the first ten hits, with them last 50.5% (plain BM25).
+        Stop words count only if there are no others. In a query with more words, numbers and joined words ("3.5",
+        "node.js") come last: they are rare in a long text and say little. This finds 50.5% of the citations of every
+        second paper of AAN among the first ten hits, and 48.3% otherwise (plain BM25).
 
-        A word that has several terms, of which documents have one, is as rare as the most frequent of them.
+        A word with several terms is as rare as its most frequent term.
         """
         terms = content_terms(text, languages)
         counts = Counter(each.term for each in terms)
@@ -105,22 +105,22 @@ class WordCounts:
         return math.log1p((self.documents - known + 0.5) / (known + 0.5)) if self.documents else 1.0
 
     def weights(self, words: Mapping[str, str]) -> dict[str, float]:
-        """Return a weight for each term, by which BM25 takes a word to be as rare as the most frequent of its terms.
+        """Return weights of terms that make BM25 treat a word as rare as its most frequent term.
 
-        Among e-mails in English, and a few in German, a query with "make" would else find one with "config.mak" first:
-        "mak" is the stem of "make" in German, and hardly another document has it.
+        Otherwise, among e-mails in English and a few in German, a query with "make" would find "config.mak" first:
+        "mak" is the German stem of "make", and hardly another document has it.
         """
         found: dict[str, float] = {}
         for terms in terms_by_word(words).values():
             rareness = [self.rareness(term) for term in terms]
-            # Powers of two, which are few: the terms of each weight are a query of their own.
+            # Powers of two, since the terms of each weight are a separate query.
             weights = (2.0 ** round(math.log2(min(rareness) / own)) for own in rareness)
             found.update(zip(terms, weights, strict=True))
         return found
 
 
 def terms_by_word(words: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the terms of each word, where the words of a query are given by their terms."""
+    """Group the terms of a query by word."""
     found: dict[str, list[str]] = {}
     for term, word in words.items():
         found.setdefault(word, []).append(term)
@@ -128,7 +128,7 @@ def terms_by_word(words: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def count_words(store: Store) -> None:
-    """Count the words of an index again once it has doubled; the counts need not be exact."""
+    """Count the words of an index again after it has doubled; the counts need not be exact."""
     path, indexed = store.folder / WORDS_FILE, store.count()
     if indexed and not (path.exists() and indexed < 2 * WordCounts.read(store).indexed):
         write_json(path, asdict(WordCounts.of(store)))

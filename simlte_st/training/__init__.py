@@ -1,6 +1,6 @@
-"""Training: presets, the run, callbacks for the stock Trainer, and what keeps a base's knowledge.
+"""Training: presets, runs, and callbacks for the stock Trainer.
 
-The names are in ``__init__.pyi``; a module is loaded when one of its is used.
+``__init__.pyi`` lists the names; modules are imported on first use.
 """
 
 import lazy_loader

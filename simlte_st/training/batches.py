@@ -1,4 +1,4 @@
-"""Batches of a run: random ones that depend on (seed, epoch) only, and the views of static models as ids of tokens."""
+"""Batches of a run, which depend on (seed, epoch) only; token ids of views for static models."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from simlte_st.models.static import flat_features
 from simlte_st.models.word_vectors import count_matrix
 from simlte_st.progress import progress_bar
 
-_BATCH = 256  # documents that are tokenized at once
-_COUNTED = 10_000  # documents whose tokens are counted at once
+_BATCH = 256  # documents to tokenize at once
+_COUNTED = 10_000  # documents to count at once
 
 _Ids = NDArray[np.integer[Any]]
 
 
 class EpochPermutation(Sampler[int]):
-    """A permutation of the rows that depends on (seed, epoch) only, or the rows in their order."""
+    """Yields the rows in an order that depends on (seed, epoch) only, or unshuffled."""
 
     def __init__(self, size: int, seed: int, shuffles: bool = True) -> None:
         self.size, self.seed, self.shuffles = size, seed, shuffles
@@ -56,13 +56,12 @@ class EpochPermutation(Sampler[int]):
 class SeededBatchSampler(DefaultBatchSampler):
     """Batches of an :class:`EpochPermutation`.
 
-    The stock sampler draws all epochs from one generator, so a run resumed in a later epoch sees another order than
-    the run it continues. The permutation has to be the attribute ``sampler``: when a run resumes, accelerate wraps the
-    batch sampler and sets the epoch of the sampler inside.
+    The stock sampler draws all epochs from one generator, so a run resumed in a later epoch would see another order.
+    The permutation must be the attribute ``sampler``: on resumption, accelerate wraps the batch sampler and sets the
+    epoch of its ``sampler``.
 
-    Several processes take batches in turn (accelerate's ``BatchSamplerShard``); together these are a batch of the run,
-    with the same documents as in one process. What is left at the end of an epoch is dropped, other documents each
-    time.
+    Several processes take batches in turn (accelerate's ``BatchSamplerShard``). Together they form one batch of the
+    run, with the same documents as in one process. The remainder of an epoch is dropped.
     """
 
     shuffles = True
@@ -78,13 +77,13 @@ class SeededBatchSampler(DefaultBatchSampler):
 
 
 class OrderedBatchSampler(SeededBatchSampler):
-    """Batches of rows in their order: those of a stream are shuffled already."""
+    """Batches of unshuffled rows, for a stream that is already shuffled."""
 
     shuffles = False
 
 
 class TokenizedDocument(SegmentedDocument):
-    """A document whose words are its tokens, so that spans of words are spans of tokens."""
+    """A document with tokens as its words: spans of words are spans of tokens."""
 
     def words(self, sentence: int) -> int:
         """Return the number of tokens of a sentence."""
@@ -92,10 +91,10 @@ class TokenizedDocument(SegmentedDocument):
 
 
 class TokenViews:
-    """The views of a corpus, as the rows of a data set that has numbers of documents only.
+    """Draws the views of a corpus as token ids, for a data set of row numbers.
 
-    The tokens lie in files of the run's folder, 4 bytes each, of which what is needed is read. Views depend on (seed,
-    epoch, document), as those of :class:`~simlte_st.data.DocSplitTransform`.
+    The tokens are in memory-mapped files in the run's folder, 4 bytes each. Views depend on (seed, epoch, document), as
+    in :class:`~simlte_st.data.DocSplitTransform`.
     """
 
     def __init__(self, corpus: Dataset, views: DocSplitTransform, folder: Path) -> None:
@@ -103,30 +102,30 @@ class TokenViews:
         self.views, self.folder = views, folder
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TokenViews:
-        return self  # data sets are copied to change their format
+        return self  # data sets copy their transform
 
     def __getstate__(self) -> dict[str, Any]:
-        # Files are opened where they are read.
+        # Each process opens the files itself.
         return {name: getattr(self, name) for name in ("corpus", "views", "folder")}
 
     @cached_property
     def _ids(self) -> NDArray[np.int32]:
-        return np.asarray(np.memmap(self.folder / "ids", dtype=np.int32, mode="r"))  # its own slices are slow to make
+        return np.asarray(np.memmap(self.folder / "ids", dtype=np.int32, mode="r"))  # slicing a memmap is slow
 
     @cached_property
     def _bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First sentence of each document, and first token of each sentence; behind the last of each, their number."""
+        """First sentence of each document and first token of each sentence, with the total at the end."""
         documents, sentences = (np.fromfile(self.folder / name, dtype=np.int64) for name in ("documents", "sentences"))
         return np.concatenate([[0], np.cumsum(documents)]), np.concatenate([[0], np.cumsum(sentences)])
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """The number of tokens of each document."""
+        """Number of tokens of each document."""
         documents, sentences = self._bounds
         return np.diff(sentences[documents])
 
     def rows(self) -> Dataset:
-        """Return the data set, whose rows read as ``{"anchor": ids, "positive": ids}``, int32."""
+        """Return the data set; its rows read as ``{"anchor": ids, "positive": ids}``, int32."""
         return Dataset.from_dict({"row": np.arange(len(self.corpus))}).with_transform(self)
 
     def __call__(self, batch: Mapping[str, Sequence[int]]) -> dict[str, list[_Ids]]:
@@ -143,12 +142,12 @@ class TokenViews:
                     self._ids[starts[number] + start : starts[number + 1] if stop is None else starts[number] + stop]
                     for number, start, stop in spans
                 ]
-                # A document that has words, and less than two tokens, has the same views.
+                # A document of one token has two equal views.
                 column.append(np.concatenate(pieces) if pieces else self._ids[starts[0] : starts[-1]])
         return made
 
     def counts(self, tokenizer: Tokenizer) -> csr_array:
-        """Return the number of each token in each document, without special tokens, ``[documents, V]``, float32."""
+        """Return token counts without special tokens, ``[documents, V]``, float32."""
         (documents, sentences), size = self._bounds, tokenizer.get_vocab_size()
         bounds, special, parts = sentences[documents], special_ids(tokenizer), []
         for first in range(0, len(self.corpus), _COUNTED):
@@ -158,7 +157,7 @@ class TokenViews:
 
 
 def write_tokens(corpus: Dataset, tokenizer: Tokenizer, folder: Path, *, progress: bool) -> None:
-    """Write the ids of the tokens of a corpus, and the numbers of tokens and of sentences, unless they are there."""
+    """Write token ids and the numbers of tokens and sentences of a corpus, unless they exist."""
     if folder.exists():
         return
     space = space_before(tokenizer)
@@ -178,7 +177,7 @@ def write_tokens(corpus: Dataset, tokenizer: Tokenizer, folder: Path, *, progres
 
 
 def reader_of(model: SentenceTransformer) -> Callable[..., dict[str, Tensor]]:
-    """Return what makes features of the views of a static model, texts or ids, for the Trainer."""
+    """Return the Trainer's preprocessing function for views of a static model, as texts or ids."""
 
     def preprocess(views: Sequence[Any], prompt: str | None = None, **options: Any) -> dict[str, Tensor]:
         if isinstance(views[0], str):

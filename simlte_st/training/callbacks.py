@@ -1,4 +1,4 @@
-"""Callbacks that add to the stock Trainer what it lacks."""
+"""Callbacks for the stock Trainer: loss state, metrics, progress, interrupts and divergence."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tqdm.auto import tqdm
 from transformers import ProgressCallback, TrainerCallback, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
+from simlte_st.compat import FirstCallbacks
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.distributed import barrier, is_main, largest, world
 from simlte_st.errors import TrainingDiverged
@@ -29,15 +30,15 @@ COMPLETE_FILE = "complete"
 
 
 def checkpoint_directory(args: TrainingArguments, state: TrainerState) -> Path:
-    """Return the folder of the checkpoint of the current step."""
+    """Return the folder of the current step's checkpoint."""
     return Path(str(args.output_dir)) / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"
 
 
 class LossStateCallback(TrainerCallback):
-    """Saves the state of the loss (an MLM head, ...) with each checkpoint, and restores it when a run resumes.
+    """Save the state of the loss (an MLM head, ...) with each checkpoint, and restore it when a run resumes.
 
     The Trainer optimises these parameters but saves only the model's, so a resumed run would start with another head.
-    The callback also has the loss compute its head in bfloat16 if the Trainer computes the model in it.
+    The callback also lets the head compute in bfloat16 if the Trainer computes the model in it.
 
     Args:
         loss: The loss that the Trainer uses.
@@ -47,16 +48,16 @@ class LossStateCallback(TrainerCallback):
         self.loss = loss
 
     def on_save(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Write the parameters into the checkpoint that has just been written."""
+        """Write the parameters into the new checkpoint."""
         tensors = {name: value.detach().cpu().contiguous() for name, value in self.loss.extra_state().items()}
         if state.is_world_process_zero and tensors:
             with atomic_path(checkpoint_directory(args, state) / LOSS_FILE) as path:
                 save_file(tensors, path)
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Restore the parameters if the run begins at a checkpoint, and set the precision of the head.
+        """Restore the parameters if the run resumes, and set the head's precision.
 
-        The Trainer's autocast covers the model only. With float16, which needs scaled gradients, the head stays in
+        The Trainer's autocast covers the model only. With float16, which needs gradient scaling, the head stays in
         float32.
         """
         self.loss.set_head_precision(bool(args.bf16))
@@ -66,13 +67,13 @@ class LossStateCallback(TrainerCallback):
 
 
 class CompleteCallback(TrainerCallback):
-    """Marks a checkpoint complete after all other callbacks have written to it: add it last.
+    """Mark a checkpoint as complete once all other callbacks have written to it; add this callback last.
 
-    A process killed while writing leaves a checkpoint that looks complete and is not.
+    A process killed while writing leaves a checkpoint that only looks complete.
     """
 
     def on_save(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Write the mark once all processes have written their part."""
+        """Write the marker once all processes have written their part."""
         barrier()
         if state.is_world_process_zero:
             (checkpoint_directory(args, state) / COMPLETE_FILE).touch()
@@ -85,22 +86,21 @@ def last_complete_checkpoint(directory: Path) -> Path | None:
 
 
 class SamplerEpochCallback(TrainerCallback):
-    """Sets the epoch of the batch sampler when a run of several processes resumes.
+    """Set the batch sampler's epoch when a run of several processes resumes.
 
-    Neither accelerate nor the Trainer reaches it through the two samplers around it then (``SkipBatchSampler``,
-    ``BatchSamplerShard``): the rest of the epoch would be that of the first one.
+    Two samplers then wrap it (``SkipBatchSampler``, ``BatchSamplerShard``), and neither accelerate nor the Trainer
+    reaches it: the epoch would continue with the batches of the first one.
     """
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Set it."""
-        # A stream has none.
+        """Set the epoch; streams have no batch sampler."""
         sampler: Any = getattr(kwargs["train_dataloader"].batch_sampler, "batch_sampler", None)
         if world() > 1 and hasattr(sampler, "set_epoch"):
             sampler.set_epoch(int((state.epoch or 0.0) + 1e-6))
 
 
 class LossMetricsCallback(TrainerCallback):
-    """Adds mean in-batch cosine, alignment and uniformity to each log line of training.
+    """Add mean in-batch cosine, alignment and uniformity to each training log.
 
     Args:
         loss: The loss that the Trainer uses, which collects the numbers.
@@ -110,7 +110,7 @@ class LossMetricsCallback(TrainerCallback):
         self.loss = loss
 
     def on_log(self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        """Extend the line, for the callbacks after this one and for ``state.log_history``."""
+        """Extend the log for the callbacks after this one and for ``state.log_history``."""
         if logs is not None and "loss" in logs:
             metrics = self.loss.metrics.take()
             logs.update(metrics)
@@ -119,26 +119,39 @@ class LossMetricsCallback(TrainerCallback):
 
 
 def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[TrainerCallback]:
-    """Return the callbacks that DocSplit needs in the stock Trainer, in their order.
+    """Return the callbacks that DocSplit needs in the stock Trainer.
+
+    The Trainer puts them before its reporters (``report_to="tensorboard"``, ``"wandb"``, ...), which therefore get all
+    metrics. Add your own callbacks with ``trainer.add_callback``: a new list around these loses their place.
 
     Args:
-        views: The transform, which learns the epoch from its callback, so that each epoch draws new views.
-        loss: The loss. What this package's losses learn beside the model, those inside a wrapping loss included, is
-            saved with checkpoints, and the metrics of MLM losses are logged. Without a transform use
-            :class:`LossStateCallback` and :class:`LossMetricsCallback` themselves.
+        views: The transform; its callback tells it the epoch, so that each epoch draws new views.
+        loss: The loss. Checkpoints include the parameters of this package's losses, also of wrapped ones, and the log
+            includes the metrics of MLM losses. Without a transform, use :class:`LossStateCallback` and
+            :class:`LossMetricsCallback` directly.
+
+    Returns:
+        A list for the argument ``callbacks`` of ``SentenceTransformerTrainer``.
+
+    Example:
+        ::
+
+            views, loss = DocSplitTransform(model=model), MultipleNegativesRankingMLMLoss(model)
+            callbacks = trainer_callbacks(views, loss)
+            SentenceTransformerTrainer(model, train_dataset=views.attach(texts), loss=loss, callbacks=callbacks)
     """
     parts = list(loss.modules())  # outer ones first
     metrics = [LossMetricsCallback(part) for part in parts if isinstance(part, MLMLossMixin)]
     states = [LossStateCallback(part) for part in parts if isinstance(part, LossStateMixin)]
-    # The state of the outer one includes those of the inner ones.
-    return [views.callback, SamplerEpochCallback(), *metrics[:1], *states[:1]]
+    # An outer loss's state includes those of the losses inside.
+    return FirstCallbacks([views.callback, SamplerEpochCallback(), *metrics[:1], *states[:1]])
 
 
 class ProgressBarCallback(ProgressCallback):
-    """The Trainer's progress bar, with the terms of the loss in it instead of log lines above it."""
+    """Show the terms of the loss in the Trainer's progress bar instead of printing log lines above it."""
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Open the bar; it begins at the current step once the first one is done."""
+        """Open the bar; the end of the first step sets its position."""
         if state.is_world_process_zero:
             self.training_bar = progress_bar("Training", state.max_steps, unit="step")
         self.current_step = 0
@@ -148,26 +161,26 @@ class ProgressBarCallback(ProgressCallback):
         if self.training_bar is not None and logs:
             shown = ("loss", "contrastive", "mlm", "mean_cosine")
             values = {name: f"{float(logs[name]):.3f}" for name in shown if name in logs}
-            self.training_bar.set_postfix(values, refresh=False)  # which without a terminal would be a line each time
+            self.training_bar.set_postfix(values, refresh=False)  # a refresh would print a line if there is no terminal
 
 
 class DivergenceCallback(TrainerCallback):
-    """Stops the Trainer when a weight at a checkpoint is not finite.
+    """Stop the Trainer when a checkpoint has a weight that is not finite.
 
-    The Trainer by itself saves such weights. Add it before :class:`CompleteCallback`: then the newest complete
-    checkpoint is the last good one.
+    The Trainer itself would save such weights. Add this callback before :class:`CompleteCallback`, so that the newest
+    complete checkpoint is the last good one.
     """
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
 
     def on_save(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Check the weights of the checkpoint that has just been written."""
+        """Check the weights of the new checkpoint."""
         check_weights(self.model, f"after step {state.global_step}")
 
 
 def check_weights(model: nn.Module, when: str) -> None:
-    """Check that all weights of a model are finite."""
+    """Raise ``TrainingDiverged`` if a weight of a model is not finite."""
     bad = [name for name, weight in model.state_dict().items() if not torch.isfinite(weight).all()]
     if bad:
         raise TrainingDiverged(
@@ -177,10 +190,10 @@ def check_weights(model: nn.Module, when: str) -> None:
 
 
 class InterruptCallback(TrainerCallback):
-    """On Ctrl-C or SIGTERM, finishes the step, writes a checkpoint and stops. A second signal stops at once.
+    """On Ctrl-C or SIGTERM, finish the step, write a checkpoint and stop. A second signal stops at once.
 
-    SIGTERM comes from ``kill`` and from schedulers. Of several processes all stop after the same step, whichever of
-    them got the signal.
+    SIGTERM comes from ``kill`` and from schedulers. If one of several processes gets the signal, all stop after the
+    same step.
 
     Attributes:
         interrupted: The signal that stopped the run, or None.
@@ -191,7 +204,7 @@ class InterruptCallback(TrainerCallback):
         self._previous: dict[signal.Signals, Any] = {}
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Handle the signals, if this is the main thread, where Python allows it."""
+        """Install the signal handlers; Python allows this in the main thread only."""
         if threading.current_thread() is not threading.main_thread():
             return
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -199,13 +212,13 @@ class InterruptCallback(TrainerCallback):
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.interrupted = signal.Signals(number)
-        self.restore()  # the next one is not ours
+        self.restore()  # a second signal stops at once
         if is_main():
-            text = "Stopping after this step, with a checkpoint. Another signal stops at once."
+            text = "Stopping after this step and saving a checkpoint. Another signal stops at once."
             tqdm.write(text, file=sys.stderr)
 
     def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> Any:
-        """Request a checkpoint and the end."""
+        """Request a checkpoint and a stop."""
         number = largest(self.interrupted or 0)
         if number:
             self.interrupted = signal.Signals(number)
@@ -214,10 +227,10 @@ class InterruptCallback(TrainerCallback):
         return control
 
     def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Restore the handlers."""
+        """Restore the previous signal handlers."""
         self.restore()
 
     def restore(self) -> None:
-        """Restore the handlers of before."""
+        """Restore the previous signal handlers."""
         while self._previous:
             signal.signal(*self._previous.popitem())

@@ -1,4 +1,4 @@
-"""Fourth stage of a run: the trained model made ready, and whether it is better than its base."""
+"""Fourth stage of a run: finish the trained model and compare it with its base."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Finished:
-    """What a run makes.
+    """The models of a run, with the verdict.
 
     Attributes:
-        trained: The trained model as it is saved.
-        base: The base made ready likewise; None if no documents were held out.
-        gain: The verdict on the held-out documents and its numbers; None without one.
-        kept: Which of them the finished model is.
-        lsa: Dimensions of the latent semantic analysis in the trained model; None without one.
+        trained: The trained model, ready to be saved.
+        base: The base, finished in the same way; None if no documents were held out.
+        gain: The verdict on the held-out documents and its numbers, or None.
+        kept: The model to keep.
+        lsa: Dimensions of the latent semantic analysis in the trained model, or None.
         truncation: How much of the documents it reads.
     """
 
@@ -61,24 +61,24 @@ def evaluate(
     lsa: int | None = None,
     keep: Literal["verdict", "trained"] = "verdict",
 ) -> Finished:
-    """Finish the trained model, and the base likewise, compare them on held-out documents, and choose one.
+    """Finish the trained model and its base, compare them on held-out documents, and choose one.
 
-    Both get the latent semantic analysis and read whole documents, where the run asks for it. The verdict compares them
-    with the analysis, beside which training gains less, and as they read without chunks, as it was calibrated.
+    Both get the latent semantic analysis and read whole documents, if the run asks for these. The verdict compares them
+    with the analysis, because training gains less beside it, and without chunks, because it was calibrated without.
 
     Args:
         run: The run.
         loaded: The trained model and its base.
         corpus: The documents.
-        fitted: How long training took.
-        measure: Whether documents are held out to compare the models on.
-        probe: Whether a probe on their labels has a say in the verdict.
-        lsa: Dimensions of a latent semantic analysis to append or fold in, 0 for none.
-        keep: Whether the verdict chooses the finished model, or it is the trained one.
+        fitted: Result of the training.
+        measure: Whether documents are held out for a comparison.
+        probe: Whether a probe on their labels counts in the verdict.
+        lsa: Dimensions of a latent semantic analysis to append or fold in; 0 for none.
+        keep: Whether the verdict chooses the finished model, or it is always the trained model.
     """
     model, tokens = loaded.model, corpus.token_views
     if not loaded.static:
-        model.max_seq_length = loaded.reads  # views may have been shorter than what the model reads
+        model.max_seq_length = loaded.reads  # views may have been shorter
     check_weights(model, "at the end")
     models = {"trained": model}
     if measure:
@@ -92,7 +92,7 @@ def evaluate(
         texts: Any = (" ".join(row["sentences"]) for row in corpus.sentences)
         if tokens is not None:
             texts = tokens.counts(model.tokenizer)
-        # The finished models first: the analysis counts as much of a document as they read.
+        # The finished models first: the analysis counts the tokens that the first model reads.
         ending = [*finished.values(), *(models.values() if corpus.whole else ())]
         lsa = end_with_lsa(ending, texts, lsa, run.seed, run.progress)
     gain = measure_gain(run, loaded, corpus, fitted, models, probe=probe) if measure else None
@@ -114,7 +114,7 @@ def evaluate(
 def measure_gain(
     run: Run, loaded: Loaded, corpus: Corpus, fitted: Fitted, models: Mapping[str, SentenceTransformer], *, probe: bool
 ) -> dict[str, Any] | None:
-    """Return the verdict on the held-out documents and its numbers; None if they do not suffice."""
+    """Return the verdict on the held-out documents and its numbers; None if there are too few."""
     models = {name: models[name] for name in ("base", "trained")}
     scores = None
     try:
@@ -122,7 +122,7 @@ def measure_gain(
             models,
             corpus.held_out,
             half_length=None if loaded.static else HALF_LENGTH,
-            segmenter=corpus.segmenter if loaded.static else loaded.views.segmenter,  # learning takes seconds
+            segmenter=corpus.segmenter if loaded.static else loaded.views.segmenter,  # avoids learning again
             seed=run.seed,
             progress=run.progress,
         )

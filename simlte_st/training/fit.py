@@ -1,4 +1,4 @@
-"""Third stage of a run: its batches, the stock Trainer with its callbacks, and the training."""
+"""Third stage of a run: train with the stock Trainer."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ logger = logging.getLogger(__name__)
 
 
 MOST_TOKENS = 96
-"""Tokens of a view up to which attention weights are kept for the backward pass: they grow with their square."""
+"""Maximum view length in tokens for eager attention, whose memory grows with the square of the length."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """What training did.
+    """Result of the training.
 
     Attributes:
-        steps: Optimizer steps done, those before a resumption included.
-        seconds: Seconds of training, in this process.
-        dtype: What training computed in: ``"float32"`` or ``"bfloat16"``.
-        log: The Trainer's log lines.
+        steps: Number of optimizer steps, including those before a resumption.
+        seconds: Training time of this process, in seconds.
+        dtype: Dtype of the training: ``"float32"`` or ``"bfloat16"``.
+        log: Log lines of the Trainer.
     """
 
     steps: int
@@ -64,14 +64,14 @@ class Fitted:
 
 
 def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_steps: int | None = None) -> Fitted:
-    """Train the model with the stock Trainer, from the beginning or from the newest complete checkpoint of the run.
+    """Train the model in place with the stock Trainer, from the start or the newest complete checkpoint.
 
     Args:
         run: The run.
-        loaded: The model, whose weights change, its loss and its views.
+        loaded: The model, its loss and its views.
         corpus: The documents.
-        workers: Processes that make batches.
-        save_steps: Steps between checkpoints; None for about ten checkpoints a run, or four for a static model.
+        workers: Number of processes that prepare batches.
+        save_steps: Steps between checkpoints; None for about ten checkpoints a run (four for a static model).
     """
     model, preset, folder = loaded.model, loaded.preset, run.folder
     if corpus.stream is not None:
@@ -79,17 +79,19 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
     else:
         dataset = corpus.dataset if corpus.token_views is None else corpus.token_views.rows()
     size = min(preset.batch_size, len(dataset) - len(dataset) % world())
-    # Several processes would wait for each other; a static model would change on a few documents as much as on many.
+    # With a smaller last batch, processes would wait for each other, and a static model would learn too much from it.
     drops = world() > 1 or loaded.static
     sampler = SeededBatchSampler if corpus.stream is None else OrderedBatchSampler
     batches = len(sampler(dataset, batch_size=size // world(), drop_last=drops, seed=run.seed)) // world()
     steps = preset.planned_steps(batches) if corpus.stream is None else (preset.steps or 0)
-    logger.info("Training on %s documents: %d steps of %d.", f"{len(dataset):,}", steps, size)
+    held_out = f" ({len(corpus.held_out):,} held out)" if corpus.held_out else ""
+    planned = f"{steps:,} step{'' if steps == 1 else 's'} of {size:,}"
+    logger.info("Training on %s documents%s: %s.", f"{len(dataset):,}", held_out, planned)
 
     interrupt = InterruptCallback()
     callbacks: list[TrainerCallback] = [
         *trainer_callbacks(loaded.views, loaded.loss),
-        # After those whose numbers it shows.
+        # After the callbacks whose numbers it shows.
         *([ProgressBarCallback()] if run.progress else []),
         DivergenceCallback(model),
         CompleteCallback(),
@@ -101,7 +103,7 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
         batch_size=size // world(),
         epochs=preset.epochs,
         steps=steps,
-        max_steps=steps,  # the number that the log and warnings name, and not what the Trainer makes of the epochs
+        max_steps=steps,  # the number in the log and in warnings; the Trainer would derive its own from the epochs
         learning_rate=preset.learning_rate,
         warmup=preset.warmup,
         bf16=bf16,
@@ -111,20 +113,20 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
         dataloader_num_workers=workers,
         dataloader_drop_last=drops,
         save_strategy="steps",
-        # A checkpoint of a static model takes as long as ten steps.
+        # Saving a static model takes as long as ten steps.
         save_steps=save_steps or min(500, max(10, steps // (4 if loaded.static else 10))),
         save_total_limit=2,
-        prompts=document_prompt(model) or None,  # which encode and index put before each document
+        prompts=document_prompt(model) or None,  # as encode and index do
     )
     trainer = make_trainer(model, arguments, dataset, loaded.loss, callbacks)
     if loaded.static:
         trainer.data_collator.preprocess_fn = reader_of(model)
     if world() > 1:
-        set_seed(run.seed + rank())  # the processes drop other weights; each keeps its state in the checkpoints
+        set_seed(run.seed + rank())  # for different dropout in each process
 
     checkpoint = last_complete_checkpoint(folder.checkpoints) if folder.resume else None
     if folder.resume:
-        logger.info("Resuming from %s.", checkpoint or "the beginning: no checkpoint was complete")
+        logger.info("Resuming from %s.", checkpoint or "the start: there is no complete checkpoint")
     began = time.perf_counter()
     state = _restore_finished(model, checkpoint)
     if state is None:
@@ -137,14 +139,14 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
     seconds = time.perf_counter() - began
     if interrupt.interrupted and state.global_step < state.max_steps:
         raise TrainingInterrupted(
-            f"Stopped at step {state.global_step} of {state.max_steps}; a checkpoint is written to {folder.path}. "
-            "Continue with the same settings and resume=True.",
+            f"Stopped at step {state.global_step} of {state.max_steps}; the checkpoint is in {folder.path}. Continue "
+            "with the same settings and resume=True.",
             interrupt.interrupted,
         )
     model.eval()
-    # After a run in bfloat16 the model would still compute in it, unlike the base that it is compared with.
+    # Otherwise the model would still compute in bfloat16, unlike the base in the comparison.
     trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
-    vars(model).pop("forward", None)  # bound to this object; copies would share it
+    vars(model).pop("forward", None)  # copies would share it
     return Fitted(state.global_step, seconds, "bfloat16" if bf16 else "float32", state.log_history)
 
 
@@ -158,20 +160,20 @@ def training_arguments(
     device: str | None = None,
     **others: Any,
 ) -> SentenceTransformerTrainingArguments:
-    """Return the arguments of the stock Trainer: AdamW without weight decay, a linear schedule.
+    """Return arguments for the stock Trainer: AdamW without weight decay and a linear schedule.
 
     Args:
         output_dir: Folder of the checkpoints.
-        batch_size: Documents in a batch of one process.
-        epochs: Passes over the documents, unless ``max_steps`` is given.
-        steps: Optimizer steps that this makes.
-        warmup: Share of them in which the learning rate rises.
+        batch_size: Batch size per process, in documents.
+        epochs: Number of passes over the documents, unless ``max_steps`` is given.
+        steps: Number of optimizer steps.
+        warmup: Share of the steps in which the learning rate rises.
         device: Where to compute; None for a GPU, if there is one.
         **others: Other training arguments of sentence-transformers.
     """
     accelerator = device != "cpu" and (torch.cuda.is_available() or torch.backends.mps.is_available())
     arguments = SentenceTransformerTrainingArguments(
-        output_dir=str(output_dir),
+        output_dir=str(output_dir.absolute()),  # transformers would expand a leading ~
         per_device_train_batch_size=batch_size,
         num_train_epochs=epochs,
         warmup_steps=math.ceil(steps * warmup),
@@ -180,11 +182,11 @@ def training_arguments(
         dataloader_pin_memory=accelerator,
         logging_steps=max(1, min(50, steps // 20)),
         report_to="none",
-        disable_tqdm=True,  # ours shows the terms of the loss
+        disable_tqdm=True,  # our bar shows the terms of the loss
         **others,
     )
     if world() == 1 and (arguments.n_gpu > 1 or (device or "").startswith("cuda")):
-        use_one_gpu(arguments, device or "cuda")  # else batches would be as many times as large, and fewer
+        use_one_gpu(arguments, device or "cuda")  # otherwise batches would grow with the number of GPUs
     return arguments
 
 
@@ -195,20 +197,20 @@ def make_trainer(
     loss: torch.nn.Module,
     callbacks: list[TrainerCallback],
 ) -> SentenceTransformerTrainer:
-    """Return the stock Trainer, quiet and without the user's documents in its model card."""
+    """Return the stock Trainer, silent and without the user's documents in its model card."""
     card = model.model_card_data
     example: dict[str, Any] = {"source_sentence": "A long document ...", "sentences": ["Another ...", "A third ..."]}
     card.widget = [example]
     trainer = SentenceTransformerTrainer(
         model=model, args=arguments, train_dataset=dataset, loss=loss, callbacks=callbacks
     )
-    card.train_datasets = []  # it has drawn samples for its card, which goes into every checkpoint
+    card.train_datasets = []  # samples of the documents, for the card of every checkpoint
     trainer.remove_callback(PrinterCallback)  # prints each log line when tqdm is off
     return trainer
 
 
 def _restore_finished(model: SentenceTransformer, checkpoint: Path | None) -> TrainerState | None:
-    """Load the weights of a checkpoint of the last step, which the Trainer would train for one step more."""
+    """Load a checkpoint of the last step, which the Trainer would train for another step."""
     if checkpoint is None:
         return None
     state: TrainerState = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
@@ -220,18 +222,18 @@ def _restore_finished(model: SentenceTransformer, checkpoint: Path | None) -> Tr
 
 
 def faster_attention(model: SentenceTransformer, *, bf16: bool) -> AbstractContextManager[None]:
-    """Return a context manager that switches attention over short views, in bfloat16 on a CPU, to eager attention.
+    """Return a context manager that uses eager attention for short views in bfloat16 on a CPU.
 
-    PyTorch's fused attention is faster everywhere else. There its backward pass takes as long for 64 tokens as for 512:
-    with four small operations in its place a layer's attention is 4.8 times as fast at 64 tokens, and 4.1 at 112
-    (forward and backward, 4,096 tokens, one thread, torch 2.13). At 256 it is slower.
+    There, the backward pass of PyTorch's fused attention takes as long for 64 tokens as for 512. Eager attention is 4.8
+    times as fast at 64 tokens and 4.1 times at 112 (forward and backward, 4,096 tokens, one thread, torch 2.13), and
+    slower at 256. Elsewhere fused attention is faster.
     """
     length = model.max_seq_length
     if model.device.type != "cpu" or not bf16 or length is None or length > MOST_TOKENS:
         return nullcontext()
     try:
         encoder = encoder_of(model)
-    except ModelError:  # another kind of model, without attention
+    except ModelError:  # a model without attention
         return nullcontext()
     is_stock = type(encoder).__module__.startswith("transformers.")
     return eager_attention(encoder) if is_stock and is_fused(encoder) else nullcontext()

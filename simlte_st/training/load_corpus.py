@@ -1,6 +1,6 @@
-"""Second stage of a run: the documents, some of them held out and the others segmented.
+"""Second stage of a run: read the documents, hold some out, and segment the others.
 
-For a stream these are its first documents; the others are read as the run takes them.
+For a stream, these are its first documents; the rest is read during training.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from simlte_st.training.run import Run
 logger = logging.getLogger(__name__)
 
 FIRST = 1_000
-"""Documents of a stream that are read before training; half of them are held out."""
+"""Number of documents of a stream to read before training; half of them are held out."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +43,16 @@ class Corpus:
     """The documents of a run.
 
     Attributes:
-        dataset: The documents to train on, or the first ones of a stream; rows read as ``{"anchor": str, "positive":
+        dataset: The training documents, or the first ones of a stream; rows read as ``{"anchor": str, "positive":
             str}``.
-        held_out: The documents kept out of training.
-        labelled: Those of them that a probe can use.
-        read: The reader's report as JSON values.
-        report: What became of the documents to train on.
-        segmenter: What cut the documents into sentences.
-        stream: The views of all documents of a stream; None if ``dataset`` has them.
-        token_views: The views of a static model, whose documents were tokenized before; None for a stream.
-        whole: Whether the finished model reads documents in chunks, because the base would cut too many.
+        held_out: The held-out documents.
+        labelled: The held-out documents that a probe can use.
+        read: Report of the reader, as JSON values.
+        report: Report on the training documents.
+        segmenter: The sentence segmenter.
+        stream: Views of all documents of a stream; None if ``dataset`` has all documents.
+        token_views: Views of the tokenized documents, for a static model; None for a stream.
+        whole: Whether the finished model reads documents in chunks, because the base would truncate too many tokens.
     """
 
     dataset: Dataset
@@ -67,11 +67,11 @@ class Corpus:
 
     @property
     def sentences(self) -> Dataset:
-        """The sentences of the documents to train on."""
+        """Sentences of the training documents."""
         return self.dataset.with_format(None).select_columns("sentences")
 
     def lengths(self) -> Iterable[Any]:
-        """Return the numbers of tokens of the documents to train on, in batches."""
+        """Return the numbers of tokens of the training documents, in batches."""
         return document_lengths(self.dataset) if self.token_views is None else [self.token_views.lengths]
 
 
@@ -79,11 +79,11 @@ class Corpus:
 def load_corpus(
     run: Run, documents: DocumentReader | Shards | None, loaded: Loaded, *, held_out: float, probe: str | None
 ) -> Corpus:
-    """Read, hold out and segment the documents, or find what was made of them before.
+    """Read, hold out and segment the documents, or load an earlier result from the run's folder.
 
     Args:
         run: The run.
-        documents: The documents; None in a process that finds what the main one wrote.
+        documents: The documents; None in a process that loads the result of the main process.
         loaded: The model and its views.
         held_out: Share of the documents to hold out.
         probe: Column of the labels, for messages.
@@ -91,10 +91,10 @@ def load_corpus(
     manifest, folder, views = run.folder.path / "documents.json", run.folder.corpus, loaded.views
     shards = documents if isinstance(documents, Shards) else None
     if manifest.exists():
-        dataset = views.attach((), directory=folder)  # they are all there
+        dataset = views.attach((), directory=folder)  # all are in the folder
     else:
         assert documents is not None
-        shutil.rmtree(folder, ignore_errors=True)  # a killed run's: which documents it held out is unknown
+        shutil.rmtree(folder, ignore_errors=True)  # a killed run did not record what it held out
         dataset = _read_documents(run, documents, loaded, held_out, manifest)
     saved = read_json(manifest)
     logger.info("%s", saved["read"].pop("summary"))
@@ -102,15 +102,15 @@ def load_corpus(
     labelled = [kept_out[row] for row in probe_rows(kept_out)]
     if probe is not None and len({item.label for item in labelled}) < 2:
         raise ConfigurationError(
-            f"probe={probe!r}: the held-out documents have fewer than two classes in that column with {PROBE_LEAST} "
-            "documents or more each. Hold out more of them, or name a column with fewer classes."
+            f"probe={probe!r}: a probe needs two classes of {PROBE_LEAST} or more held-out documents. Hold out more "
+            "documents, or choose a column with fewer classes."
         )
     report, token_views = views.report, None
     assert report is not None
     if loaded.static and shards is None:
         write_tokens(dataset, loaded.model.tokenizer, run.folder.tokens, progress=run.progress)
         token_views = TokenViews(dataset, views, run.folder.tokens)
-        lengths = token_views.lengths  # which were estimated
+        lengths = token_views.lengths  # exact; the report has estimates
         report = replace(report, tokens=int(lengths.sum()), longest=int(lengths.max()))
     learned = folder / "punkt.json"
     cut = PunktSegmenter.from_dict(read_json(learned)) if learned.exists() else make_segmenter(views.segmenter, tuple)
@@ -126,12 +126,12 @@ def load_corpus(
 def _read_documents(
     run: Run, documents: DocumentReader | Shards, loaded: Loaded, held_out: float, manifest: Path
 ) -> Dataset:
-    """Read and segment the documents, and write a manifest of what was read and held out."""
+    """Read and segment the documents, and write a manifest of the documents read and held out."""
     holder = HeldOut(held_out, seed=run.seed)
     if isinstance(documents, Shards):
         if loaded.preset.steps is None:
             raise ConfigurationError(
-                "Set max_steps=: the number of documents of a stream, and so an epoch, is unknown."
+                "Set max_steps=: the length of an epoch is unknown, because a stream is not counted."
             )
         holder.share = 0.5 if held_out else 0.0  # of the first documents
         documents = documents.first(FIRST, shard_order(len(documents.names), run.seed, epoch=0))
@@ -143,7 +143,7 @@ def _read_documents(
 
 
 def _stream_views(run: Run, shards: Shards, loaded: Loaded, corpus: Corpus) -> StreamedViews:
-    """Return the views of all documents of a stream but those held out."""
+    """Return the views of all documents of a stream, without those held out."""
     views, segmenter = loaded.views, corpus.segmenter
     stream = DocumentStream(
         shards,
@@ -160,11 +160,11 @@ def _stream_views(run: Run, shards: Shards, loaded: Loaded, corpus: Corpus) -> S
 
 
 def _cuts_much(loaded: Loaded, corpus: Corpus) -> bool:
-    """Return whether the base would cut many tokens, and the finished model can read documents in chunks instead.
+    """Return whether the base would truncate many tokens and can read documents in chunks instead.
 
-    Of the ways to read more, the mean over chunks costs least and is as good: 47.0 with few labels and 50.0 with all
-    (macro-F1 over six sets), where the Longformer that the base is converted to has 47.2 and 50.3 after 1.46 times the
-    time (``benchmarks/results/models.md``). It takes any base, whose weights are trained on short views as ever.
+    The mean over chunks is the cheapest way to read more and as good as others: macro-F1 over six sets is 47.0 with few
+    labels and 50.0 with all, against 47.2 and 50.3 for a converted Longformer, which takes 1.46 times as long. It works
+    with any base, and training still uses short views.
     """
     read = Truncation.of(loaded.model, max_seq_length=loaded.reads)
     for lengths in document_lengths(corpus.dataset):
@@ -177,10 +177,9 @@ def _cuts_much(loaded: Loaded, corpus: Corpus) -> bool:
 
 @dataclass
 class HeldOut:
-    """Keeps a share of documents out of training; which ones depends on the seed and their ids only.
+    """Holds out a share of documents, chosen by the seed and their ids only.
 
-    Of few documents more than the share is held out, so that there is enough to measure on: up to three times the
-    share, until there are ``least``.
+    From a small corpus it holds out more, up to three times the share, until there are ``least`` documents.
     """
 
     share: float = 0.1
@@ -190,9 +189,9 @@ class HeldOut:
     documents: list[Document] = field(default_factory=list)
 
     def divert(self, documents: Iterable[Document]) -> Iterator[Document]:
-        """Yield the documents to train on; those held out gather in :attr:`documents`.
+        """Yield the training documents, and collect the held-out ones in :attr:`documents`.
 
-        While too few are held out, documents that may be needed are held back, and come later if they are not.
+        Documents that may be needed for the minimum wait, and are yielded later if they are not needed.
         """
         least = min(self.least, self.most)
         waiting: list[tuple[float, Document]] = []

@@ -1,4 +1,4 @@
-"""First stage of a run: the base that it begins with, and the model, views and loss that the preset makes of it."""
+"""First stage of a run: load the base, and build model, views and loss from the preset."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ from simlte_st.training.run import Run
 logger = logging.getLogger(__name__)
 
 TABLE_SIZE = 0.37
-"""Root mean square of the numbers of a table that the preset's learning rate is for, MiniLM's. The size of a table says
-nothing, since embeddings have length 1."""
+"""Root mean square of the token vectors for which the preset's learning rate was chosen (MiniLM's). Scaling a table
+does not change embeddings, which have length 1."""
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a run trains.
+    """Model, loss and views of a run.
 
     Attributes:
-        base: The base before training, in the form in which it is trained: distilled for a static model, converted
-            where the preset asks for more tokens.
-        preset: The preset of the run, with the arguments that replace its fields.
+        base: The base before training, distilled for a static model or converted to read more tokens if needed.
+        preset: The preset, with the arguments that replace its fields.
         model: The model to train.
-        loss: Its loss.
-        views: What draws its views.
-        static: Whether it is a static model.
-        reads: Tokens that the trained model reads, None for no bound. Views may be shorter; in chunks it may read more.
+        loss: The loss.
+        views: The transform that draws the views.
+        static: Whether the model is static.
+        reads: Maximum number of tokens that the trained model reads, or None. Views may be shorter; in chunks, the
+            finished model may read more.
     """
 
     base: LoadedModel
@@ -70,13 +70,13 @@ class Loaded:
 def choose_base(
     run: Run, documents: DocumentReader | Shards, base: str | os.PathLike[str] | None, *, static: bool | None
 ) -> str:
-    """Return the name of the base: the one asked for, or the default for such documents.
+    """Return the name of the base: ``base``, or the default for the documents.
 
     Args:
         run: The run.
-        documents: Its documents.
-        base: The base that was asked for.
-        static: Whether to make a static model; None lets the length of the documents decide.
+        documents: The documents.
+        base: The user's choice, or None.
+        static: Whether to train a static model; None lets the length of the documents decide.
     """
     if base is not None:
         return os.fspath(base)
@@ -86,12 +86,12 @@ def choose_base(
             reader = reader.first(200, shard_order(len(reader.names), run.seed, epoch=0))
         words = median_words(document.text for document in reader.peek())
         static = words >= LONG
-        kind = "a static model" if static else "an encoder"
+        kinds = ("a static model", "an encoder")[:: 1 if static else -1]
         logger.info(
-            "The median document has %.0f words: training %s (for the other kind: static=%s).", words, kind, not static
+            "The median document has %.0f words: training %s (static=%s: %s).", words, kinds[0], not static, kinds[1]
         )
     name = OWN_STATIC if static else PACKAGED_BASE
-    logger.info("Base: %s, the default.", name)
+    logger.info("Base: %s.", name)
     return name
 
 
@@ -106,16 +106,16 @@ def load_model(
     lsa: int | None = None,
     segmenter: str | Segmenter = "punkt",
 ) -> Loaded:
-    """Load the base, and make the model to train, its views and its loss as the preset says.
+    """Load the base, and build the model, its views and its loss from the preset.
 
     Args:
         run: The run.
         base: Name of the base.
-        preset: The preset; None chooses it by the base.
+        preset: The preset; None for the base's default.
         changes: Fields of the preset to replace.
-        static: Whether to make a static model; None if the base decides.
-        lsa: 0 removes a latent semantic analysis that the base ends with.
-        segmenter: What splits documents into sentences.
+        static: Whether to train a static model; None if the base decides.
+        lsa: 0 removes the latent semantic analysis of the base, if any.
+        segmenter: How to split documents into sentences.
     """
     folder = run.folder.base
     set_seed(run.seed)
@@ -123,7 +123,7 @@ def load_model(
     if lsa == 0 and isinstance(loaded.model[-1], TokenTable):
         del loaded.model[-1]
     if is_static(loaded.model) and static is False:
-        raise ConfigurationError(f"static=False: {base} is a static model. Name an encoder as base=.")
+        raise ConfigurationError(f"static=False: {base} is a static model. Choose an encoder as base=.")
     if static and not is_static(loaded.model):
         loaded = _distil(loaded, folder, run.device, run.progress)
     static = is_static(loaded.model)
@@ -132,8 +132,8 @@ def load_model(
         for name in ONLY_ENCODERS:
             if (value := getattr(preset, name)) not in (getattr(get_preset(STATIC_PRESET), name), "base"):
                 raise ConfigurationError(
-                    f"{name}={value!r} does not apply to a static model, whose preset is {STATIC_PRESET!r}. For an "
-                    "encoder: static=False."
+                    f"{name}={value!r} does not apply to a static model (preset {STATIC_PRESET!r}). Train an encoder "
+                    "with static=False."
                 )
     if preset.batch_size % world():
         raise ConfigurationError(
@@ -149,21 +149,21 @@ def load_model(
     model = loaded.copy(preset.pooling, preset.max_view_length).model
     if static:
         _scale_table(model)
-    # encode truncates embeddings at the end; the loss sees them truncated alike.
+    # encode truncates embeddings last; the loss must see truncated embeddings too.
     model.register_forward_hook(_truncate_embeddings)
     loss = _make_loss(model, preset, head, run.seed)
     if preset.dropout is not None:
         set_dropout(model, preset.dropout)
     if preset.attention_dropout is not None:
         set_attention_dropout(model, preset.attention_dropout)
-    # A static model reads all of a view: nothing has to fit, and to count tokens would take as long as training.
+    # A static model has no limit for views to fit, and counting tokens would take as long as training.
     fitted = None if static else model
     views = DocSplitTransform(preset.view, model=fitted, seed=run.seed, segmenter=segmenter)
     return Loaded(loaded, preset, model, loss, views, static, reads)
 
 
 def preset_for(base: LoadedModel) -> Preset:
-    """Return the preset for a base: that of static models or of sentence encoders, else the papers' of its kind."""
+    """Return the default preset for a base."""
     if is_static(base.model):
         return get_preset(STATIC_PRESET)
     if base.tuned:
@@ -173,12 +173,12 @@ def preset_for(base: LoadedModel) -> Preset:
 
 
 def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> MLMHead | None:
-    """Convert a base to a folder if it has too few positions for the preset, or if it is a stock Longformer.
+    """Convert a base that has too few positions for the preset, or that is a stock Longformer, into a folder.
 
-    A base that has the positions, but whose tokenizer stops earlier, is set to read more in place.
+    If only the tokenizer's limit is too low, raise it in place.
 
     Returns:
-        The MLM head, if the folder lacks the one that the base has.
+        The MLM head of the base, if the folder lacks it.
     """
     limit, replacement = readable_tokens(base.model), encoder_of(base.model).config.model_type == "longformer"
     wanted = None if preset.max_length == "base" else preset.max_length
@@ -188,23 +188,23 @@ def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> MLMHe
     assert length is not None
     if not folder.exists():
         convert_base(base, folder, backbone="chunk-mean" if chunks else "longformer", max_length=length)
-    logger.info("Base: %s, made to read %s tokens%s.", base.name, f"{length:,}", " in chunks" if chunks else "")
+    logger.info("Base: %s, converted to read %s tokens%s.", base.name, f"{length:,}", " in chunks" if chunks else "")
     return make_mlm_head(base.model, seed=seed) if chunks and preset.mlm_weight > 0 else None
 
 
 def set_dropout(model: nn.Module, probability: float) -> None:
-    """Set the probability of every dropout in a model, attention's included."""
+    """Set all dropout probabilities of a model, including those of attention."""
     for module in model.modules():
         _set_dropout(module, probability)
 
 
 def set_attention_dropout(model: nn.Module, probability: float) -> None:
-    """Set the probability of dropping an attention weight in all layers of a model."""
+    """Set the dropout probability of attention weights in all layers."""
     for module in model.modules():
         kind = type(module).__name__
         if kind.endswith("Attention"):
             _set_dropout(module, probability)
-        if kind.endswith("SelfAttention"):  # what is around it drops from hidden states
+        if kind.endswith("SelfAttention"):  # the modules around it drop hidden states
             for part in module.modules():
                 _set_dropout(part, probability)
 
@@ -212,16 +212,16 @@ def set_attention_dropout(model: nn.Module, probability: float) -> None:
 def _set_dropout(module: nn.Module, probability: float) -> None:
     if isinstance(module, nn.Dropout):
         module.p = probability
-    # Fused attention does not use the modules but a number that the attention layer keeps, under one of a few names.
+    # Fused attention reads the probability from an attribute of the attention layer.
     for attribute in ("dropout_prob", "attention_dropout", "dropout"):
         if isinstance(getattr(module, attribute, None), float):
             setattr(module, attribute, probability)
 
 
 def _distil(base: LoadedModel, folder: Path, device: str | None, progress: bool) -> LoadedModel:
-    """Return a base distilled to a static model, in the run's folder, once."""
+    """Distil a base to a static model in the run's folder, once."""
     if not folder.exists():
-        logger.info("Base: %s, distilled to a vector for each token.", base.name)
+        logger.info("Base: %s, distilled to a static model.", base.name)
         model = distilled(base, progress=progress)
         with atomic_path(folder) as path:
             model.save_pretrained(str(path), create_model_card=False)

@@ -1,4 +1,4 @@
-"""Presets: how to train, whatever the base and the documents are."""
+"""Presets: training settings for a kind of base."""
 
 from __future__ import annotations
 
@@ -25,44 +25,50 @@ MaxLength = Count | Literal["base"]
 Backbone = Literal["longformer", "chunk-mean"]
 
 STATIC_PRESET = "docsplit-static"
-"""The preset for static models."""
+"""Preset for static models."""
 
 ONLY_ENCODERS = (
     "mlm_weight", "mlm_probability", "mlm_input", "mini_batch_num_tokens", "pooling", "dropout", "attention_dropout",
     "max_view_length", "max_length", "backbone",
 )  # fmt: skip
-"""Fields of a preset that do not apply to a static model, which has no layers and reads whole documents."""
+"""Fields that do not apply to static models, which have no layers and no length limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """How to train, whatever the base and the documents are.
+    """Settings of a training.
 
-    All fields but ``steps`` and ``most_passes`` are arguments of :func:`simlte_st.train`, which explains them.
+    All fields except ``steps`` and ``most_passes`` are arguments of :func:`simlte_st.train`.
 
     Attributes:
-        view: How the two views of a document are drawn.
-        batch_size: Documents in a batch, shared by all processes.
+        view: How to draw the two views of a document.
+        batch_size: Batch size in documents, over all processes.
         learning_rate: Peak learning rate of AdamW.
         warmup: Share of the steps in which the learning rate rises; it then falls linearly.
-        epochs: Passes over the documents, if ``steps`` is None.
-        steps: Optimizer steps, whatever the number of documents.
-        most_passes: Passes over few documents after which a run ends before ``steps``.
+        epochs: Number of passes over the documents, if ``steps`` is None.
+        steps: Number of optimizer steps.
+        most_passes: Maximum number of passes over the documents, which can end a run before ``steps``.
         scale: Inverse temperature of the similarities, 1/tau.
-        symmetric: Whether the second view must also find the first among those of the batch.
-        mlm_weight: Weight of the masked-language-model term of the loss.
-        mlm_probability: Share of the tokens masked for it.
+        symmetric: Whether to compute the contrastive loss in both directions.
+        mlm_weight: Weight of the masked-language-model loss.
+        mlm_probability: Share of the tokens masked for the masked-language-model loss.
         mlm_input: ``"separate"`` or ``"shared"``.
-        mini_batch_num_tokens: Tokens that pass through the model at a time (gradient caching).
+        mini_batch_num_tokens: Number of tokens in a forward pass (gradient caching); None for the whole batch.
         pooling: ``"cls"``, ``"mean"``, or ``"keep"`` for the base's.
         dropout: Dropout probability in the encoder; None for the checkpoint's.
-        attention_dropout: Dropout probability of attention weights, if it is another one.
-        max_view_length: Maximum view length in tokens; None for as many as the model reads.
-        max_length: Tokens of a document that the finished model reads; ``"base"`` for as many as the base.
-        backbone: How a base that reads fewer tokens than ``max_length`` is converted.
+        attention_dropout: Dropout probability of attention weights; None for ``dropout``.
+        max_view_length: Maximum view length in tokens; None for the model's limit.
+        max_length: Maximum document length of the finished model in tokens; ``"base"`` for the base's limit.
+        backbone: How to convert a base that reads fewer tokens than ``max_length``.
 
     Raises:
-        ConfigurationError: A value is out of its range, or ``backbone`` lacks a ``max_length``.
+        ConfigurationError: A value is out of range, or ``backbone`` is set without ``max_length``.
+
+    Example:
+        ::
+
+            preset = get_preset("docsplit-tuned").changed(learning_rate=1e-5)
+            result = train("my_documents", "my-model", preset=preset)
     """
 
     view: View = field(default_factory=DocSplit)
@@ -88,20 +94,18 @@ class Preset:
     def __post_init__(self) -> None:
         check_fields(self)
         if self.backbone is not None and self.max_length in (None, "base"):
-            raise ConfigurationError(
-                f"backbone={self.backbone!r} needs max_length=, the number of tokens for the model to read."
-            )
+            raise ConfigurationError(f"backbone={self.backbone!r} needs max_length=, the number of tokens to read.")
 
     def changed(self, **changes: Any) -> Preset:
-        """Return a copy with some fields replaced; those that are None stay.
+        """Return a copy with some fields replaced; None keeps a field.
 
         Raises:
-            ConfigurationError: A value is out of its range.
+            ConfigurationError: A value is out of range.
         """
         return replace(self, **{name: value for name, value in changes.items() if value is not None})
 
     def planned_steps(self, batches: int) -> int:
-        """Return the number of optimizer steps on documents that make a number of batches."""
+        """Return the number of optimizer steps for an epoch of ``batches`` batches."""
         if self.steps is None:
             return math.ceil(batches * self.epochs)
         if self.most_passes is None:
@@ -112,12 +116,12 @@ class Preset:
 PRESETS: dict[str, Preset] = {
     # DocSplit, section 4.1, and SimLTE, section 3.1: BERT and Longformer, [CLS], batches of 36 and 12.
     "docsplit-bert": Preset(batch_size=36),
-    # Twelve papers at once do not fit a laptop; tokens of four do.
+    # A laptop has no memory for twelve papers at once, but for the tokens of four.
     "docsplit-longformer": Preset(batch_size=12, attention_dropout=0.0, mini_batch_num_tokens=16384, max_length=4096),
-    # For bases that are sentence encoders already. At the papers' temperature, 0.05, the most similar documents are
-    # pushed apart, which undoes what such a base knows; at 0.5 all are, a little, and the halves of a document are
-    # drawn together. Measured in benchmarks/results/recipe.md, with these steps and this length of views: longer
-    # training and longer views gain more on some corpora (AG News) and lose on others (20 Newsgroups, FakeNews).
+    # For sentence encoders. At the papers' temperature, 0.05, the most similar documents are pushed apart, which
+    # destroys what the base knows; at 0.5, all documents are pushed apart a little. Steps and view length are from
+    # benchmarks/results/recipe.md: longer training and longer views help on some corpora (AG News) and hurt on others
+    # (20 Newsgroups, FakeNews).
     "docsplit-tuned": Preset(
         batch_size=32,
         learning_rate=2e-5,
@@ -129,10 +133,9 @@ PRESETS: dict[str, Preset] = {
         dropout=0.0,
         max_view_length=64,
     ),
-    # For static models, whose views are all of a document, since they read it a hundred times as fast as an encoder.
-    # At a lower temperature, or after more passes over few documents, most sets are worse; the rate is that of a table
-    # whose numbers are as large as load_model.TABLE_SIZE. 689 steps on 6,300 posts are better (68.3, not 67.0), and
-    # slower.
+    # For static models, whose views are whole halves of documents. A lower temperature or more passes over few
+    # documents hurt on most sets. The learning rate is for a table of the size load_model.TABLE_SIZE. 689 steps on
+    # 6,300 posts are slower and better (68.3 instead of 67.0).
     STATIC_PRESET: Preset(
         batch_size=128,
         learning_rate=2e-2,
@@ -144,14 +147,14 @@ PRESETS: dict[str, Preset] = {
         pooling="keep",
     ),
 }
-"""Every preset by name."""
+"""Presets by name."""
 
 
 def get_preset(name: str) -> Preset:
     """Return a preset by its name.
 
     Raises:
-        ConfigurationError: There is no preset of that name.
+        ConfigurationError: There is no such preset.
     """
     if name not in PRESETS:
         names = ", ".join(PRESETS)
@@ -162,7 +165,7 @@ def get_preset(name: str) -> Preset:
 
 
 def preset_changes(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a preset that the arguments of a run replace; its steps give way to the run's."""
+    """Return the fields of a preset that the arguments of a run replace."""
     names = (item.name for item in fields(Preset))
     changes = {name: value for name in names if (value := arguments.get(name)) is not None}
     if "epochs" in changes:

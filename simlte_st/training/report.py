@@ -1,4 +1,4 @@
-"""The report of a run: a page that shows what training did."""
+"""HTML report of a training run."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from simlte_st.training.result import TrainingResult
 from simlte_st.training.run import Run, trained_path
 
 CHANGED = 10
-"""Documents that are shown."""
+"""Number of documents to show."""
 
 NEIGHBOURS = 5
-"""Nearest documents that are compared, and shown of each."""
+"""Number of nearest documents to compare and show."""
 
 _LINKS = {"loss": "Loss", "verdict": "Verdict", "neighbours": "Neighbours"}
 
 
 @dataclass(frozen=True, slots=True)
 class NeighbourChange:
-    """The nearest documents of one document, the nearest first, before training and after it, as rows."""
+    """Rows of the nearest documents of a document before and after training, nearest first."""
 
     row: int
     before: list[int]
@@ -63,7 +63,7 @@ def write_report(run: Run, loaded: Loaded, corpus: Corpus, finished: Finished, r
 def changed_most(
     models: tuple[SentenceTransformer, SentenceTransformer], documents: Sequence[Document], *, progress: bool = False
 ) -> list[NeighbourChange]:
-    """Return the documents whose nearest documents changed most."""
+    """Return the documents whose neighbours changed most."""
     if len(documents) < 3:
         return []
     texts = [document.text for document in documents]
@@ -81,13 +81,13 @@ def loss_section(log: Sequence[Mapping[str, Any]], loss: str) -> str:
     lines = [line for line in log if "loss" in line]
     item = make_curve([line["step"] for line in lines], [line["loss"] for line in lines], "loss")
     curve = f'<div class="curve"><script type="application/json">{as_script(item)}</script></div>'
-    explained = f"The loss is {loss}. Each point is the mean since the one before; a smaller batch has a lower loss."
+    explained = f"The loss is {loss}. Each point is the mean since the last one; smaller batches have a lower loss."
     needed = '<noscript><p class="problem">The curve needs JavaScript.</p></noscript>'
     return section("loss", "Loss", about(explained), curve, needed)
 
 
 def verdict_section(result: TrainingResult) -> str:
-    """Return a section with the verdict, its measures, and which model was kept."""
+    """Return a section with the verdict, its measures, and the kept model."""
     gain, name = result.gain, result.output.name
     said = gain["summary"] if gain else "Too few documents were held out to measure whether training helped."
     kept = f"{name} is the trained model."
@@ -97,18 +97,17 @@ def verdict_section(result: TrainingResult) -> str:
     if gain:
         cells = [[escape(cell.strip()) for cell in line.strip("|").split("|")] for line in gain["table"].splitlines()]
         parts.append(table(cells[0], cells[2:], (1, 2, 3)))
-        parts.append(about("Before is the base, after the trained model, in percent, with 95% intervals."))
+        parts.append(about("Before: the base; after: the trained model; in percent, with 95% intervals."))
     return section("verdict", "Verdict", *parts)
 
 
 def neighbours_section(changes: Sequence[NeighbourChange], documents: Sequence[Document]) -> str:
-    """Return a section of documents with their nearest before and after training, side by side."""
+    """Return a section of documents with their neighbours before and after training, side by side."""
     if not changes:
-        return section("neighbours", "Neighbours", about("Too few documents were held out to have neighbours."))
+        return section("neighbours", "Neighbours", about("Too few documents were held out to compare neighbours."))
     explained = (
-        f"The {len(changes)} of {len(documents):,} held-out documents whose {NEIGHBOURS} nearest changed most, each "
-        "with its nearest among the others: before with the base, after with the trained model. Click a title for the "
-        "text."
+        f"The {len(changes)} of {len(documents):,} held-out documents whose {NEIGHBOURS} nearest neighbours changed "
+        "most, with their neighbours before (base) and after (trained model). Click a title for the text."
     )
     parts = [about(explained)]
     for change in changes:

@@ -1,4 +1,4 @@
-"""The result of a run, in words and as JSON values."""
+"""The result of a training run, as text and as JSON values."""
 
 from __future__ import annotations
 
@@ -18,40 +18,46 @@ if TYPE_CHECKING:
 
 STATIC = (
     "The model is static: each token has one vector, and a text's vector is their mean. It reads documents of any "
-    "length whole. For an encoder: static=False."
+    "length whole."
 )
-"""Description of a static model."""
-
 WHOLE = (
-    "The model reads documents whole, in chunks, because the base by itself cuts more than a tenth of the tokens; it "
-    "loads after import simlte_st. With max_length='base' it reads as much as the base, and loads anywhere."
+    "It reads them in chunks, whose embeddings are averaged, because the base alone would truncate over a tenth of the "
+    "tokens."
 )
-"""Description of a model that reads more than its base."""
+WHOLE_ADVICE = (
+    "Loading it needs simlte_st. max_length='base' makes a model that reads as much as its base and loads anywhere."
+)
 
 
 @dataclass
 class TrainingResult:
-    """The result of a run.
+    """The result of a training run.
 
     Attributes:
         output: Folder of the finished model.
-        steps: Optimizer steps done.
-        seconds: Seconds of training, in this process.
-        preset: The preset of the run, with the arguments that replaced its fields.
-        dtype: What training computed in: ``"float32"`` or ``"bfloat16"``.
-        read: The reader's report: documents read, skipped and mended, with reasons.
-        corpus: Report of the documents trained on, and the documents left out.
-        truncation: How much the finished model reads of the documents trained on; of a stream, of its first ones.
-        kept: The finished model: ``"trained"``, or ``"base"`` if training did not clearly help; the trained model is
+        steps: Number of optimizer steps.
+        seconds: Training time of this process, in seconds.
+        preset: The preset, with the arguments that replaced its fields.
+        dtype: Dtype of the training: ``"float32"`` or ``"bfloat16"``.
+        read: Report of the reader: documents read, skipped and repaired, with reasons.
+        corpus: Report on the training documents and on those left out.
+        truncation: How much of the training documents the finished model reads; for a stream, of the first ones.
+        kept: The finished model: ``"trained"``, or ``"base"`` if training did not clearly help. The trained model is
             then in ``OUTPUT.trained``.
-        gain: The verdict on held-out documents and its numbers for TF-IDF, the base (reading as much as the trained
+        gain: The verdict on held-out documents, with the numbers of TF-IDF, the base (reading as much as the trained
             model, if it has the positions) and the trained model; None if too few documents were held out.
-        static: Whether the model is static: a vector for each token, and no layers.
-        lsa: Dimensions of the latent semantic analysis that is appended to the model, or folded into a static one; None
-            without.
-        whole: Whether the finished model reads documents in chunks, because they are longer than the base reads.
-        log: The Trainer's log lines.
-        report: The page of the run, or None.
+        static: Whether the model is static: one vector for each token, and no layers.
+        lsa: Dimensions of the latent semantic analysis appended to an encoder or folded into a static model, or None.
+        whole: Whether the finished model reads documents in chunks, because the base would truncate them.
+        log: Log lines of the Trainer.
+        report: The page about the run, or None.
+
+    Example:
+        ::
+
+            result = train("my_documents", "my-model")
+            print(result.summary())
+            vectors = result.load().encode(["A long document ...", "Another one ..."])
     """
 
     output: Path
@@ -74,7 +80,7 @@ class TrainingResult:
         """Load the finished model.
 
         Args:
-            **options: Of :class:`simlte_st.SentenceTransformer`, e.g. ``device="cpu"``.
+            **options: Arguments of :class:`simlte_st.SentenceTransformer`, such as ``device="cpu"``.
         """
         from simlte_st.models.sentence_transformer import SentenceTransformer
 
@@ -85,31 +91,32 @@ class TrainingResult:
         return self.summary()
 
     def summary(self) -> str:
-        """Return a few lines on what was done and whether it helped, with a table of the measures."""
-        verdict = self.gain["summary"] if self.gain else "No documents, or too few, were held out to measure the gain."
+        """Return a description of the training, the verdict and a table of the measures."""
+        gain = self.gain or {"summary": "No documents, or too few, were held out to measure the gain."}
+        lines = [f"{' '.join(self.facts())} {WHOLE_ADVICE if self.whole else self.truncation.advice}".rstrip()]
+        lines.append(gain["summary"])
         if self.kept == "base":
-            verdict += (
-                f" So {self.output} holds the untrained base{', with the analysis' if self.lsa else ''}; the trained "
-                f"model is in {trained_path(self.output)} (keep='trained' keeps it in any case)."
+            lines.append(
+                f"So {self.output} holds the untrained base{', with the analysis' if self.lsa else ''}; the trained "
+                f"model is in {trained_path(self.output)} (keep='trained' always keeps it)."
             )
-        lines = [*self.facts(self.truncation), verdict]
         if self.report is not None:
-            lines.append(f"Open {self.report} in a browser: it shows the run, and texts of held-out documents.")
-        return "\n".join([*lines, *([f"\n{self.gain['table']}"] if self.gain else [])])
+            lines.append(f"Open {self.report} in a browser: it shows the run and texts of held-out documents.")
+        return "\n".join([*lines, *([f"\n{gain['table']}\n"] if self.gain else [])])
 
-    def facts(self, truncation: Truncation) -> list[str]:
-        """Return what training did and what the model reads, in sentences, without names of files."""
+    def facts(self) -> list[str]:
+        """Return sentences on the training and on how much the model reads, without file names."""
         left_out = {**self.read["skipped"], **self.corpus.left_out}
+        skipped = ", ".join(counted(count, reason) for reason, count in left_out.items())
         steps = f"{self.steps:,} step{'' if self.steps == 1 else 's'}"
+        trained = f"Trained on {self.corpus.documents:,} documents: {steps} in {self.seconds:,.0f} s, in {self.dtype}."
         return [
-            f"Trained on {self.corpus.documents:,} documents: {steps} in {self.seconds:,.0f} s, in {self.dtype}. "
-            f"Left out: {', '.join(counted(count, reason) for reason, count in left_out.items()) or 'none'}.",
-            STATIC if self.static else f"{truncation.summary()} {truncation.advice}".rstrip(),
-            *([WHOLE] if self.whole else []),
+            f"{trained} Left out: {skipped}." if skipped else trained,
+            STATIC if self.static else self.truncation.summary() + f" {WHOLE}" * self.whole,
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as JSON values to publish with the model: without names of files, ids or texts."""
+        """Return the result as JSON values to publish with the model, without file names, ids and texts."""
         return {
             **{name: value for name, value in vars(self).items() if name not in ("output", "report")},
             "seconds": round(self.seconds, 1),

@@ -1,4 +1,4 @@
-"""A run: what is checked before it begins, its work folder, and the settings of this process."""
+"""A training run: checks before the start, the work folder, and the settings of the process."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from simlte_st.models.names import check_model
 
 
 def trained_path(output: Path) -> Path:
-    """Return the folder of the trained model if the finished model is the base."""
+    """Return the folder of the trained model, for a run that keeps the base."""
     return output.with_name(f"{output.name}.trained")
 
 
 def report_path(output: Path) -> Path:
-    """Return the page of the run: beside the model's folder, which may be published, because it shows documents."""
+    """Return the path of the report: outside the model's folder, which may be published, because it shows documents."""
     return output.with_name(f"{output.name}.report.html")
 
 
@@ -59,7 +59,7 @@ def check_run(
     """Check documents, output and base before torch is imported, which takes seconds.
 
     Returns:
-        The documents, of which nothing has been read yet.
+        The documents, unread.
     """
     documents = source if isinstance(source, Shards) else read_documents(source)
     if probe is not None and isinstance(documents, DocumentReader):
@@ -77,13 +77,13 @@ def check_run(
 
 @dataclass(frozen=True)
 class Run:
-    """What all stages of a run share: its folder, and the settings of this process.
+    """Work folder and settings that all stages of a run share.
 
     Attributes:
         folder: The work folder.
-        device: Where the model computes; None for a GPU, if there is one.
-        bf16: Whether to train in bfloat16, unless the model is static.
-        seed: Decides everything that is drawn.
+        device: Where to compute; None for a GPU, if there is one.
+        bf16: Whether to train in bfloat16; not for static models.
+        seed: Random seed.
         progress: Whether this process shows progress bars.
     """
 
@@ -94,9 +94,9 @@ class Run:
     progress: bool = False
 
     def start(self, arguments: Mapping[str, Any], *, base: str, overwrite: bool) -> None:
-        """Open the folder for a run with these arguments, or the folder of the interrupted run with the same.
+        """Open the folder of a new run, or of an interrupted run with the same arguments.
 
-        The number of processes is compared, too: each has random numbers of its own in the checkpoints.
+        The number of processes must be the same too, because checkpoints hold the random state of each.
         """
         settings = {name: described(value) for name, value in arguments.items()}
         settings |= {"base": base, "dtype": "bfloat16" if self.bf16 else "float32", "processes": world()}
@@ -107,7 +107,7 @@ class Run:
 def open_run(
     output: Path, *, device: str | None, bf16: bool | None, seed: int, progress: bool, resume: bool
 ) -> Iterator[Run]:
-    """Connect the processes for the stages in the block; a run that fails before training leaves no folder."""
+    """Connect the processes of a run; a run that fails before training leaves no folder."""
     from simlte_st.models.device import bf16_available, check_device
 
     check_device(device)
@@ -131,7 +131,7 @@ _shown.maxother = 10_000
 
 
 def described(value: Any) -> Any:
-    """Return a JSON value for an argument that is the same in another process, so without addresses in memory."""
+    """Return a JSON value for an argument that is the same in every process, without memory addresses."""
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
     if isinstance(value, os.PathLike):
@@ -143,17 +143,17 @@ def described(value: Any) -> Any:
 
 
 class RunFolder:
-    """The work folder of a run, ``OUTPUT.run``, which one process uses at a time."""
+    """The work folder of a run, ``OUTPUT.run``, locked by one process."""
 
     def __init__(self, output: Path, *, resume: bool = False) -> None:
         self.output, self.path, self.resume = output, output.with_name(f"{output.name}{RUN}"), resume
         self.trained = trained_path(output)
         names = ("base", "corpus", "tokens", "checkpoints")
         self.base, self.corpus, self.tokens, self.checkpoints = (self.path / name for name in names)
-        self._lock: FileLock | None = None  # of the process that has opened the folder
+        self._lock: FileLock | None = None
 
     def open(self, settings: Mapping[str, Any], *, overwrite: bool = False) -> None:
-        """Make the folder, or find the interrupted run, and lock it."""
+        """Create the folder, or open that of the interrupted run, and lock it."""
         self.check(overwrite=overwrite)
         if self.resume:
             if different := changes(self.saved, settings):
@@ -166,7 +166,7 @@ class RunFolder:
 
     @property
     def saved(self) -> dict[str, Any]:
-        """The settings of the interrupted run; empty if there is none."""
+        """Settings of the interrupted run; empty if there is none."""
         file = self.path / SETTINGS_FILE
         return read_json(file) if file.exists() else {}
 
@@ -175,7 +175,7 @@ class RunFolder:
         return self.path.exists() and not is_unused(self.path)
 
     def check(self, *, overwrite: bool = False) -> None:
-        """Check that a run can begin, or that there is one to resume."""
+        """Check that a run can start, or that there is a run to resume."""
         if self.resume:
             if not self.saved:
                 done = f" {self.output} is finished." if self.output.exists() else ""
@@ -186,12 +186,12 @@ class RunFolder:
         if self._interrupted:
             if not self.saved:
                 raise ConfigurationError(
-                    f"{self.path} exists and is not the work folder of a run: choose another output."
+                    f"{self.path} exists but is not the work folder of a run: choose another output."
                 )
             hold(self.path).release()
             if not overwrite:
                 raise ConfigurationError(
-                    f"{self.path} holds an interrupted run: continue it (resume=True) or start anew (overwrite=True)."
+                    f"{self.path} holds an interrupted run: continue it (resume=True) or start over (overwrite=True)."
                 )
 
     def abandon(self) -> None:
@@ -200,11 +200,11 @@ class RunFolder:
             self.close()
 
     def close(self) -> None:
-        """Remove the folder: the model is finished."""
+        """Remove the folder of a finished run."""
         self.release()
         discard(self.path, self.output)
 
     def release(self) -> None:
-        """Let other processes use the folder."""
+        """Unlock the folder."""
         if self._lock is not None:
             self._lock.release()

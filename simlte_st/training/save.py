@@ -1,4 +1,4 @@
-"""Last stage of a run: the model folder with its card, and the report."""
+"""Last stage of a run: save the model with its card, and write the report."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from simlte_st.training.evaluate import Finished
 from simlte_st.training.fit import Fitted
 from simlte_st.training.load_corpus import Corpus
 from simlte_st.training.load_model import Loaded
+from simlte_st.training.presets import ONLY_ENCODERS
 from simlte_st.training.result import TrainingResult
 from simlte_st.training.run import Run, report_path
 
@@ -25,14 +26,14 @@ from simlte_st.training.run import Run, report_path
 def save(
     run: Run, loaded: Loaded, corpus: Corpus, fitted: Fitted, finished: Finished, *, report: bool = False
 ) -> TrainingResult:
-    """Write the finished model and, if that is the base, the trained one beside it; return the result of the run.
+    """Save the finished model and, if that is the base, the trained model beside it; remove the run's work folder.
 
     Args:
-        run: The run, whose folder goes.
-        loaded: The model's base and preset.
+        run: The run.
+        loaded: Base and preset of the model.
         corpus: The documents.
-        fitted: What training did.
-        finished: The models, and which of them to keep.
+        fitted: Result of the training.
+        finished: The models, and which one to keep.
         report: Whether to write the report.
     """
     output, read, documents = run.folder.output, corpus.read, corpus.report
@@ -60,7 +61,7 @@ def save(
     for path, model in kept.items():
         _save_model(model, path, run, loaded, result, is_base=model is finished.base)
     if report:
-        from simlte_st.training.report import write_report  # other runs need not wait for what it imports
+        from simlte_st.training.report import write_report  # imports much
 
         write_report(run, loaded, corpus, finished, result)
     run.folder.close()
@@ -70,7 +71,7 @@ def save(
 def _save_model(
     model: SentenceTransformer, output: Path, run: Run, loaded: Loaded, result: TrainingResult, *, is_base: bool
 ) -> None:
-    """Write a model folder with the result of a run and a card, in one rename."""
+    """Save a model with the result of its run and a card."""
     base, distilled = loaded.base.name, loaded.static and run.folder.base.exists()
     with atomic_path(output) as path:
         model.model_card_data.model_name = output.name
@@ -83,20 +84,28 @@ def _save_model(
 
 
 def _card_summary(result: TrainingResult, base: str, *, distilled: bool, is_base: bool) -> str:
-    """Return a few sentences on what a model is and whether training helped."""
+    """Return a description of a model, and the verdict."""
     verdict = result.gain["summary"] if result.gain else "Whether training helped was not measured."
-    source = f"`{base}`{', distilled,' if distilled else ''}"
-    place = "folded in" if result.static else "appended"
-    lsa = f", with a latent semantic analysis of them {place}" if result.lsa else ""
-    made = "as it was before it was trained" if is_base else "trained without labels by simlte_st"
-    return f"{verdict} This is {source} {made} on {result.corpus.documents:,} documents{lsa}."
+    source, number = f"`{base}`{' distilled to a static model' * distilled}", f"{result.corpus.documents:,}"
+    lsa = f" with a latent semantic analysis {'folded in' if result.static else 'appended'}" if result.lsa else ""
+    if is_base:
+        return f"This is {source}{lsa}, as it was before training on {number} documents. {verdict}"
+    return f"This is {source}, trained without labels by simlte_st on {number} documents{lsa and ','}{lsa}. {verdict}"
 
 
 def _card_section(result: TrainingResult, seed: int) -> str:
     """Return a description of a run in Markdown."""
-    settings = ", ".join(f"{name} {value}" for name, value in vars(result.preset).items() if name != "view")
-    facts = result.facts(replace(result.truncation, model=result.output.name))
-    facts.append(f"Views: `{result.preset.view}`. Settings: lsa {result.lsa}, seed {seed}, {settings}")
-    heading = "## DocSplit training\n\nTwo views of one document should lie close, other documents far.\n"
+    preset, reads = result.preset, result.truncation.max_seq_length
+    unused = {"view", "epochs" if preset.steps else "steps", *(ONLY_ENCODERS if result.static else ())}
+    values = {name: value for name, value in vars(preset).items() if name not in unused and value is not None}
+    settings = ", ".join(f"{name}={value}" for name, value in {**values, "lsa": result.lsa, "seed": seed}.items())
+    how = f"Training draws two views of each document (`{preset.view}`) together, and apart from other documents."
+    facts = [*result.facts(), f"Settings: `{settings}`"]
     table = [f"\n{result.gain['table']}"] if result.gain else []
-    return "\n".join([heading, *(f"- {fact}" for fact in facts), *table])
+    limit = "Word order does not count. For sentences and short texts an encoder is better."
+    if not result.static:
+        advice = replace(result.truncation, model=result.output.name).advice
+        limit = f"Only the first {reads:,} tokens of a text are read. {advice}" if reads else ""
+    limits = f"Measured on the documents of this training only: evaluate it on yours. {limit}"
+    heading = f"## DocSplit training\n\n{how} It uses no labels.\n"
+    return "\n".join([heading, *(f"- {fact}" for fact in facts), *table, f"\n## Limits\n\n{limits.rstrip()}"])

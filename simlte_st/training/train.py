@@ -1,4 +1,4 @@
-"""The main job: from a base model and documents without labels to a trained model, and whether it is better."""
+"""Train a model on documents without labels, and measure whether it is better than its base."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ from simlte_st.training.result import TrainingResult
 from simlte_st.training.run import check_run, open_run
 
 NOT_DECISIVE = ("output", "report", "bf16", "workers", "save_steps", "device", "resume", "overwrite", "progress")
-"""Arguments that a run may be resumed with other values of: they do not decide its outcome, or the dtype stands for
-them."""
+"""Arguments that may change when a run is resumed, because they do not affect its result."""
 
 
 @checked
@@ -82,70 +81,69 @@ def train(
     overwrite: bool = False,
     progress: bool = True,
 ) -> TrainingResult:
-    """Train a DocSplit model on documents without labels.
+    """Train an embedding model on documents without labels, by DocSplit.
 
     The arguments from ``view=`` to ``backbone=`` replace settings of the preset; None keeps the preset's.
 
-    Under ``torchrun`` or ``accelerate launch`` all processes call this alike, train one model together and get the same
-    result; see ``docs/many_devices.md``.
+    With ``torchrun`` or ``accelerate launch``, all processes call this function with the same arguments, train one
+    model together and get the same result; see ``docs/many_devices.md``.
 
     Args:
         source: The documents: anything that ``read_documents`` takes or returns. Documents with the same text count
-            once. A stream, ``read_documents(..., stream=True)``, is read while training goes on, for corpora larger
-            than the disk: it is shuffled and deduplicated within a buffer, its first 1,000 documents provide the
-            held-out documents and the estimates of lengths, and it needs ``max_steps=`` if the preset has no steps.
-        output: Folder of the finished model. Until then the run lives in ``OUTPUT.run`` beside it.
-        base: Model to begin with: a folder, or a name on this machine or on the Hugging Face Hub. A stock Longformer is
-            trained as this package's, with the same weights (default: the packaged all-MiniLM-L6-v2, or simlte-static
-            with ``static=True``; without either, the length of the documents decides).
+            once. A stream, ``read_documents(..., stream=True)``, is read during training, for corpora larger than the
+            disk. It is shuffled and deduplicated within a buffer, its first 1,000 documents provide the held-out
+            documents and the estimates of lengths, and it needs ``max_steps=`` if the preset has no steps.
+        output: Folder of the finished model. During the run, its files are in ``OUTPUT.run``.
+        base: Model to start from: a folder, or a name on this machine or on the Hugging Face Hub. A stock Longformer
+            becomes this package's, with the same weights (default: the packaged all-MiniLM-L6-v2, or simlte-static with
+            ``static=True``; without either, the length of the documents decides).
         static: Train a static model, which has one vector for each token and no layers: it reads whole documents, and
             trains and encodes in seconds. An encoder as ``base=`` is distilled first. ``static=False`` trains an
             encoder (default: depends on the base).
-        preset: Settings to train with: docsplit-bert and docsplit-longformer (the papers'), docsplit-tuned (for bases
-            that are sentence encoders already), docsplit-static (for static models), or auto, which chooses by the
-            base. docsplit-longformer converts a base that reads fewer than 4,096 tokens.
-        view: How the two views of a document are drawn: ``DocSplit()``, the random sentence split, or a baseline.
-        batch_size: Documents in a batch, over all processes together.
+        preset: Training settings: docsplit-bert and docsplit-longformer (from the papers), docsplit-tuned (for sentence
+            encoders), docsplit-static (for static models), or auto, which depends on the base. docsplit-longformer
+            converts a base that reads fewer than 4,096 tokens.
+        view: How to draw the two views of a document: ``DocSplit()``, the random sentence split, or a baseline.
+        batch_size: Batch size in documents, over all processes.
         learning_rate: Peak learning rate of AdamW.
         warmup: Share of the steps in which the learning rate rises; afterwards it falls linearly.
-        epochs: Passes over the documents.
+        epochs: Number of passes over the documents.
         max_steps: Number of optimizer steps; overrides ``epochs=`` and the preset.
         scale: Inverse temperature of the similarities, 1/tau: 20 suits language models, 2 sentence encoders, 1 static
             models.
-        symmetric: Compute the contrastive loss in both directions: each second view must also find its first view in
-            the batch.
+        symmetric: Compute the contrastive loss in both directions: each second view must also find its first view.
         mlm_weight: Weight of the masked-language-model loss; 0 turns it off.
         mlm_probability: Share of the tokens masked for the masked-language-model loss.
         mlm_input: How to compute the masked-language-model loss: ``separate`` runs a second pass over masked copies of
             the views, as SimCSE and the papers do; ``shared`` uses one masked pass for both losses at half the cost, as
             DeCLUTR does.
-        mini_batch_num_tokens: Tokens that pass through the model at a time (gradient caching), to bound the memory of a
-            batch (default: the whole batch).
+        mini_batch_num_tokens: Number of tokens in a forward pass (gradient caching), to limit memory (default: the
+            whole batch).
         pooling: Pooling of the model: ``cls``, ``mean``, or ``keep`` for the base's.
         dropout: Dropout probability in the encoder during training (default: the checkpoint's).
-        attention_dropout: Dropout probability of the attention weights; it makes a Longformer a quarter slower on a CPU
+        attention_dropout: Dropout probability of attention weights; it makes a Longformer a quarter slower on a CPU
             (default: ``dropout=``).
         max_view_length: Maximum view length in tokens, special tokens included (default: the model's limit).
-        max_length: Maximum document length of the finished model, in tokens. A base that reads fewer is converted
-            before training, see ``backbone=``. ``base`` keeps the base's limit (default: the base's limit, unless it
-            would cut more than a tenth of the tokens; then the finished model reads whole documents in chunks).
+        max_length: Maximum document length of the finished model, in tokens. A base that reads fewer tokens is
+            converted before training, see ``backbone=``. ``base`` keeps the base's limit (default: the base's limit; if
+            that would truncate more than a tenth of the tokens, the finished model reads whole documents in chunks).
         backbone: How to convert a base that reads fewer tokens than ``max_length=``: ``longformer`` makes it a
             Longformer; ``chunk-mean`` averages the embeddings of chunks, each pooled as in ``pooling=`` (default:
             longformer).
-        segmenter: What splits documents into sentences: ``punkt``, or a callable from a text to its sentences.
-        lsa: Dimensions of a latent semantic analysis of the documents: appended to an encoder's embeddings, folded into
-            a static model's, which stay as long as they were; 0 for none (default: 256 for a static model, 0 for an
-            encoder).
-        keep: Which model to keep: ``verdict`` keeps the base if training did not clearly help, and puts the trained
-            model into ``OUTPUT.trained``; ``trained`` always keeps the trained one.
-        held_out: Share of the documents to hold out from training, at most 500, to measure the gain; up to three times
-            as many if they would be fewer than 100. 0 gives no verdict.
+        segmenter: How to split documents into sentences: ``punkt``, or a callable from a text to its sentences.
+        lsa: Dimensions of a latent semantic analysis of the documents, appended to the embeddings of an encoder or
+            folded into those of a static model, whose size stays the same; 0 for none (default: 256 for a static model,
+            0 for an encoder).
+        keep: Which model to keep: ``verdict`` keeps the base if training did not clearly help, and saves the trained
+            model in ``OUTPUT.trained``; ``trained`` always keeps the trained model.
+        held_out: Share of the documents to hold out for the verdict, at most 500 documents; up to three times the share
+            to reach 100. 0 gives no verdict.
         probe: Column of classes, folders or tags. A classifier trained on a few held-out labels of each class then
             counts in the verdict; training does not see the labels.
-        report: Write a page beside the model, ``OUTPUT.report.html``: loss, verdict, and the held-out documents whose
-            neighbours changed most, with their texts. Needs the extra ``explore``.
-        bf16: Compute in bfloat16 (default: where the hardware supports it, as some CPUs do).
-        workers: Number of processes that prepare batches; 0 prepares them in the training process.
+        report: Write a page beside the model, ``OUTPUT.report.html``, with loss, verdict, and the held-out documents
+            whose neighbours changed most, including their texts. Needs the extra ``explore``.
+        bf16: Train in bfloat16 (default: if the hardware supports it, as some CPUs do).
+        workers: Number of processes that prepare batches; 0 for the training process itself.
         save_steps: Steps between checkpoints (default: about ten checkpoints a run, four for a static model).
         device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
         seed: Random seed.
@@ -158,18 +156,26 @@ def train(
 
     Raises:
         DataError: The source cannot be read, or has too few usable documents.
-        ConfigurationError: An argument is out of its range or does not go with another, there is no such device,
-            something exists at ``output`` already, the documents are in there, or another process is working on it.
-        ResumeError: There is nothing to resume, or it was started with other arguments.
-        ModelError: The base cannot be loaded or cannot be trained this way.
-        TrainingInterrupted: Ctrl-C or SIGTERM. The step was finished and a checkpoint written, to continue from with
-            ``resume=True``.
-        MissingExtraError: ``report=True``, and the extra ``explore`` is not installed.
+        ConfigurationError: An argument is out of range or conflicts with another, the device does not exist, or the
+            output exists, contains the documents or is used by another process.
+        ResumeError: There is nothing to resume, or the run has other arguments.
+        ModelError: The base cannot be loaded, or cannot be trained this way.
+        TrainingInterrupted: Ctrl-C or SIGTERM, after the current step and a checkpoint; continue with ``resume=True``.
+        MissingExtraError: ``report=True`` without the extra ``explore``.
+
+    Example:
+        ::
+
+            import simlte_st
+
+            result = simlte_st.train("my_documents", "my-model")
+            print(result)  # a description, the verdict and its measures
+            vectors = result.load().encode(["A long document ...", "Another one ..."])
     """
     arguments = {name: value for name, value in locals().items() if name not in NOT_DECISIVE}
     changes = preset_changes(arguments)
     named = preset if isinstance(preset, Preset) else None if preset == "auto" else get_preset(preset)
-    (named or Preset()).changed(**changes)  # raises for what does not go together
+    (named or Preset()).changed(**changes)  # rejects conflicts
     for name, asked in (("probe", probe is not None), ("report", report)):
         if asked and held_out == 0:
             raise ConfigurationError(f"{name}= needs held-out documents: held_out= must not be 0.")
@@ -181,9 +187,9 @@ def train(
         check_run, source, Path(output), base=base, probe=probe, report=report, resume=resume,
         overwrite=overwrite,
     )  # fmt: skip
-    documents = check() if launched()[1] == 1 else None  # of several processes, the main one checks once connected
+    documents = check() if launched()[1] == 1 else None  # the main process checks later
 
-    from simlte_st.training.evaluate import evaluate  # the stages, which take seconds to import
+    from simlte_st.training.evaluate import evaluate  # takes seconds to import
     from simlte_st.training.fit import fit
     from simlte_st.training.load_corpus import load_corpus
     from simlte_st.training.load_model import choose_base, load_model

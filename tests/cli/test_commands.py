@@ -20,7 +20,7 @@ def test_dedupe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder.mkdir()
     for number, text in enumerate([make_document(0), f"{make_document(0)} More.", make_document(0), " "]):
         (folder / f"{number}.txt").write_text(text)
-    assert main(shlex.split(f"dedupe {folder} --output {output} --json --quiet")) == 0
+    assert main(shlex.split(f"dedupe {folder} --output {output} --json")) == 0
     captured = capsys.readouterr()
     report = json.loads(captured.out)
     assert (report["kept"], report["copies"]["exact"], report["copies"]["near"]) == (1, 1, 1)
@@ -43,7 +43,7 @@ def source(documents: list[str], tmp_path: Path) -> Path:
 
 def test_explore(source: Path, encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "corpus.html"
-    command = f"explore {encoder_path} {source} --output {output} --topics 2 --quiet"
+    command = f"explore {encoder_path} {source} --output {output} --topics 2"
     assert main(shlex.split(f"{command} --json")) == 0
     captured = capsys.readouterr()
     report = json.loads(captured.out)

@@ -32,7 +32,7 @@ def index(
         rows.writerows([f"d{number}", text, 2000 + number, number / 2] for number, text in enumerate(documents[:8]))
     assert main(shlex.split(f"index {encoder_path} {source} --output {folder} --parts --quiet")) == 0
     out, err = capfd.readouterr()
-    assert "8 documents added" in out
+    assert "8 documents added, " in out
     assert "WARN" not in err, "LanceDB's own log"
     return folder
 
@@ -56,14 +56,33 @@ def test_search_prints_a_table_as_wide_as_the_terminal(
     assert not re.search(r"\bd[0167]\b", out)
     assert re.findall(r"^ +(\d+)  (d\d)$", why, re.MULTILINE) == ranked, "hits first, and their reasons below"
     assert "words  " in why
-    assert run(f"search {index} ba --where 'year = 1'", capfd)[0].startswith("No document")
+    none = f"search {index} ba --where 'year = 1'"
+    assert run(none, capfd)[0].startswith("No document")
+    for command, status in (("search {index} ba", 0), (none, 1), ("search nowhere ba", 2), (f"link {index} d1", 0)):
+        assert run(f"{command.format(index=index)} --quiet", capfd, status)[0] == ""
 
 
-def test_a_query_comes_from_standard_input(
+def test_queries_and_ids_come_from_standard_input(
     index: Path, documents: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{documents[3]}\n"))
-    assert run(f"search {index} - --mode text", capfd) == run(f"search {index} '{documents[3]}' --mode text", capfd)
+    def typed(*lines: str) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join(lines).encode())))
+
+    search, queries = f"search {index} - --mode text --top-k 2", [documents[3], documents[5]]
+    typed(queries[0], "", f" {queries[1]} ")
+    rows = [*csv.DictReader(run(f"{search} --format csv", capfd)[0].splitlines())]
+    assert [(row["query"], row["rank"]) for row in rows] == [(query, rank) for query in queries for rank in "12"]
+    typed(*queries)
+    out, singly = run(search, capfd)[0], [run(search.replace(" - ", f" '{query}' "), capfd)[0] for query in queries]
+    assert out == "\n".join(f"query: {query}\n{own}" for query, own in zip(queries, singly, strict=True))
+    typed()
+    assert "no query on standard input" in run(search, capfd, 1)[1]
+    typed(*(json.dumps({"id": name, "text": text}) for name, text in zip("ab", queries, strict=True)))
+    links = map(json.loads, run(f"link {index} --each - --top-k 1 --format jsonl", capfd)[0].splitlines())
+    assert [link["query"] for link in links] == ["a", "b"]
+    typed("d1", "zz")
+    assert re.match(r"2 documents d.* 6 .*'zz'", " ".join(run(f"index --delete - d2 --output {index}", capfd, 1)), re.S)
+    assert "or ids to --delete" in run(f"index model --delete d3 --output {index}", capfd, 1)[1]
 
 
 def test_a_title_from_the_text_is_shown_once(
@@ -102,15 +121,20 @@ def test_hits_go_to_files(index: Path, tmp_path: Path, capfd: pytest.CaptureFixt
     assert len(rows) == 3
     assert {"id", "score", "cosine", "bm25", "passage", "year", "Price__EUR_", "sentences", "words"} <= set(rows[0])
     seeds = write_jsonl(tmp_path / "seeds.jsonl", run_seeds(index))
-    file, links = tmp_path / "hits.jsonl", tmp_path / "links.jsonl"
+    file, links, table = tmp_path / "hits.jsonl", tmp_path / "links.jsonl", tmp_path / "hits.csv"
     run(f"link {index} d2 --top-k 3 --output {file}", capfd)
     assert [row["id"] for row in rows_of(file)] == [row["id"] for row in rows]
     assert "exists already" in run(f"link {index} d2 --output {file}", capfd, 1)[1]
-    assert "6 hits of 2 documents" in run(f"link {index} --each {seeds} --top-k 3 --output {links}", capfd)[1]
-    assert [row["seed"] for row in rows_of(links)] == ["s2"] * 3 + ["s5"] * 3
+    run(f"link {index} d2 --top-k 3 --output {table}", capfd)
+    [first, *_] = cells = [*csv.DictReader(table.open())]
+    assert [cell["id"] for cell in cells] == [row["id"] for row in rows]
+    assert (first["rank"], float(first["cosine"]), first["year"]) == ("1", rows[0]["cosine"], str(rows[0]["year"]))
+    assert list(first)[:8] == ["rank", "id", "score", "cosine", "bm25", "reranked", "title", "snippet"]
+    assert "explain" in run(f"link {index} d2 --format csv --explain", capfd, 1)[1]
+    assert "6 hits of 2 queries" in run(f"link {index} --each {seeds} --top-k 3 --output {links}", capfd)[1]
+    assert [row["query"] for row in rows_of(links)] == ["s2"] * 3 + ["s5"] * 3
     assert [row["id"] for row in rows_of(links)[:3]] == [row["id"] for row in rows]
-    assert "must end in .jsonl" in run(f"search {index} ba --output {tmp_path / 'x'}", capfd, 1)[1]
-    assert "--each needs --output" in run(f"link {index} --each {seeds}", capfd, 1)[1]
+    assert "must end in .csv or .jsonl" in run(f"search {index} ba --output {tmp_path / 'x'}", capfd, 1)[1]
     assert "--each SOURCE" in run(f"link {index} d2 --each {seeds}", capfd, 1)[1]
 
 
@@ -131,7 +155,7 @@ def test_changed_sources(
     command = f"index {encoder_path} {source} --output {index} --parts --sync --quiet"
     out, _ = run(command, capfd)
     assert re.search("0 .*added, 3 replaced, 5 removed, 0 .*; 0 texts", out)
-    assert re.search(r"left out, .*year \(3\)", out)
+    assert re.search(r"left out values .*year \(3\)", out)
     values = json.loads(run(f"{command} --json", capfd)[0])
     assert (values["added"], values["unchanged"], values["index"]) == (0, 3, str(index))
 

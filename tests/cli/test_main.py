@@ -59,7 +59,7 @@ def test_evaluate_on_a_test_set_and_against_a_base(
     labelled: Path, encoder_path: Path, static_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = f"evaluate {encoder_path} --base {static_path} --data {labelled} --label kind --test-data {labelled} "
-    assert main(shlex.split(command + "--head logistic --draws 2 --shots 3 --max-seq-length 9 --quiet --json")) == 0
+    assert main(shlex.split(command + "--head logistic --draws 2 --shots 3 --max-seq-length 9 --json")) == 0
     captured = capsys.readouterr()
     result = json.loads(captured.out)["results"][str(encoder_path)]
     assert {"halves", "probes"} < set(result)
@@ -116,7 +116,7 @@ def test_a_source_whose_name_is_no_utf8(
     ("command", "number", "status", "kept"),
     [
         ("encode", signal.SIGINT, 130, r"Stopped\. Finished parts of 1,024 documents are in .*: --resume goes on\."),
-        ("index", signal.SIGTERM, 143, r"Stopped\. 0 documents are in .*: start again to add the others\."),
+        ("index", signal.SIGTERM, 143, r"Stopped\. .* has 0 documents: start again to add the others\."),
         ("explore", signal.SIGTERM, 143, r"simlte: stopped\."),
     ],
 )

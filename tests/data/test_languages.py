@@ -4,14 +4,7 @@ import pytest
 import Stemmer
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from simlte_st.data.languages import (
-    STEMMERS,
-    LanguageFinder,
-    check_language,
-    is_latin,
-    stemmer,
-    stop_words,
-)
+from simlte_st.data.languages import STEMMERS, LanguageFinder, check_language, is_latin, stemmer, stop_words
 from simlte_st.errors import ConfigurationError
 
 TEXTS = {

@@ -1,4 +1,4 @@
-"""Documents to sentences: nothing lost, nothing too long, usable units of whatever text there is."""
+"""Sentences of any text: no character is lost, and no sentence is empty or too long."""
 
 from __future__ import annotations
 
@@ -135,13 +135,7 @@ def test_long_paragraphs_reach_the_segmenter_in_pieces_cut_at_white_space() -> N
 
 
 @pytest.mark.parametrize(
-    "segmenter",
-    [
-        lambda text: [text[:-1]],
-        lambda text: text.split("."),
-        lambda text: text.split()[::-1],
-    ],
-    ids=["cuts off", "eats full stops", "reorders"],
+    "segmenter", [lambda text: [text[:-1]], lambda text: text.split("."), lambda text: text.split()[::-1]]
 )
 def test_a_segmenter_that_changes_the_text_is_found_out(segmenter: Segmenter) -> None:
     with pytest.raises(DataError, match="white space"):
@@ -177,6 +171,7 @@ def test_tokens_are_those_of_the_tokenizer(model: SentenceTransformer, documents
     assert count([]) == []
     segmented = segment_document(Document("d", "Ba bei. Bo, bun bis."), PunktSegmenter(), count)
     assert segmented.tokens == (3, 5)
+    assert estimate_tokens(["a", "", "ten words " * 5, "漢" * 10]) == [1, 1, 13, 13]
 
 
 def test_tokens_are_counted_a_bounded_number_at_once(
@@ -193,10 +188,6 @@ def test_tokens_are_counted_a_bounded_number_at_once(
     assert tokenizer_counter(tokenizer)(texts) == [200, 1, 150, 400, 3]  # type: ignore[arg-type]
     assert asked == [603, 450, 1200, 9], "no more than so many characters, but for a text by itself"
     assert tokenizer_counter(tokenizer)([]) == []  # type: ignore[arg-type]
-
-
-def test_estimated_tokens_are_positive_and_grow_with_words() -> None:
-    assert estimate_tokens(["a", "", "ten words " * 5, "漢" * 10]) == [1, 1, 13, 13]
 
 
 def test_groups_bound_items_and_their_size() -> None:
@@ -220,11 +211,9 @@ CUTS = ["The door opened.", "Dr. Smith came in.", "He greeted Prof. Miller.", "N
 
 @pytest.fixture
 def no_nltk_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An empty NLTK data folder instead of whatever this machine has."""
-    folder = tmp_path / "nltk_data"
-    folder.mkdir()
-    monkeypatch.setattr("nltk.data.path", [str(folder)])
-    return folder
+    """An empty NLTK data folder instead of this machine's."""
+    monkeypatch.setattr("nltk.data.path", [str(tmp_path)])
+    return tmp_path
 
 
 def write_punkt_tab(folder: Path, segmenter: PunktSegmenter, language: str = "english") -> None:
@@ -258,7 +247,7 @@ HINDI = "सरकार ने सोमवार को एक नया क�
 
 @pytest.fixture
 def two_languages(no_nltk_data: Path) -> Path:
-    """English and German parameters, of which each knows an abbreviation that the other does not."""
+    """English and German parameters; each has an abbreviation that the other lacks."""
     for language, abbreviation in (("english", "dr"), ("german", "bzw")):
         known = PunktSegmenter()
         known.parameters.abbrev_types.add(abbreviation)
@@ -303,16 +292,13 @@ def test_one_language_has_parameters_of_its_own_and_others_the_english_ones() ->
 
 def test_without_punkt_tab_the_language_changes_nothing(no_nltk_data: Path) -> None:
     assert PunktSegmenter.installed() is None
+    with pytest.raises(ConfigurationError, match="'punkt' or"):
+        make_segmenter("spacy", list)
     assert make_segmenter("punkt", lambda: SAMPLE)(TEXT) == CUTS
     texts = [*SAMPLE, GERMAN, ENGLISH] * 3
     expected = PunktSegmenter.learn(texts).to_dict()
     for language in (None, "de", "en"):
         assert make_segmenter("punkt", lambda: texts, language).to_dict() == expected  # type: ignore[union-attr]
-
-
-def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="'punkt' or"):
-        make_segmenter("spacy", list)
 
 
 def test_punkt_that_gives_up_returns_the_text_whole(

@@ -127,7 +127,7 @@ def test_a_stream_of_datasets_is_read_as_far_as_it_is_asked_for() -> None:
         assert document.text == "Text 1."
         break
     assert len(made) < 100
-    with pytest.raises(DataError, match="which columns"):
+    with pytest.raises(DataError, match="has no features"):
         read_documents(IterableDataset.from_generator(rows), stream=True)
 
 
@@ -151,3 +151,6 @@ def test_what_exists_is_no_pattern(folder: Path, name: str, monkeypatch: pytest.
     for place in (name, f"{name}/{name}.parquet"):
         shards = read_documents(place, stream=True)
         assert len(texts(ShardReader(shards, range(len(shards.names))))) == ROWS
+    (folder / name).rename(folder / "a::b")
+    with pytest.raises(DataError, match=r"a::b: a path with '::'"):
+        read_documents("a::b", stream=True)

@@ -124,5 +124,6 @@ def test_folders_of_hive_are_columns(tmp_path: Path) -> None:
     (folder / "a.txt").write_text("Three.")
     sources = [folder / "rows.parquet", folder / "rows.jsonl", tmp_path]
     found = [(one.text, one.metadata) for one in read_documents(sources, metadata=True)]
+    assert [one.label for one in read_documents(sources, label_column="year")] == ["2020", "1999", "2020"]
     own = {"year": "2020", "city": "New York"}
     assert found == [("One.", own), ("Two.", {**own, "year": 1999}), ("Three.", own)]

@@ -8,7 +8,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from reading_support import packed, texts
+from reading_support import packed
 
 from simlte_st.data.documents import read_documents
 from simlte_st.errors import DataError, EmptyCorpusError
@@ -33,13 +33,6 @@ def test_a_broken_file_is_named_with_the_documents_read_before(tmp_path: Path, s
     assert not isinstance(error.value, EmptyCorpusError)
     assert not reader.report.finished
     assert count > (1000 if how == "truncated" else -1)
-
-
-def test_files_that_are_not_what_their_names_say(tmp_path: Path) -> None:
-    for name in ("c.jsonl.gz", "c.jsonl.zst", "c.parquet"):
-        (tmp_path / name).write_text('{"text": "a"}\n')
-        with pytest.raises(DataError, match=rf"{name} is truncated.*; 0 documents"):
-            texts(tmp_path / name)
 
 
 @pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst", ".csv.zst"])

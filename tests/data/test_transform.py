@@ -18,8 +18,7 @@ from training_support import Ids, Recording, stock_trainer
 from transformers import TrainerControl, TrainerState, TrainingArguments
 
 from simlte_st.compat import view_budget
-from simlte_st.data.corpus import Coverage, to_row
-from simlte_st.data.document import Document, SegmentedDocument
+from simlte_st.data.document import Document
 from simlte_st.data.sentences import PunktSegmenter, segment_document, tokenizer_counter
 from simlte_st.data.transform import DocSplitTransform, EpochClock, docsplit_examples, docsplit_objectives
 from simlte_st.data.views import DocSplit, InverseCloze, View, ViewPair, draw_views
@@ -50,7 +49,7 @@ def as_ids(pairs: list[ViewPair], model: SentenceTransformer) -> set[tuple[Ids, 
 
 @pytest.fixture
 def train(model: SentenceTransformer, tmp_path: Path) -> Callable[..., Recording]:
-    def run(dataset: Dataset, epochs: int = 2, callbacks: Any = (), **settings: Any) -> Recording:
+    def run(dataset: Dataset, epochs: int = 2, callbacks: Any = None, **settings: Any) -> Recording:
         loss = Recording(model)
         options = {"per_device_train_batch_size": BATCH, "learning_rate": 1e-4, "save_strategy": "no", "seed": 3}
         options |= {"num_train_epochs": epochs, **settings}
@@ -66,11 +65,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {},
-        {"dataloader_num_workers": 1, "dataloader_persistent_workers": True},
-        {"gradient_accumulation_steps": 4},
-    ],
+    [{}, {"dataloader_num_workers": 1, "dataloader_persistent_workers": True}, {"gradient_accumulation_steps": 4}],
     ids=["this process", "a persistent worker", "accumulation"],
 )
 def test_each_epoch_trains_on_views_of_its_own(
@@ -108,35 +103,6 @@ def test_without_the_callback_it_warns_and_repeats_itself(
     assert epochs[0] == epochs[1] == epochs[2]
 
 
-# Rows drawn by hand.
-
-
-def views(budget: int | None = None, **settings: Any) -> DocSplitTransform:
-    made = DocSplitTransform(**settings)
-    made.budget = budget
-    return made
-
-
-# What a pass sees.
-
-
-def corpus_of(tokens: list[list[int]]) -> Dataset:
-    return Dataset.from_list(
-        [
-            to_row(SegmentedDocument(f"d{number}", tuple("s " * size for size in sizes), (0,), tuple(sizes)))
-            for number, sizes in enumerate(tokens)
-        ]
-    )
-
-
-def test_what_a_pass_cannot_see_is_counted() -> None:
-    # 2 views of 10 tokens: two sentences of the first document, one in each view; all of the second one
-    coverage = views(budget=10).coverage(corpus_of([[10] * 8, [5, 5]]))
-    assert coverage == Coverage(documents=2, cut=1, tokens=90, seen=30, total=2)
-    assert coverage.share == pytest.approx(1 / 3)
-    assert re.search("33.3% .*1 of 2 documents", coverage.summary())
-
-
 # Copies, and processes that share no memory.
 
 
@@ -161,10 +127,7 @@ def begin_epoch(clock: EpochClock, epoch: float | None) -> int:
     return clock.epoch
 
 
-@pytest.mark.parametrize(
-    ("told", "epoch"),
-    [(None, 0), (0.0, 0), (2.4, 2), (2.9999, 2), (2.9999999999, 3)],
-)
+@pytest.mark.parametrize(("told", "epoch"), [(None, 0), (0.0, 0), (2.4, 2), (2.9999, 2), (2.9999999999, 3)])
 def test_the_epoch_is_the_whole_part_of_the_trainers(told: float | None, epoch: int) -> None:
     assert begin_epoch(EpochClock(), told) == epoch
 

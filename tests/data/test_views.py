@@ -282,7 +282,7 @@ def test_views_by_name_are_frozen_and_tell_their_settings(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "wrong", "message"),
     [
-        ("simcse", {}, "Unknown view 'simcse': use one of docsplit, identity, crop"),
+        ("simcse", {}, "Unknown view 'simcse': choose one of docsplit, identity, crop"),
         ("docsplit", {"p": 0.0}, "p=0.0"),
         ("docsplit", {"p": float("nan")}, "p=nan"),
         ("crop", {"least": 0.0}, "least=0.0"),

@@ -39,7 +39,7 @@ def test_models_are_measured_beside_their_base(model: SentenceTransformer, corpu
     text = evaluation.summary()
     assert text.startswith(f"twin, against base: {evaluation.verdicts['twin'].summary()}\n\nshort, against base: The ")
     assert re.search("64 tokens .* 20", text)
-    assert f"full: from all {len(train):,}" in text
+    assert f"full: on all {len(train):,}" in text
     values = json.loads(json.dumps(evaluation.to_dict()))
     assert values.keys() == {TFIDF, "base", "twin", "short"}
     assert values[TFIDF].keys() == {"halves", "probes", "max_seq_length"}

@@ -58,7 +58,7 @@ def test_the_evaluator_in_a_real_trainer(
     assert model.max_seq_length == 16
     lines = (tmp_path / "eval" / "structure_held_out_results.csv").read_text().splitlines()
     assert [line.split(",")[1] for line in lines] == ["steps", "2", "4"]
-    assert "held_out dataset" in caplog.text
+    assert "agreement on held_out" in caplog.text
     model.save_pretrained(str(tmp_path / "saved"))
     assert "held_out" in (tmp_path / "saved" / "README.md").read_text()
 

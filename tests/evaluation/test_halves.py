@@ -159,5 +159,5 @@ def test_similarities_agree_where_groups_stay_together_whatever_all_have_in_comm
     ]
     pair = [np.delete((rows @ rows.T)[7], 7) for rows in by_hand]
     assert found.scores[7] == pytest.approx(np.corrcoef(*pair)[0, 1])
-    with pytest.raises(DataError, match="from 3 documents on"):
+    with pytest.raises(DataError, match="at least 3 documents"):
         similarity_agreement(first[:2], second[:2])

@@ -80,7 +80,7 @@ def test_copies_are_on_one_side_or_counted(caplog: pytest.LogCaptureFixture) -> 
     warn_of_copies([*texts, test_texts[0]], test_texts)
     assert "2 of 54 test texts" in caplog.text
     same = [Document(str(number), "text", "ab"[number % 2]) for number in range(8)]
-    with pytest.raises(DataError, match="one text"):
+    with pytest.raises(DataError, match="are duplicates"):
         split_by_label(same, 0.5, seed=1)
     # a class of copies only stays in the training part, and the others are divided
     train, test = split_by_label([*same[::2], *CORPUS[1::3]], 0.5, seed=1)

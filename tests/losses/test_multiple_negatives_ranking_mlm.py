@@ -12,13 +12,14 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 from torch import Tensor
 from torch.nn import functional
 from training_support import stock_trainer
-from transformers import BertForMaskedLM
+from transformers import BertForMaskedLM, TrainerCallback
+from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
+from simlte_st import DocSplitTransform, trainer_callbacks
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.losses.masked_language_model import IGNORE, TokenMasker
 from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
-from simlte_st.training import LossMetricsCallback
 
 # At mlm_weight=0: the stock loss.
 
@@ -167,26 +168,31 @@ def test_no_token_masked_gives_zero_and_finite_gradients(with_head: SentenceTran
     assert with_head[0].auto_model.get_input_embeddings().weight.grad.any()  # of the contrastive term
 
 
-# Settings.
-
-
 # With the Trainer.
 
 
 def test_the_trainer_logs_the_terms_and_the_metrics(
-    model: SentenceTransformer, documents: list[str], tmp_path: Path
+    model: SentenceTransformer, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    reported: list[dict[str, float]] = []
+
+    class Reporter(TrainerCallback):
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+            reported.append(dict(logs))
+
+    monkeypatch.setitem(INTEGRATION_TO_CALLBACK, "tensorboard", Reporter)  # the Trainer makes it, and calls it first
     anchors, positives, _ = cut(documents, rows=16)
     dataset = Dataset.from_dict({"anchor": anchors, "positive": positives})
     loss = MultipleNegativesRankingMLMLoss(model, mlm_weight=0.5)
     assert loss.mlm_head is not None
     before = {name: value.detach().clone() for name, value in loss.mlm_head.named_parameters()}
     settings = {"max_steps": 2, "per_device_train_batch_size": 8, "learning_rate": 1e-3, "logging_steps": 1}
-    callbacks = [LossMetricsCallback(loss)]
-    trainer = stock_trainer(model, loss, dataset, tmp_path, callbacks, save_strategy="no", **settings)
+    settings |= {"save_strategy": "no", "report_to": "tensorboard"}
+    callbacks = trainer_callbacks(DocSplitTransform(model=model), loss)
+    trainer = stock_trainer(model, loss, dataset, tmp_path, callbacks, **settings)
     trainer.train()
     lines = [line for line in trainer.state.log_history if "loss" in line]
-    assert len(lines) == 2
+    assert [{**line, "step": step} for step, line in enumerate(reported[:2], 1)] == lines
     for line in lines:
         assert line["contrastive"] + line["mlm"] == pytest.approx(line["loss"], abs=2e-3)
         assert line["mlm"] > 2  # a weight of 0.5 on about log(136) = 4.9

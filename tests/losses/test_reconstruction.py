@@ -110,14 +110,14 @@ def test_the_head_is_state_and_decided_by_its_seed(model: SentenceTransformer) -
     assert torch.equal(first.head.weight, second.head.weight)
     wrapped = ReconstructionLoss(make("docsplit", model))
     assert {name.split(".")[0] for name in wrapped.extra_state()} == {"head", "loss"}
-    with pytest.raises(ConfigurationError, match="The saved loss"):
+    with pytest.raises(ConfigurationError, match="loss has the parameters"):
         wrapped.load_extra_state(first.extra_state())
 
 
 @pytest.mark.parametrize("wrap", [lambda loss: loss, lambda loss: MatryoshkaLoss(loss.model, loss, [32, 8])])
 def test_what_it_cannot_wrap(model: SentenceTransformer, wrap: Callable[[nn.Module], nn.Module]) -> None:
     for kind in (CachedMultipleNegativesRankingLoss, CachedMultipleNegativesRankingMLMLoss):
-        with pytest.raises(ConfigurationError, match=f"^{kind.__name__} .* without gradient caching"):
+        with pytest.raises(ConfigurationError, match=f"wrap {kind.__name__}, .* without caching"):
             ReconstructionLoss(wrap(kind(model)))
     with pytest.raises(ConfigurationError, match="mlm_input='shared'"):
         ReconstructionLoss(wrap(MultipleNegativesRankingMLMLoss(model, mlm_input="shared")))

@@ -32,14 +32,7 @@ def test_another_is_refused_with_what_there_is(device: str) -> None:
         check_device(device)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "train texts --output model",
-        "encode tiny texts --output vectors.parquet",
-    ],
-    ids=lambda line: line.split()[0],
-)
+@pytest.mark.parametrize("line", ["train texts --output model", "encode tiny texts --output vectors.parquet"])
 def test_commands_refuse_it_before_work_begins(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

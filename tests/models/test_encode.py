@@ -28,7 +28,7 @@ def interrupt(model: SentenceTransformer, corpus: list[Document], output: Path) 
         yield from corpus[:25]
         raise KeyboardInterrupt
 
-    kept = r"Stopped\. Finished parts of 10 documents are in .*v\.parquet\.parts: resume=True goes on\."
+    kept = r"Stopped\. Finished parts of 10 documents are in .*v\.parquet\.parts: resume=True continues\."
     with pytest.raises(Interrupted, match=kept):
         encode_documents(model, broken(), output, part_size=10)
 

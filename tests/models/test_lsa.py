@@ -71,7 +71,7 @@ def test_the_analysis_is_that_of_the_documents_and_the_weights_stay(
         np.testing.assert_array_equal(model.state_dict()[name].cpu().numpy(), value.numpy())
     np.testing.assert_array_equal(model[-1].table.cpu(), word_vectors(token_counts(base, documents), 5))
     card = (tmp_path / "mine" / "README.md").read_text(encoding="utf-8")
-    appended_line = "- Appended: latent semantic analysis, 5 dimensions; embeddings have 37\n"
+    appended_line = "- Dimensions: 5, appended to its embeddings; the embeddings have 37\n"
     for part in ("- Documents: 48\n", appended_line, "from simlte_st import SentenceTransformer\n"):
         assert card.count(part) == 1
     assert documents[0][:60] not in card
@@ -91,7 +91,7 @@ def test_it_is_folded_into_a_static_model(static_path: Path, documents: list[str
     assert (appended.dimension, appended.embedding_dimension) == (5, 32)
     mine = SentenceTransformer(str(tmp_path / "mine"), device="cpu")  # the stock class
     assert [type(module).__name__ for module in mine] == ["StaticEmbedding", "Normalize"]
-    assert "- Folded in: latent semantic analysis, 5 dimensions" in (tmp_path / "mine" / "README.md").read_text()
+    assert "- Dimensions: 5, folded into its token vectors; " in (tmp_path / "mine" / "README.md").read_text()
 
     base = load_model(static_path, device="cpu").model
     counts = token_counts(base, documents)

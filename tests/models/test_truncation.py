@@ -77,7 +77,7 @@ def test_what_a_model_does_not_read_is_said_before_the_work(
     assert said.endswith(f"{1 + 1 / (1 - share):.1f} times the work")
     caplog.clear()
     encode_documents(model, long, tmp_path / "v.parquet")
-    assert re.search(r"are truncated\. simlte convert .* whole; simlte index --parts finds them", caplog.messages[0])
+    assert re.search(r"truncated\. simlte convert .* whole texts; simlte index --parts finds texts", caplog.messages[0])
     caplog.clear()
     for parts in (False, True):
         Index.create(tmp_path / f"index-{parts}", model, parts=parts).add(long[:30])

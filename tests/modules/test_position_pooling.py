@@ -6,7 +6,7 @@ from pathlib import Path
 import pooling_support
 import pytest
 import torch
-from pooling_support import check_empty_batches, flattened
+from pooling_support import check_empty_batches, check_flattened
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
@@ -45,15 +45,8 @@ def test_short_texts_and_all_without_power_have_the_stock_mean(module: PositionP
         torch.testing.assert_close(pooling(dict(features))["sentence_embedding"], stock)
 
 
-def test_flattened_is_padded(module: PositionPooling) -> None:
-    padded = batch((5, 2, 9))
-    for more in ({}, {"prompt_length": 1}):
-        module.include_prompt = not more
-        one, two = module({**padded, **more}), module({**flattened(padded), **more})
-        torch.testing.assert_close(one["sentence_embedding"], two["sentence_embedding"])
-
-
-def test_odd_batches(module: PositionPooling) -> None:
+def test_flattened_and_empty_batches(module: PositionPooling) -> None:
+    check_flattened(module)
     check_empty_batches(module)
 
 

@@ -10,7 +10,7 @@ import pooling_support
 import pytest
 import torch
 from datasets import Dataset
-from pooling_support import check_empty_batches, flattened
+from pooling_support import check_empty_batches, check_flattened
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
@@ -61,18 +61,6 @@ def test_it_is_what_the_equations_say(
         torch.testing.assert_close(got[name], value, msg=name)
 
 
-def test_flattened_is_padded(module: TokenAttention) -> None:
-    lengths = (5, 2, 9)
-    padded = batch(lengths)
-    flat = flattened(padded)
-    for prompt in (None, 1):
-        module.include_prompt = prompt is None
-        more = {} if prompt is None else {"prompt_length": prompt}
-        one, two = module({**padded, **more}), module({**flat, **more})
-        torch.testing.assert_close(one["sentence_embedding"], two["sentence_embedding"])
-        assert two["token_embeddings"].shape == (1, 16, 8), "the features are as they were"
-
-
 def test_a_prompt_is_left_out_where_it_shall_be(module: TokenAttention) -> None:
     features = batch((9, 6))
     whole = module(dict(features))["sentence_embedding"]
@@ -84,6 +72,8 @@ def test_a_prompt_is_left_out_where_it_shall_be(module: TokenAttention) -> None:
 
 
 def test_odd_batches(module: TokenAttention) -> None:
+    check_flattened(module)
+    module.include_prompt = True
     one = batch((1,))
     torch.testing.assert_close(module(dict(one))["sentence_embedding"], one["token_embeddings"][:, 0])
     check_empty_batches(module)

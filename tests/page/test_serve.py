@@ -149,7 +149,7 @@ def test_in_a_browser(
     page.press(hostile.text + Keys.ENTER)
     page.wait("document.querySelectorAll('.hit ul').length === 10")
     assert page.text(".hit .id") == hostile.id
-    assert page.text(".st-key-hit-1 button") == hostile.text
+    assert page.text(".st-key-hit-1 button").replace("\u2060", "") == hostile.text
     idle = "document.querySelector('.stApp').dataset.testScriptState === 'notRunning'"
     page.wait(idle)
     page.click(".st-key-hit-1 button")
@@ -168,10 +168,10 @@ def test_in_a_browser(
         page.press(Keys.ESCAPE)
         time.sleep(1)
     page.wait(idle)
-    assert browser.title == "simlte: my.index"
+    assert browser.title == "simlte: <b>my.index"
     assert not page.run("document.querySelector('.simlte script, .simlte img, .simlte i, p a')")
 
-    page.show(390, 800, "dark", "?text=ba")
+    page.show(390, 800, "dark", "?q=ba")
     page.wait("document.querySelectorAll('.hit').length === 10")
     assert page.run("document.documentElement.scrollWidth") <= 390
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
@@ -184,5 +184,5 @@ def test_in_a_browser(
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert output.startswith(f"11 documents at http://127.0.0.1:{port} (Ctrl-C ends it)\n")
+    assert output.startswith(f"11 documents at http://127.0.0.1:{port} (Ctrl-C to stop)\n")
     assert "Traceback" not in output

@@ -161,7 +161,7 @@ def test_a_model_of_another_similarity_is_told(
     Index.create(tmp_path / "index", model)
     model.append(Normalize())
     Index.create(tmp_path / "unit", model)
-    assert caplog.text.count("The model compares vectors by dot; an index ranks by cosine.") == 1
+    assert caplog.text.count("The model compares vectors by dot, but an index ranks by cosine.") == 1
 
 
 def test_making_an_index_loses_nothing(index: Index, model: SentenceTransformer, tmp_path: Path) -> None:

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import functools
 import os
 import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,7 @@ from sentence_transformers import SentenceTransformer
 from support import write_jsonl
 
 from simlte_st.data import Document
-from simlte_st.data.sentences import peek
-from simlte_st.errors import ConfigurationError, Interrupted
+from simlte_st.errors import ConfigurationError
 from simlte_st.files import hold
 from simlte_st.search import Index, add, encoder, searcher, store, words
 from simlte_st.search import settings as settings_module
@@ -33,21 +31,6 @@ def test_an_index_holds_for_one_writer(index: Index, corpus: list[Document]) -> 
         assert len(index.search(corpus[0].text)) == 10  # who reads is not kept out
     finally:
         lock.release()
-
-
-def test_a_read_that_breaks_off_keeps_what_was_read(
-    index: Index, documents: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(encoder, "BATCH", 2)
-
-    def broken() -> Iterator[Document]:
-        yield from (Document(f"n{number}", text) for number, text in enumerate(documents[10:15]))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(add, "peek", functools.partial(peek, enough=1))
-    with pytest.raises(Interrupted, match=r"Stopped\. 14 documents are in .*: start again to add the others\."):
-        index.add(broken())
-    assert len(index) == 14
 
 
 KILLED = """

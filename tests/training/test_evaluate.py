@@ -104,7 +104,7 @@ def test_a_latent_semantic_analysis_of_the_documents_is_appended(
     model = result.load(device="cpu")
     assert isinstance(model[-1], TokenTable)
     assert (result.lsa, model.get_embedding_dimension()) == (5, 32 + 5)
-    assert "lsa 5" in (tmp_path / "first" / "README.md").read_text()
+    assert "lsa=5" in (tmp_path / "first" / "README.md").read_text()
     again = train(labelled, tmp_path / "again", base=tmp_path / "first", lsa=3, keep="trained", **OPTIONS)
     assert [type(module).__name__ for module in again.load(device="cpu")].count("TokenTable") == 1
     assert again.lsa == 3

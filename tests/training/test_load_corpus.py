@@ -15,6 +15,7 @@ from simlte_st.models.conversion import WHOLE_DOCUMENTS
 from simlte_st.modules import PositionPooling, TokenTable
 from simlte_st.modules.chunk_mean import to_chunk_mean
 from simlte_st.training.load_corpus import HeldOut
+from simlte_st.training.result import WHOLE
 
 CORPUS = [Document(f"d{number}", "text") for number in range(2000)]
 
@@ -69,14 +70,14 @@ def test_where_the_base_would_cut_the_model_reads_whole_documents(
     whole = train(long, tmp_path / "whole", base=encoder_path, keep="trained", **OPTIONS)
     assert whole.whole
     assert whole.truncation.cut_texts == 0
-    [told] = [line for line in str(whole).splitlines() if "reads documents whole" in line]
-    assert told in (tmp_path / "whole" / "README.md").read_text()
+    assert WHOLE in str(whole)
+    assert WHOLE in (tmp_path / "whole" / "README.md").read_text()
     assert "import simlte_st" in (tmp_path / "whole" / "README.md").read_text()
 
     short = train(long, tmp_path / "short", base=encoder_path, keep="trained", max_length="base", **OPTIONS)
     assert not short.whole
     assert json.loads((tmp_path / "short" / "simlte.json").read_text())["whole"] is False
-    assert "reads documents whole" not in str(short)
+    assert WHOLE not in str(short)
     assert whole.gain is not None
     assert short.gain is not None
     assert whole.gain["structure"] == short.gain["structure"], "both verdicts are on readers of as many tokens"

@@ -233,5 +233,5 @@ def test_torchrun_starts_it(bert_path: Path, documents: list[str], tmp_path: Pat
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("48 documents: 1 step") == 1
-    assert done.stderr.count("1 steps of 4") == 1
+    assert done.stderr.count("1 step of 4") == 1
     assert "Warning" not in done.stderr

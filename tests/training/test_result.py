@@ -18,14 +18,13 @@ def made(**options: Any) -> TrainingResult:
     )  # fmt: skip
 
 
-def test_a_result_is_printed_in_three_lines_and_a_table() -> None:
+def test_a_result_is_printed_in_lines_and_a_table() -> None:
     truncation = Truncation(256, texts=52, tokens=1000, cut_texts=47, cut_tokens=200, model="some/where")
     gain = {"summary": "No difference.", "table": "| a | b |\n|---|--:|"}
     result = made(kept="base", gain=gain, truncation=truncation)
     lines = str(result).splitlines()
     assert lines[3:] == ["", *gain["table"].splitlines()]
-    assert lines[0].endswith("Left out: empty (3).")
-    assert lines[1] == f"{truncation.summary()} {truncation.advice}"
-    assert lines[2].startswith("No difference.")
+    assert lines[0].endswith(f"Left out: empty (3). {truncation.summary()} {truncation.advice}")
+    assert lines[1] == "No difference."
     assert "holds the untrained base" in lines[2]
     assert result.to_dict()["truncation"]["model"] == "model", "its name, and not where it lies"

@@ -47,7 +47,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(
     assert process.pid is not None
     os.kill(process.pid, number)
     process.join(60)
-    assert ("a checkpoint is written" in told.read_text()) == (number == signal.SIGTERM)
+    assert ("the checkpoint is in" in told.read_text()) == (number == signal.SIGTERM)
     assert not (tmp_path / "killed").exists(), "the run ended before it could be killed: use more epochs"
     with pytest.raises(ConfigurationError, match="resume=True"):
         train(documents, tmp_path / "killed", progress=False, **arguments)

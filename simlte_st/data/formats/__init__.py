@@ -1,4 +1,4 @@
-"""The table of file formats: a new one is a function and a line of :data:`FORMATS`."""
+"""The table of file formats. To add one, write a function and add a line to :data:`FORMATS`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from simlte_st.extras import check_installed
 
 @dataclass(frozen=True)
 class TextFormat:
-    """A format whose files hold one document each.
+    """A format with one document per file.
 
-    ``read`` returns a file's text. It raises ``BadTextError`` with the reason if there is none, ``OSError``, or
-    whatever a library raises for a damaged file.
+    ``read`` returns a file's text. It raises ``BadTextError`` with the reason if there is no text, ``OSError``, or any
+    error of a library for a damaged file.
     """
 
     suffixes: tuple[str, ...]  # in lower case
@@ -36,13 +36,13 @@ class TextFormat:
             check_installed(library, EXTRA, f"reading {self.suffixes[0]} files")
 
     def row(self, path: Path, name: str, reading: Reading) -> Row | Skip:
-        """Read a file as a row, or return why it gives none."""
+        """Read a file as a row, or as a skip with the reason."""
         try:
-            if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device may never end
+            if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe may never end
                 raise BadTextError("pipe, socket or device")
             self.check_library()
             read = self.read(path, reading)
-        except Exception as error:  # the libraries raise anything for damaged files
+        except Exception as error:  # libraries raise anything for damaged files
             return skip_of(error, name, name)
         text, columns = (read, {}) if isinstance(read, str) else (read.text, read.columns)
         columns = folder_columns(path) | columns
@@ -52,11 +52,11 @@ class TextFormat:
 
 @dataclass(frozen=True)
 class TableFormat:
-    """A format whose files hold a document per row; ``open`` raises ``DataError`` for a file without columns."""
+    """A format with a document per row; ``open`` raises ``DataError`` for a file without columns."""
 
     suffixes: tuple[str, ...]  # in lower case
     open: Callable[[Path, Reading], Table]
-    count_rows: Callable[[Path], int | None] = lambda path: None  # if counting costs nothing
+    count_rows: Callable[[Path], int | None] = lambda path: None  # if counting is free
 
 
 PLAIN_TEXT = TextFormat((".txt",), read_text)
@@ -87,15 +87,15 @@ _TEXT_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstan
 _TABLE_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, TableFormat))
 
 DESCRIPTION = (
-    f"a folder of files that hold a document each ({', '.join(_TEXT_SUFFIXES)}), such a file, or any other of text; "
-    f"a table ({', '.join(_TABLE_SUFFIXES)}; all but parquet also with {' or '.join(COMPRESSED)} after it)"
+    f"a folder of files with a document each ({', '.join(_TEXT_SUFFIXES)}), one such file, or any other text file; "
+    f"a table ({', '.join(_TABLE_SUFFIXES)}; except for parquet also followed by {' or '.join(COMPRESSED)})"
 )
 """All formats in words, for messages and ``--help``."""
 
 
 def format_of(path: Path) -> TextFormat | TableFormat | None:
-    """Return the format of a file by its suffix, with or without ``.gz`` or ``.zst`` after it, or None."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
+    """Return a file's format by its suffix, which ``.gz`` or ``.zst`` may follow; None if unknown."""
+    suffixes = [suffix.strip().lower() for suffix in path.suffixes]
     packed = bool(suffixes) and suffixes[-1] in COMPRESSED
     known = _BY_SUFFIX.get(suffixes[-2 if packed else -1]) if len(suffixes) > packed else None
     packable = isinstance(known, TableFormat) and known.open is not open_parquet
@@ -103,7 +103,7 @@ def format_of(path: Path) -> TextFormat | TableFormat | None:
 
 
 def format_by_content(path: Path) -> TextFormat | TableFormat | None:
-    """Return the format of a file of an unknown suffix by its beginning, plain text if it is text, or None."""
+    """Return a file's format by its first bytes: a known format, plain text, or None for binary files."""
     with open_bytes(path) as stream:
         start = stream.read(8_192)
     known = next((_BY_SUFFIX[each] for mark, each in _MARKS.items() if start.lstrip().lower().startswith(mark)), None)

@@ -1,4 +1,4 @@
-"""HTML: the tree of a browser, by selectolax, and the encodings of browsers, by webencodings."""
+"""Read HTML as browsers do: parse it with selectolax, decode it with webencodings."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 from simlte_st.data.rows import Reading
 from simlte_st.data.text_files import decode_text, read_whole, tidy_lines
 
-_SPACE = re.compile(r"[ \t\n\f\r]{2,}|[\t\n\f\r]")  # what is not one space already
+_SPACE = re.compile(r"[ \t\n\f\r]{2,}|[\t\n\f\r]")  # anything but a single space
 _LABEL = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})""", re.IGNORECASE)
 _XML_LABEL = re.compile(rb"""\s*<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}["']([\w.:-]{1,40})""")
-_LABEL_BYTES = 1024  # the standard has it among the first of them
-_PYTHON_NAMES = {"gbk": "gb18030", "utf-16le": "utf-8", "utf-16be": "utf-8"}  # as the standard has them
+_LABEL_BYTES = 1024  # the standard requires the label among these first bytes
+_PYTHON_NAMES = {"gbk": "gb18030", "utf-16le": "utf-8", "utf-16be": "utf-8"}  # as in the standard
 _SELF_CLOSED = re.compile(r"<(?!(?:br|hr|img|input|meta|link|col|area|base|wbr)\b)([a-zA-Z][\w:-]*)((?:\s[^<>]*)?)/>")
 
 _TAG = re.compile(
@@ -35,10 +35,10 @@ _BLOCKS = (
     "pre", "search", "section", "summary", "table", "tr", "ul", "xmp",
 )  # fmt: skip
 _BREAKS = {**dict.fromkeys(_BLOCKS, "\n\n"), **dict.fromkeys(("td", "th", "button", "textarea", "object"), " ")}
-"""What is put before and after the text of a tag."""
+"""The break before and after the text of a tag."""
 _HIDING_STYLE = re.compile(r"(?:^|[;\s])display\s*:\s*none\b", re.IGNORECASE)
 
-# Elements without an end, or that the next one ends: they are never deep.
+# Elements without an end tag, which never nest deeply.
 _SHALLOW = frozenset((
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr", "p",
     "li", "dt", "dd", "option", "td", "th", "tr",
@@ -56,27 +56,27 @@ _MOST_STEPS = 50_000_000  # half a second
 
 
 def has_tags(text: str) -> bool:
-    """Return whether a text has HTML tags near its beginning, more than one."""
+    """Return whether a text has more than one HTML tag near its beginning."""
     return len(_TAG.findall(text, 0, _TAGGED)) > 1
 
 
 def read_html(path: Path, reading: Reading) -> str:
-    """Return what a browser shows, except navigation: inline tags do not separate words, blocks are paragraphs.
+    """Return the text that a browser shows, without navigation; block elements become paragraphs.
 
-    Left out are scripts, styles, templates, drawings, drop-down lists and elements hidden by ``hidden`` or
-    ``display: none``; and ``nav``, ``menu`` and ``footer``. Style sheets are not evaluated.
+    Scripts, styles, templates, drawings, drop-down lists, ``nav``, ``menu`` and ``footer`` are ignored, and so are
+    elements with ``hidden`` or ``display: none``. Style sheets are not evaluated.
     """
     data = read_whole(path, reading)
     return page_text(data, reading.encoding, xml=data.lstrip().startswith(b"<?xml") or path.suffix.lower() == ".xhtml")
 
 
 def page_text(data: bytes, encoding: str, xml: bool = False, mend: bool = False) -> str:
-    """Return what a browser shows of a page; the encoding is for one that declares none."""
+    """Return the text of a page; ``encoding`` is used if the page declares none."""
     return html_text(_decode(data, encoding, mend), xml)
 
 
 def html_text(text: str, xml: bool = False) -> str:
-    """Return the text that a browser shows; see :func:`read_html`. Only drop the tags of one that takes too long."""
+    """Return the text of a page; see :func:`read_html`. Only drop the tags if parsing would take too long."""
     from selectolax.lexbor import LexborHTMLParser
 
     if xml:
@@ -88,7 +88,7 @@ def html_text(text: str, xml: bool = False) -> str:
 
 
 def _parts(root: Any) -> Iterator[str]:
-    """Walk through the tree, without recursion, as pages may be deep."""
+    """Walk through the tree without recursion, as pages may be deep."""
     node, verbatim = root, 0
     parents: list[Any] = []
     while True:
@@ -117,11 +117,11 @@ def _parts(root: Any) -> Iterator[str]:
 def _is_hidden(node: Any) -> bool:
     attributes = node.attributes
     hides = "hidden" in attributes or _HIDING_STYLE.search(attributes.get("style") or "") is not None
-    return hides and node.tag not in ("html", "body")  # which scripts show when the page is loaded
+    return hides and node.tag not in ("html", "body")  # scripts show these when the page has loaded
 
 
 def _decode(data: bytes, encoding: str, mend: bool) -> str:
-    """Decode a page in the encoding that it declares, else in the configured one."""
+    """Decode a page in the encoding that it declares, or else in the given one."""
     import webencodings
 
     label = _LABEL.search(data[:_LABEL_BYTES]) or _XML_LABEL.match(data[:_LABEL_BYTES])
@@ -132,10 +132,10 @@ def _decode(data: bytes, encoding: str, mend: bool) -> str:
 
 
 def _takes_long(page: str) -> bool:
-    """Return whether the tree of a page may take quadratic time or memory, by an estimate of its steps.
+    """Estimate whether parsing a page takes quadratic time or memory.
 
-    A browser searches all open elements at most tags, reopens unclosed ``<font>``s in every paragraph, and compares
-    each attribute of a tag with all others.
+    Parsers search all open elements at most tags, reopen unclosed ``<font>`` tags in every paragraph, and compare each
+    attribute of a tag with all others.
     """
     opened: Counter[str] = Counter()
     depth = steps = 0

@@ -1,4 +1,4 @@
-"""E-mails, by Python's email: files of one each (``.eml``, or raw ones under any name) and mailboxes (``.mbox``)."""
+"""Read e-mails with Python's ``email``: single files (``.eml``, or raw e-mails) and mailboxes (``.mbox``)."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from simlte_st.files import valid_unicode
 NO_MAIL = "not an e-mail"
 
 COLUMNS = ("id", "text", "subject", "sender", "recipients", "date")
-"""Columns of a mailbox; those from the third on are a single mail's, too."""
+"""Columns of a mailbox; single e-mails have those from ``subject`` on."""
 
-_BEGINNING = 8_192  # bytes that show whether a file is a mail
-_LONGEST_HEADER = 20_000  # characters; parsing one takes quadratic time
-_PIECE = 1 << 16  # bytes of a line that are read at once
+_BEGINNING = 8_192  # bytes in which to look for headers
+_LONGEST_HEADER = 20_000  # characters; parsing takes quadratic time
+_PIECE = 1 << 16  # bytes of a line read at a time
 _HEADER = re.compile(r"([A-Za-z][\w-]*):|[ \t]|>?From ")
 _SENT = frozenset(("subject", "date", "message-id", "received", "to", "newsgroups", "return-path"))
-_ENVELOPE = re.compile(rb"From [^\r\n]{0,300}\d\d:\d\d[^\r\n]{0,300}\r?\n")  # the line before each mail of a mailbox
+_ENVELOPE = re.compile(rb"From [^\r\n]{0,300}\d\d:\d\d[^\r\n]{0,300}\r?\n")  # the line before each e-mail of a mailbox
 _STUFFED = re.compile(rb"^>(>*From )", re.MULTILINE)
 _NARROW = frozenset(("", "ascii", "us-ascii", "iso-8859-1", "latin-1", "unknown-8bit", "x-unknown"))
 _NO_TEXT = frozenset(("message/delivery-status", "message/disposition-notification", "text/rfc822-headers"))
 
 _SIGNATURES = ("--", "-- ")
-_ORIGINAL = re.compile(r"-{3,}[^-].*-{3,}|_{20,}")  # above a mail that Outlook and others put below the answer
+_ORIGINAL = re.compile(r"-{3,}[^-].*-{3,}|_{20,}")  # above the original e-mail in replies by Outlook and others
 _ORIGINAL_HEADER = re.compile(r"[^\s:>][^:]{0,20}: ")  # in any language
-_INTRODUCTION = 3  # lines that name who wrote a quote, at most
+_INTRODUCTION = 3  # maximum number of lines that introduce a quote
 
 
 class Mail(NamedTuple):
-    """A mail: its id, its subject and text, and its other columns."""
+    """An e-mail: its id, its text with the subject, and its columns."""
 
     id: str | None
     text: str
@@ -55,11 +55,11 @@ class Mail(NamedTuple):
 
 class _AsWritten(email.policy.Compat32):
     def header_fetch_parse(self, name: str, value: str) -> Any:
-        return value[:_LONGEST_HEADER]  # not a Header, which forgets bytes that are not ASCII
+        return value[:_LONGEST_HEADER]  # not a Header, which loses non-ASCII bytes
 
 
 def looks_like_mail(start: str | bytes) -> bool:
-    """Return whether a text begins with the headers of a mail: its sender, and its subject, date or recipient."""
+    """Return whether a text begins with e-mail headers: a sender, and a subject, date or recipient."""
     if isinstance(start, bytes):
         start = start[:_BEGINNING].decode("latin-1").removeprefix("\xef\xbb\xbf")
     names = set()
@@ -73,29 +73,29 @@ def looks_like_mail(start: str | bytes) -> bool:
 
 
 def is_mail(path: Path) -> bool:
-    """Return whether a file begins with the headers of a mail."""
+    """Return whether a file begins with e-mail headers."""
     with contextlib.suppress(OSError):
-        if path.is_file():  # a pipe may never end
+        if path.is_file():  # reading a pipe may never end
             with path.open("rb") as stream:
                 return looks_like_mail(stream.read(_BEGINNING))
     return False
 
 
 def read_eml(path: Path, reading: Reading) -> Mail:
-    """Return the subject and the text of a mail; without text of its own, that of its HTML.
+    """Return the subject and text of an e-mail; HTML is used if there is no plain text.
 
-    Mails that are attached to it are read too, other attachments are not.
+    Attached e-mails are read too; other attachments are not.
     """
     return read_mail(read_whole(path, reading), reading)
 
 
 def read_mail(data: bytes, reading: Reading) -> Mail:
-    """Parse a mail; ``BadTextError`` if it is encrypted, has no headers, or cannot be decoded."""
+    """Parse an e-mail; raise ``BadTextError`` if it is encrypted, has no headers or cannot be decoded."""
     data = data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
     message = email.message_from_bytes(data, policy=_AsWritten())
     if not message.keys():
         raise BadTextError(NO_MAIL, "it has no headers")
-    body = _text_of(message, reading).replace("\ufffd", "\udcff")  # which the reader replaces, and counts
+    body = _text_of(message, reading).replace("\ufffd", "\udcff")  # the reader replaces and counts these
     if reading.drop_quotes:
         body = without_quotes(body)
     subject, sender, recipients, own_id = (
@@ -107,7 +107,7 @@ def read_mail(data: bytes, reading: Reading) -> Mail:
 
 
 def _header_text(written: str) -> str:
-    """Decode a header; one in an unknown encoding stays as it is written."""
+    """Decode a header; leave it as written if the encoding is unknown."""
     raw = written.encode("utf-8", "surrogateescape")
     try:
         text = str(make_header(decode_header(decode_text(raw, "cp1252"))))
@@ -125,7 +125,7 @@ def _date(message: Message) -> datetime | None:
 
 
 def _text_of(part: Message, reading: Reading) -> str:
-    """Return the text of a part of a mail; attachments have none."""
+    """Return the text of a part of an e-mail; attachments have none."""
     kind = part.get_content_type()
     if kind == "multipart/encrypted" or (kind.endswith("pkcs7-mime") and "signed" not in part.get("content-type", "")):
         raise BadTextError(ENCRYPTED, kind)
@@ -136,7 +136,7 @@ def _text_of(part: Message, reading: Reading) -> str:
         texts = [_text_of(each, reading) for each in parts]
         if kind == "message/rfc822":
             texts = [_header_text(each.get("subject", "")) for each in parts] + texts
-        elif kind == "multipart/alternative":  # the last one is the richest, but plain text has no markup to lose
+        elif kind == "multipart/alternative":  # the last is the richest, but plain text needs no conversion
             there = [(each, text) for each, text in zip(parts, texts, strict=True) if text.strip()]
             plain = [text for each, text in there if each.get_content_type() == "text/plain"]
             texts = plain[:1] or [text for _, text in there[-1:]]
@@ -147,26 +147,26 @@ def _text_of(part: Message, reading: Reading) -> str:
         return ""
     payload = part.get_payload(decode=True)
     data, declared = payload if isinstance(payload, bytes) else b"", _declared(part)
-    # As in the encoding standard of browsers, ASCII and Latin-1 stand for the Western one of Windows.
+    # As in browsers, ASCII and Latin-1 mean Windows-1252.
     charset = declared or ("cp1252" if reading.encoding == Reading.encoding else reading.encoding)
     if kind == "text/plain":
         text = decode_text(data, charset, mend=True).strip()
         if not text[:15].lower().startswith(("<html", "<!doctype html")):
             return text
-    check_installed("selectolax", EXTRA, "reading HTML in e-mails")  # a page may be declared as plain text
+    check_installed("selectolax", EXTRA, "reading HTML in e-mails")  # HTML may be declared as plain text
     return html_text(decode_text(data, charset, True)) if declared else page_text(data, charset, mend=True)
 
 
 def _declared(part: Message) -> str | None:
-    """Return the encoding that a part declares, if it is known and has more than Latin letters."""
+    """Return a part's declared encoding, if it is known and not just Latin-1 or ASCII."""
     charset = part.get_content_charset("").lower()
-    if charset in ("gb2312", "gbk"):  # mails that say so use its extension
+    if charset in ("gb2312", "gbk"):  # e-mails that declare these use the extension
         return "gb18030"
     return charset if charset not in _NARROW and is_encoding(charset) else None
 
 
 def without_quotes(text: str) -> str:
-    """Return the text of a mail without quoted mails, the lines that introduce them, and the signature."""
+    """Return the text of an e-mail without quotes, their introductions, and the signature."""
     kept: list[str] = []
     lines, quoted = text.split("\n"), False
     for number, line in enumerate(lines):
@@ -195,7 +195,7 @@ def _take_out_introduction(lines: list[str]) -> None:
 
 
 def open_mbox(path: Path, reading: Reading) -> Table:
-    """Open a mailbox, whose mails are read one after the other; ids are those of the mails."""
+    """Open a mailbox; ids are the message ids."""
     with open_bytes(path) as stream:
         start = stream.read(_BEGINNING)
     if start.strip() and not _ENVELOPE.match(start.lstrip(b"\r\n")):
@@ -219,7 +219,7 @@ def _rows(path: Path, reading: Reading, wanted: Sequence[str]) -> Iterator[RawRo
 
 
 def _mails(path: Path, most: int) -> Iterator[bytes]:
-    """Yield the mails of a mailbox, without the line before each; of one that is too long, a little more than fits."""
+    """Yield the e-mails of a mailbox, without their envelope lines; truncate those that are too long."""
     with open_bytes(path) as stream:
         mail = bytearray()
         begun, blank, starts = False, True, True

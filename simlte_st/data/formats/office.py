@@ -1,4 +1,4 @@
-"""Documents of office programs, and books: Word files, OpenDocument texts, EPUB and XML by lxml, RTF by striprtf."""
+"""Read office documents, books and XML: Word, OpenDocument, EPUB and XML with lxml, RTF with striprtf."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from typing import Any
 from urllib.parse import unquote
 
 from simlte_st.data.formats.html import page_text
-from simlte_st.data.rows import DAMAGED, ENCRYPTED, BadTextError, Reading
+from simlte_st.data.rows import DAMAGED, EMPTY, ENCRYPTED, BadTextError, Reading
 from simlte_st.data.text_files import read_whole, tidy_lines
 
 UNPACKS = "unpacking to far more than text does"
 
-_MOST_UNPACKED = 20_000_000  # bytes, or 100 times the size of the file; the tree takes 30 times as much
+_MOST_UNPACKED = 20_000_000  # bytes, or 100 times the file size; the tree takes 30 times as much
 _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # around an encrypted document
 
 _WORD_PARTS = (re.compile(r"word/document\d*\.xml"), re.compile(r"word/(?:foot|end)notes\d*\.xml"))
 _WORD_BREAKS = {"br": "\n", "cr": "\n", "tab": " ", "noBreakHyphen": "-"}
-_WORD_UNREAD = frozenset(("moveFrom", "Fallback"))  # where text stood before, and the same content for old readers
+_WORD_UNREAD = frozenset(("moveFrom", "Fallback"))  # the old place of moved text, and copies for old readers
 _ODT_BREAKS = {"line-break": "\n", "s": " ", "tab": " "}
 _ODT_UNREAD = frozenset(("tracked-changes", "annotation", "note-citation", "forms"))
-_XML_UNREAD = frozenset((  # no prose in JATS and TEI: who wrote it, where it is, what it cites, formulas
+_XML_UNREAD = frozenset((  # not prose in JATS and TEI: metadata, references, formulas
     "journal-meta", "contrib-group", "aff", "article-id", "pub-date", "history", "permissions", "funding-group",
     "ref-list", "math", "tex-math", "encodingDesc", "publicationStmt", "sourceDesc", "revisionDesc", "listBibl",
 ))  # fmt: skip
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
-_PICTURE = re.compile(r"[0-9a-fA-F\r\n]{2000,}")  # in hexadecimal digits; all that a picture in RTF is
+_PICTURE = re.compile(r"[0-9a-fA-F\r\n]{2000,}")  # a picture in RTF, as hexadecimal digits
 
 
 def read_docx(path: Path, reading: Reading) -> str:
-    """Return the final text, with tracked changes accepted: paragraphs in their order, then footnotes and endnotes.
+    """Return the text with tracked changes accepted: paragraphs in order, then footnotes and endnotes.
 
     Hidden text, comments, headers and footers are not read.
     """
@@ -51,7 +51,7 @@ def read_docx(path: Path, reading: Reading) -> str:
 
 
 def read_odt(path: Path, reading: Reading) -> str:
-    """Return the final text: paragraphs, headings, lists, tables, and notes where they are called.
+    """Return the text: paragraphs, headings, lists, tables, and notes at their references.
 
     Deleted text, comments, headers and footers are not read.
     """
@@ -63,9 +63,9 @@ def read_odt(path: Path, reading: Reading) -> str:
 
 
 def read_epub(path: Path, reading: Reading) -> str:
-    """Return the pages of a book in reading order, as HTML files are read, without its table of contents."""
+    """Return the pages of a book in reading order, read as HTML, without the table of contents."""
     with _open_zip(path) as archive:
-        # In whatever namespace, as versions of the format differ in them.
+        # In any namespace, as versions of the format differ.
         name = next(_tree_of(archive.read("META-INF/container.xml")).iter("{*}rootfile")).get("full-path", "")
         package = _tree_of(archive.read(name))
         items = {item.get("id"): item for item in package.iter("{*}item")}
@@ -80,42 +80,65 @@ def read_epub(path: Path, reading: Reading) -> str:
 
 
 def read_xml(path: Path, reading: Reading) -> str:
-    """Return the text of an XML file, such as JATS and TEI, without tags.
+    """Return the text of an XML file, such as JATS, TEI, ALTO or PAGE, without tags.
 
-    An element beside text is a part of it, others are paragraphs. Front matter that is no prose, references and
-    formulas are not read.
+    Elements mixed with text are inline; others become paragraphs. Bibliographic front matter, references and formulas
+    are not read.
     """
     data = read_whole(path, reading)
     root = _tree_of(data)
     if root.tag.rpartition("}")[2] == "html":
         return page_text(data, reading.encoding, xml=True)
-    texts = set(root.xpath("//*[text()[normalize-space()]]"))
+    if text := tidy_lines(_scanned_text(root)):
+        return text
+    beside = "local-name()='choice']/*[contains(' sic orig abbr ', concat(' ', local-name(), ' '))"
+    for node in root.xpath(f"//*[@break='no'] | //*[{beside}]"):
+        node.tag = "math"  # unread: TEI has breaks inside words, and the original beside the corrected form
+    texts = set(root.xpath("//*[text()[normalize-space()] or local-name()='choice']"))
     for node in root.iter("*"):
         if node.getparent() not in texts and node.tag.rpartition("}")[2] not in _XML_UNREAD:
             node.tag = "p"
-    return tidy_lines(_pieces(root, dict.fromkeys(("br", "break", "lb", "pb", "cb"), "\n"), _XML_UNREAD))
+    breaks = {**dict.fromkeys(("br", "break", "lb", "pb", "cb"), "\n"), "note": " "}
+    if text := tidy_lines(_pieces(root, breaks, _XML_UNREAD)):
+        return text
+    raise BadTextError(EMPTY, "no text between the tags; if it is in attributes, convert the file to a table")
+
+
+def _scanned_text(root: Any) -> Iterator[str]:
+    """Yield the text of ALTO, where words are attributes, or of PAGE, where lines repeat their words."""
+    for block in root.iter("{*}TextBlock"):
+        yield "\n\n"
+        for word in block.iter("{*}String"):
+            if word.get("SUBS_TYPE") != "HypPart2":  # the first half has the whole word
+                yield word.get("SUBS_CONTENT") or word.get("CONTENT", "")
+            if word.getnext() is None or not word.getnext().tag.endswith("HYP"):
+                yield " "
+    for region in root.iter("{*}TextRegion"):
+        yield "\n\n"
+        found = region.findall("{*}TextEquiv[1]/{*}Unicode") or region.findall("{*}TextLine/{*}TextEquiv[1]/{*}Unicode")
+        yield from (f"{line.text or ''}\n" for line in found)
 
 
 def read_rtf(path: Path, reading: Reading) -> str:
-    """Return the text, in which lines are paragraphs."""
+    """Return the text; each paragraph is a line."""
     from striprtf.striprtf import rtf_to_text
 
     data = read_whole(path, reading)
     if not data.lstrip().startswith(b"{\\rtf"):
-        raise BadTextError(DAMAGED, "it does not begin as RTF does")
+        raise BadTextError(DAMAGED, "it does not begin with {\\rtf")
     text = rtf_to_text(_PICTURE.sub("", data.decode("latin-1")), errors="replace")
-    # Characters beyond the basic plane are written as two.
+    # RTF writes characters beyond the basic plane as surrogate pairs.
     return tidy_lines(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
 
 
 @contextlib.contextmanager
 def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
-    """Open an archive, unless it is encrypted or unpacks to far more than text does: its parts are held in memory."""
+    """Open an archive; refuse it if it is encrypted or unpacks to far more than text would."""
     with path.open("rb") as stream:
         if stream.read(8) == _COMPOUND_FILE:
             raise BadTextError(ENCRYPTED, "it needs a password, or is an old .doc file")
         with zipfile.ZipFile(stream) as archive:
-            # No more of a part is read than its size in the archive's directory.
+            # Reading stops at the sizes in the archive's directory.
             size, unpacked = path.stat().st_size, sum(part.file_size for part in archive.infolist())
             if unpacked > max(_MOST_UNPACKED, 100 * size):
                 raise BadTextError(UNPACKS, f"to {unpacked:,} bytes from {size:,}")
@@ -123,7 +146,7 @@ def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _tree_of(data: bytes) -> Any:
-    """Parse XML, without entities and anything outside it."""
+    """Parse XML without resolving entities or external files."""
     from lxml import etree
 
     parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
@@ -131,10 +154,10 @@ def _tree_of(data: bytes) -> Any:
 
 
 def _pieces(root: Any, breaks: Mapping[str, str], unread: Collection[str], only: str | None = None) -> Iterator[str]:
-    """Yield the text of a tree (of elements ``only``) and the breaks in it, without recursion, as it may be deep."""
+    """Yield the texts and breaks of a tree, without recursion, as trees may be deep."""
     from lxml import etree
 
-    inside = 0  # of elements that are not read
+    inside = 0  # depth inside unread elements
     for event, node in etree.iterwalk(root, events=("start", "end")):
         name, starts = etree.QName(node).localname if isinstance(node.tag, str) else "", event == "start"
         if name in unread:
@@ -146,6 +169,6 @@ def _pieces(root: Any, breaks: Mapping[str, str], unread: Collection[str], only:
         elif starts:
             yield breaks.get(name, "")
         text = (node.text if starts else node.tail) if only is None else node.text if starts and name == only else ""
-        text = text if name else html.unescape(text or "")  # of an entity, which may be one of HTML's
+        text = text if name else html.unescape(text or "")  # an unresolved entity, possibly one of HTML
         if text and (starts or node is not root):
             yield " ".join(f"|{text}|".split())[1:-1]

@@ -1,4 +1,4 @@
-"""PDF files, by pypdf."""
+"""Read PDF files with pypdf."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from simlte_st.data.rows import ENCRYPTED, BadTextError, Reading
 
 NO_TEXT = "without text (scanned?)"
 
-_LIGATURE = re.compile("[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc]")  # and the presentation forms of Arabic letters
+_LIGATURE = re.compile("[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc]")  # including Arabic presentation forms
 _SIGN = r"[\p{L}\p{M}\p{N}]"
 _TORN = regex.compile(rf"({_SIGN}+)([-\u2010\xad])[ \t]*\n[ \t]*({_SIGN}+)")
 _WORD = regex.compile(rf"{_SIGN}+(?:[-\u2010]{_SIGN}+)*+(?![-\u2010\xad])")
 _NUMBER = regex.compile(r"\p{N}")
-# Words that are more often the first half of a compound than of a hyphenated word.
+# Words that usually begin a compound when a hyphen follows at the end of a line.
 _FIRST_OF_TWO = frozenset((
     "cross", "decision", "double", "end", "first", "five", "four", "full", "half", "hand", "hard", "high", "human",
     "large", "last", "left", "light", "long", "low", "machine", "mid", "multi", "near", "new", "non", "off", "one",
@@ -28,13 +28,13 @@ _FIRST_OF_TWO = frozenset((
 
 
 def read_pdf(path: Path, reading: Reading) -> str:
-    """Return the text of the pages, joined, as sentences continue on the next page.
+    """Return the joined text of the pages, as sentences may continue on the next page.
 
-    Ligatures become their letters, and words hyphenated at the end of a line are joined.
+    Ligatures become letters, and words hyphenated at line ends are joined.
     """
     import pypdf
 
-    # It warns of its repairs; a file beyond repair is reported here.
+    # pypdf warns about repairs; unreadable files are reported here.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     pages: list[str] = []
     characters = 0
@@ -54,11 +54,11 @@ def read_pdf(path: Path, reading: Reading) -> str:
 
 
 def _whole_words(text: str) -> str:
-    """Join words that are hyphenated at the end of a line.
+    """Join words that are hyphenated at line ends.
 
-    A hyphen is removed if it is soft, or if the word without it occurs in the text. It stays in a word that occurs with
-    it, before a capital or beside a digit, and between two words of the text. Otherwise it is removed, unless the first
-    part is a word such as "long" or "self".
+    A hyphen is removed if it is soft or if the joined word occurs in the text. It stays if the hyphenated word occurs
+    in the text, before a capital, beside a digit, and between two words of the text. Otherwise it is removed, unless
+    the first part is a word such as "long" or "self".
     """
     words = {match[0].lower() for match in _WORD.finditer(text)} if _TORN.search(text) else frozenset[str]()
 

@@ -53,6 +53,12 @@ def test_the_only_csv_column_with_words_is_the_text(tmp_path: Path) -> None:
     [
         *(("c.csv", f'id{mark}text\nx{mark}"a{mark} b"\ny{mark}c\n', [f"a{mark} b", "c"]) for mark in ";\t|"),
         ("c.tsv", "id,text\nx,a\n", ["a"]),
+        ("c.csv ", "sep=;\nid;text\nx;a\n", ["a"]),
+        ("c.csv", "# made by a tool\n,\n# and me\nid,text\nx,a\n", ["a"]),
+        ("c.csv", "#text\na\n", ["a"]),
+        ("c.csv", "id,text\nx,a,,\ny,b,\n", ["a", "b"]),
+        ("c.csv", 'id,text\rx,a\ry,"b\rc"\r', ["a", "b\rc"]),
+        ("c.csv", "text,Text,n\na,b,1\n", ["a"]),
         ("c.csv", "id;amount, EUR;text\n1;1,50;one; \n2;2,50;two\n", ["two"]),
         ("c.csv", "id,text,note; x\n1,one;two,3\n2,three,4\n", ["one;two", "three"]),
         ("c.csv", 'text,"a;b|c"\n"one\n; two",1\n', ["one\n; two"]),
@@ -67,6 +73,9 @@ def test_unusable_csv_headers(tmp_path: Path) -> None:
     path = tmp_path / "c.csv"
     path.write_bytes(b"caf\xe9,text\na,b\n")
     with pytest.raises(DataError, match=r"header.*utf-8.*encoding="):
+        texts(path)
+    path.write_text("text,n\na,1\n", "utf-16-le")
+    with pytest.raises(DataError, match=r"header.*NUL bytes.*encoding="):
         texts(path)
     path.write_text("")
     with pytest.raises(EmptyCorpusError):

@@ -34,7 +34,7 @@ def test_messages_name_each_format(tmp_path: Path) -> None:
     for suffix in suffixes:
         assert suffix in re.findall(r"\.\w+", PLACES)
     (tmp_path / "a.xls").write_bytes(b"\xd0\xcf\x11\xe0\0\0")
-    with pytest.raises(DataError, match="unknown kind") as error:
+    with pytest.raises(DataError, match="unknown format") as error:
         read_documents(tmp_path / "a.xls")
     with pytest.raises(DataError, match=r"no usable document.*\nignored 1: \.xls.*\n.* FOLDER/\*\.csv") as other:
         texts(tmp_path)
@@ -45,12 +45,18 @@ JATS = """<!DOCTYPE article SYSTEM "JATS.dtd" [<!ENTITY own SYSTEM "file:///etc/
     <journal-meta><p>J</p></journal-meta><title>Rivers &amp; <i>floods</i></title></front><sec><title>So</title><p>CO<b
     >2</b> &eacute;t <!-- no -->rose, &own; <m:math>x</m:math>fell.</p></sec><ref-list>Cited</ref-list></article>"""
 TEI = """<TEI xmlns="http://www.tei-c.org/ns/1.0"><teiHeader><title>Hamlet</title><publicationStmt>CC</publicationStmt>
-    </teiHeader><l>Who is<lb/>there?</l><l>Nay <hi>answer</hi> me.</l></TEI>"""
+    </teiHeader><l>Who is<lb/>there?</l><l>Nay<note>No</note> <hi>ans<lb break="no"/>wer</hi>
+    <choice><sic>em</sic><corr>me</corr></choice>.</l></TEI>"""
+ALTO = """<alto xmlns="x#"><OCR>An engine</OCR><TextBlock><TextLine><String CONTENT="A"/><SP/><String CONTENT="steam"
+    SUBS_TYPE="HypPart1" SUBS_CONTENT="steamship"/><HYP CONTENT="-"/></TextLine><TextLine><String CONTENT="ship"
+    SUBS_TYPE="HypPart2"/><String CONTENT="tor"/><HYP/></TextLine><TextLine><String CONTENT="n."/></TextLine>
+    </TextBlock><TextBlock><String CONTENT="Yes."/></TextBlock></alto>"""
+PAGE = """<PcGts xmlns="x"><Creator>An engine</Creator><TextRegion><TextLine><Word><TextEquiv><Unicode>Dear</Unicode>
+    </TextEquiv></Word><TextEquiv><Unicode>Dear Sir</Unicode></TextEquiv></TextLine></TextRegion></PcGts>"""
 HOCR = """<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head><body>
     <span class="ocr_line" title="bbox 1 2"><span>Old</span>\n<span>page</span></span></body></html>"""
-CELLS = (
-    '{"cells": [{"source": ["# T\\n", "Text."]}, {"source": "x = 1", "outputs": [{"text": ["1"]}]}, {"source": []}]}'
-)
+CELLS = """{"cells": [{"source": ["# T\\n", "Text."]}, {"source": "x = 1data:image/png;base64,QUJD/+=", "outputs":
+    [{"text": ["1"]}]}, {"source": []}]}"""
 NAMED = (
     *((f"a{suffix}", "Some text.", "Some text.") for suffix in ("", ".rst", ".tex", ".log", ".org", ".py", ".b.c")),
     ("utf16", "Größe".encode("utf-16"), "Größe"),
@@ -59,8 +65,10 @@ NAMED = (
     ("feed.rss", "<?xml version='1.0'?><rss><a>A</a><b>So<i>me</i> text.</b></rss>", "A\n\nSome text."),
     ("old.doc", "{\\rtf1 Some text.}", "Some text."),
     ("a.nxml", JATS, "Rivers & floods\n\nSo\n\nCO2 ét rose, &own; fell."),
-    ("a.xml", TEI, "Hamlet\n\nWho is\nthere?\n\nNay answer me."),
+    ("a.xml", TEI, "Hamlet\n\nWho is\nthere?\n\nNay No answer me."),
     ("b.xml", "<a>x <b>y</b></a>", "x y"),
+    ("b.alto", f"<?xml version='1.0'?>{ALTO}", "A steamship torn.\n\nYes."),
+    ("page.xml", PAGE, "Dear Sir"),
     *((name, HOCR, "Old page") for name in ("c.xml", "c.hocr", "c.aspx")),
     ("new.ipynb", CELLS, "# T\nText.\n\nx = 1"),
     ("old.ipynb", '{"worksheets": [{"cells": [{"input": ["x = 1"]}]}]}', "x = 1"),

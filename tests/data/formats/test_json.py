@@ -47,14 +47,6 @@ def test_bad_json_lines_are_counted_one_by_one(tmp_path: Path) -> None:
     assert reader.report.examples["not an object"] == ["line 3: a JSON str", "line 4: a JSON list"]
 
 
-def test_a_line_beyond_all_bounds_is_passed_over_and_the_next_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "c.jsonl"
-    path.write_text('{"text": "' + "x" * 3_000_000 + '"}\n{"text": "ok"}\n')
-    reader = read_documents(path, max_characters=10)
-    assert [(document.id, document.text) for document in reader] == [("1", "ok")]
-    assert reader.report.skipped == {"too long": 1}
-
-
 @pytest.mark.parametrize("indent", [None, 1])
 def test_an_array_of_objects_is_a_table(tmp_path: Path, indent: int | None) -> None:
     rows = [{"id": f"d{number}", "body": f"tëxt {number}", "kind": "x"} for number in range(300)]
@@ -86,7 +78,7 @@ def test_json_lines_under_the_name_of_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ('{\n "data": [], "version": 1\n}', r"holds one dict\. Make it an array of objects"),
+        ('{\n "data": [], "version": 1\n}', r"holds one dict\. Make .* jq -c '\.\[\"data\"\]\[\]'"),
         ('[{"text": "a"},', "valid JSON: "),
         ("[" * 100_000, "valid JSON: "),
         (b'["caf\xe9"]', "wrong encoding"),

@@ -92,10 +92,7 @@ def test_a_book_is_its_pages_in_reading_order(tmp_path: Path) -> None:
         (r"One \b bold\b0  word.\par Next\line line.", "One bold word.\nNext\nline."),
         (r"\ansicpg1251 \'e4\'ee\'ec", "дом"),
         (r"\uc1 Gr\u252?\u223?e \u-10179?\u-8704?", "Grüße 😀"),
-        (
-            r"{\fonttbl{\f0\fcharset0 Arial;}}{\pict\pngblip " + "89504e47\n" * 9_000 + "}Text",
-            "Text",
-        ),
+        (r"{\fonttbl{\f0\fcharset0 Arial;}}{\pict\pngblip " + "89504e47\n" * 9_000 + "}Text", "Text"),
     ],
 )
 def test_escapes_of_rtf(tmp_path: Path, written: str, meant: str) -> None:

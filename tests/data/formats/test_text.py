@@ -19,7 +19,7 @@ def test_a_single_text_file_and_its_line_ends(tmp_path: Path) -> None:
     assert (document.id, document.text) == ("one.md", "one\n\ntwo\nthree\n")
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
 def test_byte_order_marks_are_obeyed_and_removed(tmp_path: Path, encoding: str) -> None:
     text = "naïve Ωmega"
     for suffix, written in (("txt", text), ("jsonl", f'{{"text": "{text}"}}\n'), ("csv", f"text,n\n{text},1\n")):
