@@ -1,4 +1,4 @@
-"""AST: link posts to articles, beside other encoders on the same word vectors, MiniLM and bags of words.
+"""AST: link posts to articles, compared with other encoders on the same word vectors, MiniLM and bags of words.
 
     python -m benchmarks.ast --shared data
 
@@ -44,7 +44,7 @@ SYSTEMS = (*UNTRAINED, ADAPTED, *(name for name in ENCODERS if name not in UNTRA
 
 
 def measure(options: argparse.Namespace, data: Linked, name: str, seed: int) -> dict[str, Any]:
-    """Train a system, where it is trained, and link the test posts."""
+    """Train a system if it needs training, then link the test posts."""
     train, test = split(data, seed)
     texts, more = [*test.posts, *test.articles], {}
     if name in ("BM25", "TF-IDF"):
@@ -65,7 +65,7 @@ def measure(options: argparse.Namespace, data: Linked, name: str, seed: int) -> 
 
 
 def encoder(options: argparse.Namespace, name: str, train: Linked, seed: int) -> SentenceTransformer:
-    """Make an encoder, trained where it is to be."""
+    """Make an encoder, and train it unless it is used untrained."""
     if name == "MiniLM":
         return load_model(PACKAGED_BASE, max_seq_length=options.tokens).model
     with tempfile.TemporaryDirectory() as folder:
@@ -99,11 +99,11 @@ def encoder(options: argparse.Namespace, name: str, train: Linked, seed: int) ->
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, "--shared", "--results")
-    parser.add_argument("--work", type=Path, default=Path("ast.work"), help="folder of what is finished")
+    parser.add_argument("--work", type=Path, default=Path("ast.work"), help="folder of finished parts")
     parser.add_argument("--only", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), metavar="SYSTEM")
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(5)), help="splits and trainings")
-    parser.add_argument("--words", type=int, default=512, help="of a text, for word vectors (default: %(default)s)")
-    parser.add_argument("--tokens", type=int, default=256, help="of a text, for MiniLM (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(5)), help="seeds of splits and trainings")
+    parser.add_argument("--words", type=int, default=512, help="words read by the others (default: %(default)s)")
+    parser.add_argument("--tokens", type=int, default=256, help="tokens read by MiniLM (default: %(default)s)")
     parser.add_argument("--epochs", type=int, default=8, help="default: %(default)s")
     parser.add_argument("--batch-size", type=int, default=32, help="default: %(default)s")
     parser.add_argument("--learning-rate", type=float, default=3e-3, help="default: %(default)s")

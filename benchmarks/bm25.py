@@ -12,22 +12,22 @@ from simlte_st.data.analyzer import features_of
 
 
 class Bm25Scores:
-    """BM25, with the default settings of bm25s and without stop words and stemming; the first text is the query.
+    """BM25 with the default settings of bm25s, without stop words or stemming; a pair's first text is the query.
 
     Args:
-        texts: The texts; document frequencies and lengths are taken from all of them. Equal texts have equal scores.
+        texts: The texts, which also supply document frequencies and lengths. Equal texts have equal scores.
     """
 
     tolerance = unrelated = 0.0
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._words = list(map(features_of, texts))  # with stop words: idf makes frequent words count little
+        self._words = list(map(features_of, texts))  # stop words stay: idf gives them little weight
         self.size = len(self._words)
         self._index = bm25s.BM25()
         self._index.index(self._words, show_progress=False)
 
     def rows(self, queries: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the scores of every query with every other text."""
+        """Score every query against every other text."""
         # bm25s cannot score a query without words.
         found = [
             self._index.get_scores(words) if (words := self._words[query]) else np.zeros(self.size)
@@ -36,7 +36,7 @@ class Bm25Scores:
         return np.stack(found).astype(np.float32, copy=False)[:, others]
 
     def pairs(self, pairs: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the scores of pairs; each first text is searched with once."""
+        """Score pairs; each first text is searched for once."""
         scores = np.empty(len(pairs), dtype=np.float32)
         for query in np.unique(pairs[:, 0]):
             chosen = pairs[:, 0] == query

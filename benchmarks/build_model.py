@@ -25,8 +25,8 @@ from simlte_st.models.names import OWN_MODELS, OWN_STATIC, usage_example
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, "--bf16")
     parser.add_argument("name", choices=OWN_MODELS)
-    parser.add_argument("source", metavar="SOURCE", help="documents: anything that simlte train reads")
-    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="gets the model")
+    parser.add_argument("source", metavar="SOURCE", help="documents, in any form that simlte train reads")
+    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where to write the model")
     parser.add_argument("--limit", type=int, metavar="N", help="use no more than N documents")
     parser.add_argument(
         "--max-steps", type=int, metavar="N", help="stop after N steps (default: one pass; simlte-static: 300)"

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -43,7 +44,7 @@ from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.names import PACKAGED_BASE
 
 WORDS = 250
-# The settings that do best for English papers.
+# The best settings for English papers.
 ENGLISH = {"stop_words": ["en"], "min_df": 2}
 LEXICAL: dict[str, tuple[Callable[[list[str]], PairScores], int | None]] = {
     "TF-IDF": (lambda texts: TfidfScores(texts, **ENGLISH), None),
@@ -51,7 +52,7 @@ LEXICAL: dict[str, tuple[Callable[[list[str]], PairScores], int | None]] = {
     "BM25": (Bm25Scores, None),
     f"BM25, first {WORDS} words": (Bm25Scores, WORDS),
 }
-# Half of the papers leave a quarter of the links to each part.
+# With half of the papers, each part keeps a quarter of the links.
 SPLITS: dict[str, dict[str, Any]] = {"links": {"test_share": 0.3}, "papers": {"test_share": 0.5}}
 SPLIT_TITLES = ["by links: head", "threshold", "by papers: head", "threshold"]
 
@@ -62,7 +63,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--citations", type=Path, required=True, help="parquet: citing, cited")
     parser.add_argument("--base", default=PACKAGED_BASE, help="base model (default: %(default)s)")
     parser.add_argument("--model", nargs="+", default=[], metavar="NAME", help="other models")
-    parser.add_argument("--max-seq-length", type=int, default=4096, metavar="N", help="tokens to read of a paper")
+    parser.add_argument("--max-seq-length", type=int, default=4096, metavar="N", help="maximum tokens of a paper")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--work", type=Path, default=Path("citation.work"), help="folder of finished parts")
     parser.add_argument("--results", type=Path, help=argparse.SUPPRESS)
@@ -90,10 +91,8 @@ def main(arguments: list[str] | None = None) -> None:
 
     found = {}
     for name in (*LEXICAL, *models):
-        if name in LEXICAL:
-            make = lambda name=name: measure_words(name, texts, links, options.seeds)  # noqa: E731
-        else:
-            make = lambda name=name: neural(name)  # noqa: E731
+        words = partial(measure_words, name, texts, links, options.seeds)
+        make = words if name in LEXICAL else partial(neural, name)
         work.finish_aloud(name, settings, make)
         found[name] = work.finish(name, settings, make)["result"]
     write_results("citation", result(settings, options, found), options.results)
@@ -116,7 +115,7 @@ def measure_words(name: str, texts: list[str], links: np.ndarray, seeds: Sequenc
 def measure_embeddings(
     embeddings: np.ndarray, links: np.ndarray, seeds: Sequence[int], **settings: Any
 ) -> dict[str, Any]:
-    """Measure embeddings by their cosine, and with the Long Range Arena's head, which takes ``settings``."""
+    """Measure embeddings by their cosine and with the Long Range Arena's head, which receives ``settings``."""
     tasks = make_tasks(links, seeds)
     heads = {
         split: [
@@ -132,7 +131,7 @@ Tasks = dict[str, list[tuple[LinkPairs, LinkPairs]]]
 
 
 def make_tasks(links: np.ndarray, seeds: Sequence[int]) -> Tasks:
-    """Make pairs with and without a link, divided by links and by papers, once a seed."""
+    """Make pairs with and without a link for each seed, split by links and by papers."""
     return {
         split: [link_pairs(links, split=split, seed=seed, **more) for seed in seeds]  # type: ignore[arg-type]
         for split, more in SPLITS.items()
@@ -153,7 +152,7 @@ def measure(scores: PairScores, links: np.ndarray, tasks: Tasks) -> dict[str, An
 
 
 def result(settings: dict[str, Any], options: argparse.Namespace, found: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return what is recorded: all but the values by query, and the gain over the base, which is paired by query."""
+    """Return the record: all results except the values by query, and the gain over the base, paired by query."""
     base = f"{Path(options.base).name}, truncated"
     names = {"base": base, "models": [Path(name).name for name in options.model]}
     names |= {"files": [options.papers.name, options.citations.name]}
@@ -166,7 +165,7 @@ def result(settings: dict[str, Any], options: argparse.Namespace, found: dict[st
 
 
 def page(record: Mapping[str, Any]) -> str:
-    """Return the page of what is finished."""
+    """Return the page of the results."""
     settings, readers = record["settings"], record["readers"]
     some = next(iter(readers.values()))["retrieval"]
     models = f" --model {' '.join(settings['models'])}" if settings["models"] else ""
@@ -176,16 +175,16 @@ def page(record: Mapping[str, Any]) -> str:
     ]
     return document(
         "# Citations among full papers",
-        f"{settings['papers']} papers (median {settings['words']:.0f} words), {settings['links']} links; "
-        f"{some['queries']:.0f} citing papers search the {some['pool']:.0f} cited ones, themselves "
-        "excluded. Means over citing papers with 95% bootstrap intervals; the last column is the "
+        f"{settings['papers']:,} papers (median {settings['words']:,.0f} words) with {settings['links']:,} links. "
+        f"Each of {some['queries']:,.0f} citing papers queries the {some['pool']:,.0f} cited papers, itself excluded. "
+        "Means over citing papers with 95% bootstrap intervals; the last column is the "
         f"difference to {settings['base']}, paired by paper. Chunk-mean and further models read up to "
-        f"{settings['max_seq_length']} tokens.",
-        markdown_table(["reads", "R@10", "R@100", "MRR", "nDCG@10", "R@10 against the base"], rows),
-        f"Link or no link, balanced: accuracy in percent, mean ± deviation over {len(settings['seeds'])} "
-        "draws of parts, negatives and head. Parts are split by links, or by papers (no test paper "
-        "occurs in training). The head is the Long Range Arena's, on [a, b, a * b, a - b]; the "
-        "threshold on the score is the best on the training part.",
+        f"{settings['max_seq_length']:,} tokens.",
+        markdown_table(["", "R@10", "R@100", "MRR", "nDCG@10", "R@10 against the base"], rows),
+        "Link classification on balanced pairs: accuracy in percent, mean ± standard deviation over "
+        f"{len(settings['seeds'])} draws of parts, negatives and head. Parts are split by links, or by papers (no test "
+        "paper occurs in training). The head is the Long Range Arena's, on [a, b, a * b, a - b]; the "
+        "threshold on the score is chosen on the training part.",
         link_table({name: [found] for name, found in readers.items()}),
         command="python -m benchmarks.citation --papers {} --citations {}".format(*settings["files"])
         + f" --max-seq-length {settings['max_seq_length']}{models}",
@@ -193,7 +192,7 @@ def page(record: Mapping[str, Any]) -> str:
 
 
 def link_table(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """Lay out link classification over the runs of each reader: with a head, and by a threshold on the score."""
+    """Tabulate link classification over the runs of each reader, with a head and with a threshold on the score."""
     rows = []
     for name, found in runs.items():
         row = [name]
@@ -202,7 +201,7 @@ def link_table(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
                 values = [value for each in found for value in each.get(kind, {}).get(split, ())]
                 row.append(mean_deviation(values) if values else "")
         rows.append(row)
-    return markdown_table(["reads", *SPLIT_TITLES], rows)
+    return markdown_table(["", *SPLIT_TITLES], rows)
 
 
 if __name__ == "__main__":

@@ -35,12 +35,12 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "train": ("train", "documents.jsonl", "--static", "--output", "model"),
     "explore": ("explore", "documents.index", "--output", "documents.html"),
 }
-"""The words of each command; what it writes is what is new in the folder."""
+"""The arguments of each command."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, "--output")
-    parser.add_argument("--data", required=True, help="any source of documents")
+    parser.add_argument("--data", required=True, help="documents, in any form that simlte reads")
     parser.add_argument("--documents", type=int, default=100_000)
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as name:
@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def passages(options: argparse.Namespace) -> Iterator[dict[str, str]]:
-    """Yield the documents: runs of words of those of the source, with its line ends, the last of each the longest."""
+    """Split the source's documents into passages of :data:`WORDS` words; the last of each may be longer."""
     for one in read_documents(options.data):
         words = one.text.split(" ")
         ends = [*range(WORDS, len(words) - WORDS + 1, WORDS), len(words)]
@@ -82,7 +82,7 @@ def run(command: Sequence[str], folder: Path) -> dict[str, Any]:
         stdout=subprocess.DEVNULL,
     )
     _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)  # or Popen would wait for it once more
+    process.returncode = os.waitstatus_to_exitcode(status)  # so that Popen does not wait again
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} ended with status {process.returncode}.")
     return {
@@ -108,7 +108,7 @@ def page(record: dict[str, Any]) -> str:
                 "command": f"`{shlex.join(['simlte', *COMMANDS[name]])}`",
                 "seconds": f"{row['seconds']:,.0f}",
                 "GB of memory": f"{row['memory'] / 1e9:.1f}",
-                "MB on the disk": f"{row['disk'] / 1e6:,.0f}",
+                "MB on disk": f"{row['disk'] / 1e6:,.0f}",
             }
             for name, row in record["rows"].items()
         ),

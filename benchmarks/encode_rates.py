@@ -32,8 +32,8 @@ def main(argv: list[str] | None = None) -> None:
     parser = make_parser(__doc__, "--output", "--bf16")
     parser.add_argument("--models", nargs="+", default=[PACKAGED_BASE, *OWN_ENCODERS])
     parser.add_argument("--lengths", type=int, nargs="+", default=[64, 128, 256, 512, 1024, 2048, 4096])
-    parser.add_argument("--tokens", type=int, default=8192, help="of the documents of one turn (default: %(default)s)")
-    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="turns")
+    parser.add_argument("--tokens", type=int, default=8192, help="total tokens of one turn (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="number of turns")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     options = parser.parse_args(argv)
     if options.device == "cpu":
@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def rate(model: SentenceTransformer, length: int, options: argparse.Namespace) -> float:
-    """Measure the documents a second of one length."""
+    """Measure documents a second at one length."""
     texts = texts_of(model, length, max(1, options.tokens // length))
     clock = time.process_time if options.device == "cpu" else time.perf_counter
     batch_size = max(1, min(256, 16_384 // length))
@@ -60,7 +60,7 @@ def rate(model: SentenceTransformer, length: int, options: argparse.Namespace) -
 
 
 def texts_of(model: SentenceTransformer, length: int, count: int) -> list[str]:
-    """Make texts that have exactly so many tokens, special tokens among them."""
+    """Make texts with exactly this many tokens, special tokens included."""
     special = model.tokenizer.num_special_tokens_to_add()
     words = (word for document in read_documents(packaged_corpus_path(), encoding="latin-1") for word in
              document.text.lower().split() if word.isalpha() and len(model.tokenizer.tokenize(word)) == 1)  # fmt: skip
@@ -73,7 +73,7 @@ def page(record: dict[str, Any]) -> str:
     half = " --bf16" * (record["environment"]["dtype"] == "bfloat16")
     lengths = sorted({length for by_length in rates.values() for length in by_length}, key=int)
     return document(
-        f"# Encoding by length, {device}",
+        f"# Encoding speed by length, {device}",
         explanation(__doc__),
         table(
             {

@@ -1,4 +1,4 @@
-"""Up to a million vectors: build an index, search it and add to it, beside FAISS.
+"""Up to a million vectors: build an index, search it and add to it, compared with FAISS.
 
     pip install ".[benchmarks]"
     python -m benchmarks.index_scale --vectors 1000000
@@ -43,16 +43,16 @@ from simlte_st.search.store import Store
 K = 10
 NEIGHBOURS = 10
 NOISE = 0.3
-"""Length of the noise beside a vector of length 1."""
+"""Length of the noise added to a vector of length 1."""
 
 ENOUGH = 0.97
-"""Recall that FAISS is set to reach."""
+"""Recall that FAISS must reach."""
 
 Vectors = NDArray[np.float32]
 
 
 class Ours:
-    """The store behind ``simlte index``: whole vectors, approximate above a number of rows."""
+    """The store behind ``simlte index``: full vectors, with approximate search above a number of rows."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -64,7 +64,7 @@ class Ours:
         self.add(vectors, 10_000)
 
     def add(self, vectors: Vectors, size: int = BATCH) -> None:
-        """Add vectors, in batches as ``simlte index`` does."""
+        """Add vectors in batches, as ``simlte index`` does."""
         for start in range(0, len(vectors), size):
             part = vectors[start : start + size]
             ids = [str(number) for number in range(self.count, self.count + len(part))]
@@ -88,13 +88,13 @@ class Ours:
 
 
 class Faiss:
-    """An inverted file of whole vectors."""
+    """An inverted file of full vectors."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder
 
     def build(self, vectors: Vectors) -> None:
-        """Make the index, and look through as many lists as reach the recall."""
+        """Make the index, and probe enough lists to reach the recall."""
         import faiss
 
         faiss.omp_set_num_threads(2)
@@ -125,13 +125,13 @@ SIDES = {"simlte_st (LanceDB)": Ours, "FAISS, IVF": Faiss}
 def main(argv: list[str] | None = None) -> None:
     parser = make_parser(__doc__, "--output")
     parser.add_argument("--vectors", type=int, default=1_000_000, metavar="N")
-    parser.add_argument("--more", type=int, default=10_000, metavar="N", help="that are added to them")
+    parser.add_argument("--more", type=int, default=10_000, metavar="N", help="vectors to add later")
     parser.add_argument("--queries", type=int, default=500, metavar="N")
-    parser.add_argument("--sentences", type=int, default=20_000, metavar="N", help="real ones that vectors are made of")
-    parser.add_argument("--base", default=PACKAGED_BASE, help="model that encodes them (default: %(default)s)")
+    parser.add_argument("--sentences", type=int, default=20_000, metavar="N", help="real sentences to sample from")
+    parser.add_argument("--base", default=PACKAGED_BASE, help="model that encodes sentences (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="turns of all queries")
     parser.add_argument("--work", type=Path, default=Path("index_scale.work"), help="folder of vectors and indices")
-    parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)  # one side's process
+    parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)  # for a side's own process
     options = parser.parse_args(argv)
     if options.side:
         print(json.dumps(measure(options)))
@@ -150,7 +150,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Measure a library, in a process of its own: build, search, add, search again."""
+    """Measure a library in this process: build, search, add, search again."""
     place = options.work / options.side.partition(" ")[0].strip(",")
     shutil.rmtree(place, ignore_errors=True)
     place.unlink(missing_ok=True)
@@ -183,7 +183,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def make_vectors(options: argparse.Namespace) -> tuple[Vectors, Vectors, Vectors]:
-    """Make the vectors, those that are added, and the queries; real sentences are encoded once."""
+    """Make the vectors, the vectors to add, and the queries; real sentences are encoded only once."""
     path = options.work / f"sentences {options.sentences} {options.queries}.npy"
     if not path.exists():
         with atomic_path(path) as temporary, temporary.open("wb") as file:
@@ -207,7 +207,7 @@ def make_vectors(options: argparse.Namespace) -> tuple[Vectors, Vectors, Vectors
 
 
 def encode_sentences(base: str, count: int) -> Vectors:
-    """Encode different sentences of BBC News, in an order that is drawn."""
+    """Encode distinct sentences of BBC News in random order."""
     texts = [document.text for document in read_documents(packaged_corpus_path(), encoding="latin-1")]
     segment = make_segmenter("punkt", lambda: texts)
     sentences = sorted({sentence for text in texts for sentence in segment(text) if len(sentence.split()) >= 5})
@@ -218,7 +218,7 @@ def encode_sentences(base: str, count: int) -> Vectors:
 
 
 def exact(vectors: Vectors, queries: Vectors, k: int = K) -> NDArray[np.int64]:
-    """Find the nearest by comparing everything: shape ``[queries, k]``."""
+    """Find the nearest vectors by exact search: row numbers, shape ``[queries, k]``."""
     best, scores = np.zeros((len(queries), 0), dtype=np.int64), np.zeros((len(queries), 0), dtype=np.float32)
     for start in range(0, len(vectors), 100_000):
         found = queries @ vectors[start : start + 100_000].T
@@ -230,7 +230,7 @@ def exact(vectors: Vectors, queries: Vectors, k: int = K) -> NDArray[np.int64]:
 
 
 def recall(found: list[list[int]], nearest: NDArray[np.int64]) -> float:
-    """Return the share of what is nearest that was found."""
+    """Return the share of the nearest vectors that was found."""
     hits = [len({*names} & {*right}) for names, right in zip(found, nearest.tolist(), strict=True)]
     return float(np.mean(hits)) / nearest.shape[1]
 
@@ -245,10 +245,10 @@ def page(record: dict[str, Any]) -> str:
     return document(
         f"# {settings['vectors']:,} vectors",
         explanation(__doc__),
-        f"{settings['queries']} queries, one at a time and all in one call. Queries a second, of wall "
-        f"and of CPU time, are medians (lowest to highest) of {settings['repeats']} turns. Times of "
-        "building and adding include writing to disk. Memory is the process's increase, mapped vectors "
-        "included; peak is its maximum.",
+        f"{settings['queries']} queries, one at a time and all in one batch. Queries a second, by wall and by "
+        f"CPU time, are medians (lowest to highest) of {settings['repeats']} turns. Times for building and "
+        "adding include writing to disk. Memory is the process's increase, mapped vectors included; peak is "
+        "its maximum.",
         table(
             {
                 "": name,
@@ -256,11 +256,11 @@ def page(record: dict[str, Any]) -> str:
                 "queries / s": rate(row["queries_per_second"]),
                 "queries / CPU s": rate(row["queries_per_cpu_second"]),
                 f"recall@{K}": f"{row['recall']:.3f}",
-                "in one call / s": rate(row["many_queries_per_second"]),
-                "in one call / CPU s": rate(row["many_queries_per_cpu_second"]),
+                "batched queries / s": rate(row["many_queries_per_second"]),
+                "batched queries / CPU s": rate(row["many_queries_per_cpu_second"]),
                 f"add {settings['more']:,}, s": f"{row['add_seconds']:,.1f}",
-                "queries / s with them": rate(row["after_queries_per_second"]),
-                f"recall@{K} with them": f"{row['after_recall']:.3f}",
+                "queries / s after adding": rate(row["after_queries_per_second"]),
+                f"recall@{K} after adding": f"{row['after_recall']:.3f}",
                 "disk, MB": f"{row['disk_bytes'] / 1e6:,.0f}",
                 "memory, MB": f"{row['memory_bytes'] / 1e6:,.0f}",
                 "peak, MB": f"{row['peak_bytes'] / 1e6:,.0f}",

@@ -2,20 +2,21 @@
 
     python -m benchmarks.languages --clones FOLDER
 
-The base is multilingual-e5-small. Training and the LSA see the documents of a set, judged ones included, without
-labels, as for a user. Macro-F1 of a logistic regression with five labels a class and with the labels of half of the
-judged documents, over 10 divisions with 3 draws each. C is chosen by cross-validation (TF-IDF: 100), because the
-cosines of E5's embeddings all lie between .7 and 1, too close for the C that suits other models.
+The base is multilingual-e5-small. Training and the LSA see all documents of a set, including the evaluated ones,
+without labels, as a user's would. Tables show the macro-F1 of a logistic regression with five labels a class and with
+the labels of half of the evaluated documents, over 10 random splits with 3 draws each. C is chosen by cross-validation
+(TF-IDF: 100), because the cosines of E5's embeddings all lie between .7 and 1, too close for the C that suits other
+models.
 
 Rows: TF-IDF and LSA; all-MiniLM-L6-v2, an English model, on 256 tokens; the base on 512 tokens, on whole documents in
 chunks, and adapted by the default ``simlte train --encoder`` (30 steps; in chunks where 512 tokens would truncate
-more than a tenth); static models, distilled from the base and trained by ``simlte train --static``. Documents have
-the base's prompt, in training too. Encoders train and encode in bfloat16, static models in float32. A row without ±
-has one seed. Finished parts stay in the work folder.
+more than a tenth of the tokens); static models, distilled from the base and trained by ``simlte train --static``.
+Documents get the base's prompt, also in training. Encoders train and encode in bfloat16, static models in float32. A
+row without ± has one seed. Finished parts stay in the work folder.
 
-Few documents are judged, so small differences mean nothing. With half of the labels, the second training on Arabic
-changes 20 of 200 predictions and accuracy by -0.5 points, between -2.2 and +1.1 (95%, resampling documents); the base
-is already right on about 94%.
+Few documents are evaluated, so small differences mean nothing. With half of the labels, the second training on Arabic
+changes 20 of 200 predictions and accuracy by -0.5 points (95% interval from resampling documents: -2.2 to +1.1); the
+base is already right on about 94%.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.modules.chunk_mean import to_chunk_mean
 
 TOKENS = 32768
-"""Tokens of a document that the base reads in chunks, at most."""
+"""Maximum tokens of a document that the base reads in chunks."""
 
 TFIDF, LSA, MINILM = "TF-IDF", "LSA", "MiniLM at 256"
 BASE, WHOLE, ADAPTED = "E5 at 512", "E5 whole", "E5 adapted"
@@ -60,16 +61,16 @@ Result = Mapping[str, Any]
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, "--output")
-    parser.add_argument("--clones", type=Path, required=True, metavar="FOLDER", help="of the repositories")
-    parser.add_argument("--base", default="intfloat/multilingual-e5-small", help="the base (default: %(default)s)")
+    parser.add_argument("--clones", type=Path, required=True, metavar="FOLDER", help="folder of cloned repositories")
+    parser.add_argument("--base", default="intfloat/multilingual-e5-small", help="base model (default: %(default)s)")
     parser.add_argument("--sets", nargs="+", choices=LANGUAGES, default=list(LANGUAGES), metavar="NAME")
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS, metavar="NAME", help=", ".join(ROWS))
-    parser.add_argument("--documents", type=int, default=100, metavar="N", help="of a set, besides those judged")
-    parser.add_argument("--held-out", type=int, default=200, metavar="N", help="judged documents of a set")
+    parser.add_argument("--documents", type=int, default=100, metavar="N", help="further documents per set")
+    parser.add_argument("--held-out", type=int, default=200, metavar="N", help="evaluated documents per set")
     parser.add_argument("--seeds", type=int, default=2, help="trainings (default: %(default)s)")
-    parser.add_argument("--steps", type=int, help="of a training, fewer than by default")
+    parser.add_argument("--steps", type=int, help="steps of a training (default: as simlte train)")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--work", type=Path, default=Path("languages.work"), help="folder of what is finished")
+    parser.add_argument("--work", type=Path, default=Path("languages.work"), help="folder of finished parts")
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     settings = {name: getattr(options, name) for name in ("documents", "held_out", "threads", "steps")}
@@ -89,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def record(work: Work, settings: Result) -> Result:
-    """Return all that is finished."""
+    """Return all finished results."""
     cells = list(work.cells("cells/*/*/*"))
     results: dict[str, dict[str, list[Result]]] = {}
     for path, cell in cells:
@@ -105,7 +106,7 @@ def record(work: Work, settings: Result) -> Result:
 
 
 def judge(data: BankSet, row: str, seed: int, base: str, steps: int | None) -> Result:
-    """Judge a row on a set."""
+    """Evaluate a row on a set."""
     texts = [document.text for document in data.held]
     if row == TFIDF:
         return means(outcomes(data, tfidf_rows(texts), TFIDF_INVERSE_L2))
@@ -134,7 +135,7 @@ def make(row: str, data: BankSet, seed: int, base: str, steps: int | None, folde
 
 
 def lengths(data: BankSet, base: str) -> Result:
-    """Count documents, classes, words and tokens of a set."""
+    """Return counts of documents and classes, and median words and tokens of a set."""
     texts = [document.text for document in (*data.train, *data.held)]
     return {
         "documents": len(texts),
@@ -157,7 +158,7 @@ def page(record: Result) -> str:
         return {"": row, **cells, "mean": average}
 
     counted = {
-        "documents": "documents", "judged": "judged", "classes": "classes", "words (median)": "words",
+        "documents": "documents", "evaluated": "judged", "classes": "classes", "words (median)": "words",
         "tokens of the base (median)": "tokens",
     }  # fmt: skip
     blocks = []
@@ -174,5 +175,5 @@ def page(record: Result) -> str:
 
 
 if __name__ == "__main__":
-    logging.getLogger("simlte_st.evaluation").setLevel(logging.ERROR)  # that small classes give all they have
+    logging.getLogger("simlte_st.evaluation").setLevel(logging.ERROR)  # hide notes on small classes
     main()

@@ -57,32 +57,32 @@ AAN, STSB = "aan", "stsb"
 SETS = (*CLASSED, AAN, STSB)
 
 LONG = 512
-"""Tokens of the median document above which a set is one of long documents."""
+"""Median tokens above which a set counts as long."""
 
 ALL_SETS, LONG_SETS = "all sets", "long sets"
 
 Columns = Mapping[str, Mapping[str, np.ndarray]]
-"""Values from 0 to 1 by column and row, in one order for all rows of a column: they are compared in pairs."""
+"""Values from 0 to 1 by column and row. All rows of a column have the same order, so they can be paired."""
 
 TOKENS = 4096
-"""Tokens that the chunk-mean reads."""
+"""Maximum tokens of the chunk-mean."""
 
 BATCH = 16
 TIMED, REPEATS = 4, 3
-"""Held-out documents of each set with classes that the models are timed on, and turns."""
+"""Documents to time of each set with classes, and turns."""
 
 Result = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Task:
-    """Texts, and how vectors of them are judged.
+    """Texts and how to evaluate vectors of them.
 
     Attributes:
-        texts: What is encoded.
-        judge: Judges vectors.
-        words: Judges a bag of words by its name.
-        documents: Whether they are documents, of which an analysis can be fitted.
+        texts: The texts to encode.
+        judge: Evaluates vectors.
+        words: Evaluates a bag of words by its name.
+        documents: Whether an LSA can be fitted on the texts.
     """
 
     texts: list[str]
@@ -96,10 +96,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     rows = [*WORDS, *MODELS]
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, metavar="NAME", help=", ".join(SETS))
     parser.add_argument("--models", nargs="+", choices=rows, default=rows, metavar="NAME", help=", ".join(rows))
-    parser.add_argument("--timing", action="store_true", help="measure speed too: nothing else should run meanwhile")
-    parser.add_argument("--limit", type=int, default=600, metavar="N", help="held-out documents of a set with classes")
+    parser.add_argument("--timing", action="store_true", help="also measure speed, on a quiet machine")
+    parser.add_argument("--limit", type=int, default=600, metavar="N", help="held-out documents per set with classes")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--work", type=Path, default=Path("models.work"), help="folder of what is finished")
+    parser.add_argument("--work", type=Path, default=Path("models.work"), help="folder of finished parts")
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     settings = {name: getattr(options, name) for name in ("limit", "threads", "bf16")}
@@ -113,7 +113,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             continue
         if name in CLASSED:
             timed += task.texts[:TIMED]
-            work.finish(f"lengths/{name}", settings, partial(described, count(task.texts)))
+            tokens = count(task.texts)
+            described = partial(dict, documents=len(tokens), median_tokens=median(tokens))
+            work.finish(f"lengths/{name}", settings, described)
         for model in options.models:
             if name not in CLASSED or model != BM25:
                 job = partial(measured, task, model, options.shared, work.dtype)
@@ -121,11 +123,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     if options.timing:
         work.finish_aloud("timing/seconds", settings, lambda: seconds(options.models, timed, work.dtype))
     write_results("models", rounded(record(work, settings)), options.output)
-
-
-def described(tokens: Sequence[int]) -> dict[str, Any]:
-    """Describe the held-out documents of a set."""
-    return {"documents": len(tokens), "median_tokens": median(tokens)}
 
 
 def measured(task: Task, name: str, shared: Path, dtype: torch.dtype) -> dict[str, Result]:
@@ -146,7 +143,7 @@ def measured(task: Task, name: str, shared: Path, dtype: torch.dtype) -> dict[st
 
 
 def seconds(models: Sequence[str], texts: list[str], dtype: torch.dtype) -> Result:
-    """Measure how long the models take for the same documents, in turns."""
+    """Time the models on the same documents, in turns."""
     jobs = {
         name: partial(load(name, dtype).encode, texts, batch_size=BATCH, show_progress_bar=False)
         for name in models
@@ -156,7 +153,7 @@ def seconds(models: Sequence[str], texts: list[str], dtype: torch.dtype) -> Resu
 
 
 def record(work: Work, settings: Result) -> Result:
-    """Return all that is finished."""
+    """Return all finished results."""
     results: dict[str, Result] = {}
     cells = list(work.cells("cells/*/*"))
     for path, cell in cells:
@@ -213,26 +210,25 @@ def page(record: Mapping[str, Any]) -> str:
     few, full = (with_averages(results, outcome, lengths) for outcome in (FEW, FULL))
     return document(
         "# Document embeddings compared",
-        "Models read documents up to their maximum length. Macro-F1 and retrieval in percent; "
+        "Models read documents up to their maximum length. Macro-F1 and retrieval are in percent, "
 f"correlations times 100. Held-out documents of each set, with median tokens: {sizes}. *Long "
-f"sets* have a median of more than {LONG}.",
-        "*LSA* is a latent semantic analysis (TF-IDF's singular vectors) of the documents themselves, "
-"without labels: of words on its own, or of tokens as the second part of a model's embedding, "
-"with weight .5 from 512 tokens on; its STS-B is the mean over the fitted sets. *Time* is "
-f"relative to {CHUNKED}, encoding the same documents in turns.",
+f"sets* have a median of more than {LONG} tokens.",
+        "*LSA* is a latent semantic analysis (singular vectors of TF-IDF), fitted on the documents "
+"themselves without labels. On its own it uses words. With a model it uses tokens and forms the second "
+"part of the embedding, with weight .5 from 512 tokens on; its STS-B is the mean over the fitted sets. "
+f"*Time* is relative to {CHUNKED}, with all models encoding the same documents in turns.",
         summary(record, few, full),
         f"## Macro-F1, {SHOTS} documents a class",
-        f"Logistic regression, C by cross-validation on the training documents; {HALVES} divisions of "
-f"the held-out documents, {DRAWS} draws of each. Differences are paired, with 95% bootstrap "
-"intervals. Those of one set resample draws, which share documents, so these intervals are "
-"somewhat too narrow; those of several sets resample the sets and show what to expect of "
-"another one.",
+        f"Logistic regression with C by cross-validation on the training documents, over {HALVES} random "
+f"splits of the held-out documents with {DRAWS} draws each. Differences are paired, with 95% bootstrap "
+"intervals. Intervals for one set resample draws, which share documents, so they are somewhat too "
+"narrow. Intervals for several sets resample the sets and show what to expect on another set.",
         *paired_tables(few),
         "## Macro-F1, all labels",
-        f"The same with all documents of a half as training data: {HALVES} divisions.",
+        f"The same with all documents of one half as training data, over {HALVES} random splits.",
         *paired_tables(full),
         "## Citations",
-        "AAN: papers search the cited ones, themselves excluded, with 95% bootstrap intervals over "
+        "AAN: each citing paper queries the cited papers, itself excluded; 95% bootstrap intervals over "
 "papers. No model was measured with an LSA.",
         table(
             {
@@ -252,7 +248,7 @@ f"the held-out documents, {DRAWS} draws of each. Differences are paired, with 95
 
 
 def with_averages(results: Mapping[str, Any], outcome: str, lengths: Mapping[str, float]) -> Columns:
-    """Take an outcome of the sets with classes, and add all sets and the long ones: the mean of each of them."""
+    """Return an outcome of the sets with classes, plus columns of set means for all sets and for long sets."""
     made = {
         name: {row: np.array(found[outcome]) for row, found in results[name].items() if outcome in found}
         for name in CLASSED
@@ -265,13 +261,13 @@ def with_averages(results: Mapping[str, Any], outcome: str, lengths: Mapping[str
 
 
 def paired_tables(columns: Columns) -> list[str]:
-    """Write the means, and the differences to the base as it is and in chunks."""
+    """Tabulate means, and differences to the base, truncated and in chunks."""
     means = table({"": row, **{name: percent(values, row) for name, values in columns.items()}} for row in ROWS)
     return [means, *(differences(columns, reference) for reference in (AT_256, CHUNKED))]
 
 
 def differences(columns: Columns, reference: str) -> str:
-    """Write the differences to a row, with their intervals."""
+    """Tabulate differences to a row, with their intervals."""
 
     def cell(values: Mapping[str, np.ndarray], row: str) -> str:
         pair = [values[each] for each in (row, reference) if each in values]
@@ -285,12 +281,12 @@ def differences(columns: Columns, reference: str) -> str:
 
 
 def percent(values: Mapping[str, np.ndarray], row: str) -> str:
-    """Write the mean of a row; nothing where it is not there."""
+    """Format the mean of a row in percent, or an empty cell."""
     return f"{100 * values[row].mean():.1f}" if row in values else ""
 
 
 def summary(record: Mapping[str, Any], few: Columns, full: Columns) -> str:
-    """Write the first table: a row a model, quality beside time."""
+    """Tabulate the quality and time of each model."""
     results, seconds = record["results"], (record["timing"] or {}).get("seconds", {})
 
     def of(name: str, row: str, key: str) -> Sequence[float]:
@@ -316,5 +312,5 @@ def summary(record: Mapping[str, Any], few: Columns, full: Columns) -> str:
 
 
 if __name__ == "__main__":
-    logging.getLogger("simlte_st.evaluation").setLevel(logging.ERROR)  # that small classes give all they have
+    logging.getLogger("simlte_st.evaluation").setLevel(logging.ERROR)  # hide notes on small classes
     main()

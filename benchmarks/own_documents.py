@@ -30,21 +30,20 @@ from simlte_st.evaluation.table import markdown_table
 SETS = ("20news", "arxiv", "bbc")
 BASE, SIMCSE, CROP, DOCSPLIT = "base-cls", "simcse", "contriever", "docsplit-no-mlm"
 TITLES = dict(zip(CLASSIFICATION, ("a few labels", "all labels"), strict=True))
-CHOSEN = ("tfidf", BASE, SIMCSE, CROP, DOCSPLIT)
 PAIRS = ((DOCSPLIT, BASE), (DOCSPLIT, SIMCSE), (DOCSPLIT, CROP), (SIMCSE, BASE), (CROP, BASE))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, "--shared", "--bf16")
-    parser.add_argument("--base", required=True, help="the language model that all begin with")
-    parser.add_argument("--work", type=Path, default=Path("own.work"), help="folder of what is finished")
+    parser.add_argument("--base", required=True, help="language model that all systems start from")
+    parser.add_argument("--work", type=Path, default=Path("own.work"), help="folder of finished parts")
     parser.add_argument("--data", nargs="+", choices=SETS, default=SETS, metavar="NAME")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--steps", type=int, default=60, help="of 36 documents (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=60, help="steps of 36 documents (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--results", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
-    for seed in options.seeds:  # all sets have the first one before one has the second
+    for seed in options.seeds:  # finish a seed on all sets before the next seed
         for name in options.data:
             paper.main(command(options, name, seed))
     record, *others = (record_of(Work(options.work / name)) for name in options.data)
@@ -58,34 +57,34 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def command(options: argparse.Namespace, name: str, seed: int) -> list[str]:
-    """Return the arguments of :mod:`benchmarks.paper` for one set and one seed."""
+    """Return the arguments for :mod:`benchmarks.paper` for one set and one seed."""
     own, folder = options.shared / SHARED[name], options.work / name
     return [
         *("--scale", "cpu", "--shared", f"{options.shared}", "--base", options.base, "--threads", f"{options.threads}"),
         *("--corpus", f"{own if own.exists() else packaged_corpus_path()}", "--corpus-documents", "100000"),
         *("--work", f"{folder}", "--results", f"{folder / 'page'}", "--steps", f"{options.steps}"),
-        *("--data", name, "--experiments", *CLASSIFICATION, "--only", *CHOSEN, "--seeds", f"{seed}"),
-        *(["--bf16"] if options.bf16 else []),
+        *("--data", name, "--experiments", *CLASSIFICATION, "--only", "tfidf", BASE, SIMCSE, CROP, DOCSPLIT),
+        *("--seeds", f"{seed}", *["--bf16"] * options.bf16),
     ]
 
 
 def page(record: Mapping[str, Any]) -> str:
-    """Return the page of what is finished."""
+    """Return the page of the results."""
     results, settings = Results(record["results"]), record["settings"]
-    shots = ", ".join(f"{SHOTS.get(name, 5)} a class of {name}" for name in SETS)
+    shots = ", ".join(f"{SHOTS.get(name, 5)} ({name})" for name in SETS)
     blocks = []
     for experiment, title in TITLES.items():
         blocks += [f"## Macro-F1, {title}", score_table(results, experiment, "macro_f1")]
     return document(
-        "# A language model and one's own documents",
-        f"{settings['base']['name']}, trained on each data set's own documents without their labels: "
+        "# A language model trained on your own documents",
+        f"{settings['base']['name']} is trained on each data set's own documents without labels: "
         f"{settings['steps']} steps of {settings['batch_size']} documents, {settings['tokens']} tokens a view, "
         f"{settings['dtype']}; the rest is as in [the papers' experiments](paper.md). Texts are read up to "
-        f"{settings['read']} tokens.\nA few labels: {shots}, drawn {settings['draws']} times. After ± is the standard "
-        "deviation over seeds and draws.",
+        f"{settings['read']} tokens. A few labels are {shots} labels a class, drawn {settings['draws']} times. After ± "
+        "is the standard deviation over seeds and draws.",
         *blocks,
         "## Relative gain in macro-F1",
-        "In brackets is a paired 95% bootstrap interval over trainings and draws; with all labels, the "
+        "In brackets are paired 95% bootstrap intervals over trainings and draws; with all labels, the "
         "smallest and largest gain of a training. They describe these sets, not others.",
         gain_table(record["gains"]),
         machines=record["environments"],
@@ -95,7 +94,7 @@ def page(record: Mapping[str, Any]) -> str:
 
 
 def gain_table(gains: Mapping[str, Mapping[str, Any]]) -> str:
-    """Lay out the gains: all sets, then each of them."""
+    """Tabulate the gains over all sets and on each set."""
     rows = []
     for pair, kinds in gains.items():
         ours, _, theirs = pair.partition(" over ")

@@ -37,24 +37,24 @@ PAGES = {
     "ta_sbert": "benchmarks.nli.page",
     "training": "benchmarks.training",
 }
-"""The module that has the page of each file, or of files whose names go on, as ``index_scale_60000``."""
+"""The module with the page of each file, including files with a suffix such as ``index_scale_60000``."""
 
 
 def document(*blocks: str, machines: Iterable[Mapping[str, Any]] = (), command: str = "") -> str:
-    """Return a page: blocks, then machines and versions as a list, then the command, with empty lines between them."""
+    """Return a page of blocks, a list of machines and versions, and the command."""
     parts = [*blocks, "\n".join(environment_lines(machines)), f"    {command}" if command else ""]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def explanation(doc: str | None) -> str:
-    """Return what the docstring of a benchmark says behind its title and its commands."""
+    """Return the docstring of a benchmark without its title and commands."""
     return (doc or "").split("\n\n", 2)[2].strip()
 
 
 def table(rows: Iterable[Mapping[str, str]]) -> str:
-    """Return a Markdown table of rows, each a cell by column; the first column names the row.
+    """Return a Markdown table of rows, given as cells by column; the first column names the row.
 
-    Rows that have only a name are left out, and so are columns without any cell.
+    Rows with nothing but a name and columns without cells are dropped.
     """
     filled = [list(row.items()) for row in rows if any(list(row.values())[1:])]
     named = dict.fromkeys(column for row in filled for number, (column, cell) in enumerate(row) if cell or not number)
@@ -63,21 +63,21 @@ def table(rows: Iterable[Mapping[str, str]]) -> str:
 
 
 def render(name: str, record: Mapping[str, Any]) -> str:
-    """Return the page of a record, which is that of a file of this name."""
+    """Return the page of a record by the name of its file."""
     stem = max((each for each in PAGES if name == each or name.startswith(f"{each}_")), key=len)
     page: str = importlib.import_module(PAGES[stem]).page(record)
     return page
 
 
 def write_results(name: str, record: Mapping[str, Any], folder: Path | None = None, aloud: bool = True) -> None:
-    """Write a record and the page that it makes, ``NAME.json`` and ``NAME.md``, and print the page."""
+    """Write a record and its page to ``NAME.json`` and ``NAME.md``, and print the page."""
     folder = folder or RESULTS
     write_json(folder / f"{name}.json", record)
     write_page(name, render(name, json.loads(to_json(record))), folder, aloud)
 
 
 def write_page(name: str, page: str, folder: Path, aloud: bool = True) -> None:
-    """Write a page, and print it."""
+    """Write a page and print it."""
     with atomic_path(folder / f"{name}.md") as path:
         path.write_text(page, encoding="utf-8")
     if aloud:
@@ -85,7 +85,7 @@ def write_page(name: str, page: str, folder: Path, aloud: bool = True) -> None:
 
 
 def records(folder: Path = RESULTS) -> list[Path]:
-    """Return the JSON files that a page can be made of."""
+    """Return the JSON files with a page of their own."""
     found = sorted(folder.rglob("*.json"))
     return [path for path in found if path.with_suffix(".md").exists() and path.stem not in ("recipe", "verdict")]
 

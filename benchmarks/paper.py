@@ -33,7 +33,7 @@ from simlte_st.errors import SimlteError
 from simlte_st.files import read_json, write_json
 
 OVERRIDES = ("base", "corpus_documents", "steps", "bf16", "train_documents", "test_documents")
-"""Settings of a scale that the command line can replace."""
+"""Settings of a scale that the command line can override."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -41,20 +41,20 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--scale", choices=list(SCALES), default="cpu")
     made.add_argument("--shared", type=Path, metavar="FOLDER", help="folder of data sets and corpus")
     made.add_argument("--corpus", type=Path, help="documents to train on (default: enwiki2014.parquet in --shared)")
-    made.add_argument("--work", type=Path, default=Path("paper.work"), help="folder of what is finished")
-    made.add_argument("--only", nargs="+", metavar="SYSTEM", help=f"systems, or groups: {', '.join(GROUPS)}")
+    made.add_argument("--work", type=Path, default=Path("paper.work"), help="folder of finished parts")
+    made.add_argument("--only", nargs="+", metavar="SYSTEM", help=f"systems or groups: {', '.join(GROUPS)}")
     made.add_argument("--experiments", nargs="+", choices=EXPERIMENTS, default=EXPERIMENTS, metavar="NAME")
     made.add_argument("--data", nargs="+", choices=sets.ALL, default=sets.ALL, metavar="NAME")
     made.add_argument("--seeds", type=int, nargs="+", help="trainings of each trained system")
     made.add_argument("--threads", type=int)
-    made.add_argument("--report", action="store_true", help="write the page of what is finished, run nothing")
+    made.add_argument("--report", action="store_true", help="only write the page of finished results")
     made.add_argument("--results", type=Path, default=RESULTS, help=argparse.SUPPRESS)
-    own = made.add_argument_group("settings of the scale, to replace")
-    own.add_argument("--base", help="the model that all begin with: a name or a folder")
+    own = made.add_argument_group("overrides of the scale's settings")
+    own.add_argument("--base", help="model that all systems start from: a name or a folder")
     own.add_argument("--corpus-documents", type=int, help="documents of the corpus, drawn once")
     own.add_argument("--steps", type=int)
-    own.add_argument("--train-documents", type=int, help="of each data set, drawn once")
-    own.add_argument("--test-documents", type=int, help="likewise")
+    own.add_argument("--train-documents", type=int, help="training documents per data set, drawn once")
+    own.add_argument("--test-documents", type=int, help="test documents per data set, drawn once")
     add_options(own, "--bf16", help="train and embed in bfloat16 (default: float32)")
     return made
 
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def run(options: argparse.Namespace, scale: Scale, work: Work, given: dict[str, object]) -> None:
-    """Make what is missing."""
+    """Compute the missing results."""
     systems = chosen_systems(options.only)
     models = Models(work, scale, options.corpus or (options.shared / sets.CORPUS if options.shared else None))
     words = [f"--{name.replace('_', '-')}" + ("" if value is True else f" {Path(str(value)).name}")
@@ -88,13 +88,13 @@ def run(options: argparse.Namespace, scale: Scale, work: Work, given: dict[str, 
 
 
 def keep_settings(work: Work, settings: dict[str, object]) -> None:
-    """Keep the settings of a work folder, and refuse one that began with others."""
+    """Store the settings of a work folder, or raise an error if they differ from the stored ones."""
     path = work.folder / "grid.json"
     if path.exists():
         saved = read_json(path)["settings"]
         different = [line for line in differences(saved, settings) if not line.startswith("overrides ")]
         if different:
-            raise Clash(f"{work.folder} began with other settings: {'; '.join(different)}. Give another --work.")
+            raise Clash(f"{work.folder} began with other settings: {'; '.join(different)}. Pass another --work.")
     else:
         write_json(path, {"settings": settings})
 

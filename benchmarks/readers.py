@@ -22,7 +22,7 @@ from simlte_st.modules.chunk_mean import to_chunk_mean
 
 
 def embed(folder: Path, encode: Callable[[int, int], Any], count: int, piece: int = 64) -> NDArray[np.float32]:
-    """Embed texts, keeping every ``piece`` of them in a folder when it is done: an interrupted run goes on there."""
+    """Embed texts in pieces, saving each to a folder so that an interrupted run can resume."""
     pieces = []
     for start in range(0, count, piece):
         path = folder / f"{start:09d}.npy"
@@ -37,7 +37,7 @@ def embed(folder: Path, encode: Callable[[int, int], Any], count: int, piece: in
 def readers(
     base: str, models: Sequence[str], tokens: int, dtype: torch.dtype = torch.float32
 ) -> dict[str, Callable[[], SentenceTransformer]]:
-    """The models of a benchmark by name: the base truncated, its chunk-mean, and others as long as they can read."""
+    """Return loaders by name: the truncated base, its chunk-mean, and other models up to ``tokens`` tokens."""
 
     def other(name: str) -> SentenceTransformer:
         model = load_model(name, dtype=dtype).model
@@ -56,14 +56,14 @@ def readers(
 def tfidf_rows(texts: Sequence[str]) -> np.ndarray:
     """Return TF-IDF vectors of texts, float32, rotated into as few dimensions as there are texts.
 
-    A classifier with an L2 penalty sees inner products only, which the rotation keeps, and is done sooner.
+    A classifier with an L2 penalty depends only on inner products, which the rotation preserves, and so trains faster.
     """
     left, sizes, _ = np.linalg.svd(fit_tfidf(texts).transform(texts).toarray(), full_matrices=False)
     return np.asarray(left * sizes, dtype=np.float32)
 
 
 def latent_rows(texts: Sequence[str], **settings: Any) -> np.ndarray:
-    """Return a latent semantic analysis of texts by their words, float32; scaled as a model's."""
+    """Return a latent semantic analysis of texts by words, float32, scaled as in a model."""
     counts = fit_tfidf(texts, **settings).transform(texts)
     decomposition = TruncatedSVD(min(DIMENSION, len(texts) - 1), random_state=0).fit(counts)
     factors = scaling(decomposition.singular_values_, len(texts))

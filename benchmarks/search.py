@@ -2,15 +2,14 @@
 
     python -m benchmarks.search --shared SHARED_DATA --clones peps EIPs
 
-Each query has known documents: a title or first line and the text below it, a claim or tweet and the articles that
-check it, a paper and the papers it cites (``link``, filtered to cited papers), or a user's question and a Python
-enhancement proposal. Sets have up to 500 documents and 150 queries; BBC News and the proposals are used whole, and
-600 papers query all cited ones. The proposals come from clones of github.com/python/peps and
-github.com/ethereum/EIPs.
+Each query has known relevant documents: a title or first line and the text below it, a claim or tweet and the articles
+that check it, a paper and the papers it cites (``link``, filtered to cited papers), or a user's question and a Python
+enhancement proposal. Sets have up to 500 documents and 150 queries, except that questions search all proposals and 600
+papers query all cited ones. The proposals come from clones of github.com/python/peps and github.com/ethereum/EIPs.
 
-MRR is over the first 100 hits, with the number of queries in parentheses. "ranks" fuses the ranks of both halves as 1
-/ (10 + rank). "trained" is a static model trained on the documents of the set. With ``rerank=``, an encoder reads the
-first hits of 24 queries a set; seconds are the median of a query on one core.
+MRR is over the first 100 hits, with the number of queries in parentheses. "ranks" fuses the ranks of BM25 and vectors
+as 1 / (10 + rank). "trained" is a static model trained on the documents of the set. With ``rerank=``, an encoder reads
+the first hits of 24 queries a set; seconds are the median per query on one core.
 """
 
 from __future__ import annotations
@@ -49,44 +48,44 @@ SYSTEMS: dict[str, tuple[str | None, bool]] = {
     PACKAGED_BASE: (PACKAGED_BASE, False),
     f"{STATIC}, with passages": (STATIC, True),
 }
-"""The model of an index, None for one that is trained on its documents, and whether it has passages."""
+"""The model of an index (None for one trained on its documents), and whether the index has passages."""
 
 WAYS = {"text": "BM25", "dense": "vectors", "ranks": "ranks", "hybrid": "hybrid", "rerank": "hybrid, rerank"}
 """Titles of the columns."""
 
 READ = 24
-"""Queries whose hits an encoder reads."""
+"""Queries to rerank per set."""
 
 
 class Known(NamedTuple):
-    """Documents, and queries with the ids of the documents that they should find."""
+    """Documents, and queries with the ids of their relevant documents."""
 
     documents: list[Document]
     queries: list[tuple[str, set[str]]]
 
 
 def drawn(rows: Iterable[Any], count: int) -> list[Any]:
-    """Draw rows, and keep their order."""
+    """Draw at most ``count`` rows, in their original order."""
     listed = list(rows)
     return [listed[row] for row in sorted(np.random.default_rng(0).permutation(len(listed))[:count])]
 
 
 def titled(pairs: Iterable[tuple[str, str]]) -> Known:
-    """Return texts as documents, and what stood above each as a query."""
+    """Make a document of each text and a query of its title."""
     few = drawn((pair for pair in pairs if len(pair[1].split()) >= 50), DOCUMENTS)
     queries = [(title, {str(number)}) for number, (title, _) in enumerate(few)]
     return Known([Document(str(number), text) for number, (_, text) in enumerate(few)], drawn(queries, QUERIES))
 
 
 def load_sets(shared: Path, clones: list[Path]) -> dict[str, Known]:
-    """Read all sets by their names."""
+    """Return all sets by name."""
 
     def rows(name: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = pq.read_table(shared / f"{name}.parquet").to_pylist()
         return found
 
     mails = (row["text"].strip().partition("\n") for row in rows("20newsgroups"))
-    quotes = re.compile(r"\W|.*(writes|:\s*$)|(\S+\s*){1,3}$")  # and lines of three words and fewer
+    quotes = re.compile(r"\W|.*(writes|:\s*$)|(\S+\s*){1,3}$")  # or at most three words
     articles, wikipedia, cited = rows("politifact_articles"), rows("enwiki2014"), dict[str, set[str]]()
     for row in rows("aan_citations"):
         cited.setdefault(row["citing"], {row["cited"]}).add(row["cited"])
@@ -116,7 +115,7 @@ def load_sets(shared: Path, clones: list[Path]) -> dict[str, Known]:
 
 
 def proposals(clone: Path) -> dict[str, tuple[str, str]]:
-    """Return titles and texts of enhancement proposals by their numbers."""
+    """Return titles and texts of enhancement proposals by number."""
     found = {}
     for path in sorted(clone.glob("*/[ep]*p-*.[rm][sd]*")):
         head, _, text = path.read_text(encoding="utf-8").partition("\n\n")
@@ -127,7 +126,7 @@ def proposals(clone: Path) -> dict[str, tuple[str, str]]:
 
 def main(argv: list[str] | None = None) -> None:
     parser = make_parser(__doc__, "--shared", "--output")
-    parser.add_argument("--clones", type=Path, nargs="*", default=[], help="folders of proposals (default: none)")
+    parser.add_argument("--clones", type=Path, nargs="*", default=[], help="clones of proposals (default: none)")
     parser.add_argument("--work", type=Path, default=Path("search.work"), help="folder of indices and results")
     options = parser.parse_args(argv)
     torch.set_num_threads(1)
@@ -141,7 +140,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def measured(known: Known, system: str, folder: Path) -> dict[str, Any]:
-    """Return for each way of searching the rank of the first right hit of each query, 0 for none."""
+    """Return the rank of the first relevant hit by search mode and query (0 for none), and seconds of reranking."""
     model, parts = SYSTEMS[system]
     if model is None:
         model = str(folder / "model")
@@ -187,14 +186,14 @@ def page(record: dict[str, Any]) -> str:
         for first in (1, 3, 10):
             shares = [[100 * ((own > 0) & (own <= first)).mean() for own in each] for each in ranks.values()]
             means = zip(ways, np.mean(shares, axis=0), strict=True)
-            firsts.append({"percent": f"{system}: {first}"} | {WAYS[way]: f"{mean:.1f}" for way, mean in means})
+            firsts.append({"": f"{system}, top {first}"} | {WAYS[way]: f"{mean:.1f}" for way, mean in means})
         blocks += [f"## {system}", table(lines)]
     return document(
-        "# What searches find",
+        "# Search quality",
         explanation(__doc__),
         *blocks,
-        "## Queries with a right hit",
-        "Among the first 1, 3 and 10; mean over the sets.",
+        "## Queries with a relevant hit",
+        "Percentage of queries with a relevant document in the top 1, 3 and 10, averaged over the sets.",
         table(firsts),
         machines=environments(cell for cells in record["systems"].values() for cell in cells.values()),
         command="python -m benchmarks.search --shared SHARED_DATA --clones peps EIPs",

@@ -6,7 +6,7 @@ Encoding: the base in float32, and its mean over chunks for whole papers, on doc
 ``enwiki2014.parquet`` and ``aan_papers.parquet`` (column ``text``). Compared are sentence-transformers' class, which
 sorts by characters and pads each batch of 32 documents; this package's class, which batches texts of similar length
 and uses oneDNN for linear layers on AMD processors with AVX-512 (also shown without oneDNN); and the exported model
-in onnxruntime, in 32 and 8 bits. The Longformer is compared with transformers' at the same weights.
+in onnxruntime, in 32 and 8 bits. The Longformer is compared with transformers', with the same weights.
 
 Static: the shipped model with 256 dimensions on whole documents. This package's class reads token by token where
 further modules follow, and word by word otherwise, with an empty (cold) or filled (warm) cache of words. model2vec
@@ -52,7 +52,7 @@ from simlte_st.training.load_model import set_attention_dropout
 
 STOCK, OURS, ONNX, INT8 = "sentence-transformers", "simlte_st", "onnx", "onnx int8"
 PLAIN = "simlte_st without oneDNN"
-# What is encoded: a name, the file, how many documents in one call, and whether they are read whole, in chunks.
+# Name, file, number of documents per call, and whether to read them whole, in chunks.
 CASES = [
     ("posts", "20newsgroups.parquet", 200, False),
     ("posts, one batch", "20newsgroups.parquet", 32, False),
@@ -66,10 +66,10 @@ STATIC_CASES = [("papers", "aan_papers.parquet", 100), ("Wikipedia articles", "e
 
 def main(arguments: list[str] | None = None) -> None:
     parser = make_parser(__doc__, "--shared", "--output")
-    parser.add_argument("--part", type=float, default=1.0, help="of the documents (default: all)")
-    parser.add_argument("--length", type=int, default=4096, metavar="N", help="of the Longformer's document")
-    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="turns (default: %(default)s)")
-    parser.add_argument("--static", action="store_true", help="measure static models alone, and keep the rest")
+    parser.add_argument("--part", type=float, default=1.0, help="share of the documents (default: all)")
+    parser.add_argument("--length", type=int, default=4096, metavar="N", help="tokens of the Longformer's document")
+    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="number of turns (default: %(default)s)")
+    parser.add_argument("--static", action="store_true", help="only measure static models and keep the other results")
     options = parser.parse_args(arguments)
 
     def texts(file: str, count: int) -> list[str]:
@@ -90,7 +90,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def make_models(folder: Path) -> dict[bool, dict[str, Path]]:
-    """Make the folders of each side's model: of the base, and of a chunk mean of it."""
+    """Return the model folders of each side, by whether documents are read whole, in chunks."""
     base, chunks = Path(find_model(PACKAGED_BASE)), folder / "chunks"
     convert_base(PACKAGED_BASE, chunks)
     dtypes = {ONNX: "float32", INT8: "int8"}
@@ -108,30 +108,30 @@ def load(side: str, model: Path) -> Any:
 
 
 def read(path: Path, documents: int) -> list[str]:
-    """Draw documents."""
+    """Draw texts from a file."""
     texts = pq.read_table(path, columns=["text"])["text"].to_pylist()
     return Random(0).sample(texts, min(documents, len(texts)))
 
 
 class Changed:
-    """A model that encodes while something is replaced by what ``make`` returns."""
+    """A model that encodes while an attribute is patched with the result of ``make``."""
 
     def __init__(self, model: Any, place: Any, name: str, make: Callable[[], Any]) -> None:
         self.model, self.change = model, lambda: patch.object(place, name, new_callable=make)
 
     def encode(self, texts: list[str], **options: Any) -> Any:
-        """Encode with what takes the other's place."""
+        """Encode with the patch applied."""
         with self.change():
             return self.model.encode(texts, **options)
 
 
 def static_sides(folder: Path) -> dict[str, Any]:
-    """Load the static model that ships on each side."""
+    """Load the shipped static model in each library."""
     shipped = SentenceTransformer(STATIC_MODEL, device="cpu")
     stock = sentence_transformers.SentenceTransformer(modules=[*shipped], device="cpu")
     stock.save_pretrained(str(folder))
     ours, theirs = SentenceTransformer(folder, device="cpu"), StaticModel.from_pretrained(folder, normalize=True)
-    theirs.max_length = None  # else it reads 512 tokens
+    theirs.max_length = None  # its default is 512 tokens
     return {
         STOCK: stock,
         "model2vec": theirs,
@@ -142,7 +142,7 @@ def static_sides(folder: Path) -> dict[str, Any]:
 
 
 def encode(name: str, texts: list[str], models: dict[str, Any], repeats: int) -> dict[str, Any]:
-    """Time what encodes documents, and compare the vectors."""
+    """Time encoders and compare their vectors."""
     vectors: dict[str, np.ndarray] = {}
     encoders = {side: load(side, model) if isinstance(model, Path) else model for side, model in models.items()}
 
@@ -167,7 +167,7 @@ def encode(name: str, texts: list[str], models: dict[str, Any], repeats: int) ->
 
 
 def longformer(length: int, repeats: int) -> Iterator[dict[str, Any]]:
-    """Time our Longformer against transformers'."""
+    """Time our Longformer and transformers' in turns."""
     ids = torch.randint(1000, SIZE["vocab_size"], (1, length), generator=torch.Generator().manual_seed(0))
     batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     marked = {**batch, "global_attention_mask": first_column(ids)}
@@ -184,20 +184,20 @@ def longformer(length: int, repeats: int) -> Iterator[dict[str, Any]]:
 
 
 def times(seconds: dict[str, list[float]], side: str, other: str) -> str:
-    """Write how many times as fast as another a side is, with the lowest and the highest of one turn."""
+    """Format a side's speedup over another, with the range over turns."""
     low, high = spread(seconds[other], seconds[side])
     return f"{ratio(seconds[other], seconds[side]):.2f}x [{low:.2f}, {high:.2f}]"
 
 
 def rates(rows: list[dict[str, Any]], unit: str) -> str:
-    """Return a table of documents and tokens or words a second."""
+    """Tabulate documents and tokens (or words) a second."""
     return table(
         {
             "documents": f"{row['case']} ({row['documents']}, {row[unit]:,} {unit})",
             "with": side,
             "documents a second": f"{row['documents'] / statistics.median(seconds):.1f}",
             f"{unit} a second": f"{row[unit] / statistics.median(seconds):,.0f}",
-            "times": "" if side == STOCK else times(row["seconds"], side, STOCK),
+            "speedup": "" if side == STOCK else times(row["seconds"], side, STOCK),
             "difference": "" if side == STOCK else f"{row['difference'][side]:.0e}",
         }
         for row in rows
@@ -216,9 +216,9 @@ def page(found: dict[str, Any]) -> str:
         rates(found["static"], "words"),
         "## The Longformer",
         f"MiniLM's size, one document of {found['length']:,} tokens, against transformers' with the same "
-        "weights. This process already holds plenty of memory. A fresh process requests it from the "
-        "system in each step, which slows down transformers' Longformer, as it needs several times as "
-        "much as ours, above all in bfloat16: see [longformer.md](longformer.md). The whole training "
+        "weights. This process already holds enough memory. A fresh process requests memory from the "
+        "system in each step, which slows down transformers' Longformer, because it needs several times as "
+        "much as ours, especially in bfloat16: see [longformer.md](longformer.md). The whole training "
         "step is in [training.md](training.md).",
         table(
             {
@@ -226,7 +226,7 @@ def page(found: dict[str, Any]) -> str:
                 "pass": row["pass"],
                 "attention dropout": f"{row['dropout']:g}",
                 "tokens a second": f"{found['length'] / statistics.median(row['seconds'][OURS]):,.0f}",
-                "times transformers'": times(row["seconds"], OURS, "transformers"),
+                "speedup": times(row["seconds"], OURS, "transformers"),
             }
             for row in found["longformer"]
         ),

@@ -1,4 +1,4 @@
-"""Time and memory of the Star Transformer by length, beside full attention.
+"""Time and memory of the Star Transformer by length, compared with full attention.
 
     python -m benchmarks.star_transformer
 
@@ -30,7 +30,7 @@ PASSES = {"forward": False, "forward + backward": True}
 
 
 def make_side(name: str, length: int) -> Callable[[Tensor], Tensor]:
-    """Make a function from token embeddings ``[1, length, 384]`` to a vector ``[1, 384]``."""
+    """Return a function from token embeddings ``[1, length, 384]`` to a vector ``[1, 384]``."""
     torch.manual_seed(0)
     if name == "Star Transformer":
         star, mask = StarTransformer(WIDTH, heads=HEADS, rounds=LAYERS), torch.ones(1, length, dtype=torch.bool)
@@ -46,7 +46,7 @@ def make_side(name: str, length: int) -> Callable[[Tensor], Tensor]:
 
 
 def step(name: str, length: int, grad: bool) -> Callable[[], None]:
-    """Make a job that runs a side, and its backward pass too if asked."""
+    """Return a job that runs a side, with its backward pass if ``grad``."""
     side, hidden = make_side(name, length), torch.randn(1, length, WIDTH)
 
     def job() -> None:
@@ -60,9 +60,9 @@ def step(name: str, length: int, grad: bool) -> Callable[[], None]:
 
 
 def peak(name: str, length: int) -> int:
-    """Measure the peak of a forward and backward pass, in bytes: the first of this process."""
+    """Measure the peak memory of a forward and backward pass in bytes, in a fresh process."""
     job = step(name, length, True)
-    step(name, 64, True)()  # what the libraries allocate once
+    step(name, 64, True)()  # the libraries' one-time allocations
     before = resident()
     job()
     return max(0, resident(peak=True) - before)
@@ -79,7 +79,7 @@ def measure(length: int, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def page(record: Mapping[str, Any]) -> str:
-    """Return tables of all lengths."""
+    """Return the page of the results."""
     rows, blocks = record["rows"], []
     repeats = len(next(iter(rows[0]["seconds"]["forward"].values())))
     for title in PASSES:
@@ -97,8 +97,8 @@ def page(record: Mapping[str, Any]) -> str:
         "# The Star Transformer by length",
         f"One document, width {WIDTH}, {HEADS} heads, float32: the Star Transformer with {LAYERS} "
         f"rounds, and {LAYERS} layers of full attention. Medians of {repeats} turns, side by side in one "
-        "process. Full attention's time is a multiple of the Star Transformer's, with the lowest and "
-        "highest of one turn.",
+        "process. Full attention's time is given as a multiple of the Star Transformer's, with the lowest and "
+        "highest of a turn.",
         *blocks,
         "## Peak memory, forward + backward, MiB",
         markdown_table(["tokens", *SIDES], table),
@@ -114,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--repeats", type=int, default=7, help="default: %(default)s")
     parser.add_argument("--threads", type=int, default=1, help="default: %(default)s")
-    parser.add_argument("--peak", choices=SIDES, help=argparse.SUPPRESS)  # a process for one side
+    parser.add_argument("--peak", choices=SIDES, help=argparse.SUPPRESS)  # for a side's own process
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     if options.peak:

@@ -1,20 +1,21 @@
-"""Static embeddings of your own documents beside an encoder: quality and time by kind of document.
+"""Static embeddings of your own documents compared with an encoder: quality and time by kind of document.
 
     python -m benchmarks.static --shared SHARED_DATA
 
-Eight labelled sets of ``benchmarks/bank/sets.py``, with up to 600 documents and 300 judged ones. Training and the LSA
-see all of them without labels, as for a user. Macro-F1 of a logistic regression (C = 10; TF-IDF: 100) with five
-labels a class and with the labels of half of the judged documents, over 10 divisions with 3 draws each.
+Eight labelled sets of ``benchmarks/bank/sets.py``, with up to 600 documents plus 300 evaluated ones. Training and the
+LSA see all of them without labels, as a user's would. Tables show the macro-F1 of a logistic regression (C = 10;
+TF-IDF: 100) with five labels a class and with the labels of half of the evaluated documents, over 10 random splits
+with 3 draws each.
 
 Rows: TF-IDF and LSA; static models, which have one vector a token and read whole documents: distilled, shipped, and
 trained by ``simlte train --static`` without an LSA, with an LSA folded into the vectors (the default), and with an
 LSA appended as a module (version 0.1); all-MiniLM-L6-v2 on 256 tokens, adapted, and on whole documents in chunks.
-Values with a star come from other pages, in bfloat16: ``verdict.md`` (the default training on the 600 others alone;
-the same judged documents and divisions, except for another sample of BBC News, where MiniLM has 87.3 and 95.2), or
-``models.md`` for whole documents (C by cross-validation).
+Values marked * come from other pages, in bfloat16: ``models.md`` for whole documents (C by cross-validation), otherwise
+``verdict.md``, where training saw only the 600 documents. Its evaluated documents and splits are the same, except for
+another sample of BBC News, on which MiniLM has 87.3 and 95.2.
 
-Seconds are CPU time on one core in float32, for training and for encoding the judged documents, over the sets where
-the encoder was timed. STS-B: Spearman correlation on short texts, for trained models the mean over the sets; the
+Seconds are CPU time on one core in float32, for training and for encoding the evaluated documents, over the sets where
+the encoder was timed. STS-B is the Spearman correlation on short texts, for trained models the mean over the sets; the
 encoder's values come from ``models.md``. Finished parts stay in the work folder.
 """
 
@@ -59,7 +60,7 @@ AT_256, WHOLE = "MiniLM at 256", "MiniLM whole"
 ADAPTED_256 = "MiniLM adapted, at 256"
 ROWS = (TFIDF, LSA, DISTILLED, SHIPPED, TRAINED, TRAINED_MODULE, TRAINED_LSA, AT_256, ADAPTED_256, WHOLE)
 KEPT = {AT_256: "MiniLM at 256", WHOLE: "MiniLM chunk-mean"}
-"""What the page of models calls a row."""
+"""Names of rows on the page of models."""
 
 Result = Mapping[str, Any]
 
@@ -71,11 +72,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     ]  # not made by themselves
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, metavar="NAME")
     parser.add_argument("--rows", nargs="+", choices=jobs, default=jobs, metavar="NAME", help=", ".join(jobs))
-    parser.add_argument("--documents", type=int, default=600, metavar="N", help="of a set, besides those judged")
-    parser.add_argument("--held-out", type=int, default=300, metavar="N", help="judged documents of a set")
+    parser.add_argument("--documents", type=int, default=600, metavar="N", help="further documents per set")
+    parser.add_argument("--held-out", type=int, default=300, metavar="N", help="evaluated documents per set")
     parser.add_argument("--seeds", type=int, default=3, help="trainings of static models (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--work", type=Path, default=Path("static.work"), help="folder of what is finished")
+    parser.add_argument("--work", type=Path, default=Path("static.work"), help="folder of finished parts")
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     settings = {name: getattr(options, name) for name in ("documents", "held_out", "threads")}
@@ -90,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def record(work: Work, settings: Result) -> Result:
-    """Return all that is finished, and what the pages of the models and of the verdict have of the same sets."""
+    """Return all finished results, plus those of the pages ``models`` and ``verdict`` on the same sets."""
     cells = list(work.cells("cells/*/*/*"))
     results: dict[str, dict[str, list[Result]]] = {}
     for path, cell in cells:
@@ -113,7 +114,7 @@ def record(work: Work, settings: Result) -> Result:
 
 
 def judge(data: BankSet, row: str, seed: int, shared: Path) -> Result:
-    """Judge a row on a set; a training gives the rows with an LSA, too."""
+    """Evaluate a row on a set; a training also gives the rows with an LSA."""
     texts = [document.text for document in data.held]
     if row == TFIDF:
         return {row: means(outcomes(data, tfidf_rows(texts), TFIDF_INVERSE_L2))}
@@ -134,7 +135,7 @@ def judge(data: BankSet, row: str, seed: int, shared: Path) -> Result:
 
 
 def make(row: str, documents: list[Document], seed: int) -> Iterator[tuple[str, SentenceTransformer, float]]:
-    """Yield the models that a row stands for, with the seconds that making them took."""
+    """Yield the models of a row with the seconds to make them."""
     if row != TRAINED:
         yield row, fixed(row), 0.0
         return
@@ -151,7 +152,7 @@ def make(row: str, documents: list[Document], seed: int) -> Iterator[tuple[str, 
 
 @cache
 def fixed(row: str) -> SentenceTransformer:
-    """Return a model that no documents have changed."""
+    """Return a model that is not trained on documents."""
     if row == DISTILLED:
         with tempfile.TemporaryDirectory() as folder:
             to_static(PACKAGED_BASE, f"{folder}/model", progress=False)
@@ -160,7 +161,7 @@ def fixed(row: str) -> SentenceTransformer:
 
 
 def of_verdict(name: str, recipe: str) -> list[Result]:
-    """Return what ``verdict.json`` has of a training on a set, seed by seed."""
+    """Return the results of a recipe on a set from ``verdict.json``, one per seed."""
     trained = read_json(RESULTS / "verdict.json")["judged"][name]
     return [
         {"kept": True, **{key: entry["outcomes"][key]["value"] for key in (FEW, FULL)}}
@@ -170,7 +171,7 @@ def of_verdict(name: str, recipe: str) -> list[Result]:
 
 
 def lengths(data: BankSet) -> Result:
-    """Count documents and tokens of a set."""
+    """Return the number of documents of a set, and its median tokens and words."""
     texts = [document.text for document in (*data.train, *data.held)]
     counts = tokenizer_counter(load_model(PACKAGED_BASE).model.tokenizer)(texts)
     return {
@@ -209,11 +210,11 @@ def page(record: Result) -> str:
         return difference(found) if len(found) > 1 else ""
 
     blocks = [
-        "# Static embeddings of one's own documents",
+        "# Static embeddings of your own documents",
         explanation(__doc__),
         table(
             {"": title, **{name: f"{sets[name][key]:,.0f}" for name in names}}
-            for title, key in (("documents", "documents"), ("judged", "judged"), ("words (median)", "words"),
+            for title, key in (("documents", "documents"), ("evaluated", "judged"), ("words (median)", "words"),
                                ("tokens (median)", "tokens"))
         ),
     ]  # fmt: skip
@@ -231,7 +232,7 @@ def page(record: Result) -> str:
     judged, documents = (sum(sets[name][key] for name in timed) for key in ("judged", "documents"))
     return document(
         *blocks,
-        "Differences paired by set, with 95% bootstrap intervals over sets:",
+        "Differences are paired by set, with 95% bootstrap intervals over sets:",
         table(
             {
                 "5 labels a class / half": f"{TRAINED_LSA} against {other}",
@@ -243,8 +244,8 @@ def page(record: Result) -> str:
             for other in (DISTILLED, TRAINED, TRAINED_MODULE, LSA, AT_256, WHOLE, ADAPTED_256)
         ),
         "## Time, short texts",
-        f"Seconds to train on {documents:,} documents of {len(timed)} sets ({', '.join(timed)}), and to "
-        f"encode the {judged:,} judged ones.",
+        f"Seconds to train on {documents:,} documents of {len(timed)} sets ({', '.join(timed)}) and to "
+        f"encode the {judged:,} evaluated ones.",
         table(costs(record, timed, row) for row in ROWS),
         machines=record["environments"],
         command="python -m benchmarks.static --shared DATA",
@@ -252,7 +253,7 @@ def page(record: Result) -> str:
 
 
 def costs(record: Result, timed: Sequence[str], row: str) -> dict[str, str]:
-    """Return the row of a table: seconds on the sets where encoders were timed, and the score on short texts."""
+    """Return a row of the table of costs: seconds on the timed sets, and the score on short texts."""
     found = [record["results"][name].get(row, ()) for name in timed]
     seconds = {
         title: sum(mean(each.get(key, 0.0) for each in by_seed) for by_seed in found) if found and all(found) else 0.0
@@ -269,5 +270,5 @@ def costs(record: Result, timed: Sequence[str], row: str) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    logging.getLogger("simlte_st.evaluation").setLevel(logging.ERROR)  # that small classes give all they have
+    logging.getLogger("simlte_st.evaluation").setLevel(logging.ERROR)  # hide notes on small classes
     main()

@@ -40,14 +40,14 @@ from simlte_st.models.names import PACKAGED_BASE
 
 
 class Bench:
-    """The data that all trainings share, and their measures."""
+    """Data and evaluation shared by all trainings."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
 
     @cached_property
     def nli(self) -> Inference:
-        """Pairs to train on."""
+        """The training pairs."""
         return load_inference(self.options.shared, self.options.pairs)
 
     @cached_property
@@ -61,7 +61,7 @@ class Bench:
         return {name: load_labelled(self.options.shared, name, self.options.transfer_texts) for name in SENTEVAL}
 
     def measure(self, model: SentenceTransformer) -> dict[str, Any]:
-        """Measure a model on everything."""
+        """Evaluate a model on all sets and tasks."""
         with torch.autocast("cpu", torch.bfloat16, enabled=self.options.bf16):
             embed = partial(model.encode, batch_size=64, show_progress_bar=False)
             return {
@@ -70,25 +70,25 @@ class Bench:
             }
 
     def tfidf(self) -> dict[str, Any]:
-        """Measure TF-IDF on everything."""
+        """Evaluate TF-IDF on all sets and tasks."""
         return {
             "sts": {name: tfidf_similarity(pairs) for name, pairs in self.sts.items()},
             "senteval": {name: tfidf_transfer(task) for name, task in self.senteval.items()},
         }
 
     def trained(self, base: str, row: Row, seed: int) -> dict[str, Any]:
-        """Train a row and measure it."""
+        """Train and evaluate a row."""
         return self.measure(train(base, row, self.nli, seed, self.options.learning_rate, self.options.bf16))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, "--shared", "--results", "--bf16")
     parser.add_argument("--bases", nargs="+", default=[PACKAGED_BASE], metavar="MODEL", help="default: %(default)s")
-    parser.add_argument("--work", type=Path, default=Path("ta_sbert.work"), help="folder of what is finished")
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(5)), help="trainings of each row")
-    parser.add_argument("--pairs", type=int, help="to train on, drawn once (default: all)")
-    parser.add_argument("--sts-pairs", type=int, help="of each set of sentence similarity, drawn once (default: all)")
-    parser.add_argument("--transfer-texts", type=int, help="of each task of SentEval, drawn once (default: all)")
+    parser.add_argument("--work", type=Path, default=Path("ta_sbert.work"), help="folder of finished parts")
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(5)), help="seeds of each row")
+    parser.add_argument("--pairs", type=int, help="training pairs, drawn once (default: all)")
+    parser.add_argument("--sts-pairs", type=int, help="pairs per set of sentence similarity, drawn once (default: all)")
+    parser.add_argument("--transfer-texts", type=int, help="examples per SentEval task, drawn once (default: all)")
     parser.add_argument("--learning-rate", type=float, default=2e-5, help="of the encoder (default: %(default)s)")
     parser.add_argument("--threads", type=int)
     options = parser.parse_args(argv)

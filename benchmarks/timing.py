@@ -19,12 +19,12 @@ import torch
 CHECKOUT = Path(__file__).parents[1]
 
 Seconds = list[float]
-"""Of each turn."""
+"""Seconds of each turn."""
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Switch PyTorch to one CPU thread, which makes times comparable on a busy machine."""
+    """Limit PyTorch to one CPU thread, so that times are comparable on a busy machine."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -39,7 +39,7 @@ def side_by_side(
     device: str = "cpu",
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Seconds]:
-    """Time jobs in turns, after one turn that is not counted."""
+    """Time jobs in turns, after one warm-up turn."""
     seconds: dict[str, Seconds] = {name: [] for name in jobs}
     gc.collect()
     gc.disable()
@@ -63,13 +63,13 @@ def ratio(over: Seconds, under: Seconds) -> float:
 
 
 def spread(over: Seconds, under: Seconds) -> tuple[float, float]:
-    """Return the smallest and the largest ratio of one turn."""
+    """Return the smallest and the largest ratio of a turn."""
     ratios = [first / second for first, second in zip(over, under, strict=True)]
     return min(ratios), max(ratios)
 
 
 def resident(peak: bool = False, device: str = "cpu") -> int:
-    """Read the memory that this process holds, or the most that it held, in bytes: of the machine (Linux), or a GPU."""
+    """Return the current or peak memory of this process in bytes, on the machine (Linux only) or a GPU."""
     if device == "cuda":
         return torch.cuda.max_memory_allocated() if peak else torch.cuda.memory_allocated()
     name = "VmHWM:" if peak else "VmRSS:"
@@ -78,7 +78,7 @@ def resident(peak: bool = False, device: str = "cpu") -> int:
 
 
 def own_process(command: Sequence[str]) -> Any:
-    """Run ``python -m`` with a benchmark's own arguments, from any folder; give the JSON of the last line it prints."""
+    """Run ``python -m`` with these arguments from any folder, and parse the last printed line as JSON."""
     path = os.pathsep.join([str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])])
     run = subprocess.run(
         [sys.executable, "-m", *command],

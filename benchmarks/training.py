@@ -1,12 +1,12 @@
-"""The training step beside the one that a user would compose from stock parts.
+"""The training step compared with one composed of stock parts.
 
     python -m benchmarks.training --data 20newsgroups.parquet enwiki2014.parquet
 
 All sides train all-MiniLM-L6-v2 on the same documents with the papers' loss (contrastive + 0.1 MLM, AdamW), on a GPU
 if there is one. They take turns in one process, a batch each, after one warm-up batch; all draw and tokenize views
-inside the loop. Documents a second are tokens a second over all turns, for documents of mean length. Times are ratios
-to the obvious composition, with and without its dropout, and in brackets those of the slowest and the fastest turn.
-Memory is the peak of one step in a separate process: the increase (activations and gradients), and the total.
+inside the loop. Documents a second are tokens a second over all turns, for documents of mean length. Speedups are over
+the obvious composition, with and without its dropout, and in brackets those of the slowest and the fastest turn.
+Memory is the peak of one step in a separate process: the increase (activations and gradients) and the total.
 
 - obvious: stock ``MultipleNegativesRankingLoss``, ``AutoModelForMaskedLM`` with all logits on masked copies of all
   views, random batches, the checkpoint's dropout.
@@ -49,7 +49,7 @@ from simlte_st.training.batches import SeededBatchSampler
 from simlte_st.training.load_model import set_dropout
 
 DEVICE = get_device_name()
-"""Where all sides compute: a GPU, if there is one."""
+"""The device of all sides: a GPU if there is one."""
 
 PAGE = "training" if DEVICE == "cpu" else f"training_{DEVICE}"
 
@@ -57,12 +57,12 @@ PAGE = "training" if DEVICE == "cpu" else f"training_{DEVICE}"
 def main(argv: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, "--output", "--bf16")
     parser.add_argument("--data", nargs="+", required=True, metavar="SOURCE")
-    parser.add_argument("--lengths", type=int, nargs="+", default=[256, 512], help="tokens a view may have")
+    parser.add_argument("--lengths", type=int, nargs="+", default=[256, 512], help="maximum tokens of a view")
     parser.add_argument("--documents", type=int, default=1500, help="documents of each source")
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--peak", choices=list(SIDES), help=argparse.SUPPRESS)  # one side's process
+    parser.add_argument("--peak", choices=list(SIDES), help=argparse.SUPPRESS)  # for a side's own process
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     logging.getLogger("simlte_st").setLevel(logging.WARNING)
@@ -95,7 +95,7 @@ def measure(corpus: Dataset, length: int, options: argparse.Namespace) -> dict[s
             else:
                 step.tokens, step.seconds = 0, 0.0
             print(f"{side}, {length} tokens: {tokens / seconds:,.0f} tokens a second", flush=True)
-    # Each side meets other documents: tokens are what can be compared.
+    # Sides see different documents, so compare tokens.
     taken = len(steps) * options.repeats * min(options.batch_size, len(corpus))
     mean = sum(step.tokens for step in steps.values()) / taken
     return {
@@ -105,7 +105,7 @@ def measure(corpus: Dataset, length: int, options: argparse.Namespace) -> dict[s
 
 
 def peak(step: Side) -> dict[str, int]:
-    """Return the memory of a step, in bytes: what it adds, and all that this process held."""
+    """Return the increase in memory of a step and the peak of this process, in bytes."""
     before = resident(device=DEVICE)
     step()
     most = resident(peak=True, device=DEVICE)
@@ -113,7 +113,7 @@ def peak(step: Side) -> dict[str, int]:
 
 
 def peak_of(side: str, source: str, length: int, options: argparse.Namespace) -> Any:
-    """Measure the memory of a step of a side in a process of its own."""
+    """Measure the memory of a side's step in a separate process."""
     return own_process(
         [
             "benchmarks.training", "--data", source, "--lengths", str(length), "--documents",
@@ -124,11 +124,11 @@ def peak_of(side: str, source: str, length: int, options: argparse.Namespace) ->
 
 
 class Side:
-    """A side: its batches, and its training step on each.
+    """A side's batches and training step.
 
     Attributes:
-        tokens: Tokens of the views so far, padding not counted.
-        seconds: Seconds of all steps so far, making batches included.
+        tokens: Tokens of all views so far, without padding.
+        seconds: Seconds of all steps so far, including making batches.
     """
 
     def __init__(
@@ -138,13 +138,13 @@ class Side:
         self.tokens, self.seconds = 0, 0.0
         self.device = next(trained.parameters()).device
         self.optimizer = torch.optim.AdamW(trained.parameters(), lr=1e-5, fused=True)
-        for parameter in trained.parameters():  # so that the optimizer's state is there before anything is measured
+        for parameter in trained.parameters():  # create the optimizer's state before measuring
             parameter.grad = torch.zeros_like(parameter)
         self.optimizer.step()
         self.optimizer.zero_grad()
 
     def __call__(self) -> tuple[int, float]:
-        """Train on the next batch; return its tokens and the seconds that it took."""
+        """Train on the next batch; return its tokens and seconds."""
         began = time.perf_counter()
         columns = [batch_to_device(column, self.device) for column in next(self.batches)]
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
@@ -161,7 +161,7 @@ class Side:
 
 
 def obvious(corpus: Dataset, length: int, batch_size: int, bf16: bool = False, dropout: float | None = None) -> Side:
-    """What a user would put together today: stock losses, all logits, random batches."""
+    """Build the composition of stock parts: stock losses, all logits, random batches."""
     model = plain_model(length)
     with quiet_transformers():
         masked_lm = AutoModelForMaskedLM.from_pretrained(packaged_base_path())
@@ -176,7 +176,7 @@ def obvious(corpus: Dataset, length: int, batch_size: int, bf16: bool = False, d
     def loss(columns: Any, labels: None) -> Any:
         total = contrastive([dict(column) for column in columns], labels)
         for column in columns:
-            ids, wanted = mask.torch_mask_tokens(column["input_ids"].cpu().clone())  # it draws there
+            ids, wanted = mask.torch_mask_tokens(column["input_ids"].cpu().clone())  # it draws on the CPU
             batch = {"input_ids": ids, "attention_mask": column["attention_mask"], "labels": wanted}
             total = total + 0.1 / len(columns) * masked_lm(**batch_to_device(batch, model.device)).loss
         return total
@@ -192,7 +192,7 @@ def ours(
     bf16: bool = False,
     mini_batch_num_tokens: int | None = None,
 ) -> Side:
-    """This package: both views in one pass, logits at masked positions."""
+    """Build this package's side: both views in one pass, logits only at masked positions."""
     model = plain_model(length)
     set_dropout(model, 0.0)
     loss: CachedMultipleNegativesRankingMLMLoss | MultipleNegativesRankingMLMLoss
@@ -210,11 +210,11 @@ SIDES: dict[str, Callable[..., Side]] = {
     "simlte_st": ours,
     "simlte_st, mini-batches": partial(ours, mini_batch_num_tokens=4096),
 }
-"""How each side is set up, by name."""
+"""Functions that build each side, by name."""
 
 
 def batches(corpus: Dataset, model: SentenceTransformer, sampler: SeededBatchSampler) -> Iterator[list[dict[str, Any]]]:
-    """Draw views and tokenize them, as the Trainer does, epoch after epoch."""
+    """Yield batches of tokenized views epoch after epoch, as the Trainer does."""
     views = DocSplitTransform(model=model)
     views.callback.epoch = 0
     dataset = corpus.with_transform(views)
@@ -236,7 +236,7 @@ def plain_model(length: int | None = None) -> SentenceTransformer:
 
 
 def page(record: dict[str, Any]) -> str:
-    """Return the page of what has been measured."""
+    """Return the page of the results."""
     blocks, commands, machines = [], [], []
     for row in record["rows"]:
         where = row["environment"]
@@ -265,10 +265,10 @@ def cells(row: dict[str, Any], side: str) -> dict[str, str]:
     return {
         "side": side,
         "doc/s": f"{rates[side]:.2f}",
-        "times": times("obvious"),
-        "times, no dropout": times("obvious, no dropout"),
-        "a step, MiB": memory["step"],
-        "of the obvious": f"{peaks[side]['step'] / peaks['obvious']['step']:.2f}",
+        "speedup": times("obvious"),
+        "speedup, no dropout": times("obvious, no dropout"),
+        "step, MiB": memory["step"],
+        "relative to obvious": f"{peaks[side]['step'] / peaks['obvious']['step']:.2f}",
         "process, MiB": memory["process"],
     }
 

@@ -31,18 +31,21 @@ from simlte_st.models.names import PACKAGED_BASE
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, "--shared", "--results", "--bf16")
-    parser.add_argument("--work", type=Path, default=Path("verdict.work"), help="folder of what is finished")
+    parser.add_argument("--work", type=Path, default=Path("verdict.work"), help="folder of finished parts")
     parser.add_argument("--data", nargs="+", choices=list(SAMPLES), default=list(FILES), metavar="NAME")
-    parser.add_argument("--base", default=PACKAGED_BASE, metavar="MODEL", help="what is adapted (default: %(default)s)")
+    parser.add_argument("--base", default=PACKAGED_BASE, metavar="MODEL", help="model to adapt (default: %(default)s)")
     parser.add_argument("--recipes", nargs="+", choices=list(RECIPES), default=list(RECIPES), metavar="NAME")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--steps", type=int, default=30, help="of each training (default: %(default)s)")
-    parser.add_argument("--train-documents", type=int, default=600, help="of each set (default: %(default)s)")
-    parser.add_argument("--held-out", type=int, default=300, help="of each set (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=30, help="steps of each training (default: %(default)s)")
+    parser.add_argument("--train-documents", type=int, default=600, help="per set (default: %(default)s)")
+    parser.add_argument("--held-out", type=int, default=300, help="documents per set (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--report", action="store_true", help="write the page of what is finished, train nothing")
+    parser.add_argument("--report", action="store_true", help="only write the pages of finished results")
     parser.add_argument(
-        "--earlier", type=Path, metavar="FILE", help="a verdict.json, whose encoders are added where they are not here"
+        "--earlier",
+        type=Path,
+        metavar="FILE",
+        help="earlier verdict.json to take missing encoders from",
     )
     arguments = parser.parse_args(argv)
     torch.set_num_threads(arguments.threads)
@@ -69,5 +72,5 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    logging.getLogger("simlte_st.evaluation").setLevel(logging.ERROR)  # that small classes give all they have
+    logging.getLogger("simlte_st.evaluation").setLevel(logging.ERROR)  # hide notes on small classes
     main()

@@ -39,7 +39,7 @@ COMMANDS = {
     "compare": "compare {docs} {model} --json --quiet",
     "export": "export {model} --output {out}/exported",
 }
-"""What is tried of each base, in this order."""
+"""Commands to try with each base, in order."""
 
 GROUPS = (("encode", "index", "search"), ("train",), ("compare",), ("export",))
 """The commands of each column of the table."""
@@ -60,10 +60,10 @@ class Base:
     """A kind of model.
 
     Attributes:
-        examples: Names of models of this kind that people use.
-        make: Writes a tiny one into an empty folder and returns where it is. Where the stock class cannot load it, the
-            same model for comparison is in the folder ``reference``.
-        needs: The class of transformers that it needs, which older versions may lack.
+        examples: Popular models of this kind.
+        make: Writes a tiny model into an empty folder and returns its path. If the stock class cannot load it, the
+            folder ``reference`` holds an equal model for comparison.
+        needs: Class of transformers that older versions may lack.
     """
 
     examples: str
@@ -72,13 +72,13 @@ class Base:
 
     @property
     def missing(self) -> str:
-        """What the installed version of transformers lacks; empty if there is nothing."""
+        """Message about a class missing from the installed transformers, or an empty string."""
         has = not self.needs or hasattr(transformers, self.needs)
         return "" if has else f"transformers {transformers.__version__} has no {self.needs}"
 
 
 BASES: dict[str, Base] = {}
-"""Every kind by the name that the table has for it."""
+"""Every kind by its name in the table."""
 
 
 def base(name: str, examples: str, needs: str = "") -> Callable[[Callable[[Path], Path]], None]:
@@ -98,7 +98,7 @@ def tokenizer(template: str = "[CLS] $A [SEP]", side: str = "right") -> PreTrain
 
 
 def drawn(encoder: torch.nn.Module) -> Any:
-    """Return an encoder with weights so large that every token and its place count in a vector."""
+    """Return an encoder with weights large enough that every token and position affects the vector."""
     draw = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for weight in encoder.parameters():
@@ -199,7 +199,7 @@ def _(folder: Path) -> Path:
 @base("Static", "static-retrieval-mrl-en-v1, potion")
 def _(folder: Path) -> Path:
     model = make_static_model()
-    model[0].tokenizer.no_truncation()  # this package reads to the end of a text in any case
+    model[0].tokenizer.no_truncation()  # this package always reads whole texts
     model.save_pretrained(str(folder / "model"))
     return folder / "model"
 
@@ -241,7 +241,7 @@ def try_base(one: Base, folder: Path) -> dict[str, str]:
     """Build a model, run every command with it, and compare its vectors with the stock class.
 
     Returns:
-        The message of each command that stops with an error, by the command; empty for those that work.
+        The error message of each command; empty if it works.
     """
     torch.manual_seed(0)
     path, out, docs = one.make(folder), folder / "out", folder / "docs.jsonl"
@@ -255,7 +255,7 @@ def try_base(one: Base, folder: Path) -> dict[str, str]:
         said[name] = message if status else ""
         assert status == 0 or (status == 1 and set(out.iterdir()) == before and "not happen" not in message), message
     if said["index"]:
-        said["search"] = said["index"]  # there is nothing to search
+        said["search"] = said["index"]  # no index to search
     if not said["encode"]:
         reference = folder / "reference"
         stock = SentenceTransformer(str(reference if reference.exists() else path), device="cpu")
@@ -264,7 +264,7 @@ def try_base(one: Base, folder: Path) -> dict[str, str]:
 
 
 def works_of(said: dict[str, str]) -> list[str]:
-    """Return which groups of commands work: "yes" or "no"."""
+    """Return "yes" or "no" for each group of commands."""
     return ["no" if any(said[each] for each in group) else "yes" for group in GROUPS]
 
 
@@ -276,7 +276,7 @@ def run(command: str) -> tuple[int, str, str]:
 
 
 def compare_with_stock(stock: SentenceTransformer, out: Path, printed: dict[str, str]) -> None:
-    """Compare what the commands made, and what they printed, with what the stock class computes."""
+    """Compare the commands' files and output with the stock class."""
     prompt = stock.prompts.get("document") or stock.prompts.get("passage") or ""
     expected = stock.encode_document(TEXTS, prompt=prompt)
     query = unit(stock.encode_query(QUERY))
@@ -312,6 +312,6 @@ def unit(vectors: Any) -> np.ndarray:
 
 
 def spread(vectors: np.ndarray) -> float:
-    """Return how much the cosines of pairs of vectors differ."""
+    """Return the spread of the cosines between pairs of vectors."""
     cosines = unit(vectors) @ unit(vectors).T
     return float(cosines[~np.eye(len(cosines), dtype=bool)].std())

@@ -35,7 +35,7 @@ def make_model(
     include_prompt: bool = True,
     **settings: Any,
 ) -> SentenceTransformer:
-    """Make a sentence encoder with weights large enough to show a wrong token, in eval mode, on the CPU."""
+    """Make a sentence encoder in eval mode on the CPU, with weights large enough to reveal a wrong token."""
     tokenizer = make_tokenizer()
     ids = {"pad_token_id": 0, "bos_token_id": 2, "cls_token_id": 2, "eos_token_id": 3, "sep_token_id": 3}
     fields = {"max_position_embeddings": 64, "vocab_size": len(tokenizer), **FAMILIES.get(family, SIZES), **ids}
@@ -43,7 +43,7 @@ def make_model(
         encoder = AutoModel.from_config(AutoConfig.for_model(family, **{**fields, **settings}))
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
-        for weight in encoder.parameters():  # biases of 0 and norms of 1 hide errors
+        for weight in encoder.parameters():  # biases of 0 and norms of 1 would hide errors
             weight.add_(torch.randn(weight.shape, generator=generator) * (0.3 if weight.dim() > 1 else 0.1))
     encoder.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -58,7 +58,7 @@ def make_model(
 def by_hand(
     model: SentenceTransformer, text: str, chunk_length: int = 24, max_length: int = 4096, prompt: str = ""
 ) -> Tensor:
-    """Encode each chunk alone with the original model and average: the slow and obvious way."""
+    """Encode each chunk separately with the original model and average the embeddings."""
     tokenizer = model.tokenizer
     prompt_ids = tokenizer(prompt, add_special_tokens=False)["input_ids"]
     body = tokenizer(text, add_special_tokens=False)["input_ids"][: max_length - 2 - len(prompt_ids)]

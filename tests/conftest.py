@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-# Before torch is imported anywhere: many small operations are slower with several threads, and so are several tests
-# at once on few cores.
+# Set before torch is imported: several threads slow down small operations and parallel tests on few cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -30,23 +29,23 @@ from transformers.utils import logging as transformers_logging
 
 LIBRARIES = ("simlte_st", "sentence_transformers", "transformers", "huggingface_hub", "datasets")
 
-# What a shell starts in the background ignores Ctrl-C, and so do its children: tests send it.
+# Background jobs of a shell and their children ignore Ctrl-C, which some tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The same examples everywhere, and a busy machine may take its time: a failure is one that comes again.
+# Use the same examples everywhere and no deadline, so that failures are reproducible.
 settings.register_profile("simlte_st", derandomize=True, deadline=None)
 settings.load_profile("simlte_st")
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector what was imported: the Trainer asks for a full collection at each end."""
+    """Exclude imported modules from garbage collection, because the Trainer runs a full collection after each run."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")
 def templates() -> Iterator[None]:
-    """Compile a template once: each save of a model, and so each checkpoint, renders the card's again."""
+    """Compile each template once; every saved model and checkpoint renders the model card."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jinja2.Environment, "compile", functools.lru_cache(maxsize=8)(jinja2.Environment.compile))
         yield
@@ -61,16 +60,16 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def loggers() -> dict[str, logging.Logger]:
-    """Return the root logger and those of this package and the libraries around it, by name."""
+    """Return the root logger and the loggers of this package and its libraries, by name."""
     known = {name: each for name, each in logging.root.manager.loggerDict.items() if isinstance(each, logging.Logger)}
     return {"": logging.root} | {name: each for name, each in known.items() if name.split(".")[0] in LIBRARIES}
 
 
 @pytest.fixture(autouse=True)
 def process_state() -> Iterator[None]:
-    """Put back what a test has changed for the whole process: loggers, variables, bars and threads.
+    """Restore process-wide state after each test: loggers, environment variables, progress bars and threads.
 
-    Scripts and commands set the levels of loggers, as of their own process; pytest puts back filters of warnings.
+    Scripts and commands change logger levels as if they owned the process; pytest restores warning filters itself.
     """
     state = {name: (each.level, each.propagate, each.disabled, [*each.handlers]) for name, each in loggers().items()}
     disabled, bars = logging.root.manager.disable, transformers_logging.is_progress_bar_enabled()
@@ -91,13 +90,13 @@ def process_state() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def seeds() -> None:
-    """Begin each test with the same random numbers, in whatever order and process it runs."""
+    """Seed all random generators before each test, so that results do not depend on order or process."""
     set_seed(0)
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of the test's own: its models and caches are no other test's."""
+    """A separate home per test, with its own models and caches."""
     path = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("SIMLTE_ST_HOME", str(path))
     return path
@@ -111,7 +110,7 @@ def documents() -> list[str]:
 
 @pytest.fixture(scope="session")
 def bert_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny BERT checkpoint with its MLM head, as a raw language model has it: 2 layers, 32 dimensions, 64 tokens."""
+    """A tiny BERT checkpoint with an MLM head: 2 layers, 32 dimensions, 64 tokens."""
     path = tmp_path_factory.mktemp("models") / "tiny-bert"
     tokenizer = make_tokenizer()
     with torch.random.fork_rng():
@@ -133,7 +132,7 @@ def bert_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def encoder_path(bert_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A sentence encoder made of the tiny BERT, with mean pooling and without an MLM head."""
+    """A sentence encoder built from the tiny BERT, with mean pooling and no MLM head."""
     path = tmp_path_factory.mktemp("models") / "tiny-encoder"
     transformer = Transformer(str(bert_path))
     pooling = Pooling(transformer.get_embedding_dimension(), "mean")
@@ -150,7 +149,7 @@ def model(encoder_path: Path) -> SentenceTransformer:
 
 @pytest.fixture(scope="session")
 def static_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny static embedding as sentence-transformers saves it: a vector of 32 dimensions for each word."""
+    """A tiny static model saved by sentence-transformers: one 32-dimensional vector per word."""
     path = tmp_path_factory.mktemp("models") / "tiny-static"
     make_static_model().save_pretrained(str(path))
     return path
@@ -158,5 +157,5 @@ def static_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def static_model() -> SentenceTransformer:
-    """A fresh tiny static embedding."""
+    """A fresh tiny static model."""
     return make_static_model()

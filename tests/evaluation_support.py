@@ -43,7 +43,7 @@ def _build(path: Path, family: str, positions: int, max_length: int) -> Sentence
 
 @pytest.fixture(scope="session")
 def tiny_model_for_evaluation(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., SentenceTransformer]:
-    """A function that builds a model: ``family`` bert, roberta or t5, its table of positions, its tokenizer's limit."""
+    """A function that builds a model of a family (bert, roberta, t5) with its position table and tokenizer limit."""
 
     def build(family: str = "bert", positions: int = 64, max_length: int = 16) -> SentenceTransformer:
         return _build(tmp_path_factory.mktemp(family), family, positions, max_length)
@@ -53,7 +53,7 @@ def tiny_model_for_evaluation(tmp_path_factory: pytest.TempPathFactory) -> Calla
 
 @pytest.fixture(scope="session")
 def labelled_texts() -> tuple[list[str], list[str]]:
-    """60 texts of 12 words in 3 classes; each class has words of its own."""
+    """60 texts of 12 words in 3 classes with separate words."""
     generator = torch.Generator().manual_seed(3)
     texts, labels = [], []
     for i in range(60):

@@ -32,7 +32,7 @@ def stock_config(window: int | list[int] = 16, **fields: object) -> LongformerCo
 
 
 def ours_like(stock: PreTrainedModel) -> SimlteLongformerModel:
-    """Make this package's Longformer with the weights of a stock one."""
+    """Build this package's Longformer with a stock model's weights."""
     fields = stock.config.to_dict()
     ours = SimlteLongformerModel(SimlteLongformerConfig(**{k: v for k, v in fields.items() if k != "model_type"}))
     ours.load_state_dict(stock.state_dict())
@@ -40,7 +40,7 @@ def ours_like(stock: PreTrainedModel) -> SimlteLongformerModel:
 
 
 def randomise(model: nn.Module, seed: int = 0) -> None:
-    """Draw all weights anew, so large that attention is far from uniform and every bias matters."""
+    """Redraw all weights, large enough that attention is far from uniform and every bias matters."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for weight in model.parameters():
@@ -48,7 +48,7 @@ def randomise(model: nn.Module, seed: int = 0) -> None:
 
 
 def make_batch(lengths: Sequence[int], globals_each: int, left: bool = False, seed: int = 0) -> dict[str, Tensor]:
-    """Make a padded batch of random tokens, in each document some random tokens with global attention."""
+    """Make a padded batch of random tokens with global attention on some random tokens of each document."""
     generator = torch.Generator().manual_seed(seed)
     shape = (len(lengths), max(lengths))
     ids = torch.full(shape, 1)
@@ -63,7 +63,7 @@ def make_batch(lengths: Sequence[int], globals_each: int, left: bool = False, se
 
 
 def gradients(model: nn.Module, hidden: Tensor, mask: Tensor, seed: int = 0) -> dict[str, Tensor]:
-    """Weigh all non-padding hidden states at random and return the gradient of every weight."""
+    """Return the gradient of every weight for a random weighting of all non-padding hidden states."""
     weights = torch.randn(hidden.shape, generator=torch.Generator().manual_seed(seed)) * mask[..., None]
     model.zero_grad()
     (hidden * weights).sum().backward()
@@ -71,11 +71,11 @@ def gradients(model: nn.Module, hidden: Tensor, mask: Tensor, seed: int = 0) -> 
 
 
 def assert_same_gradients(found: dict[str, Tensor], expected: dict[str, Tensor], relative: float = 1e-3) -> None:
-    """Compare gradients. A weight without one counts as zero.
+    """Compare gradients; a missing one counts as zero.
 
-    A bias of keys adds the same to all scores of a query: its gradient is zero but for rounding, so that it is compared
-    on the scale of the layer's keys. So are other gradients that are zero, such as the queries' of a lone token: what
-    is a millionth of the largest gradient is rounding.
+    A key bias adds the same value to all scores of a query, so its gradient is zero except for rounding and is compared
+    on the scale of the layer's keys. Other gradients can also be zero, such as a single token's query gradients, so
+    differences below a millionth of the largest gradient count as rounding.
     """
     rounding = 1e-6 * max(float(gradient.norm()) for gradient in expected.values())
     for name in expected.keys() | found.keys():

@@ -27,11 +27,11 @@ OPTIONS: list[dict[str, Any]] = [
     {"hardness_mode": "in_batch_negatives", "hardness_strength": 3.0, "scale": 10.0},
     {"hardness_mode": "all_negatives", "hardness_strength": 2.0},
 ]
-"""Options of the stock loss."""
+"""Sets of options for the stock loss."""
 
 
 def cut(documents: list[str], rows: int = 6) -> tuple[list[str], ...]:
-    """Three columns of texts of unlike lengths: parts of a document, and of another one as a hard negative."""
+    """Make three columns of texts of varying lengths: two parts of a document and a hard negative."""
     sentences = [document.split(". ") for document in documents[: rows + 1]]
     return (
         [". ".join(row[: 1 + number % 3]) for number, row in enumerate(sentences[:rows])],
@@ -45,7 +45,7 @@ def columns_of(model: SentenceTransformer, documents: list[str], columns: int = 
 
 
 class Flattened(Transformer):
-    """Takes the tokens of all rows as one row, as Transformer does with flash attention."""
+    """Accepts the tokens of all rows as one row, as Transformer does with flash attention."""
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         rows = features["input_ids"][0].split(features["cu_seq_lens_q"].diff().tolist())
@@ -67,7 +67,7 @@ def flatten(features: dict[str, Any]) -> dict[str, Any]:
 
 
 def mean_model(transformer: Transformer) -> SentenceTransformer:
-    """A model that pools by the mean, in training and without dropout."""
+    """Make a model with mean pooling in training mode, without dropout."""
     model = SentenceTransformer(
         modules=[transformer, Pooling(transformer.get_embedding_dimension(), "mean")], device="cpu"
     )
@@ -76,7 +76,7 @@ def mean_model(transformer: Transformer) -> SentenceTransformer:
 
 
 def flattening(path: Path) -> SentenceTransformer:
-    """The same for flattened columns."""
+    """Make such a model for flattened columns."""
     return mean_model(Flattened(str(path)))
 
 
@@ -89,7 +89,7 @@ def gradients(module: torch.nn.Module) -> dict[str, Tensor | None]:
 
 
 def compare(first: Results, second: Results, rtol: float, atol: float) -> None:
-    """Compare values or gradients by name; where one has none or only zeros, the other has too."""
+    """Compare values or gradients by name; None equals zeros."""
     assert first.keys() == second.keys()
     for name, value in first.items():
         other = second[name]
@@ -103,13 +103,13 @@ def compare(first: Results, second: Results, rtol: float, atol: float) -> None:
 
 
 def first_batch(loss: Any) -> None:
-    """Let the next batch be the first one again, so that it is masked as that was."""
+    """Reset the batch counter so that the next batch is masked like the first one."""
     if hasattr(loss, "batches"):
         loss.batches.zero_()
 
 
 def step(loss: Any, columns: Columns, scaling: Scaling = total) -> Results:
-    """Values, and gradients of the model and the head, of one step."""
+    """Return the values and the gradients of model and head for one step."""
     loss.model.zero_grad()
     first_batch(loss)
     torch.manual_seed(7)
@@ -122,7 +122,7 @@ def step(loss: Any, columns: Columns, scaling: Scaling = total) -> Results:
 def both(
     model: SentenceTransformer, columns: Columns, *, scaling: Scaling = total, mini_batch_size: int = 4, **options: Any
 ) -> tuple[Results, Results]:
-    """What the plain and the cached loss find."""
+    """Return the results of the plain and the cached loss."""
     plain = MultipleNegativesRankingMLMLoss(model, **options)
     cached = CachedMultipleNegativesRankingMLMLoss(model, mini_batch_size=mini_batch_size, **options)
     return step(plain, columns, scaling), step(cached, columns, scaling)

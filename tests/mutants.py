@@ -59,11 +59,11 @@ MUTANTS = [
         "{escape(corpus.titles[row])}", "{corpus.titles[row]}",
     ),
 ]  # fmt: skip
-"""File, tests, what stands there, and what is put in its place: once, at its last occurrence."""
+"""File, tests, text and replacement; only the last occurrence is replaced."""
 
 
 def file_of_tests(name: str, folder: Path = ROOT) -> Path:
-    """Find a file of tests: by its path in ``tests``, or by its name, which only one has."""
+    """Find a test file by its path in ``tests`` or by its unique name."""
     if (folder / "tests" / name).exists():
         return folder / "tests" / name
     [place] = (folder / "tests").rglob(name)
@@ -71,12 +71,12 @@ def file_of_tests(name: str, folder: Path = ROOT) -> Path:
 
 
 def survives(file: str, tests: str, old: str, new: str, folder: Path) -> bool:
-    """Make a change in a copy of the project, and tell whether the tests pass."""
+    """Apply a change to a copy of the project and return whether its tests still pass."""
     path = folder / file
     text = path.read_text(encoding="utf-8")
     head, found, tail = text.rpartition(old)
     if not found:
-        raise SystemExit(f"{file} has no {old!r} any more.")
+        raise SystemExit(f"{file} no longer contains {old!r}.")
     path.write_text(head + new + tail, encoding="utf-8")
     try:
         place = file_of_tests(tests, folder)

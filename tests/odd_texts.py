@@ -1,10 +1,10 @@
-"""Hypothesis strategies for the texts that real corpora hold and nobody thinks of."""
+"""Hypothesis strategies for unusual texts, as they occur in real corpora."""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 
-# Everything but lone surrogates, which the reader replaces; and, more often than chance would, what cuts are made at.
+# All characters except lone surrogates, which the reader replaces; boundary characters are more frequent.
 characters = st.characters(exclude_categories=("Cs",))
 SPACES = [
     "\n",
@@ -42,5 +42,5 @@ texts = st.one_of(st.text(characters, max_size=120), st.lists(st.one_of(pieces, 
 
 
 def letters(text: str) -> str:
-    """The characters that are not white space."""
+    """Return the characters that are not white space."""
     return "".join(text.split())

@@ -18,7 +18,7 @@ def batch(lengths: tuple[int, ...], size: int, left: bool = False) -> dict[str, 
 
 
 def flattened(padded: dict[str, Any]) -> dict[str, Any]:
-    """Make the same features without padding, all texts in one row."""
+    """Return the same features without padding, with all texts in one row."""
     mask = padded["attention_mask"].bool()
     ends = torch.cat([torch.zeros(1, dtype=torch.int64), mask.sum(dim=1).cumsum(dim=0)])
     return {

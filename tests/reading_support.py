@@ -32,7 +32,7 @@ def skipped(source: Any, **settings: Any) -> dict[str, int]:
 
 
 def packed(path: Path, data: bytes) -> Path:
-    """Write a file, compressed as its name says."""
+    """Write a file, compressed according to its suffix."""
     if path.suffix == ".gz":
         data = gzip.compress(data)
     elif path.suffix == ".zst":
@@ -46,7 +46,7 @@ def page(body: str, head: str = "") -> str:
 
 
 def write_pdf(path: Path, *pages: list[str]) -> Path:
-    """Write a PDF with a line of text for each string, on so many pages."""
+    """Write a PDF with one page per list and one line per string."""
     first = 3  # after the catalogue, the list of pages and the font
     kids = " ".join(f"{first + 1 + 2 * number} 0 R" for number in range(len(pages)))
     objects = [
@@ -88,7 +88,7 @@ def write_zip(path: Path, parts: dict[str, str]) -> Path:
 
 
 def write_odt(path: Path, body: str, manifest: str = "") -> Path:
-    """Write an OpenDocument text with so much XML for its text."""
+    """Write an OpenDocument text with this XML body."""
     spaces = " ".join(f'xmlns:{each}="{ODT}:{each}:1.0"' for each in ("office", "text", "table", "manifest"))
     content = f"<office:document-content {spaces}><office:body>{body}</office:body></office:document-content>"
     manifest = f"<manifest:manifest {spaces}>{manifest}</manifest:manifest>"
@@ -96,7 +96,7 @@ def write_odt(path: Path, body: str, manifest: str = "") -> Path:
 
 
 def write_epub(path: Path, pages: dict[str, str], metadata: str = "", **parts: str) -> Path:
-    """Write a book with so many pages, in that order, and other parts by their names in ``META-INF``."""
+    """Write a book with these pages in order, and other parts by their names in ``META-INF``."""
     items = "".join(
         f'<item id="{name}" href="text/{name}" media-type="application/xhtml+xml" properties="{name[:3]}"/>'
         for name in pages

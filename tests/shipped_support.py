@@ -19,17 +19,17 @@ BERT, LONGFORMER, STATIC = "simlte-bert", "simlte-longformer", "simlte-static"
 
 
 def cosines(first: SentenceTransformer, second: SentenceTransformer, texts: list[str]) -> torch.Tensor:
-    """Compare what two models make of the same texts, one by one."""
+    """Return the cosines between two models' embeddings of each text."""
     return torch.cosine_similarity(*(model.encode(texts, convert_to_tensor=True) for model in (first, second)))
 
 
 def start_of(name: str, base: Path) -> SentenceTransformer:
-    """Give the model that a difference is added to."""
+    """Return the model that a difference is added to."""
     return untrained(name, load_model(base, dtype=torch.float32, device="cpu").model)
 
 
 def ship(name: str, start: Path, seed: int = 0, rank: int = 2) -> SentenceTransformer:
-    """Put a difference, drawn at random, where those of the package are; give the model that has it."""
+    """Install a random difference in place of the package's, and return the resulting model."""
     model = start_of(name, start)
     generator = torch.Generator().manual_seed(seed)
     factors = {}
@@ -47,12 +47,12 @@ def ship(name: str, start: Path, seed: int = 0, rank: int = 2) -> SentenceTransf
 
 
 def table(folder: Path) -> np.ndarray:
-    """Give the vectors of the tokens of a static model."""
+    """Return the token vectors of a static model."""
     return load_model(folder).model[0].embedding.weight.detach().numpy()
 
 
 def ship_static(seed: int = 0) -> Path:
-    """Put a static model, drawn at random, where that of the package is; give that folder."""
+    """Install a random static model in place of the package's, and return its folder."""
     folder, tokenizer = shipped.FOLDER / STATIC, make_tokenizer().backend_tokenizer
     folder.mkdir(parents=True, exist_ok=True)
     drawn = np.random.default_rng(seed).standard_normal((tokenizer.get_vocab_size(), 12), dtype=np.float32)

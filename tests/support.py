@@ -24,16 +24,16 @@ WORDS = [f"{start}{end}" for start in "bcdfghklmnprstvw" for end in ("a", "ei", 
 
 
 def rounding(terms: int, values: torch.Tensor) -> float:
-    """Return how far sums of float32 numbers may differ where another processor adds them in another order.
+    """Return the largest difference between float32 sums that add the same numbers in different orders.
 
-    The bound is that of a sum one by one: each of ``terms`` additions rounds by half a unit in the last place, on both
-    sides of the comparison, of partial sums about as large as the largest of ``values``.
+    The bound is for sequential sums on both sides of the comparison: each of ``terms`` additions rounds by half a unit
+    in the last place of a partial sum, which is about as large as the largest of ``values``.
     """
     return terms * torch.finfo(torch.float32).eps * float(values.detach().abs().max())
 
 
 def make_document(number: int, sentences: int = 12, words: int = 8) -> str:
-    """Make a document about a topic of its own: half of its words come from a few that are frequent in it."""
+    """Make a document with its own topic: half of its words come from a few frequent ones."""
     draw = random.Random(number)
     topic = draw.sample(WORDS, 6)
     texts = []
@@ -50,7 +50,7 @@ def write_jsonl(path: Path, rows: Iterable[Any]) -> Path:
 
 @contextmanager
 def broken_off_at(rename: int) -> Iterator[None]:
-    """Break off what is run in the block, as Ctrl-C does, before it renames a file for this time, from 0."""
+    """Interrupt the block with Ctrl-C before its rename with this number, counted from 0."""
     replace, renamed = os.replace, []
 
     def replace_or_break(*paths: Any) -> None:
@@ -77,7 +77,7 @@ def make_tokenizer(words: list[str] = WORDS, max_length: int = 64) -> PreTrained
 
 
 def make_static_model(dimension: int = 32) -> SentenceTransformer:
-    """Make a static embedding of the made-up words, as model2vec distils one: a table, the mean, and length 1."""
+    """Make a static model of the made-up words like model2vec's: a table, mean pooling, normalisation."""
     tokenizer = make_tokenizer().backend_tokenizer
     tokenizer.enable_truncation(8)  # as model2vec writes it, with 512 tokens
     table = torch.randn(tokenizer.get_vocab_size(), dimension, generator=torch.Generator().manual_seed(0))
@@ -85,9 +85,9 @@ def make_static_model(dimension: int = 32) -> SentenceTransformer:
 
 
 def write_model2vec(path: Path, model: SentenceTransformer, kind: str, modules: bool = True) -> np.ndarray:
-    """Write a static embedding in model2vec's format, and return the table that is to be read from it.
+    """Write a static model in model2vec's format and return the table that a reader should load.
 
-    ``kind`` is the table's dtype, or ``"mapped"`` for one that tokens share the rows of, with a weight for each token.
+    ``kind`` is the table's dtype, or ``"mapped"`` for a table with shared rows and a weight for each token.
     """
     path.mkdir(parents=True)
     table = model[0].embedding.weight.detach().numpy()
@@ -113,7 +113,7 @@ def write_model2vec(path: Path, model: SentenceTransformer, kind: str, modules: 
 
 
 def as_fast(tokenizer: Tokenizer, max_length: int = 64) -> PreTrainedTokenizerFast:
-    """Wrap a tokenizer that has BERT's special tokens for transformers."""
+    """Wrap a tokenizer with BERT's special tokens for transformers."""
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         unk_token="[UNK]",
@@ -126,7 +126,7 @@ def as_fast(tokenizer: Tokenizer, max_length: int = 64) -> PreTrainedTokenizerFa
 
 
 class Runs:
-    """Makes a file where it is unpickled."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""Help for the tests of the analyses: a tagger that knows the words of a test."""
+"""A tagger with a fixed vocabulary for the tests of the analyses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WORD = re.compile(r"\w+|[^\w\s]|\n+")
 
 
 class FakeTagger(SpacyTagger):
-    """Looks words up: ``{"cats": ("NOUN", "cat")}``. A word that is not there is an adverb."""
+    """Looks words up, as in ``{"cats": ("NOUN", "cat")}``; unknown words are adverbs."""
 
     def __init__(self, known: Mapping[str, tuple[str, str]] | None = None) -> None:
         self.known = dict(known or {})

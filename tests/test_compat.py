@@ -46,7 +46,7 @@ def test_the_encoder_is_found_through_wrappers(model: SentenceTransformer) -> No
     assert isinstance(encoder, PreTrainedModel)
     assert encoder_of(model) is encoder
     assert encoder_of(_Wrapper(model)) is encoder
-    compiled = torch.compile(model)  # compiles nothing before it is called
+    compiled = torch.compile(model)  # compilation only starts at the first call
     assert encoder_of(compiled) is encoder
     assert encoder_of(_Wrapper(compiled)) is encoder
     assert encoder_of(torch.compile(_Wrapper(model))) is encoder

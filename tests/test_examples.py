@@ -1,6 +1,6 @@
-"""Every example runs, on the beginnings of real articles and the packaged base.
+"""Run every example on the beginnings of real articles with the packaged base.
 
-They run in this process: in one of their own, each would import torch for longer than it works.
+Examples run in this process, because importing torch would take longer than the example itself.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 SMALL = ["--documents", "16", "--epochs", "2", "--tokens", "24"]
 
 LETTERS = 600
-"""How much of an article is read."""
+"""Length of an article's beginning."""
 
 Example = Callable[..., str]
 
 
 @pytest.fixture
 def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Example:
-    """A function that does in ``tmp_path`` what ``python SCRIPT ARGUMENTS`` would, and returns what it prints."""
+    """A function that acts like ``python SCRIPT ARGUMENTS`` in ``tmp_path`` and returns its output."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(EXAMPLES)
     articles = [replace(each, text=each.text[:LETTERS]) for each in bbc_news.bbc_news()]
@@ -60,7 +60,7 @@ def test_the_notebook_prints_what_is_stored_in_it(example: Example, tmp_path: Pa
     cells = json.loads((EXAMPLES / "train_folder.ipynb").read_text("utf-8"))["cells"]
     outputs = [output for cell in cells for output in cell.get("outputs", []) if output.get("name") == "stdout"]
     stored = "".join("".join(output["text"]) for output in outputs)
-    verdict = re.compile(r"Verdict: .*\nKept: (base|trained)\n")  # that of whole articles is stored
+    verdict = re.compile(r"Verdict: .*\nKept: (base|trained)\n")  # the stored output is for whole articles
     assert verdict.sub("", example("train_folder.ipynb")) == verdict.sub("", stored) != stored
     assert (tmp_path / "my-model" / "modules.json").exists()
 

@@ -31,4 +31,4 @@ def test_it_moves_with_every_pass(
             reader.model.encode(texts, batch_size=reader.batch_size)
     assert seen == sorted(seen)
     assert seen[-1] == bar._bar.total == len(texts)
-    assert len(set(seen)) > (1 if kind == "static" else 5)  # a static one reads a million characters at once
+    assert len(set(seen)) > (1 if kind == "static" else 5)  # a static model reads a million characters at once

@@ -1,4 +1,4 @@
-"""Small tokenizers of each kind that there is, trained on made-up words."""
+"""Small tokenizers of each kind, trained on made-up words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast
 TEXTS = [
     *map(make_document, range(30)),
     *["It's (a) U.S.-led “test”; e.g. 1,234.5% of naïve cafés."] * 3,
-    " ".join(f"{one}{other}" for one in WORDS[::3] for other in WORDS[::5]),  # letters inside words, too
+    " ".join(f"{one}{other}" for one in WORDS[::3] for other in WORDS[::5]),  # also letters inside words
     "b" * 30,
 ]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -25,7 +25,7 @@ def _finish(tokenizer: Tokenizer, template: str = "[CLS] $A [SEP]") -> PreTraine
 
 
 def word_piece() -> PreTrainedTokenizerFast:
-    """As BERT's."""
+    """Train a tokenizer like BERT's."""
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -49,12 +49,12 @@ def _byte_level(pre_tokenizer: pre_tokenizers.PreTokenizer) -> PreTrainedTokeniz
 
 
 def byte_level() -> PreTrainedTokenizerFast:
-    """As RoBERTa's and Longformer's."""
+    """Train a tokenizer like those of RoBERTa and Longformer."""
     return _byte_level(pre_tokenizers.ByteLevel(add_prefix_space=False))
 
 
 def byte_level_split() -> PreTrainedTokenizerFast:
-    """With the pattern of newer models (Llama 3, Qwen)."""
+    """Train a byte-level tokenizer with the pattern of newer models (Llama 3, Qwen)."""
     pattern = (
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
         r"|\s+(?!\S)|\s+"
@@ -70,7 +70,7 @@ def byte_level_split() -> PreTrainedTokenizerFast:
 
 
 def unigram() -> PreTrainedTokenizerFast:
-    """As XLM-R's."""
+    """Train a tokenizer like XLM-R's."""
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.normalizer = normalizers.NFKC()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
@@ -80,7 +80,7 @@ def unigram() -> PreTrainedTokenizerFast:
 
 
 def sentence_piece_bpe() -> PreTrainedTokenizerFast:
-    """As Llama 2's: spaces become letters in the normalizer, and nothing is cut before the merges."""
+    """Train a tokenizer like Llama 2's: the normalizer turns spaces into letters, and there is no pre-tokenizer."""
     tokenizer = Tokenizer(models.BPE(unk_token="[UNK]", fuse_unk=True, byte_fallback=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     letters = [f"<0x{byte:02X}>" for byte in range(256)]
@@ -92,7 +92,7 @@ def sentence_piece_bpe() -> PreTrainedTokenizerFast:
 
 
 def word_level() -> PreTrainedTokenizerFast:
-    """Whole words, cut at white space, of a vocabulary without lower-casing."""
+    """Make a tokenizer of whole words split at white space, without lower-casing."""
     vocabulary = {token: index for index, token in enumerate([*SPECIAL, *WORDS, "a", "b", "x"])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -110,4 +110,4 @@ TOKENIZERS: dict[str, Callable[[], PreTrainedTokenizerFast]] = {
         sentence_piece_bpe,
     )
 }
-"""Every kind whose tokens do not cross spaces, by name."""
+"""Tokenizers of every kind whose tokens do not cross spaces, by name."""

@@ -1,4 +1,4 @@
-"""Toy sets of documents under the names of the shared data, for benchmarks that read several of them."""
+"""Toy data sets named like the shared data, for benchmarks that read several sets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def write_set(folder: Path, name: str, **columns: list[object]) -> None:
 
 
 def write_toy_sets(folder: Path, sentences: int) -> None:
-    """Write documents of two genres, which share their first sentences; papers and what they cite; judged sentences."""
+    """Write documents of two genres with the same first sentences, papers with citations, and scored sentence pairs."""
     folder.mkdir()
     rows: list[object] = [f"{make_document(row % 2, sentences=sentences)} {make_document(row)}" for row in range(80)]
     write_set(folder, "brown_genres", text=rows, label=["ab"[row % 2] for row in range(80)])

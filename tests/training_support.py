@@ -1,4 +1,4 @@
-"""What tests of whole trainings share."""
+"""Helpers shared by tests of whole trainings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from transformers import TrainerCallback
 
 from simlte_st.training import Preset, callbacks
 
-# The papers' objective and stock modules, and the trained model whatever a verdict on so few made-up documents says.
+# The papers' objective and stock modules; always keep the trained model, because the verdict needs more documents.
 OPTIONS: dict[str, Any] = {
     "preset": Preset(warmup=0.1, mlm_weight=0.0, dropout=0.0, max_length="base"),
     "batch_size": 8, "progress": False, "keep": "trained",
@@ -41,7 +41,7 @@ def assert_same_bytes(first: Path, second: Path) -> None:
 
 
 def forked(work: Callable[[], object], output: Path, environment: Mapping[str, object] | None = None) -> BaseProcess:
-    """Start a function in a process of its own, whose output goes to a file; a fork need not import all again."""
+    """Start a function in a forked process with its output in a file; a fork does not import everything again."""
     process = multiprocessing.get_context("fork").Process(target=_run, args=(work, output, environment or {}))
     process.start()
     return process
@@ -62,7 +62,7 @@ def _run(work: Callable[[], object], output: Path, environment: Mapping[str, obj
         status = 1
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(status)  # without what pytest does at the end
+    os._exit(status)  # skip pytest's own exit handlers
 
 
 def stock_trainer(
@@ -91,7 +91,7 @@ Ids = tuple[int, ...]
 
 
 class Recording(MultipleNegativesRankingLoss):
-    """The loss, which keeps the token ids of each batch it sees, padding aside."""
+    """The stock loss, which also records the token ids of each batch without padding."""
 
     def __init__(self, model: SentenceTransformer) -> None:
         super().__init__(model)
@@ -119,7 +119,7 @@ class Calls(TrainerCallback):
 
 @contextmanager
 def broken_off(step: int) -> Iterator[None]:
-    """Break the training in the block off after a step, without a checkpoint."""
+    """Interrupt the training in the block after a step, without a checkpoint."""
 
     def stop(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if state.global_step == step:

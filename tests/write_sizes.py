@@ -1,8 +1,8 @@
-"""Lines of code by room, for CONTRIBUTING.md: without comments, blank lines and docstrings.
+"""Update the table of lines of code in CONTRIBUTING.md, without comments, blank lines and docstrings.
 
     make sizes
 
-writes the table anew. ``tests/test_sizes.py`` has the caps.
+``tests/test_sizes.py`` checks the limits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LAYOUT = {
 
 
 def lines_of(source: str) -> int:
-    """Count the lines of code; strings that document an attribute are docstrings, too."""
+    """Count the lines of code; strings that document attributes count as docstrings."""
     docstrings: set[int] = set()
     for node in ast.walk(ast.parse(source)):
         body = getattr(node, "body", [])
@@ -41,7 +41,7 @@ def lines_of(source: str) -> int:
 
 
 def sizes(folder: str) -> dict[str, int]:
-    """Count the lines of a folder by room; modules beside the rooms are one together."""
+    """Count the lines of a folder by subfolder; its own modules form one group."""
     found: Counter[str] = Counter()
     for path in (CHECKOUT / folder).rglob("*.py"):
         parts = path.relative_to(CHECKOUT / folder).parts
@@ -55,7 +55,7 @@ def total(folder: str) -> int:
 
 
 def table() -> str:
-    """Return the table: the package by room, and the other folders in one row each."""
+    """Return the table, with the package by subfolder and one row for each other folder."""
     rows = {**sizes("simlte_st"), "all of `simlte_st/`": total("simlte_st")}
     rows |= {f"all of `{folder}/`": total(folder) for folder in ("benchmarks", "tests")}
     return HEAD + "".join(f"| {name if '`' in name else f'`{name}`'} | {lines:,} |\n" for name, lines in rows.items())

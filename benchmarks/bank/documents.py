@@ -34,8 +34,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, "--shared", "--results", "--bf16")
     parser.add_argument("--work", type=Path, nargs="+", required=True, help="work folders of benchmarks.verdict")
     parser.add_argument("--data", nargs="+", choices=list(SAMPLES), default=list(SAMPLES), metavar="NAME")
-    parser.add_argument("--train-documents", type=int, default=600, help="of each set (default: %(default)s)")
-    parser.add_argument("--held-out", type=int, default=300, help="of each set (default: %(default)s)")
+    parser.add_argument("--train-documents", type=int, default=600, help="per set (default: %(default)s)")
+    parser.add_argument("--held-out", type=int, default=300, help="documents per set (default: %(default)s)")
     arguments = parser.parse_args(argv)
     encoders: list[dict[str, Any]] = []
     for data in load_sets(arguments.shared, arguments.data, arguments.train_documents, arguments.held_out):
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def widening(bank: Bank, data: BankSet) -> list[dict[str, Any]]:
-    """Return for each encoder of a set how much wider the interval of each outcome's difference to the base is."""
+    """Return the ratio of both intervals for each encoder of a set, by outcome."""
     made, base = [], {}
     for recipe, seed, stage, vectors in bank.entries(data.name) if data.labels else ():
         found = {outcome: probes(data, vectors.whole, outcome) for outcome in (FEW, FULL)}
@@ -63,20 +63,20 @@ def widening(bank: Bank, data: BankSet) -> list[dict[str, Any]]:
 
 
 def wider(model: Sequence[Probe], base: Sequence[Probe], documents: int) -> float:
-    """Compare the deviation over documents and draws of a mean difference in macro-F1 with that over draws alone."""
+    """Divide a mean gain's standard error over documents and draws by its standard error over draws alone."""
     both = resampled_macro_f1(model, documents) - resampled_macro_f1(base, documents)
     plain = [ours.macro_f1 - theirs.macro_f1 for (_, ours), (_, theirs) in zip(model, base, strict=True)]
     spread = float(np.std(plain)) / len(plain) ** 0.5
-    return float(both.std()) / spread if spread else 1.0  # a model that is the base
+    return float(both.std()) / spread if spread else 1.0  # the model equals the base
 
 
 @cache
 def record(folder: Path = RESULTS) -> dict[str, Any]:
-    """Read what :func:`main` wrote."""
+    """Read the results of :func:`main`."""
     found: dict[str, Any] = read_json(folder / FILE)
     return found
 
 
 if __name__ == "__main__":
-    logging.getLogger("simlte_st.evaluation").setLevel(logging.ERROR)  # that small classes give all they have
+    logging.getLogger("simlte_st.evaluation").setLevel(logging.ERROR)  # hide notes on small classes
     main()

@@ -15,14 +15,14 @@ from simlte_st.evaluation.halves import Neighbours, neighbours_by_words, similar
 from simlte_st.files import read_json, write_json
 
 MEASURES = STRUCTURE, WORDS, RETRIEVAL = "same neighbours, crossed", "neighbours by words", "split-half retrieval"
-"""What the verdict is made of. Twelve other measures were tried; none was on the side of the labels more often."""
+"""The measures behind the verdict. None of twelve others agreed with the labels more often."""
 
 SIMILARITIES = "same similarities"
-"""What the verdict on static models is made of."""
+"""The measure behind the verdict on static models."""
 
 
 def judge(bank: Bank, name: str) -> list[dict[str, Any]]:
-    """Judge all encoders of a set; what was judged before is taken from the work folder."""
+    """Judge all encoders of a set, reusing results from the work folder."""
     data = bank.sets[name]
     near = neighbours_by_words(*bank.halves(data))
     found: list[dict[str, Any]] = []
@@ -42,7 +42,7 @@ def judge(bank: Bank, name: str) -> list[dict[str, Any]]:
 
 
 def measures(vectors: Vectors, near: Neighbours, static: bool) -> dict[str, list[float]]:
-    """Measure an encoder by the halves of held-out documents: a value for each."""
+    """Measure an encoder on the halves of held-out documents: one value per document."""
     first, second = vectors.first, vectors.second
     found = {
         STRUCTURE: structure_agreement(first, second).scores,
@@ -55,7 +55,7 @@ def measures(vectors: Vectors, near: Neighbours, static: bool) -> dict[str, list
 
 
 def judge_words(bank: Bank, name: str) -> dict[str, float]:
-    """Judge TF-IDF on a set: the mean of each outcome."""
+    """Return the mean of each outcome of TF-IDF on a set."""
     path = bank.work.folder / "judged" / name / "tfidf.json"
     if not path.exists():
         write_json(path, outcomes_of_words(bank.sets[name]))
@@ -65,12 +65,12 @@ def judge_words(bank: Bank, name: str) -> dict[str, float]:
 def with_earlier(
     judged: Mapping[str, Sequence[dict[str, Any]]], earlier: Mapping[str, Sequence[dict[str, Any]]]
 ) -> dict[str, list[dict[str, Any]]]:
-    """Add the encoders of an earlier page whose recipe and seed are not here."""
+    """Add the encoders of an earlier page whose recipe and seed are missing here."""
     found: dict[str, list[dict[str, Any]]] = {}
     for name in dict.fromkeys([*judged, *earlier]):
         entries, old = list(judged.get(name, ())), earlier.get(name, ())
         if entries and old and not np.allclose(_values(entries[0]), _values(old[0]), rtol=0, atol=1e-5):
-            raise SystemExit(f"{name}: the base's numbers of the earlier page are not those of this work folder.")
+            raise SystemExit(f"{name}: the base's numbers differ between the earlier page and this work folder.")
         made = {(entry["recipe"], entry["seed"]) for entry in entries}
         entries += [entry for entry in old if (entry["recipe"], entry["seed"]) not in made]
         found[name] = sorted(entries, key=lambda entry: (ORDER.index(entry["recipe"]), entry["seed"]))
@@ -79,14 +79,14 @@ def with_earlier(
 
 
 def _values(entry: Mapping[str, Any]) -> list[float]:
-    """Return the numbers of an encoder."""
+    """Return an encoder's outcomes and measures."""
     return [entry["outcomes"][name]["value"] for name in sorted(entry["outcomes"])] + [
         entry["candidates"][name]["value"] for name in MEASURES
     ]
 
 
 def _against(value: Any, base: Any) -> dict[str, Any]:
-    """Return the mean of values, and of their differences to the base's, with its interval."""
+    """Return the mean, and the mean difference to the base with its interval."""
     difference = np.asarray(value) - np.asarray(base)
     mean = float(np.mean(difference))
     interval = bootstrap_interval(difference) if difference.any() else (mean, mean)

@@ -23,14 +23,14 @@ from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.static import is_static
 
 READ = 256
-"""Tokens read of a whole document when it is embedded."""
+"""Maximum tokens when embedding a whole document."""
 
 HALF = HALF_LENGTH
-"""Tokens of half a document, special tokens left out."""
+"""Maximum tokens of half a document, without special tokens."""
 
 BASE = "base"
 UNTRAINED = {BASE: "mean", "base-cls": "cls"}
-"""The pooling of each encoder that is not trained."""
+"""The pooling of each untrained encoder."""
 
 ORDER = (*UNTRAINED, *RECIPES)
 """All entries of the bank, in the order of its tables."""
@@ -39,18 +39,18 @@ STAGED = (
     "docsplit", "docsplit-cls", "crop", "simcse", "tsdae", "contrastive tension", "teacher", "smooth", "tuned",
     "tuned, relation 1", "static docsplit", "static docsplit, temperature 0.1, 3e-3, 300 steps",
 )  # fmt: skip
-"""Recipes of which an encoder is also kept after a third of the steps (but of rivals), and half way back to the base:
-of the first seed. Later seeds keep what a recipe is for: the end of training, and of ``"tuned"`` half way back."""
+"""Recipes whose first seed also keeps an encoder after a third of the steps (except for rivals) and one half way back
+to the base. Later seeds keep only the final encoder, and those of ``"tuned"`` also the one half way back."""
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """One encoder's rows of length 1, float32, of the held-out documents of a set.
+    """One encoder's normalised float32 embeddings of a set's held-out documents.
 
     Attributes:
-        whole: Of each document, its first :data:`READ` tokens.
-        first: Of one half of each, as split-half retrieval makes them.
-        second: Of the other half.
+        whole: Embeddings of the first :data:`READ` tokens.
+        first: Embeddings of one half, as in split-half retrieval.
+        second: Embeddings of the other half.
     """
 
     whole: np.ndarray
@@ -60,14 +60,14 @@ class Vectors:
 
 @dataclass
 class Bank:
-    """The bank in a folder.
+    """All encoders of the bank, kept in a work folder.
 
     Attributes:
-        work: The folder of what is finished.
+        work: The work folder.
         sets: The data sets by name.
-        steps: Optimizer steps of each recipe; its encoder is also kept after a third of them.
-        bf16: Whether all is computed in bfloat16.
-        base: What recipes adapt: a model that pools by mean.
+        steps: Optimizer steps of recipes that set none.
+        bf16: Compute in bfloat16.
+        base: The model that recipes adapt; it uses mean pooling.
     """
 
     work: Work
@@ -77,11 +77,11 @@ class Bank:
     base: str = PACKAGED_BASE
 
     def halves(self, data: BankSet) -> tuple[list[str], list[str]]:
-        """Return the halves of the held-out documents; all encoders see the same."""
+        """Split the held-out documents into halves, the same for all encoders."""
         return split_half_views(data.held, budget=HALF)
 
     def make(self, name: str, recipes: Sequence[str], seeds: Sequence[int]) -> None:
-        """Make what is missing of a set, by those of the recipes that are for the kind of model that the base is."""
+        """Train the missing encoders of a set by the recipes that suit the base (static or not)."""
         data, base = self.sets[name], load_model(self.base).model
         fitting = [recipe for recipe in recipes if isinstance(RECIPES[recipe], StaticRecipe) == is_static(base)]
         wanted = [(recipe, seed) for seed in seeds for recipe in fitting]
@@ -97,7 +97,7 @@ class Bank:
             print(f"{name}: {recipe}, seed {seed}: {time.perf_counter() - began:.0f} s", flush=True)
 
     def _models(self, entry: str, seed: int, corpus: Corpus) -> Iterator[tuple[str, SentenceTransformer]]:
-        """Return the encoders of an entry by stage, each before the next is made."""
+        """Yield the encoders of an entry, stage by stage."""
         if entry in UNTRAINED:
             yield "", load_base(self.base, "keep" if is_static(corpus.base) else UNTRAINED[entry])
             return
@@ -153,7 +153,7 @@ class Bank:
         self.work.finish(f"{data.name}/{entry}-{seed}", self._settings(data.name, entry, seed), vectors)
 
     def find(self, name: str, entry: str, seed: int) -> dict[str, Any] | None:
-        """Return the cell of an entry; None where it is not made."""
+        """Return the cell of an entry, or None if it is not finished."""
         return self.work.find(f"{name}/{entry}-{seed}", self._settings(name, entry, seed))
 
     def is_static(self, name: str) -> bool:
@@ -161,7 +161,7 @@ class Bank:
         return any(path.stem.rsplit("-", 1)[0] in STATIC_RECIPES for path, _ in self.work.cells(f"{name}/*"))
 
     def entries(self, name: str) -> Iterator[tuple[str, int, str, Vectors]]:
-        """Return all encoders of a set: recipe, seed, stage ("" is the end of training), vectors; the base first."""
+        """Yield recipe, seed, stage ("" for the end of training) and vectors of a set's encoders, the base first."""
         found = {(*path.stem.rsplit("-", 1),): cell for path, cell in self.work.cells(f"{name}/*")}
         for entry, number in sorted(found, key=lambda pair: (ORDER.index(pair[0]), int(pair[1]))):
             for stage in found[entry, number]["result"]["stages"]:
@@ -174,7 +174,7 @@ class Bank:
 
 
 def half_way(start: SentenceTransformer, model: SentenceTransformer) -> SentenceTransformer:
-    """Return a trained model, in place, the mean of its weights and those that it began with."""
+    """Average a trained model's weights with its initial ones, in place."""
     begun = start.state_dict()
     weights = {
         name: (begun[name] + end) / 2 if end.is_floating_point() else end for name, end in model.state_dict().items()
@@ -184,5 +184,5 @@ def half_way(start: SentenceTransformer, model: SentenceTransformer) -> Sentence
 
 
 def file_name(entry: str, seed: int, stage: str) -> str:
-    """Name the files of an encoder, without suffix."""
+    """Return the file name of an encoder, without suffix."""
     return f"{entry}-{seed}{' ' + stage if stage else ''}"

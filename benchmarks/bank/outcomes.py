@@ -16,26 +16,25 @@ from simlte_st.evaluation.splits import TEST, stratified_split
 from simlte_st.models.vectors import unit_rows
 
 HALVES = 10
-"""Divisions of the held-out documents into those that a probe learns from and those that it is scored on."""
+"""Random splits of the held-out documents into a probe's training and test documents."""
 
 DRAWS = 3
-"""Draws of a few documents a class, of each division."""
+"""Few-shot draws per split."""
 
 SHOTS = 5
 INVERSE_L2 = 10.0
-"""``C`` of the logistic regression, on rows of length 1: encoders differ in the length of their vectors, and a probe
-that sees it would judge that."""
+"""``C`` of the logistic regression. Rows are normalised so that the length of an encoder's vectors has no effect."""
 
 FEW, FULL, CITES = "few-shot", "all labels", "citations"
-"""Names of the outcomes: macro-F1 (of :data:`SHOTS` documents a class, of all in a half), and R@10."""
+"""Names of the outcomes: macro-F1 with :data:`SHOTS` documents a class or all of a half, and R@10."""
 
 
 Probe: TypeAlias = "tuple[np.ndarray, ProbeResult]"
-"""The rows that a probe is tested on, and what came out."""
+"""A probe's test rows and its result."""
 
 
 def outcomes_of_words(data: BankSet) -> dict[str, list[float]]:
-    """Measure TF-IDF of the whole held-out documents, fitted on those that encoders are trained on."""
+    """Measure TF-IDF vectors of the whole held-out documents, fitted on the training documents."""
     vectorizer = fit_tfidf([document.text for document in data.train])
     rows = vectorizer.transform([document.text for document in data.held]).toarray()
     return outcomes(data, rows.astype(np.float32), inverse_l2=TFIDF_INVERSE_L2)
@@ -49,14 +48,12 @@ def outcomes(data: BankSet, vectors: np.ndarray, inverse_l2: float | None = INVE
     return {key: [result.macro_f1 for _, result in found] for key, found in scores.items()}
 
 
-def probes(
-    data: BankSet, vectors: np.ndarray, outcome: str, inverse_l2: float | None = INVERSE_L2, halves: int = HALVES
-) -> list[Probe]:
-    """Probe an encoder's vectors of held-out documents with labels."""
+def probes(data: BankSet, vectors: np.ndarray, outcome: str, inverse_l2: float | None = INVERSE_L2) -> list[Probe]:
+    """Train and test probes on an encoder's vectors of held-out documents."""
     rows, found = unit_rows(vectors), []
     classes = np.unique(data.labels, return_inverse=True)[1].astype(np.int32)
     settings: dict[str, Any] = {"inverse_l2": inverse_l2}
-    for half, (train, test) in enumerate(_divisions(classes, halves)):
+    for half, (train, test) in enumerate(_splits(classes)):
         parts = (rows[train], classes[train].tolist(), rows[test], classes[test].tolist())
         if outcome == FEW:
             drawn = few_shot_probe(*parts, shots=SHOTS, draws=DRAWS, seed=half, **settings).draws
@@ -67,12 +64,12 @@ def probes(
 
 
 def means(found: dict[str, list[float]]) -> dict[str, float]:
-    """Return the mean over divisions and draws of each outcome of labels."""
+    """Average each labelled outcome over splits and draws."""
     return {outcome: float(np.mean(found[outcome])) for outcome in (FEW, FULL)}
 
 
-def _divisions(classes: np.ndarray, halves: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Return the rows to learn from and those to be tested on, of each division."""
-    for half in range(halves):
+def _splits(classes: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the training and test rows of each split."""
+    for half in range(HALVES):
         sides = stratified_split(classes, np.arange(len(classes)), 0.5, seed=half) == TEST
         yield np.flatnonzero(~sides), np.flatnonzero(sides)

@@ -42,19 +42,19 @@ from simlte_st.evaluation.verdict import LIKELY, RECORD_FILE
 from simlte_st.files import read_json, write_json
 
 PRESET = "docsplit, temperature 0.5"
-"""The recipe that is the preset ``docsplit-tuned``."""
+"""The recipe of the preset ``docsplit-tuned``."""
 
 KEPT = f"{PRESET}, or the base by the verdict"
-"""What ``simlte train`` makes of the preset: the base, where the verdict is not "helped"."""
+"""The result of ``simlte train`` with the preset: the base unless the verdict is "helped"."""
 
 SAYS = {-1: "hurt", 0: "unclear", 1: "helped"}
 STAGES = {"": "", "third": ", a third", "half way": ", half way back"}
 
 Words = Mapping[str, Mapping[str, float]]
-"""What :func:`~benchmarks.bank.judge.judge_words` gave, by set."""
+"""Results of :func:`~benchmarks.bank.judge.judge_words`, by set."""
 
 Chances = Mapping[int, float]
-"""The probability of each encoder, its data set left out, by the ``id`` of its entry."""
+"""Each encoder's probability with its data set left out, by the ``id`` of its entry."""
 
 
 def write_pages(judged: Judged, words: Words, settings: Mapping[str, Any], folder: Path) -> None:
@@ -65,7 +65,7 @@ def write_pages(judged: Judged, words: Words, settings: Mapping[str, Any], folde
 
 
 def record(judged: Judged) -> dict[str, Any]:
-    """Return the regression that the package's verdict is, and how it did on sets that it had not seen."""
+    """Return the regression behind the package's verdict, and its calibration on unseen data sets."""
     encoders, static = (of_kind(judged, kind) for kind in (False, True))
     return {
         "command": "python -m benchmarks.bank.page",
@@ -89,7 +89,7 @@ def _of_kind(judged: Judged, *measures: str) -> dict[str, Any]:
 
 
 def probabilities(judged: Judged) -> Chances:
-    """Return the probability that each encoder is given with its data set left out."""
+    """Predict each encoder's probability with its data set left out."""
     return {id(each.entry): each.probability for each in left_out(judged, of_set)}
 
 
@@ -97,9 +97,9 @@ def verdict_page(judged: Judged, settings: Mapping[str, Any]) -> str:
     """Return the page of the verdict."""
     where = settings["environment"]
     blocks = [
-        "# How far the verdict can be trusted",
-        "all-MiniLM-L6-v2 with mean and with [CLS] pooling, and adapted without labels by the recipes "
-        f"of `recipe.md`: {settings['steps']} steps of 32 documents unless a recipe's name says "
+        "# How reliable the verdict is",
+        "The encoders are all-MiniLM-L6-v2 with mean and with [CLS] pooling, and its adaptations by the recipes "
+        f"of `recipe.md`, without labels: {settings['steps']} steps of 32 documents unless a recipe's name says "
         "otherwise, some also after a third of the steps and half way back to the base. A set named "
         "with another model uses that one as its base. The verdict sees only the halves of held-out "
         f"documents. In {where['dtype']} (CPU: {where['cpu_bf16']}).",
@@ -107,7 +107,7 @@ def verdict_page(judged: Judged, settings: Mapping[str, Any]) -> str:
     for static in (False, True):
         part = of_kind(judged, static)
         every = [entry for _, entry in runs(part)]
-        if len({happened(entry) == 1 for entry in every}) == 2:  # a smaller bank teaches nothing
+        if len({happened(entry) == 1 for entry in every}) == 2:  # the regression needs both outcomes
             blocks += rule_section(part, static)
     for static in (False, True):
         part = of_kind(judged, static)
@@ -118,7 +118,7 @@ def verdict_page(judged: Judged, settings: Mapping[str, Any]) -> str:
 
 
 def rule_section(judged: Judged, static: bool) -> list[str]:
-    """Lay out what the package's verdict is, and how often it was right about what it had not seen."""
+    """Describe the package's verdict and count how often it was right on unseen parts."""
     every = [entry for _, entry in runs(judged)]
     fitted, wider = coefficients(every), documents.record()["wider"]
     weights = fitted["weights"]
@@ -127,11 +127,11 @@ def rule_section(judged: Judged, static: bool) -> list[str]:
         f"{len(every)} static models on {len(judged)} sets, trained by the recipes of "
 "`benchmarks/bank/static.py` on views of whole documents, in float32. *static-minilm* is "
 "all-MiniLM-L6-v2 distilled to 256 dimensions. Labels judge whole documents; the verdict sees "
-"the same halves as above. Almost any training of a static model raises neighbours and "
-f"split-half retrieval, so the verdict uses *{SIMILARITIES}* alone: the correlation between the "
-"cosines of a document's first half to other documents, less their mean direction, and those of "
-f"its second half. Each point adds {weights[0]} to the log-odds, without an intercept: most "
-"trainings help, but one that changes nothing does not.",
+"the same halves as above. Almost any training of a static model raises the other measures, so the "
+f"verdict uses *{SIMILARITIES}* alone: how well the cosines of a document's first half to other "
+"documents correlate with those of its second half, after subtracting the mean embedding. Each point "
+f"adds {weights[0]} to the log-odds. There is no intercept, because most trainings help but one that "
+"changes nothing must not count as helpful.",
     ]  # fmt: skip
     parts = {"data set left out": of_set, "recipe left out": recipe_of, "base left out": base_of}
     if not static:
@@ -141,14 +141,14 @@ f"its second half. Each point adds {weights[0]} to the log-odds, without an inte
             f"A logistic regression on *{MEASURES[0]}* (structure), *{MEASURES[1]}* and *{MEASURES[2]}*, "
             "each the difference to the base in standard errors (10 at most), predicts the probability that "
             f"labels call an encoder better. The log-odds are {fitted['intercept']}{terms}; from {LIKELY} on "
-            'the verdict is "helped". Structure has to agree more, on documents that share words. Higher '
-            "split-half retrieval counts against an encoder, because contrastive training optimises it "
+            'the verdict is "helped". Both measures of neighbours count in favour of an encoder. Higher '
+            "split-half retrieval counts against it, because contrastive training optimises it "
             "directly and memorising raises it too.",
             "Below, each part is judged by a regression fitted on all others; all samples of a data set, "
-            "with either base, form one part. For the encoders called *helped*, the table counts better / "
-            "unclear / worse by labels. *Over documents*: the same with intervals that also cover other "
-            f"documents of the kind, {wider[FEW]} times as wide with few labels and {wider[FULL]} with all "
-            f"(`{documents.FILE}`).",
+            "with either base, form one part. For the encoders called *helped*, the tables count better / "
+            "unclear / worse by labels. *Over documents* counts with intervals that also cover other "
+            f"documents of the same kind, {wider[FEW]} times as wide with few labels and {wider[FULL]} times "
+            f"with all (`{documents.FILE}`). *Better, any verdict* is the share of better ones among all encoders.",
         ]
         parts = {
             "data set left out": of_set, "family of recipes left out": family, "training left out": training_of,
@@ -157,7 +157,7 @@ f"its second half. Each point adds {weights[0]} to the log-odds, without an inte
     return [
         *blocks,
         *(left_out_table(title, left_out(judged, part)) for title, part in parts.items()),
-        "Calibration, leaving each data set out: encoders by predicted probability, and their labels' outcomes.",
+        "Calibration with each data set left out: encoders by predicted probability, and what labels say of them.",
         pages.table(
             {
                 "probability": f"{each['from']} to {each['to']}",
@@ -170,7 +170,7 @@ f"its second half. Each point adds {weights[0]} to the log-odds, without an inte
 
 
 def left_out_table(title: str, judgements: Sequence[Judgement]) -> str:
-    """Count, part by part and in all, what labels say of encoders that are called helped."""
+    """Count, by part and in total, what labels say of encoders called helped."""
     wider, rows = documents.record()["wider"], []
     for left in [*dict.fromkeys(each.part for each in judgements), None]:
         here = [each for each in judgements if left in (None, each.part)]
@@ -182,14 +182,14 @@ def left_out_table(title: str, judgements: Sequence[Judgement]) -> str:
                 "encoders": str(len(here)),
                 "helped": " / ".join(map(str, counted(helped).values())),
                 "over documents": " / ".join(map(str, counted(helped, wider).values())),
-                "better without a verdict": f"{100 * better / max(1, len(here)):.0f}%",
+                "better, any verdict": f"{100 * better / max(1, len(here)):.0f}%",
             }
         )
     return pages.table(rows)
 
 
 def set_table(entries: Sequence[Entry], chances: Chances) -> str:
-    """Lay out the encoders of a set: what labels say, and the verdict's probability, fitted on other data sets."""
+    """Tabulate the encoders of a set, with the verdict's probability from a regression on other data sets."""
 
     def points(value: Mapping[str, float], base: bool) -> str:
         return f"{100 * value['value']:.1f}" + ("" if base else f" ({100 * value['difference']:+.1f})")
@@ -210,7 +210,7 @@ def set_table(entries: Sequence[Entry], chances: Chances) -> str:
 
 
 def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> str:
-    """Return the page of the recipes: which one helps."""
+    """Return the page that compares the recipes."""
     where, chances = settings["environment"], probabilities(judged)
     found = gains(judged, chances)
     whole = [name for name in judged if name in FILES] or list(judged)
@@ -219,7 +219,7 @@ def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> st
         names = [name for name in whole if outcome in judged[name][0]["outcomes"]]
         values = {
             "TF-IDF": [100 * words[name][outcome] for name in names],
-            "the base itself": [100 * judged[name][0]["outcomes"][outcome]["value"] for name in names],
+            "base": [100 * judged[name][0]["outcomes"][outcome]["value"] for name in names],
         }
         rows = [
             {"recipe": title, **{name: f"{each:.1f}" for name, each in zip(names, of_sets, strict=True)},
@@ -236,28 +236,29 @@ def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> st
         if names:
             blocks += [f"## {outcome}", pages.table(rows)]
     return pages.document(
-        "# What helps a tuned encoder",
-        f"all-MiniLM-L6-v2, trained for {settings['steps']} steps of 32 unlabelled documents of each "
-        "data set, 64 tokens a view, then evaluated on 256 tokens of unseen documents. Gains over the "
+        "# Training recipes for tuned encoders",
+        f"all-MiniLM-L6-v2 is trained for {settings['steps']} steps of 32 unlabelled documents of each "
+        "data set, 64 tokens a view, and evaluated on 256 tokens of unseen documents. Gains over the "
         "base's own pooling in points: macro-F1 with 5 labelled documents a class, with the labels of "
-        "half of the documents, and R@10 of citations. Logistic regression on vectors of length 1; "
-        "TF-IDF reads all words. After ± is the standard deviation over seeds, where there are several. "
+        "half of the documents, and R@10 of citations. The probe is a logistic regression on normalised "
+        "vectors; TF-IDF reads all words. After ± is the standard deviation over seeds, if there are several. "
         f'Recipes are in `benchmarks/bank/recipes.py`; "half way" is half way back to the base. "{KEPT}" '
-        "is the result of `simlte train`: the base where the verdict on these documents is not "
+        "is the result of `simlte train`, which keeps the base unless the verdict on these documents is "
         f'"helped", by a regression that has not seen the data set. In {where["dtype"]} (CPU: '
         f"{where['cpu_bf16']}).",
         *blocks,
-        "## Other lengths of training, other corpora, another base",
-        f'Gain of "{PRESET}" (the preset of `simlte train` for tuned encoders) over the base, one seed, '
-        'and the verdict\'s probability, by a regression that has not seen the data set. "skewed": two '
-        'thirds of the documents belong to one class; "words": the first words of each document; '
-        '"documents": the number of training documents; a model: another base.',
+        "## Other training lengths, corpora and bases",
+        f'Gain of "{PRESET}" (the preset of `simlte train` for tuned encoders) over the base with one seed, '
+        "and in parentheses the verdict's probability, by a regression that has not seen the data set. "
+        'In a set\'s name, "skewed" means that two thirds of the documents belong to one class, "words" '
+        'that only the first words of each document are used, "documents" is the number of training '
+        "documents, and a model is another base.",
         lengths_table(judged, chances),
     )
 
 
 def gains(judged: Judged, chances: Chances) -> dict[str, dict[tuple[str, str], list[float]]]:
-    """Return each recipe's gain over the base at its end and half way back, of each seed, by set and outcome."""
+    """Return each recipe's gains over the base, final and half way back, one per seed, by set and outcome."""
     found: dict[str, dict[tuple[str, str], list[float]]] = {}
     for name, entry in runs(judged):
         if entry["stage"] == "third":
@@ -272,7 +273,7 @@ def gains(judged: Judged, chances: Chances) -> dict[str, dict[tuple[str, str], l
 
 
 def lengths_table(judged: Judged, chances: Chances) -> str:
-    """Lay out what the preset gains by other numbers of steps and lengths of views, other corpora and another base."""
+    """Tabulate the preset's gains with other steps, view lengths, corpora and bases."""
     rows = []
     for name, entries in judged.items():
         of_preset = [
@@ -294,7 +295,7 @@ def _mean(by_set: Mapping[str, Sequence[float]]) -> float:
 
 
 def _means(by_set: Mapping[str, Sequence[float]]) -> list[float]:
-    """Return the mean over sets of each seed, where all sets have the same; else the one mean of all."""
+    """Average over sets: one value per seed if all sets have equally many seeds, otherwise a single value."""
     counts = {len(seeds) for seeds in by_set.values()}
     return np.mean(list(by_set.values()), axis=0).tolist() if len(counts) == 1 else [_mean(by_set)]
 

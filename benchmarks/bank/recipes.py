@@ -40,25 +40,24 @@ TOKEN_ATTENTION: Literal["token attention"] = "token attention"
 
 @dataclass(frozen=True)
 class Recipe:
-    """How an encoder is trained.
+    """Settings for training an encoder.
 
     Attributes:
-        view: What the two sides of a document are.
-        pooling: ``"mean"``, which is the base's, ``"cls"``, or ``"token attention"``: TA-SBERT's.
-        learning_rate: Peak learning rate of AdamW: a warm-up of a tenth, then linear.
-        temperature: Of the contrastive term.
+        view: How a document becomes two views.
+        pooling: ``"mean"`` as in the base, ``"cls"``, or TA-SBERT's ``"token attention"``.
+        learning_rate: Peak learning rate of AdamW, with 10% warm-up and linear decay.
+        temperature: Temperature of the contrastive term.
         contrast: Weight of the contrastive term.
         teacher: Weight of 1 - cosine between a view and the base's embedding of the whole document.
-        relation: Weight of the term of similarities to the teacher's embeddings in the batch; see
-            :class:`~benchmarks.bank.teacher.TeacherLoss`.
-        smooth: Weight of the nearest documents in what the teacher shows: 0 takes the document alone.
-        lexical: Share of the words in who is near whom.
-        neighbours: Probability that the second view is one of a near document's.
-        dropout: While training.
-        tokens: Most tokens of a view, special tokens included.
-        rank: Of low-rank adapters, which are trained instead of the weights and merged at the end; 0 for none.
+        relation: Weight of the relation term of :class:`~benchmarks.bank.teacher.TeacherLoss`.
+        smooth: Weight of the nearest documents in the teacher's target; 0 uses the document alone.
+        lexical: Weight of words in the similarity of documents.
+        neighbours: Probability of taking the second view from a near document.
+        dropout: Dropout while training.
+        tokens: Maximum tokens of a view, special tokens included.
+        rank: Rank of low-rank adapters, trained instead of the weights and merged at the end; 0 for none.
         reconstruction: Weight of TA-SBERT's reconstruction loss.
-        steps: Optimizer steps; None for as many as the bank trains all others.
+        steps: Optimizer steps; None for the bank's default.
     """
 
     view: View = field(default_factory=DocSplit)
@@ -80,12 +79,12 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Rival:
-    """How one of :data:`~benchmarks.rivals.RIVALS` trains an encoder: by its own code, on the budget of the recipes.
+    """A recipe that runs one of :data:`~benchmarks.rivals.RIVALS` on the same budget.
 
     Attributes:
-        rival: Its name.
-        pooling: As of a recipe.
-        learning_rate: Likewise.
+        rival: Name of the rival.
+        pooling: As in :class:`Recipe`.
+        learning_rate: As in :class:`Recipe`.
     """
 
     rival: str
@@ -134,18 +133,18 @@ RECIPES |= {
     if (steps, tokens) != (30, 64)
 }
 RECIPES |= STATIC_RECIPES
-"""Every recipe by name; the last ones are the default at other lengths of training and of views, and static ones."""
+"""Every recipe by name; the last ones are the default with other steps and view lengths, and static recipes."""
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Documents as recipes need them.
+    """Training documents and the base that recipes adapt.
 
     Attributes:
-        documents: Cut into sentences.
-        texts: Whole.
+        documents: The documents split into sentences.
+        texts: The whole texts.
         base: The base.
-        bf16: Whether it computes in bfloat16.
+        bf16: Compute in bfloat16.
     """
 
     documents: list[SegmentedDocument]
@@ -155,7 +154,7 @@ class Corpus:
 
     @cached_property
     def vectors(self) -> np.ndarray:
-        """The base's embedding of each whole document, in chunks; rows of length 1, float32."""
+        """The base's embedding of each whole document, read in chunks; normalised, float32."""
         return embed(to_chunk_mean(self.base, max_length=LEAST_TOKENS), self.texts, LEAST_TOKENS, self.bf16)
 
 
@@ -168,7 +167,7 @@ def prepare(base: SentenceTransformer, documents: Sequence[Document], bf16: bool
 
 
 def embed(model: SentenceTransformer, texts: Sequence[str], tokens: int, bf16: bool) -> np.ndarray:
-    """Embed texts, their first tokens, or all by static embeddings; rows of length 1, float32."""
+    """Embed the first tokens of texts, or all of them with a static model; normalised, float32."""
     model.eval()
     if not is_static(model):
         model.max_seq_length = tokens
@@ -180,7 +179,7 @@ def embed(model: SentenceTransformer, texts: Sequence[str], tokens: int, bf16: b
 def train(
     model: SentenceTransformer, recipe: Recipe, corpus: Corpus, steps: int, seed: int, bf16: bool
 ) -> Iterator[int]:
-    """Train a model in place, and give the number of steps done after each."""
+    """Train a model in place, yielding the number of finished steps."""
     adapters = add_lora(model, recipe.rank, seed=seed) if recipe.rank else None
     set_dropout(model, recipe.dropout)
     model.max_seq_length = recipe.tokens
@@ -233,7 +232,7 @@ def train_by_rival(
 
 
 def batches(recipe: Recipe, corpus: Corpus, steps: int, seed: int) -> Iterator[tuple[list[int], list[str], list[str]]]:
-    """Draw batches: numbers of documents, their first views, their second ones."""
+    """Yield batches: numbers of documents, their first views, their second views."""
     generator = np.random.default_rng(seed)
     count = len(corpus.documents)
     near = nearest(corpus.vectors, corpus.texts, lexical=recipe.lexical) if recipe.neighbours else None
@@ -256,12 +255,12 @@ def _views(document: SegmentedDocument, recipe: Recipe, seed: int, epoch: int) -
     budget = recipe.tokens - 2
     pair = draw_views(document, recipe.view, seed=seed, epoch=epoch, budget=budget)
     pair = pair or draw_views(document, DocSplit(), seed=seed, epoch=epoch, budget=budget)
-    assert pair is not None  # DocSplit accepts all of the corpus
+    assert pair is not None  # DocSplit accepts every document of the corpus
     return pair.anchor, pair.positive
 
 
 class Objective(nn.Module):
-    """The loss of two views of some documents."""
+    """The loss of a recipe on two views per document."""
 
     def __init__(self, model: SentenceTransformer, recipe: Recipe, corpus: Corpus) -> None:
         super().__init__()
@@ -291,8 +290,8 @@ class Objective(nn.Module):
 
 
 def load_base(base: str, pooling: str, seed: int = 0) -> SentenceTransformer:
-    """Load the base with a recipe's pooling; the seed decides the first weights of token attention."""
-    # A static model may come in 16 bits, in which Adam divides by zero.
+    """Load the base with a recipe's pooling; the seed initialises token attention."""
+    # A static model may be stored in 16 bits, where Adam would divide by zero.
     model = load_model(base, "mean" if pooling == TOKEN_ATTENTION else pooling).model.float()
     if pooling == TOKEN_ATTENTION:
         model[1] = TokenAttention(model[0].get_embedding_dimension(), s_max=Recipe.tokens, seed=seed)

@@ -28,25 +28,25 @@ FILES = {
     "fakenews": "fakenewscorpus_sample.parquet",
     "aan": "aan_papers.parquet",
 }
-"""The file of each set in a folder of all of them; BBC News comes from its package."""
+"""The file of each set in the shared folder; BBC News comes from its package."""
 
 FEWEST = 6
-"""Documents of a class; smaller ones are left out."""
+"""Minimum documents of a class; smaller classes are dropped."""
 
 SKEWED = 900
-"""Documents of a skewed sample at most, before it is divided: two thirds are of the largest class."""
+"""Maximum documents of a skewed sample before it is split."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Which documents of a data set make a set of the bank.
+    """How a set of the bank is sampled from a data set.
 
     Attributes:
         data: Name of the data set.
-        file: Its file; empty for one that comes from a package.
-        words: First words of a document that are taken; None for all.
-        skewed: Whether two thirds of the documents are of the largest class.
-        train: Documents to train on at most; None for as many as the command says.
+        file: Its file; empty if it comes from a package.
+        words: Number of first words to keep of each document; None for all.
+        skewed: Draw two thirds of the documents from the largest class.
+        train: Maximum training documents; None for the command's default.
     """
 
     data: str
@@ -65,7 +65,7 @@ SAMPLES |= {f"20news, {train} documents": replace(SAMPLES["20news"], train=train
 
 
 def shown_name(name: str, base: str) -> str:
-    """Name a set on the pages: with the base, where it is another one than the package's."""
+    """Return a set's name for the pages, with the base unless it is the packaged one."""
     return name if base == PACKAGED_BASE else f"{name}, {Path(base).name}"
 
 
@@ -74,11 +74,11 @@ class BankSet:
     """Documents of one data set.
 
     Attributes:
-        name: Its name.
-        train: Documents that encoders are trained on, without labels.
-        held: Documents that they are judged on.
-        labels: The class of each of ``held``; empty where it has links.
-        links: Which of ``held`` cites which, as pairs of their numbers, shape ``[links, 2]``.
+        name: Name of the set.
+        train: Training documents, without labels.
+        held: Held-out documents.
+        labels: The classes of ``held``; empty if the set has links.
+        links: Citations within ``held`` as pairs of row numbers, shape ``[links, 2]``.
     """
 
     name: str
@@ -89,7 +89,7 @@ class BankSet:
 
 
 def load_sets(shared: Path, names: list[str], train: int, held: int) -> Iterator[BankSet]:
-    """Load those that are there."""
+    """Load the sets whose files exist."""
     for name in names:
         sample = SAMPLES[name]
         path = shared / sample.file if sample.file else None
@@ -100,9 +100,9 @@ def load_sets(shared: Path, names: list[str], train: int, held: int) -> Iterator
 
 
 def load_set(name: str, path: Path | None, train: int, held: int, sample: Sample | None = None) -> BankSet:
-    """Load one: halves, by class where it has classes, copies of a document on one side; then a sample of each half."""
+    """Load a set: split it in two, stratified by class, with duplicates on one side, and sample each half."""
     if path is not None and not path.exists():
-        raise DataError(f"there is no {path}.")
+        raise DataError(f"there is no file {path}.")
     if name == "aan":
         return _papers(path, train, held)
     documents = _labelled(name, path)
@@ -115,7 +115,7 @@ def load_set(name: str, path: Path | None, train: int, held: int, sample: Sample
 
 
 def divide(name: str, documents: list[Document], train: int, held: int) -> BankSet:
-    """Divide labelled documents into halves, copies on one side, and draw a sample of each."""
+    """Split labelled documents in two, with duplicates on one side, and sample each half."""
     _, classes, counts = np.unique([document.label for document in documents], return_inverse=True, return_counts=True)
     usable = np.where(counts[classes] >= FEWEST, classes, -1).astype(np.int32)
     sides = stratified_split(usable, np.array([text_key(document.text) for document in documents]), 0.5, seed=0)
@@ -128,13 +128,13 @@ def divide(name: str, documents: list[Document], train: int, held: int) -> BankS
 
 
 def _first_words(text: str, count: int) -> str:
-    """Cut a text after some words, white space between them kept."""
+    """Truncate a text after some words, keeping its white space."""
     words = list(itertools.islice(re.finditer(r"\S+", text), count))
     return text[: words[-1].end()] if words else ""
 
 
 def _skewed(documents: list[Document]) -> list[Document]:
-    """Draw documents of which two thirds are of the largest class, in the order of a hash of their texts."""
+    """Draw two thirds from the largest class and one third from the others, ordered by a hash of the texts."""
     largest = Counter(document.label for document in documents).most_common(1)[0][0]
     drawn = sorted(documents, key=lambda document: text_key(document.text))
     inside, outside = ([one for one in drawn if (one.label == largest) is wanted] for wanted in (True, False))
@@ -151,7 +151,7 @@ def _labelled(name: str, path: Path | None) -> list[Document]:
 
 
 def _papers(path: Path | None, train: int, held: int) -> BankSet:
-    """Papers: those held out are the ones that cite or are cited most among themselves."""
+    """Load AAN; the held-out papers are those with the most citations."""
     found = load_benchmark("aan", path)
     ids = list(found.papers["id"])
     links = number_links(ids, list(zip(found.links["citing"], found.links["cited"], strict=True)))

@@ -17,15 +17,15 @@ from simlte_st.data.views import Span, draw_spans, render
 
 @dataclass(frozen=True)
 class StaticRecipe:
-    """How static embeddings are trained: by Adam, at a rate that falls to zero.
+    """Settings for training static embeddings with Adam and linear decay.
 
     Attributes:
-        view: What the two sides of a document are: of all of it.
-        learning_rate: Of the first step.
-        temperature: Of the contrastive term, which is of both directions.
+        view: How a whole document becomes two views.
+        learning_rate: Learning rate of the first step.
+        temperature: Temperature of the contrastive loss, which runs in both directions.
         batch: Documents in a step.
         steps: Optimizer steps.
-        passes: Passes over the documents, instead of a number of steps.
+        passes: Passes over the documents; overrides ``steps``.
     """
 
     view: View = field(default_factory=DocSplit)
@@ -49,16 +49,16 @@ STATIC_RECIPES = {
         STATIC, temperature=0.1, learning_rate=3e-3, steps=300
     ),
 }
-"""Every such recipe by name: the preset's, and others that are better or worse."""
+"""Every static recipe by name: the preset's, and better or worse ones."""
 
 
 def train_static(
     model: SentenceTransformer, recipe: StaticRecipe, documents: Sequence[SegmentedDocument], seed: int
 ) -> Iterator[int]:
-    """Train static embeddings in place, and give the number of steps done after each."""
+    """Train static embeddings in place, yielding the number of finished steps."""
     views, weights = _Tokenized(model, documents), model[0].embedding.weight
     assert isinstance(weights, torch.Tensor)
-    # Adam leaves vectors without gradients as they are: the others are trained by themselves, several times as fast.
+    # Adam does not move vectors without gradients. Training only the others is several times as fast.
     vectors = weights.detach()[views.tokens].requires_grad_()
     size, generator = min(recipe.batch, len(documents)), np.random.default_rng(seed)
     optimizer = torch.optim.Adam([vectors], lr=recipe.learning_rate)
@@ -84,7 +84,7 @@ def train_static(
 
 
 class _Tokenized:
-    """Documents whose sentences are tokenized once, in a vocabulary of their own: places in ``tokens``."""
+    """Documents tokenized once; token ids are positions in ``tokens``, the vocabulary of these documents."""
 
     def __init__(self, model: SentenceTransformer, documents: Sequence[SegmentedDocument]) -> None:
         self.documents, self.tokenizer = documents, model[0].tokenizer
@@ -97,7 +97,7 @@ class _Tokenized:
         document = self.documents[row]
         spans = draw_spans(document, view, seed=seed, epoch=epoch)
         spans = spans or draw_spans(document, DocSplit(), seed=seed, epoch=epoch)
-        assert spans is not None  # DocSplit accepts all of them
+        assert spans is not None  # DocSplit accepts every document
         first, second = (np.concatenate([self._span(row, span) for span in side]) for side in spans)
         return first, second
 

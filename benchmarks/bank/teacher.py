@@ -21,10 +21,10 @@ from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.models.vectors import unit_rows
 
 NEIGHBOURS = 5
-"""Nearest documents whose mean a document is drawn towards."""
+"""Number of nearest documents that smooth a document's target."""
 
 LEAST_TOKENS = 1024
-"""Tokens of a document that the teacher reads, in chunks."""
+"""Maximum tokens that the teacher reads of a document, in chunks."""
 
 Rows = NDArray[np.float32]
 
@@ -36,10 +36,10 @@ def nearest(
     count: int = NEIGHBOURS,
     lexical: float = 0.5,
 ) -> NDArray[np.int64]:
-    """Find the documents that are nearest to each, by embedding and by words.
+    """Find the nearest documents of each document, by embedding and by words.
 
-    Similarity is a mean of two cosines, of embeddings and of TF-IDF vectors (without English stop words), each first
-    brought to mean 0 and deviation 1 over pairs of documents. ``lexical`` is the share of the words.
+    Similarity is a weighted mean of two cosines, of embeddings and of TF-IDF vectors (without English stop words), each
+    standardised over pairs of documents. ``lexical`` is the weight of the words.
     """
     similarities = [(1 - lexical) * _scaled(vectors @ vectors.T)]
     if lexical > 0:
@@ -51,13 +51,13 @@ def nearest(
 
 
 def _scaled(similarities: Rows) -> Rows:
-    """Bring similarities to mean 0 and deviation 1 over pairs of different documents."""
+    """Standardise similarities over pairs of different documents."""
     pairs = similarities[~np.eye(len(similarities), dtype=bool)]
     return (similarities - pairs.mean()) / (pairs.std() or 1.0)
 
 
 def smoothed(vectors: Rows, near: NDArray[np.int64], weight: float) -> Rows:
-    """Move vectors towards the mean of their neighbours', and scale them to length 1."""
+    """Move vectors towards the mean of their neighbours and normalise them."""
     mean = np.zeros_like(vectors)
     for column in near.T:
         mean += vectors[column] / near.shape[1]
@@ -65,16 +65,16 @@ def smoothed(vectors: Rows, near: NDArray[np.int64], weight: float) -> Rows:
 
 
 class TeacherLoss(EmbedDistillLoss):
-    """sentence-transformers' ``EmbedDistillLoss`` with a term for the similarities within a batch beside it.
+    """sentence-transformers' ``EmbedDistillLoss`` plus a term for the similarities within a batch.
 
-    The first term is the cosine distance of each text's embedding to its teacher's. A short text tells little of a long
-    document, and this term alone makes a student blur what it cannot tell: all embeddings move together. The second
-    term is the cross-entropy between two softmaxes over the teacher's embeddings of the batch: of a text's similarities
-    to them, and of the similarities that the teacher has there (relational distillation: Park et al., 2019).
+    The first term is the cosine distance between a text's embedding and its teacher's. A short text says little about a
+    long document, so with this term alone all embeddings of a student drift together. The second term is the
+    cross-entropy between two softmaxes over the teacher's embeddings in the batch: one of the student's similarities
+    to them, one of the teacher's (relational distillation: Park et al., 2019).
 
     Inputs:
-        Any number of columns of texts, and a column ``label`` of the teacher's embeddings, shape ``[B, dim]`` for all
-        columns or ``[B, columns, dim]``, any length.
+        Any number of columns of texts, and a column ``label`` of the teacher's embeddings of any length, with shape
+        ``[B, dim]`` for all columns or ``[B, columns, dim]``.
     """
 
     def __init__(self, model: SentenceTransformer, relation_weight: float = 0.3, scale: float = 20.0) -> None:
@@ -82,10 +82,10 @@ class TeacherLoss(EmbedDistillLoss):
         self.relation_weight = relation_weight
         self.scale = scale
 
-    def compute_loss_from_embeddings(  # type: ignore[override]  # a dictionary, whose terms the Trainer sums and logs
+    def compute_loss_from_embeddings(  # type: ignore[override]  # the Trainer sums and logs the terms of a dictionary
         self, embeddings: list[Tensor], teacher_embeddings: list[Tensor]
     ) -> dict[str, Tensor]:
-        """Compute both terms, each a mean over the columns."""
+        """Compute both terms, averaged over the columns."""
         terms = {"distance": super().compute_loss_from_embeddings(embeddings, teacher_embeddings)}
         if self.relation_weight > 0:
             pairs = zip(embeddings, teacher_embeddings, strict=True)

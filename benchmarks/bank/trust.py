@@ -22,25 +22,25 @@ from simlte_st.evaluation.verdict import LIKELY, in_errors, is_between
 from simlte_st.models.names import PACKAGED_BASE
 
 BINS = (0.0, 0.1, 0.3, 0.5, LIKELY, 0.9, 1.0)
-"""Ends of the bins of probabilities by which labels are counted."""
+"""Edges of the probability bins for calibration."""
 
 STEPS, TOKENS = 30, 64
 COMMON = f"{STEPS} steps, {TOKENS} tokens"
-"""How long recipes train, and on views of how many tokens, where their names say nothing else."""
+"""Training length and view length of recipes whose names do not state them."""
 
 Entry = Mapping[str, Any]
 Judged = Mapping[str, Sequence[Entry]]
-"""What :func:`~benchmarks.bank.judge.judge` gave, by set."""
+"""Results of :func:`~benchmarks.bank.judge.judge`, by set."""
 
 
 def of_kind(judged: Judged, static: bool) -> dict[str, Sequence[Entry]]:
-    """Return the sets whose base is a static model, or the others."""
+    """Return the sets with a static base, or all other sets."""
     kinds = {name: any(entry["recipe"] in STATIC_RECIPES for entry in entries) for name, entries in judged.items()}
     return {name: entries for name, entries in judged.items() if kinds[name] is static}
 
 
 def happened(entry: Entry, wider: Mapping[str, float] | None = None) -> int:
-    """What labels say: 1 where an outcome is clearly better than the base's and none clearly worse; -1 the reverse."""
+    """Return 1 if labels call some outcome clearly better and none clearly worse, -1 for the reverse, 0 otherwise."""
     signs = [_sign(value, (wider or {}).get(name, 1.0)) for name, value in entry["outcomes"].items()]
     return 0 if min(signs) < 0 < max(signs) else min(signs) or max(signs)
 
@@ -51,39 +51,39 @@ def _sign(value: Mapping[str, float], wider: float) -> int:
 
 
 def runs(judged: Judged) -> Iterator[tuple[str, Entry]]:
-    """Return all encoders but the base, each with its set."""
+    """Yield all encoders except the base, each with its set."""
     for name, entries in judged.items():
         yield from ((name, entry) for entry in entries if entry["recipe"] != BASE)
 
 
 def family(name: str, entry: Entry) -> str:
-    """Name the family of an encoder's recipe, such as "docsplit" for all that train with DocSplit's views alone."""
+    """Return the family of an encoder's recipe, such as "docsplit"."""
     return re.split(r"[-,+]", entry["recipe"])[0].strip()
 
 
 def recipe_of(name: str, entry: Entry) -> str:
-    """Name the recipe of an encoder."""
+    """Return the recipe of an encoder."""
     return str(entry["recipe"])
 
 
 def training_of(name: str, entry: Entry) -> str:
-    """Name how long an encoder was trained, and on how long views, where it is not the common 30 steps of 64 tokens."""
+    """Return the training length and view length of an encoder."""
     named = re.search(r"(\d+) steps, (\d+) tokens", entry["recipe"])
     return named.group() if named else COMMON
 
 
 def base_of(name: str, entry: Entry) -> str:
-    """Name the base of an encoder."""
+    """Return the base of an encoder."""
     return PACKAGED_BASE if name in SAMPLES else name.rsplit(", ", 1)[1]
 
 
 def of_set(name: str, entry: Entry) -> str:
-    """Name the data set of an encoder, whatever the sample of it and the base."""
+    """Return the data set of an encoder, regardless of sample and base."""
     return name.split(",", 1)[0]
 
 
 def rows_of(every: Sequence[Entry]) -> np.ndarray:
-    """Return what the regression sees of encoders: measures in their standard errors, or points of static models."""
+    """Return the regression's inputs: measures in standard errors, or similarities in points for static models."""
     if all(SIMILARITIES in entry["candidates"] for entry in every):
         return np.array([[100 * entry["candidates"][SIMILARITIES]["difference"]] for entry in every])
     values = [[entry["candidates"][name] for name in MEASURES] for entry in every]
@@ -91,10 +91,10 @@ def rows_of(every: Sequence[Entry]) -> np.ndarray:
 
 
 def regression(every: Sequence[Entry]) -> Pipeline:
-    """Fit the package's verdict: a logistic regression of the measures, each in its standard errors, on "better".
+    """Fit the package's verdict: a logistic regression that predicts "better" from the measures.
 
-    Of static models it is one of their similarities in points, without an intercept: most trainings help them, and one
-    that changes nothing shall not be called better for that.
+    For static models it has no intercept: most trainings help them, but one that changes nothing must not count as
+    better.
     """
     rows, says = rows_of(every), np.array([happened(entry) == 1 for entry in every])
     if rows.shape[1] == 1:
@@ -103,7 +103,7 @@ def regression(every: Sequence[Entry]) -> Pipeline:
 
 
 def coefficients(every: Sequence[Entry]) -> dict[str, Any]:
-    """Return that regression as an intercept and weights: of errors, or of points of static models."""
+    """Return the regression's intercept and weights, for the inputs of :func:`rows_of`."""
     steps = [step for _, step in regression(every).steps]
     weights, intercept = steps[-1].coef_[0], float(steps[-1].intercept_[0])
     if len(steps) > 1:
@@ -114,12 +114,12 @@ def coefficients(every: Sequence[Entry]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a regression that has not seen an encoder's part says of it.
+    """The prediction of a regression that has not seen an encoder's part.
 
     Attributes:
-        part: That part: a set, or a family of recipes.
+        part: The part left out, such as a set or a family of recipes.
         entry: The encoder.
-        probability: That labels call it better than the base.
+        probability: Predicted probability that labels call it better than the base.
     """
 
     part: str
@@ -152,13 +152,13 @@ def counted(entries: Iterable[Entry], wider: Mapping[str, float] | None = None) 
 
 
 def longer(judgements: Iterable[Judgement]) -> dict[str, int]:
-    """Count what labels say of longer trainings, and of longer views, that were called helped."""
+    """Count what labels say of helped encoders with longer training or longer views."""
     helped = [each.entry for each in judgements if each.helped and training_of("", each.entry) != COMMON]
     return {"steps": STEPS, "tokens": TOKENS, **counted(helped)}
 
 
 def calibration(judgements: Sequence[Judgement]) -> list[dict[str, Any]]:
-    """Count what labels say by the probability that was given."""
+    """Count what labels say of encoders, by predicted probability."""
     bins = []
     for low, high in pairwise(BINS):
         inside = [each for each in judgements if is_between(each.probability, low, high)]

@@ -52,21 +52,21 @@ WARMUP = 0.05
 BATCH_TOKENS = 8192
 
 TAUGHT = 4096
-"""Tokens of a document that the teacher reads."""
+"""Maximum tokens of a document that the teacher reads."""
 
 READ = {"simlte-bert": (512,), "simlte-longformer": (2048, 512)}
-"""Tokens of a document that the student sees in training, in a row for each; most first. What it does not see it
-learns to predict from what it does."""
+"""Tokens of a document that the student sees in training, one training row per length, longest first. It learns to
+predict the part that it does not see."""
 
 PIECE = 254
-"""Tokens of a piece that the teacher reads at a time: with the special tokens 256, the length that the base has. A
-word on a cut can have more tokens in two parts than as a whole; then the teacher does not see the last of them."""
+"""Tokens of one of the teacher's pieces: 256, the base's maximum, with special tokens. A word on a boundary can have
+more tokens in two parts than as a whole; the teacher then misses the last ones."""
 
 SHORT = (8, 64)
-"""Fewest and most tokens of a short excerpt."""
+"""Minimum and maximum tokens of a short excerpt."""
 
 LOST = 1e-3
-"""Share of a change, by its norm, that its factors may lack; rounding them to float16 takes a third of that."""
+"""Largest relative error of the factors of a weight change; rounding to float16 causes a third of it."""
 
 
 def build_encoder(
@@ -79,9 +79,9 @@ def build_encoder(
     bf16: bool = False,
     overwrite: bool = False,
 ) -> dict[str, Any]:
-    """Make one of this package's encoders from documents, and return the record of the run.
+    """Build one of this package's encoders from documents and return the record of the run.
 
-    Beside the model lie its difference from the base and that record, which the package carries with the card.
+    The output folder also holds the difference from the base and the record, which ship with the package.
     """
     check_free(output, overwrite)
     base, dtype = base_of_own_models(), "bfloat16" if bf16 else "float32"
@@ -119,7 +119,7 @@ def build_encoder(
         path.mkdir()
         difference = take_difference(finished, model.to("cpu"), RANK)
         write_difference(path / DIFFERENCE_FILE, difference, {"name": name, "seed": seed, "steps": steps})
-        add_difference(finished, path / DIFFERENCE_FILE)  # the model that users get, from the same numbers
+        add_difference(finished, path / DIFFERENCE_FILE)  # save the model that users load
         finished.save_pretrained(str(path), create_model_card=False)
         write_json(path / BUILD_FILE, build)
     return build
@@ -128,11 +128,11 @@ def build_encoder(
 def make_lessons(
     documents: Iterable[Document], teacher: SentenceTransformer, seen: Sequence[int], seed: int = 0, bf16: bool = False
 ) -> tuple[Dataset, str]:
-    """Make what the student learns from, and the SHA-256 of the documents' ids and texts, in their order.
+    """Make the student's training data, and the SHA-256 of the documents' ids and texts.
 
-    The table has rows for the beginning of each document and one for a short excerpt of it: ``id``, ``text``,
-    ``tokens`` (as the student will see, special tokens included) and ``label``, the teacher's embedding, float32,
-    ``[dim]``: of a beginning that of the whole document, as far as it is taught.
+    The data has rows for the beginnings of each document and one for a short excerpt: ``id``, ``text``, ``tokens``
+    (special tokens included) and ``label``, the teacher's embedding, float32, ``[dim]``. The label of a beginning is
+    the embedding of the whole document, up to :data:`TAUGHT` tokens.
     """
     rows: dict[str, list[Any]] = {"id": [], "text": [], "tokens": []}
     taught: dict[str, int] = {}
@@ -152,10 +152,7 @@ def make_lessons(
 def excerpts(
     teacher: SentenceTransformer, document: Document, seen: Sequence[int], rng: Random
 ) -> list[tuple[str, str, int]]:
-    """Cut the beginnings of a document, and a short piece from anywhere in it.
-
-    Each with the text whose embedding is to be learned and with its number of tokens.
-    """
+    """Return the beginnings of a document and a short excerpt, each as taught text, text and number of tokens."""
     spans = offsets(teacher, document.text)[: TAUGHT - 2]
     count = len(spans)
     if count == 0:
@@ -172,13 +169,13 @@ def excerpts(
 
 
 def offsets(model: SentenceTransformer, text: str) -> NDArray[np.int64]:
-    """Return where each token begins and ends, ``[tokens, 2]``."""
+    """Return the character offsets of each token, ``[tokens, 2]``."""
     found = model.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     return np.array(found["offset_mapping"], dtype=np.int64).reshape(-1, 2)
 
 
 def teach(teacher: SentenceTransformer, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Compute the teacher's embeddings: weighted means over pieces, of length 1."""
+    """Compute the teacher's embeddings: weighted means over pieces, normalised."""
     pieces: list[str] = []
     owner: list[int] = []
     weights: list[float] = []
@@ -197,7 +194,7 @@ def teach(teacher: SentenceTransformer, texts: Sequence[str]) -> NDArray[np.floa
 
 
 class TokenBatches(SeededBatchSampler):
-    """Batches of at most :data:`BATCH_TOKENS` tokens, of lessons in random order."""
+    """Batches of at most :data:`BATCH_TOKENS` tokens, in random order."""
 
     def __init__(self, *arguments: Any, lengths: Sequence[int], **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -222,7 +219,7 @@ class TokenBatches(SeededBatchSampler):
 def train(
     model: SentenceTransformer, lessons: Dataset, name: str, max_steps: int | None, bf16: bool, seed: int
 ) -> tuple[list[dict[str, Any]], int]:
-    """Train adapters on the lessons and merge them, in place; return the Trainer's log and the number of steps."""
+    """Train adapters and merge them in place; return the Trainer's log and the number of steps."""
     adapters = add_lora(model, RANK, seed=seed)
     set_dropout(model, 0.0)
     model.max_seq_length = max(READ[name])
@@ -254,14 +251,14 @@ def train(
 
 
 def distances(log: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
-    """Average the loss over the first fifth of the log and over the last: batches are of unlike lengths."""
+    """Average the loss over the first and the last fifth of the log, because batches vary in length."""
     losses = [float(line["loss"]) for line in log if "loss" in line]
     part = math.ceil(len(losses) / 5)
     return sum(losses[:part]) / part, sum(losses[-part:]) / part
 
 
 def take_difference(base_model: SentenceTransformer, model: SentenceTransformer, rank: int) -> dict[str, Tensor]:
-    """Find the low-rank factors of what training added to the linear layers of an encoder."""
+    """Return low-rank factors of the change that training made to an encoder's linear layers."""
     before = base_model.state_dict()
     linear = {id(weight): name for name, weight in linear_weights(model).items()}
     factors = {}
@@ -271,19 +268,19 @@ def take_difference(base_model: SentenceTransformer, model: SentenceTransformer,
         if not change.any():
             continue
         if id(weight) not in linear:
-            raise ModelError(f"{name} changed: a difference holds only weights of the encoder's linear layers.")
+            raise ModelError(f"{name} changed, but a difference can only hold weights of the encoder's linear layers.")
         left, sizes, right = torch.linalg.svd(change, full_matrices=False)
         scale = sizes[:rank].sqrt()
         left, right = (left[:, :rank] * scale).half(), (scale[:, None] * right[:rank]).half()
         lost = (left.float() @ right.float() - change).norm()
-        if lost > LOST * change.norm() + torch.finfo(torch.float32).eps * old.norm():  # the latter: adding rounds
-            raise ModelError(f"{name} changed by more than float16 factors of rank {rank} hold.")
+        if lost > LOST * change.norm() + torch.finfo(torch.float32).eps * old.norm():  # plus rounding
+            raise ModelError(f"{name} changed by more than float16 factors of rank {rank} can hold.")
         factors[f"{linear[id(weight)]}.left"] = left.contiguous()
         factors[f"{linear[id(weight)]}.right"] = right.contiguous()
     return factors
 
 
 def write_difference(path: str | os.PathLike[str], factors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> None:
-    """Write a difference; the same one gives the same bytes."""
-    account = json.dumps(dict(metadata), sort_keys=True)  # one value: of several, the library shuffles the order
-    save_file(dict(factors), path, metadata={"simlte_st": account})
+    """Write a difference; equal differences give equal bytes."""
+    values = json.dumps(dict(metadata), sort_keys=True)  # one value, because the library shuffles several
+    save_file(dict(factors), path, metadata={"simlte_st": values})

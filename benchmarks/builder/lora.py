@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 def add_lora(model: SentenceTransformer, rank: int, *, seed: int = 0) -> LoraModel:
     """Freeze an encoder and add trainable low-rank matrices to its linear layers, in place.
 
-    All linear layers get adapters, because attention alone learns less, and they are scaled by 2 (Biderman et al.,
-    2024); but neither the pooler, which sentence-transformers does not use, nor the output layer of a masked language
-    model. The adapters begin at 0: the model begins as it was.
+    All linear layers get adapters, because attention alone learns less, scaled by 2 (Biderman et al., 2024). The
+    exceptions are the pooler, which sentence-transformers does not use, and the output layer of a masked language
+    model. Adapters start at 0 and so do not change the model at first.
     """
-    from peft import LoraConfig, LoraModel  # here: the tables are written anew where PEFT is not installed
+    from peft import LoraConfig, LoraModel  # here, because rebuilding the pages does not need PEFT
 
     layers = [name.removesuffix(".weight") for name in linear_weights(model) if "pooler" not in name.split(".")]
     config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=layers)

@@ -17,7 +17,7 @@ from simlte_st.data.document import Document
 from simlte_st.errors import DataError
 
 Labelled = Iterator[tuple[str, str]]
-"""Texts with their classes."""
+"""Pairs of text and class."""
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class LanguageSet:
     """Labelled documents of one language.
 
     Attributes:
-        language: Its ISO 639-1 code.
-        title: What the set is called.
-        repository: Where it is: ``OWNER/NAME`` on GitHub.
-        commit: The version that results are of.
-        licence: Under which terms.
-        read: Reads the clone.
-        digest: SHA-256 of texts and classes, its first 12 digits.
-        classes: How many of the largest classes are used; None for all.
+        language: ISO 639-1 code.
+        title: Name of the set.
+        repository: ``OWNER/NAME`` on GitHub.
+        commit: The commit behind the results.
+        licence: Licence of the texts.
+        read: Function that reads the clone.
+        digest: First 12 digits of the SHA-256 of texts and classes.
+        classes: Number of largest classes to use; None for all.
     """
 
     language: str
@@ -46,7 +46,7 @@ class LanguageSet:
 
     @property
     def folder(self) -> str:
-        """The clone's name."""
+        """Name of the clone's folder."""
         return self.repository.split("/")[1]
 
 
@@ -54,7 +54,7 @@ def load_language(name: str, clones: Path) -> list[Document]:
     """Return the labelled documents of a set from the clone of its repository.
 
     Raises:
-        DataError: There is no clone, or what it holds is another version.
+        DataError: The clone is missing or has another version.
     """
     known = LANGUAGES[name]
     folder = clones / known.folder
@@ -91,7 +91,7 @@ def _french(folder: Path) -> Labelled:
 
 
 def _japanese(folder: Path) -> Labelled:
-    """Read a file an article, behind two lines with its address and its date; the title is the next."""
+    """Read one article per file, without its first two lines (address and date); the title comes next."""
     for path in sorted((folder / "experiments" / "text").glob("*/*-*.txt")):
         yield path.read_text(encoding="utf-8").split("\n", 2)[2], path.parent.name
 
@@ -105,7 +105,7 @@ def _chinese(folder: Path) -> Labelled:
 
 
 def _arabic(folder: Path) -> Labelled:
-    """Read the seven classes of SANAD; the repository has two of its own besides."""
+    """Read the seven classes of SANAD; the repository adds two of its own."""
     for label in ("Culture", "Finance", "Medical", "Politics", "Religion", "Sports", "Tech"):
         for path in sorted((folder / "dataset" / label).glob("0*.txt")):
             yield path.read_text(encoding="utf-8"), label

@@ -29,8 +29,8 @@ class Benchmark:
     """Labelled documents, memory-mapped from disk.
 
     Attributes:
-        rows: The documents: columns ``id``, ``text``, ``label`` (None where it has none) and ``split`` (``"train"``,
-            ``"test"``; None for neither), all strings.
+        rows: The documents, with string columns ``id``, ``text``, ``label`` (may be None) and ``split`` (``"train"``,
+            ``"test"`` or None).
     """
 
     rows: Dataset
@@ -46,18 +46,18 @@ class Benchmark:
         return self.part("test")
 
     def part(self, split: str) -> Dataset:
-        """Return the rows of a split; ``Dataset.filter`` would write them, texts and all, once more."""
+        """Return the rows of a split, without copying them as ``Dataset.filter`` would."""
         rows = pc.indices_nonzero(pc.equal(self.rows.data.column("split"), split))
-        return self.rows.select(rows.to_numpy().astype("int64"))  # datasets stumbles over unsigned ones
+        return self.rows.select(rows.to_numpy().astype("int64"))  # datasets does not accept unsigned indices
 
 
 @dataclass(frozen=True)
 class CitationBenchmark:
-    """Papers, and which cites which.
+    """Papers and their citations.
 
     Attributes:
-        papers: The papers: columns ``id`` and ``text``.
-        links: The citations: columns ``citing`` and ``cited``, ids of papers.
+        papers: The papers, with columns ``id`` and ``text``.
+        links: The citations, with columns ``citing`` and ``cited`` (ids of papers).
     """
 
     papers: Dataset
@@ -76,11 +76,10 @@ def load_benchmark(
     test_share: float = 0.2,
     cache_dir: PathLike | None = None,
 ) -> Benchmark | CitationBenchmark:
-    """Load a data set of the papers from a path, or else from an installed package.
+    """Load one of the papers' data sets from a path or from an installed package.
 
-    It is read once, document by document, into an Arrow file that is memory-mapped from then on; a file that changes is
-    read anew. A row that cannot be used is left out. Where the set has no split, the texts decide about one: the same
-    text is on one side.
+    The set is converted once to a memory-mapped Arrow file, and again when its source changes. Unusable rows are
+    skipped. A set without a split gets a stratified one, with equal texts on one side.
     """
     known = SETS[name]
     if path is None and known.packaged is not None:
@@ -105,7 +104,7 @@ def _rows(name: str, path: str, changed: int) -> Iterator[Row]:
 
 
 def _with_split(rows: Dataset, test_share: float, seed: int) -> Dataset:
-    """Return the rows with a split: that of the data set, or one by class and text."""
+    """Return the rows with the data set's split, or with a new one by class and text."""
     if rows.data.column("split").null_count < len(rows):
         return rows
     codes = pc.dictionary_encode(rows.data.column("label").combine_chunks())

@@ -18,7 +18,7 @@ from simlte_st.errors import DataError
 Row = Mapping[str, Any]
 
 MOST_CHARACTERS = 20_000_000
-"""Longer texts are left out."""
+"""Longer texts are skipped."""
 
 FAKENEWS_TYPES = frozenset(
     (
@@ -26,41 +26,38 @@ FAKENEWS_TYPES = frozenset(
         "reliable", "rumor", "unknown",
     )
 )  # fmt: skip
-"""The classes: those of the corpus's description, and ``rumor`` and ``unknown``, which its file has too."""
+"""The classes of the corpus's description, plus ``rumor`` and ``unknown``, which also occur in its file."""
 
 
 def plain(row: Row) -> Row:
-    """Read a row of a table with the columns ``text`` and ``label``, and ``id`` and ``split`` where it has them."""
+    """Read a row of a table with the columns ``text`` and ``label``, and optionally ``split``."""
     return {"text": row["text"], "label": row.get("label_text") or row.get("label"), "split": row.get("split")}
 
 
 def of_fakenews(row: Row) -> Row:
-    """Read a row of the corpus's file; one of another class is broken (a shifted column), and is left out."""
+    """Read a row of the corpus's file; rows with an unknown class are broken (shifted columns) and are skipped."""
     known = not row["type"] or row["type"] in FAKENEWS_TYPES
     return {"text": row["content"] if known else None, "label": row["type"]}
 
 
 def of_arxiv(row: Row) -> Row:
-    """Read a row of the snapshot: title and abstract, without its line breaks, and the archive of the first category.
+    """Read a row of the snapshot: title and abstract without line breaks, and the archive of the first category.
 
-    There are 38 archives (20 of today, 18 closed), as many as the papers have classes, which they do not name.
+    There are 38 archives (20 current, 18 closed). The papers also have 38 classes but do not name them.
     """
     text = "\n\n".join(" ".join(row[column].split()) for column in ("title", "abstract"))
     return {"text": text, "label": row["categories"].split()[0].split(".")[0]}
 
 
 def posts(path: Path) -> Iterator[Row]:
-    """Read the folder that ``20news-bydate.tar.gz`` unpacks to: a folder a split, a folder a newsgroup.
-
-    Of each post the header, all before the first blank line, is left out.
-    """
+    """Read the folder from ``20news-bydate.tar.gz``, without the header of each post (up to the first blank line)."""
     for part in ("train", "test"):
         for row in class_folders(path / f"20news-bydate-{part}"):
             yield {**row, "id": f"{part}/{row['id']}", "text": row["text"].partition("\n\n")[2], "split": part}
 
 
 def class_folders(path: Path) -> Iterator[Row]:
-    """Read the files of a folder's folders, in UTF-8 or else Latin-1: the folder's name is the class."""
+    """Read the files of all subfolders, in UTF-8 or Latin-1; the name of the subfolder is the class."""
     for file in sorted(file for file in path.glob("*/*") if file.is_file() and not file.name.startswith(".")):
         content = file.read_bytes()
         try:
@@ -72,16 +69,16 @@ def class_folders(path: Path) -> Iterator[Row]:
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """A data set in words, and how to read it.
+    """Description and readers of a data set.
 
     Attributes:
-        title: What it is called.
-        home: Where it comes from.
-        licence: Under which terms.
-        form: What can be given as the path.
-        row: Reads a row of its own table; one of :func:`plain` columns is read too.
+        title: Name of the set.
+        home: Where to get it.
+        licence: Licence of the texts.
+        form: The file or folder to pass as the path.
+        row: Reads a row of the set's own table; tables with the columns of :func:`plain` are also read.
         folder: Reads a folder of text files.
-        packaged: Finds it in an installed package.
+        packaged: Finds the set in an installed package.
     """
 
     title: str
@@ -95,12 +92,12 @@ class DataSet:
     def where_to_get(self) -> str:
         """Return where the data set is available and how to pass it."""
         return (
-            f"{self.title}: get it from {self.home} (licence: {self.licence}) and give the path of {self.form}; or of "
-            "a table (.parquet, .jsonl, .csv) with the columns text and label, and split and id where it has them."
+            f"{self.title}: get it from {self.home} (licence: {self.licence}) and pass the path of {self.form}, or of "
+            "a table (.parquet, .jsonl, .csv) with the columns text and label, and optionally split and id."
         )
 
     def rows(self, path: Path) -> Iterator[Row]:
-        """Read its documents: id, text, class and split, None where there is none."""
+        """Yield the documents: id, text, class and split; class and split may be None."""
         if path.is_dir() and self.folder is not None:
             found = self.folder(path)
         else:
@@ -146,7 +143,7 @@ SETS = {
         "arXiv metadata (Kaggle snapshot)", "https://www.kaggle.com/datasets/Cornell-University/arxiv",
         "CC0 1.0 for the metadata", "arxiv-metadata-oai-snapshot.json, unpacked", of_arxiv,
     ),
-    # Licensed, so nothing can fetch it.
+    # Cannot be downloaded without a licence.
     "nyt": DataSet(
         "New York Times Annotated Corpus", "https://catalog.ldc.upenn.edu/LDC2008T19",
         "LDC User Agreement; not free, may not be passed on", "a table of the articles",

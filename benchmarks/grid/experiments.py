@@ -25,15 +25,15 @@ FEW, FULL = "few-shot", "classification"
 CLASSIFICATION = (FEW, FULL)
 EXPERIMENTS = (*CLASSIFICATION, "citations", "redundancy", "attention")
 ATTENTION_DATA = ("nyt", "bbc", "20news", "arxiv", "fakenews")
-"""Data sets in the order of preference: the papers' is NYT."""
+"""Data sets in order of preference; the papers use NYT."""
 
 Cell = tuple[str, TextSet, Callable[[], Mapping[str, Any]]]
-"""Its path in the work folder, the data set, and the function that makes it."""
+"""Path in the work folder, data set, and the function that computes the result."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A system, trained with a seed if it is trained, on a data set."""
+    """A system on a data set, with the seed of its training if it is trained."""
 
     models: Models
     system: System
@@ -41,20 +41,20 @@ class Run:
     data: TextSet
 
     def cell(self, experiment: str, make: Callable[[], Mapping[str, Any]], place: str = "", part: str = "") -> Cell:
-        """Make a cell of an experiment."""
+        """Return a cell of an experiment."""
         name = f"results/{experiment}/{place or self.data.name}/{self.system.file_name(self.seed)}{part}"
         return name, self.data, make
 
     @property
     def vectors(self) -> np.ndarray:
-        """The embeddings."""
+        """The embeddings of the data set."""
         return self.models.embeddings(self.system, self.seed, self.data)
 
 
 def plan(
     models: Models, data: Mapping[str, TextSet], systems: Sequence[System], seeds: Sequence[int], names: Sequence[str]
 ) -> Iterator[Cell]:
-    """Plan all cells, system by system, so that each model is loaded once: untrained ones, then seed by seed."""
+    """Yield all cells, ordered so that each model is loaded once: untrained systems first, then seed by seed."""
     order = [(0, system) for system in systems if not system.rival]
     order += [(seed, system) for seed in seeds for system in systems if system.rival]
     for seed, system in order:
@@ -95,13 +95,13 @@ def classification(run: Run, names: Sequence[str]) -> Iterator[Cell]:
 
 
 def parts(data: TextSet, vectors: Any = None) -> tuple[Any, list[str], Any, list[str]]:
-    """Return texts, or vectors, and labels to learn from, then those to score on."""
+    """Return training texts (or vectors) and labels, then the test ones."""
     rows = data.texts() if vectors is None else vectors
     return rows[: data.learn], data.labels[: data.learn], rows[data.learn :], data.labels[data.learn :]
 
 
 def words(data: TextSet) -> tuple[Any, list[str], Any, list[str]]:
-    """Return :func:`parts` with rows of TF-IDF in place of texts."""
+    """Return :func:`parts` with TF-IDF vectors in place of texts."""
     learned, labels, scored, answers = parts(data)
     first, second = tfidf_parts(learned, scored)
     return first, labels, second, answers
@@ -113,7 +113,7 @@ def scores(draws: Sequence[ProbeResult]) -> dict[str, list[float]]:
 
 
 def citations(run: Run) -> Iterator[Cell]:
-    """Retrieve cited papers, and classify links (DocSplit, Figure 3); bags of words also read the beginning only."""
+    """Retrieve cited papers and classify links (DocSplit, Figure 3); bags of words also read just the beginning."""
     links, texts = run.data.links, run.data.texts
     assert links is not None
     seeds = range(run.models.scale.link_seeds)
@@ -134,10 +134,7 @@ def redundancy(models: Models, data: TextSet) -> Mapping[str, Any]:
 
 
 def attention(models: Models, data: Mapping[str, TextSet], names: set[str], seed: int) -> Iterator[Cell]:
-    """Measure what ``[CLS]`` attends to in base, SimCSE and DocSplit (SimLTE, Figure 3), where all three are asked for.
-
-    DocSplit is the one without MLM where that alone is.
-    """
+    """Measure the attention of ``[CLS]`` in base, SimCSE and DocSplit (SimLTE, Figure 3) if all three are selected."""
     documents = next((data[name] for name in ATTENTION_DATA if name in data), None)
     wanted = ("base-cls", SIMCSE, DOCSPLIT if DOCSPLIT in names else WITHOUT_MLM)
     if documents is None or not names.issuperset(wanted):

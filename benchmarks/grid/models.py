@@ -26,11 +26,11 @@ from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE, packaged_base_path
 
 PIECE = 256
-"""Texts that are embedded and kept at once."""
+"""Texts per saved piece of embeddings."""
 
 
 def identity_of(base: str) -> dict[str, Any]:
-    """Return what identifies a base by its weights, without its place on this machine."""
+    """Identify a base by its name and weights, independent of its path."""
     folder = packaged_base_path() if base == PACKAGED_BASE else Path(base)
     weights = folder / "model.safetensors"
     sha256 = hashlib.sha256(weights.read_bytes()).hexdigest()[:16] if weights.exists() else None
@@ -38,7 +38,7 @@ def identity_of(base: str) -> dict[str, Any]:
 
 
 def draw_corpus(path: Path, most: int | None) -> list[dict[str, str]]:
-    """Draw the documents that systems are trained on, the same for all of them."""
+    """Draw the training documents, the same for all systems."""
     chosen: list[dict[str, str]] = []
     generator = random.Random(0)
     for number, document in enumerate(read_documents(path)):
@@ -51,7 +51,7 @@ def draw_corpus(path: Path, most: int | None) -> list[dict[str, str]]:
 
 
 class Models:
-    """Encoders and embeddings of all systems, made when they are first needed."""
+    """Encoders and embeddings of all systems, made on first use."""
 
     def __init__(self, work: Work, scale: Scale, corpus: Path | None) -> None:
         self.work, self.scale, self.corpus = work, scale, corpus
@@ -59,14 +59,14 @@ class Models:
 
     @cached_property
     def documents(self) -> list[dict[str, str]]:
-        """The documents to train on."""
+        """The training documents."""
         if self.corpus is None or not self.corpus.exists():
-            raise DataError("There is no corpus to train on: give --corpus.")
+            raise DataError("There is no corpus to train on: pass --corpus.")
         return draw_corpus(self.corpus, self.scale.corpus_documents)
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """Everything that decides the numbers of a work folder."""
+        """All settings that affect the results in a work folder."""
         corpus = None
         if self.corpus is not None and self.corpus.exists():
             texts = (document["text"] for document in self.documents)
@@ -83,7 +83,7 @@ class Models:
         }
 
     def train(self, system: System, seed: int) -> Path:
-        """Train a system, or find it trained."""
+        """Return the folder of a trained system, training it first if necessary."""
         name = f"models/{system.file_name(seed)}"
         folder = self.work.folder / name
 
@@ -113,10 +113,10 @@ class Models:
         return folder
 
     def encoder(self, system: System, seed: int) -> SentenceTransformer:
-        """Return a system ready to encode; the last one is kept."""
+        """Return a system's encoder; the last one stays loaded."""
         name = system.file_name(seed)
         if self._loaded is None or self._loaded[0] != name:
-            self._loaded = None  # before the next one is there
+            self._loaded = None  # free it before loading the next one
             source = self.train(system, seed) if system.rival else system.repository or self.scale.base
             model = load_model(source, system.pooling, dtype=torch.float32).model.eval()
             model.max_seq_length = min(self.scale.read, readable_tokens(model) or self.scale.read)
@@ -124,7 +124,7 @@ class Models:
         return self._loaded[1]
 
     def embeddings(self, system: System, seed: int, data: TextSet) -> np.ndarray:
-        """Embed a data set with a system, or find it embedded."""
+        """Return a system's embeddings of a data set, computing them first if necessary."""
         name = f"embeddings/{data.name}/{system.file_name(seed)}"
 
         def encode(start: int, stop: int) -> np.ndarray:

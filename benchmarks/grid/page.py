@@ -32,22 +32,22 @@ PRINTED: dict[str, dict[str, str]] = {
     },
     "Longformer": {"base-cls": "LongFormer", "bigbird": "BigBird", DOCSPLIT: "DocSplit_long"},
 }
-"""By architecture, the row of the papers' tables that a system corresponds to."""
+"""By architecture, the row of the papers' tables for each system."""
 
 HEADLINE = {"BERT": SIMCSE, "Longformer": "base-cls"}
-"""By architecture, what the papers' headline compares DocSplit with; see :data:`benchmarks.grid.printed.COMPARED`."""
+"""By architecture, the reference of the papers' headline; see :data:`benchmarks.grid.printed.COMPARED`."""
 
 SHOWN = (
     "steps", "batch_size", "tokens", "learning_rate", "dtype", "read", "train_documents", "test_documents", "head",
     "draws",
 )  # fmt: skip
-"""Settings that the page names."""
+"""Settings shown on the page."""
 
 GAIN_HEADERS = ("few-shot [95%]", "all documents [of each seed]")
 
 
 def architecture(settings: Mapping[str, Any]) -> str:
-    """Return the architecture whose headlines the settings can be compared with."""
+    """Return the architecture that the settings belong to."""
     return "Longformer" if "longformer" in settings["preset"] else "BERT"
 
 
@@ -62,7 +62,7 @@ def gains(results: Results, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def page(record: Mapping[str, Any]) -> str:
-    """Return the page of what is finished."""
+    """Return the page of the results."""
     settings, results = record["settings"], Results(record["results"])
     of = architecture(settings)
     corpus = settings["corpus"] or {"name": "nothing", "documents": 0}
@@ -78,15 +78,15 @@ def page(record: Mapping[str, Any]) -> str:
         "seeds and draws. Numbers in parentheses are the papers' own, from their data sets and bases; "
         "they were not measured here.",
         f"## Gain over {SYSTEMS[HEADLINE[of]].title}",
-        "Mean relative gain in macro-F1 over the data sets of both, computed as in the papers' "
-        "headline. Few-shot intervals are a paired bootstrap over seeds and draws; with all documents, "
-        "they are the smallest and largest gain of a seed. Systems with fewer seeds are compared on "
-        "those alone.",
+        "Mean relative gain in macro-F1 over the data sets that both systems have, computed as in the "
+        "papers' headline. Few-shot intervals come from a paired bootstrap over seeds and draws; with all "
+        "documents, they are the smallest and largest gain of a seed. Systems with fewer seeds are compared "
+        "on those seeds alone.",
         gain_table(record["gains"], of),
         gain_by_data_table(record["gains"], of),
     ]
     titles = {FULL: "All documents", FEW: "A few documents a class"}
-    few = f"5 documents a class, but {', '.join(f'{number} of {name}' for name, number in SHOTS.items())}"
+    few = f"5 documents a class ({', '.join(f'{number} for {name}' for name, number in SHOTS.items())})"
     for experiment, about in ((FULL, "all documents"), (FEW, few)):
         blocks += [f"## {titles[experiment]}", f"A probe on frozen embeddings of {about}."]
         for metric, name in (("macro_f1", "Macro-F1:"), ("accuracy", "Accuracy:")):
@@ -97,7 +97,7 @@ def page(record: Mapping[str, Any]) -> str:
 
 
 def gain_table(found: Mapping[str, Mapping[str, Any]], of: str = "BERT") -> str:
-    """Lay out the headline of an architecture."""
+    """Tabulate the headline gains of an architecture."""
     rows = []
     for pair, kinds in found.items():
         name, _, other = pair.partition(" over ")
@@ -108,12 +108,12 @@ def gain_table(found: Mapping[str, Mapping[str, Any]], of: str = "BERT") -> str:
                 [SYSTEMS[name].title, SYSTEMS[other].title, *(gain_text(kinds[e]) for e in CLASSIFICATION), *counts]
             )
     theirs = [f"{100 * printed.papers_gain(experiment, of):+.1f}%" for experiment in CLASSIFICATION]
-    rows.append(["DocSplit, as the papers print it", printed.COMPARED[of][1], *theirs, f"{len(DATA)}", ""])
+    rows.append(["DocSplit, as printed in the papers", printed.COMPARED[of][1], *theirs, f"{len(DATA)}", ""])
     return markdown_table(["system", "over", *GAIN_HEADERS, "data sets", "seeds"], rows)
 
 
 def gain_by_data_table(found: Mapping[str, Mapping[str, Any]], of: str = "BERT") -> str:
-    """Lay out DocSplit's gain on each data set, or that of DocSplit without MLM where it alone was trained."""
+    """Tabulate DocSplit's gain on each data set, or that of DocSplit without MLM if only that was trained."""
     by_name = {name: found.get(f"{name} over {HEADLINE[of]}", {}) for name in (DOCSPLIT, WITHOUT_MLM)}
     name = DOCSPLIT if any(by_name[DOCSPLIT].values()) else WITHOUT_MLM
     ours = {experiment: (by_name[name].get(experiment) or {"of_each": {}})["of_each"] for experiment in CLASSIFICATION}
@@ -132,7 +132,7 @@ def gain_by_data_table(found: Mapping[str, Mapping[str, Any]], of: str = "BERT")
 
 
 def gain_text(found: Mapping[str, Any] | None) -> str:
-    """Write a gain and its interval; nothing where there is none."""
+    """Format a gain and its interval; None gives an empty cell."""
     if found is None:
         return ""
     between = (
@@ -142,7 +142,7 @@ def gain_text(found: Mapping[str, Any] | None) -> str:
 
 
 def score_table(results: Results, experiment: str, metric: str, answers: Mapping[str, str] | None = None) -> str:
-    """Lay out scores: a row a system, a column a data set; the papers' in parentheses if ``answers`` has their rows."""
+    """Tabulate scores by system and data set, with the papers' in parentheses for the rows in ``answers``."""
     place, table = ("accuracy", "macro_f1").index(metric), printed.TABLES[experiment] if answers else {}
     scores = results.scores.get((experiment, metric), {})
     data = [name for name in DATA if any(name in of_system for of_system in scores.values())]
@@ -167,7 +167,7 @@ def score_table(results: Results, experiment: str, metric: str, answers: Mapping
 
 
 def _by_run(found: Iterable[tuple[str, str, int, dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
-    """Gather results by system, in the order of the tables, those of the first words behind the whole."""
+    """Group results by system in table order, with first-words variants after whole texts."""
     gathered: dict[str, list[dict[str, Any]]] = {}
     every = list(found)
     for name, system in SYSTEMS.items():
@@ -185,12 +185,12 @@ def _citations(results: Results) -> list[str]:
         rows = [[name, *(with_interval(of[0]["retrieval"], metric) for metric in metrics)] for name, of in runs.items()]
         blocks += [
             "## Citations",
-            "Each citing paper searches the cited ones, itself excluded; means over citing papers with 95% "
+            "Each citing paper queries the cited papers, itself excluded; means over citing papers with 95% "
             "intervals, for the first training.",
             markdown_table(["", "R@10", "R@100", "MRR"], rows),
-            "Link or no link, balanced, accuracy; parts split by links or by papers (no test paper occurs "
-            "in training). The head is the Long Range Arena's on [a, b, a * b, a - b]; the threshold uses "
-            "the score alone.",
+            "Accuracy of link classification on balanced pairs; parts are split by links, or by papers (no test "
+            "paper occurs in training). The head is the Long Range Arena's on [a, b, a * b, a - b]; the threshold "
+            "uses the score alone.",
             link_table(runs),
             printed.CITATION,
         ]
@@ -211,7 +211,7 @@ def _analyses(results: Results, settings: Mapping[str, Any]) -> list[str]:
             rows.append(row)
         blocks += [
             "## Redundancy",
-            "Nouns and verbs divided by distinct ones, by length, for at most "
+            "Number of nouns and verbs divided by the number of distinct ones, by document length, for at most "
             f"{settings['redundancy_documents']:,} documents of a data set. The equation cannot produce the "
             "papers' 29 for FakeNews.",
             markdown_table(["words", *redundancies], rows),

@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 Table = dict[str, dict[str, tuple[float, float]]]
-"""System, data set, then accuracy and macro-F1 in percent; a data set that is not printed for a system is not there."""
+"""By system and data set: accuracy and macro-F1 in percent. Pairs that are not printed are missing."""
 
 DATA = ("fakenews", "20news", "arxiv", "nyt", "bbc")
-"""The data sets of the tables, in their order."""
+"""The data sets of the tables, in order."""
 
 
 def _row(*scores: tuple[float, float] | None) -> dict[str, tuple[float, float]]:
@@ -48,7 +48,7 @@ FEW_SHOT: Table = {
     "BigBird": _row((25.36, 23.28), (39.14, 39.06), (23.62, 10.18), (86.66, 78.96), (79.11, 76.63)),
     "DocSplit_long": _row((29.17, 27.13), (51.18, 50.96), (34.33, 18.80), (89.78, 82.88), (86.78, 86.66)),
 }
-"""5 examples a class, 10 of FakeNews and arXiv, means of 10 draws: DocSplit, Table 2; SimLTE, Table 2, lower half."""
+"""5 examples a class (FakeNews and arXiv: 10), means of 10 draws: DocSplit, Table 2; SimLTE, Table 2, lower half."""
 
 TABLES: dict[str, Table] = {"few-shot": FEW_SHOT, "classification": CLASSIFICATION}
 """The tables by experiment."""
@@ -57,9 +57,9 @@ COMPARED: dict[str, tuple[str, str]] = {
     "BERT": ("DocSplit_bert", "SimCSE"),
     "Longformer": ("DocSplit_long", "LongFormer"),
 }
-"""By architecture, the two systems that the printed gains compare.
+"""By architecture, the two systems compared by the printed gains.
 
-SimLTE (abstract, 3.4, 3.5): mean relative gain in macro-F1 of 12.0% with few labels and 3.9% with all for BERT, of
+SimLTE (abstract, 3.4, 3.5): the mean relative gain in macro-F1 is 12.0% with few labels and 3.9% with all for BERT,
 24.3% and 9.4% for Longformer.
 """
 
@@ -83,17 +83,17 @@ REDUNDANCY: dict[str, dict[str, float]] = {
     "more than 300": dict(zip(DATA, (1.52, 1.50, 1.62, 1.48, 1.46), strict=True)),
     "all": dict(zip(DATA, (1.37, 1.28, 1.34, 1.45, 1.19), strict=True)),
 }
-"""Words of a document, data set, then redundancy: SimLTE, Table 3, the same in both versions.
+"""Redundancy by words of a document and data set: SimLTE, Table 3, the same in both versions.
 
-The 29 of FakeNews cannot be: the mean over all FakeNews articles could be 1.37 only if no more than 1.2% of them had
-101 to 200 words. 1.29 is likely meant, between its neighbours 1.21 and 1.35.
+The 29 for FakeNews is impossible: the mean over all its articles could be 1.37 only if at most 1.2% of them had 101 to
+200 words. The authors probably meant 1.29, which lies between the neighbours 1.21 and 1.35.
 """
 
 CITATION = (
     "DocSplit_bert outperforms all other BERT-based models, and DocSplit_long outperforms all other models "
     "(DocSplit, Figure 3: a figure, no numbers)."
 )
-"""Accuracy of the Long Range Arena's AAN task: the papers' text gives an order and no numbers."""
+"""Accuracy on the Long Range Arena's AAN task: the papers give an order but no numbers."""
 
 ATTENTION = "On NYT, SimLTE has more than 40% higher attention weights on nouns than BERT and SimCSE (SimLTE, 3.6)."
-"""Attention by part of speech: the one number in SimLTE's text beside its Figure 3; DocSplit leaves it out."""
+"""Attention by part of speech: the only number in SimLTE's text on its Figure 3; DocSplit omits it."""

@@ -17,16 +17,16 @@ from simlte_st.evaluation import bootstrap_interval
 from simlte_st.files import read_json
 
 Draws = dict[int, list[float]]
-"""Scores of each draw, by seed of the training; 0 where there was none."""
+"""Scores of each draw by training seed; untrained systems have seed 0."""
 
 Scores = Mapping[str, ArrayLike]
-"""Macro-F1 by data set, ``(seeds, draws)``: trainings, and draws of labelled examples for each."""
+"""Macro-F1 by data set, ``(seeds, draws)``: one row per training, one column per draw of labelled examples."""
 
 RESAMPLES = 2000
 
 
 def record_of(work: Work) -> dict[str, Any]:
-    """Return what is finished in a work folder, to be written as JSON."""
+    """Return the finished results of a work folder as JSON values."""
     cells = {str(path.with_suffix("")).removeprefix("results/"): cell for path, cell in work.cells("results/**/*")}
     if not cells:
         raise SystemExit(f"Nothing is finished in {work.folder}.")
@@ -48,7 +48,7 @@ class Results:
     def __init__(self, results: Mapping[str, Any]) -> None:
         self.cells = results
         self.scores: dict[tuple[str, str], dict[str, dict[str, Draws]]] = {}
-        """By experiment and metric, then by system and data set."""
+        """Draws by experiment and metric, then by system and data set."""
         for experiment in CLASSIFICATION:
             for place, system, seed, result in self.of(experiment):
                 data, _, shots = place.rpartition("-") if experiment == FEW else (place, "", "")
@@ -59,7 +59,7 @@ class Results:
                     of_system.setdefault(data, {})[seed] = result[metric]
 
     def of(self, experiment: str) -> list[tuple[str, str, int, dict[str, Any]]]:
-        """Return an experiment's cells: the data set, the system's name, the seed, and the result."""
+        """Return an experiment's cells: data set, system, seed and result."""
         found = []
         for name, result in self.cells.items():
             parts = name.split("/")
@@ -68,14 +68,13 @@ class Results:
         return found
 
     def systems(self, experiment: str) -> list[str]:
-        """Name the systems that are finished somewhere, in the order of the tables."""
+        """Return the names of systems with results, in table order."""
         return [name for name in SYSTEMS if name in self.scores.get((experiment, "macro_f1"), {})]
 
     def gain(self, experiment: str, ours: str, theirs: str) -> dict[str, Any] | None:
         """Return the papers' headline for two systems, on the data sets and seeds that both have.
 
-        A system that needs no training has one seed, which stands beside every seed of a trained one. ``of_each`` has
-        the gain on each data set alone.
+        An untrained system is compared with every seed of a trained one. ``of_each`` holds the gain on each data set.
         """
         both = [self.scores.get((experiment, "macro_f1"), {}).get(name, {}) for name in (ours, theirs)]
         data = [name for name in DATA if name in both[0] and name in both[1]]
@@ -95,9 +94,9 @@ class Results:
         }
 
     def difference(self, experiment: str, ours: str, theirs: str, data: str) -> str:
-        """Compare two systems on a data set, draw by draw: mean difference in macro-F1 in points, and its interval.
+        """Format the mean difference in macro-F1 of two systems on a data set, in points, with its interval.
 
-        The draws are averaged over the seeds that both have; with a single draw, seeds are what varies.
+        Draws are paired and averaged over the seeds that both have. With a single draw, the interval is over seeds.
         """
         both = [self.scores.get((experiment, "macro_f1"), {}).get(name, {}).get(data, {}) for name in (ours, theirs)]
         seeds = sorted(set(both[0]) & set(both[1]))
@@ -112,7 +111,7 @@ class Results:
 
 
 def run_of(stem: str) -> tuple[str, int]:
-    """Read a system's name and seed from a file's name."""
+    """Parse a system's name and seed from a file name."""
     name, _, seed = stem.rpartition("-")
     if stem not in SYSTEMS and seed.isdigit() and name in SYSTEMS and SYSTEMS[name].rival:
         return name, int(seed)
@@ -124,17 +123,16 @@ def _gain_of(ours: Scores, theirs: Scores) -> dict[str, Any]:
 
 
 def relative_gain(ours: Scores, theirs: Scores) -> float:
-    """Mean over data sets of ``mean(ours) / mean(theirs) - 1``."""
+    """Return the mean over data sets of ``mean(ours) / mean(theirs) - 1``."""
     return _gain(_pairs(ours, theirs))
 
 
 def gain_interval(ours: Scores, theirs: Scores) -> tuple[float, float] | None:
-    """95% percentile bootstrap interval of :func:`relative_gain`; where nothing but trainings differ, their range.
+    """Return a 95% percentile bootstrap interval of :func:`relative_gain`.
 
-    Resampled are the seeds, the same for all data sets (one training is measured on all of them), and within each data
-    set the draws; both objectives keep together what has the same seed and draw. The data sets are as they are: the
-    interval says how sure the gain is on these, not on others. With one draw for each training there is little to
-    resample, and three trainings make no interval: then it is the least and the largest gain of a training.
+    The bootstrap resamples seeds, jointly for all data sets (each training is measured on all of them), and draws
+    within each data set. Both systems stay paired by seed and draw. Data sets are not resampled, so the interval
+    describes these data sets only. With a single draw per training, it is the smallest and largest gain of a training.
     """
     pairs = _pairs(ours, theirs)
     (count,) = {len(one) for one, _ in pairs}

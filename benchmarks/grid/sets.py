@@ -34,12 +34,12 @@ SHARED = {
     "brown": "brown_genres.parquet",
     "sotu": "sotu.parquet",
 }
-"""Their files in a folder of all of them."""
+"""The file of each set in the shared folder."""
 
 CORPUS = "enwiki2014.parquet"
 
 LEAST = {"20news": 50}
-"""Documents of a class that are drawn at least, as far as equal parts go, where that is not the few-shot number."""
+"""Minimum documents drawn of a class, if it is not the few-shot number; see :func:`draw`."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class TextSet:
 
     Attributes:
         name: Name of the data set.
-        rows: Its texts, in the column ``text``, and ``label`` where it has classes.
-        learn: How many of the first rows of a set with classes are to learn from; the others are to score on.
-        links: Of papers: which cites which, as numbers of rows, ``[n, 2]``.
+        rows: Texts in the column ``text``, and classes in ``label`` if there are any.
+        learn: Number of training rows, which come first; the others are for testing. 0 for a set without classes.
+        links: Citations between papers as pairs of row numbers, ``[n, 2]``.
     """
 
     name: str
@@ -62,7 +62,7 @@ class TextSet:
         return len(self.rows)
 
     def texts(self, start: int = 0, stop: int | None = None) -> list[str]:
-        """Return some of the texts."""
+        """Return the texts of a range of rows."""
         found: list[str] = self.rows[start:stop]["text"]
         return found
 
@@ -72,12 +72,12 @@ class TextSet:
         return list(self.rows["label"]) if self.learn else []
 
     def sampled(self, most: int) -> list[str]:
-        """Draw texts, in their order."""
+        """Draw at most ``most`` texts, in their original order."""
         return [self.texts(row, row + 1)[0] for row in sample_rows(len(self), most, seed=0)]
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """Return what identifies the texts and what belongs to them: their numbers and a digest."""
+        """Sizes and a digest that identify the texts with their labels and links."""
         texts = (text for start in range(0, len(self), 1000) for text in self.texts(start, start + 1000))
         links = [] if self.links is None else self.links.tolist()
         counts = {"train": self.learn, "test": len(self) - self.learn} if self.learn else {"texts": len(self)}
@@ -85,7 +85,7 @@ class TextSet:
 
 
 def digest(*columns: Any) -> str:
-    """Hash strings, each told from its neighbours."""
+    """Hash columns of strings, sensitive to the boundaries between strings."""
     total = hashlib.sha256()
     for column in columns:
         for text in column:
@@ -116,19 +116,19 @@ def load(name: str, path: Path | None, scale: Scale, cache: Path) -> TextSet:
 
 
 def load_all(names: Sequence[str], shared: Path | None, scale: Scale, cache: Path) -> Iterator[TextSet]:
-    """Load the data sets whose files are in the shared folder; BBC may also come from an installed package."""
+    """Load the data sets found in the shared folder; BBC may also come from an installed package."""
     for name in names:
         path = shared / SHARED[name] if shared else Path(SHARED[name])
         if path.exists() or name == "bbc":
             yield load(name, path if path.exists() else None, scale, cache)
         else:
-            print(f"Skipped {name}: there is no {path}. See benchmarks/datasets/sets.py.", flush=True)
+            print(f"Skipped {name}: there is no file {path}. See benchmarks/datasets/sets.py.", flush=True)
 
 
 def draw(labels: Sequence[str], most: int | None, least: int, seed: int = 0) -> list[int]:
-    """Draw up to ``most`` documents, each class in proportion.
+    """Draw up to ``most`` documents, stratified by class.
 
-    Small classes are not starved: each gets ``least`` documents, or all it has, as far as equal parts of ``most`` go.
+    Small classes get at least ``least`` documents, or all they have, limited to an equal share of ``most``.
     """
     if most is None or len(labels) <= most:
         return list(range(len(labels)))
@@ -137,7 +137,7 @@ def draw(labels: Sequence[str], most: int | None, least: int, seed: int = 0) -> 
         members.setdefault(label, []).append(index)
     floor = min(least, most // len(members))
     counts = {label: min(len(members[label]), max(floor, 1)) for label in sorted(members)}
-    # What is left goes to whoever is furthest below its proportion.
+    # The remaining draws go to the class that is furthest below its proportion.
     while sum(counts.values()) < most:
         behind = {
             label: most * len(members[label]) / len(labels) - counts[label]

@@ -18,34 +18,34 @@ Group = Literal["untrained", "hub", "trained", "ablations"]
 GROUPS: tuple[Group, ...] = ("untrained", "hub", "trained", "ablations")
 
 SHOTS = {"fakenews": 10, "arxiv": 10}
-"""Examples a class of the few-shot experiment where they are not 5: DocSplit, Appendix A.1."""
+"""Few-shot examples a class where they are not 5: DocSplit, Appendix A.1."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The experiments' size.
+    """Size and settings of the experiments.
 
     Attributes:
-        name: Its name on the command line.
-        base: The model that all systems begin with.
-        preset: The papers' settings, which all trained systems share but for what makes each of them itself.
-        seeds: Trainings of each trained system.
-        corpus_documents: Documents of the corpus to train on, drawn once; None for all.
-        steps: Steps of a training; None for one pass over the corpus.
-        batch_size: Documents in a step.
-        tokens: Maximum tokens of a view; None for what the base reads.
+        name: Name on the command line.
+        base: The model that all systems start from.
+        preset: The papers' settings, shared by all trained systems except for their own changes.
+        seeds: Seeds of the trainings.
+        corpus_documents: Training documents, drawn once from the corpus; None for all.
+        steps: Optimizer steps; None for one pass over the corpus.
+        batch_size: Documents per step.
+        tokens: Maximum tokens of a view; None for the base's limit.
         learning_rate: Peak learning rate.
-        bf16: Whether to train and embed in bfloat16.
-        read: Tokens read of a text when it is embedded.
-        train_documents: Documents of a data set to learn from, drawn once; None for all.
-        test_documents: Documents to score on, likewise.
-        test_share: Share of each class for the test, where a data set has no split.
+        bf16: Train and embed in bfloat16.
+        read: Maximum tokens of an embedded text.
+        train_documents: Training documents of the probe, drawn once from each data set; None for all.
+        test_documents: Test documents of the probe, drawn once from each data set; None for all.
+        test_share: Share of each class for the test if a data set has no split.
         head: The probe: the papers' ``"mlp"``, or ``"logistic"``.
         draws: Draws of the few-shot experiment.
-        ablation_data: Data sets that ablations are measured on.
+        ablation_data: Data sets of the ablations.
         link_seeds: Draws of parts, negatives and head in link classification.
-        redundancy_documents: Documents of a data set whose redundancy is measured.
-        attention_documents: Documents whose attention is measured.
+        redundancy_documents: Maximum documents per data set for redundancy.
+        attention_documents: Maximum documents for attention.
     """
 
     name: str
@@ -84,10 +84,10 @@ SCALES = {
         redundancy_documents=1000,
         attention_documents=100,
     ),
-    # The papers': BERT, one pass over the corpus, 512 tokens, data sets whole. Where a data set has no split, a tenth
-    # is the test, as the papers' accuracies on BBC tell.
+    # The papers' scale: BERT, one pass over the corpus, 512 tokens, whole data sets. Data sets without a split get a
+    # test part of a tenth, as the papers' accuracies on BBC suggest.
     "gpu": Scale(name="gpu", base="bert-base-uncased"),
-    # Their other half, from Longformer.
+    # The papers' experiments with Longformer.
     "gpu-long": Scale(
         name="gpu-long",
         base="allenai/longformer-base-4096",
@@ -104,17 +104,17 @@ class System:
     """One row of the tables.
 
     Attributes:
-        name: Its name on the command line and in file names.
-        title: Its name in tables.
-        group: Which rows it stands among.
-        rival: The objective that trains it; empty for none.
+        name: Name on the command line and in file names.
+        title: Name in tables.
+        group: Group of rows in the tables.
+        rival: Training objective; empty for untrained systems.
         changes: Settings that differ from the scale's preset.
-        corpus_share: Share of the budget's documents that it meets, as often as it needs to; None for the whole corpus.
-        against: Of an ablation: the system that differs in this alone.
-        repository: Of a model of the Hub: its name there.
-        pooling: Of an encoder that is not trained.
-        prompt: Put before each text.
-        trained_on: Data sets whose texts were in its training, where it is not measured.
+        corpus_share: Share of the budget's documents to train on, repeatedly; None for the whole corpus.
+        against: The system that an ablation is compared with.
+        repository: Repository of a model on the Hub.
+        pooling: Pooling of an untrained encoder.
+        prompt: Prefix of each text.
+        trained_on: Data sets in the model's training data, on which it is not measured.
     """
 
     name: str
@@ -131,11 +131,11 @@ class System:
 
     @property
     def embeds(self) -> bool:
-        """Whether it has dense vectors."""
+        """Whether the system has dense vectors."""
         return self.name not in ("tfidf", "bm25")
 
     def file_name(self, seed: int) -> str:
-        """Name its files: a trained system has a seed."""
+        """Return the stem of the system's files, with the seed if it is trained."""
         return f"{self.name}-{seed}" if self.rival else self.name
 
 
@@ -161,7 +161,7 @@ SYSTEMS: dict[str, System] = {
         System("base-cls", "base, [CLS]", "untrained", pooling="cls"),
         System("base-mean", "base, mean", "untrained", pooling="mean"),
         _hub("facebook-contriever", "Contriever", "facebook/contriever", "mean"),
-        # Trained on labelled tasks, 20 Newsgroups among them: DocSplit (4.2) prints no score there.
+        # Trained on labelled tasks including 20 Newsgroups, so DocSplit (4.2) prints no score there.
         _hub(
             "instructor",
             "INSTRUCTOR",
@@ -172,7 +172,7 @@ SYSTEMS: dict[str, System] = {
         ),
         _hub("longformer", "LongFormer", "allenai/longformer-base-4096", "cls"),
         _hub("bigbird", "BigBird", "google/bigbird-roberta-base", "cls"),
-        # The MLM term is DocSplit's; the others are as they were published, without one.
+        # Only DocSplit has the MLM term; the others are as published, without one.
         _trained(SIMCSE, mlm_weight=0.0),
         _trained("simcse-long", mlm_weight=0.0),
         _trained("contrastive-tension"),
@@ -201,22 +201,22 @@ SYSTEMS: dict[str, System] = {
 
 
 def chosen_systems(asked: Sequence[str] | None) -> list[System]:
-    """Choose by names of systems or groups; without any, all but those of the Hub."""
+    """Return the systems with these names or groups; by default all except those from the Hub."""
     unknown = set(asked or ()) - set(SYSTEMS) - set(GROUPS)
     if unknown:
-        raise SystemExit(f"No system is called {', '.join(sorted(unknown))}; there are: {', '.join(SYSTEMS)}.")
+        raise SystemExit(f"Unknown systems: {', '.join(sorted(unknown))}. Choose from: {', '.join(SYSTEMS)}.")
     wanted = set(asked) if asked else set(GROUPS) - {"hub"}
     return [system for system in SYSTEMS.values() if system.name in wanted or system.group in wanted]
 
 
 def preset_of(system: System, scale: Scale, seed: int = 0) -> Preset:
-    """Return all settings that a system is trained with, but for what its objective sets itself."""
+    """Return a system's training settings, before its objective adds its own."""
     preset = get_preset(scale.preset).changed(
         batch_size=scale.batch_size, max_view_length=scale.tokens, learning_rate=scale.learning_rate, pooling="cls"
     )
     preset = preset.changed(**system.changes)
     if system.rival == "contrastive-tension":
-        # One pair in eight is positive. The budget stays that of documents: see steps_of.
+        # One pair in eight is positive. The budget still counts documents: see steps_of.
         preset = preset.changed(batch_size=max(8, preset.batch_size // 8 * 8))
     if isinstance(preset.view, FrozenView):
         preset = preset.changed(view=replace(preset.view, seed=seed))
@@ -224,6 +224,6 @@ def preset_of(system: System, scale: Scale, seed: int = 0) -> Preset:
 
 
 def steps_of(system: System, scale: Scale, corpus_documents: int) -> int:
-    """Return the steps that make the scale's budget of documents in the system's batches."""
+    """Return the number of steps that use up the scale's budget of documents."""
     budget = corpus_documents if scale.steps is None else scale.steps * scale.batch_size
     return max(1, round(budget / preset_of(system, scale).batch_size))

@@ -11,21 +11,20 @@ from simlte_st.data.views import View, ViewSpans, choose_window, has_two_words, 
 
 @dataclass(frozen=True)
 class WordSplit:
-    """DocSplit with words in place of sentences: each word goes to one of the two views, with equal probability.
+    """DocSplit with words in place of sentences: each word goes to one of the two views with equal probability.
 
-    The window of a longer document is chosen as DocSplit chooses it. As there, the views are disjoint and neither is
-    empty.
+    As in DocSplit, longer documents are limited to a random window, and the views are disjoint and never empty.
     """
 
     def accepts(self, document: SegmentedDocument) -> bool:
-        """Accept any document of two words or more."""
+        """Accept documents of at least two words."""
         return has_two_words(document)
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
-        """Deal the words of the window. See :meth:`simlte_st.data.views.View.draw`."""
+        """Split the words of the window. See :meth:`simlte_st.data.views.View.draw`."""
         room = None if budget is None else 2 * budget
         words = words_of(document, choose_window(document.tokens, room, rng, at_least=1))
-        if len(words) < 2:  # the window is a sentence of one word: the document has others
+        if len(words) < 2:  # the window is a one-word sentence
             words = words_of(document, range(len(document.tokens)))
         while True:
             dealt = [rng.random() < 0.5 for _ in words]
@@ -38,15 +37,15 @@ class WordSplit:
 
 @dataclass(frozen=True)
 class FrozenView:
-    """Another view, drawn once a document: every epoch sees the same two views."""
+    """Another view drawn only once per document, so every epoch sees the same two views."""
 
     view: View
     seed: int = 0
 
     def accepts(self, document: SegmentedDocument) -> bool:
-        """Accept what the view accepts."""
+        """Accept the documents that the view accepts."""
         return self.view.accepts(document)
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
-        """Draw as the view does in the first epoch; the generator given here, which knows the epoch, is not used."""
+        """Draw as in the first epoch; ``rng`` depends on the epoch and is ignored."""
         return self.view.draw(document, budget, view_rng(self.seed, 0, document.id))

@@ -14,25 +14,25 @@ from simlte_st.files import read_json, write_json
 
 
 class Clash(SystemExit):
-    """The work folder holds results of other settings."""
+    """The work folder holds results from other settings."""
 
 
 class Work:
-    """A folder of cells.
+    """A folder of finished cells.
 
-    A cell is a JSON file: what came out, the settings that decided it, the seconds it took, and versions. It appears
-    when it is finished and never before.
+    A cell is a JSON file with a result, its settings, the seconds it took, and versions. It is written atomically when
+    the result is finished.
     """
 
     def __init__(self, folder: Path, dtype: torch.dtype = torch.float32) -> None:
         self.folder, self.dtype = folder, dtype
 
     def path(self, name: str) -> Path:
-        """Return the file of a cell."""
+        """Return the path of a cell."""
         return self.folder / f"{name}.json"
 
     def find(self, name: str, settings: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return a cell; None where it is not finished."""
+        """Return a cell, or None if it is not finished."""
         path = self.path(name)
         if not path.exists():
             return None
@@ -40,12 +40,12 @@ class Work:
         different = sorted(differences(cell["settings"], settings))
         if different:
             raise Clash(
-                f"{path} was made with other settings: {'; '.join(different)}. Give another --work, or remove it."
+                f"{path} was made with other settings: {'; '.join(different)}. Pass another --work or remove the file."
             )
         return cell
 
     def finish(self, name: str, settings: Mapping[str, Any], make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-        """Return a cell, and make it first where it is not finished."""
+        """Return a cell, computing it first if it is not finished."""
         cell = self.find(name, settings)
         if cell is None:
             began = time.perf_counter()
@@ -57,19 +57,19 @@ class Work:
         return cell
 
     def finish_aloud(self, name: str, settings: Mapping[str, Any], make: Callable[[], Mapping[str, Any]]) -> None:
-        """Make a cell where it is not finished, and say so."""
+        """Compute a cell if it is not finished, printing its name and time."""
         if self.find(name, settings) is None:
             print(name, flush=True)
             print(f"    {self.finish(name, settings, make)['seconds']:.0f} s", flush=True)
 
     def cells(self, pattern: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """Return all finished cells whose path fits a pattern, with that path in the folder."""
+        """Yield all finished cells whose path matches a pattern, with their relative path."""
         for path in sorted(self.folder.glob(f"{pattern}.json")):
             yield path.relative_to(self.folder), read_json(path)
 
 
 def differences(saved: Any, wanted: Any, name: str = "") -> Iterator[str]:
-    """Return the settings in which two records differ."""
+    """Yield a description of each setting that differs between two records."""
     if isinstance(saved, Mapping) and isinstance(wanted, Mapping):
         for key in dict.fromkeys([*saved, *wanted]):
             yield from differences(saved.get(key), wanted.get(key), f"{name}.{key}" if name else key)

@@ -20,7 +20,7 @@ class Linked:
     Attributes:
         posts: Short texts.
         articles: Long ones.
-        links: Rows of a post and the article that it is about, ``[n, 2]``.
+        links: Row numbers of a post and its article, ``[n, 2]``.
     """
 
     posts: list[str]
@@ -29,7 +29,7 @@ class Linked:
 
 
 def load(folder: Path) -> Linked:
-    """Read all posts and articles; some posts are about several articles, and some articles have no post."""
+    """Read all posts and articles; a post may have several articles, an article may have no posts."""
     posts, articles = pq.read_table(folder / POSTS), pq.read_table(folder / ARTICLES)
     places = {article: row for row, article in enumerate(articles["id"].to_pylist())}
     links = [(row, places[article]) for row, about in enumerate(posts["article_ids"].to_pylist()) for article in about]
@@ -37,9 +37,9 @@ def load(folder: Path) -> Linked:
 
 
 def split(data: Linked, seed: int) -> tuple[Linked, Linked]:
-    """Part the articles, and with each its posts: those to train on and those to test on.
+    """Split the articles with their posts into training and test parts.
 
-    A post about articles of both parts is left out; an article without posts is one that no post should find.
+    Posts with articles in both parts are dropped. Articles without posts stay as distractors.
     """
     order = np.random.default_rng(seed).permutation(len(data.articles))
     count = round(TEST_SHARE * len(order))

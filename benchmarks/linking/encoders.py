@@ -18,11 +18,11 @@ from simlte_st.modules import StarTransformer
 
 VECTORS = "glove100d_top100k_fp16.npz"
 HEADS = 5
-"""Of the Star Transformer; the paper's figure has 6, for 300 dimensions, and they must divide 100."""
+"""Heads of the Star Transformer, a divisor of the 100 dimensions; the paper's figure shows 6 for 300 dimensions."""
 
 
 class LastStates(Module):  # type: ignore[misc]
-    """A GRU's last state, or the last ones of both directions, as the sentence embedding."""
+    """A GRU's last state, or the last states of both directions, as the sentence embedding."""
 
     config_keys: list[str] = ["embedding_dimension", "bidirectional"]  # noqa: RUF012
 
@@ -34,7 +34,7 @@ class LastStates(Module):  # type: ignore[misc]
         )
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Add ``sentence_embedding``. Packed sequences would take eight times as long to train on a CPU."""
+        """Add ``sentence_embedding``, without packed sequences, which train eight times as slowly on a CPU."""
         vectors = features["token_embeddings"]
         last = features["attention_mask"].sum(dim=1).clamp(min=1) - 1
         places = torch.arange(vectors.shape[1], device=vectors.device)
@@ -56,15 +56,15 @@ class LastStates(Module):  # type: ignore[misc]
 
 
 class KnownWords(WhitespaceTokenizer):  # type: ignore[misc]
-    """Words that have a vector; of a text without any, the mark of it, which has the number 0."""
+    """Tokenizer that keeps only words with a vector; a text without any becomes token 0."""
 
     def tokenize(self, text: str, **kwargs: Any) -> list[int]:
-        """Return the numbers of a text's words."""
+        """Return the token ids of a text."""
         return super().tokenize(text, **kwargs) or [0]
 
 
 def word_vectors(path: Path, words: int) -> WordEmbeddings:
-    """Read GloVe vectors, which are not trained; ``words`` of a text are read."""
+    """Load frozen GloVe vectors that read the first ``words`` words of a text."""
     with np.load(path) as file:
         vectors, vocabulary = file["vectors"].astype(np.float32), file["words"].tolist()
     vectors = np.concatenate([np.zeros_like(vectors[:1]), vectors])
@@ -84,10 +84,10 @@ ENCODERS: dict[str, Callable[[int], list[nn.Module]]] = {
     "Bi-GRU": lambda size: [LastStates(size, bidirectional=True)],
     "AST": lambda size: [StarTransformer(size, heads=HEADS)],
 }
-"""What stands on the word vectors. The first is not trained."""
+"""The modules on top of the word vectors. The first encoder is not trained."""
 
 
 def make_encoder(name: str, words: WordEmbeddings, seed: int) -> SentenceTransformer:
-    """Put an encoder together; the seed decides its weights."""
+    """Build an encoder with weights initialised from the seed."""
     torch.manual_seed(seed)
     return SentenceTransformer(modules=[words, *ENCODERS[name](words.get_embedding_dimension())], device="cpu")

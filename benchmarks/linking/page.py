@@ -17,7 +17,7 @@ METRICS = {"map": "mAP", "roc_auc": "ROC-AUC", "mrp": "mRP"}
 
 
 def page(record: Mapping[str, Any]) -> str:
-    """Return the page of what is finished."""
+    """Return the page of the results."""
     found = {name: list(by_seed.values()) for name, by_seed in record["results"].items()}
     ordered = sorted(found, key=lambda name: -float(np.mean([run["metrics"]["map"] for run in found[name]])))
     some = found[ordered[0]][0]
@@ -45,16 +45,16 @@ def page(record: Mapping[str, Any]) -> str:
         f"{counts['posts'] * counts['articles']:,} pairs. Word-vector encoders read {settings['words']} "
         f"words of an article (fixed 100-dimensional GloVe) and train for {settings['epochs']} epochs "
         f"with the multi-similarity triplet loss; MiniLM reads {settings['tokens']} tokens. BM25 and "
-        "TF-IDF read whole texts and take frequencies from the test texts. After ± is the standard "
-        "deviation over seeds. In parentheses: the paper's results on other data, with 300-dimensional "
+        "TF-IDF read whole texts and take document frequencies from the test texts. After ± is the standard "
+        "deviation over seeds. In parentheses are the paper's results on other data, with 300-dimensional "
         "vectors.",
         "## Averages",
         markdown_table(["", *METRICS.values(), "seeds"], averages),
         "## r-Precision",
-        "Retrieved pairs as the paper's shares of all links; columns have its numbers.",
+        "Columns show the paper's numbers of retrieved pairs, scaled here to the number of links.",
         markdown_table(["", *(f"{rank:,}" for rank in PRINTED_RANKS)], precisions),
         "## Sparsity of AST's heads",
-        "Alpha after training, mean over seeds (Figure 3); all start at 1.5.",
+        "Alpha after training, mean over seeds (Figure 3); all heads start at 1.5.",
         markdown_table(["", *(f"head {number}" for number in range(1, len(alphas[0])))], alphas),
         machines=record["environments"],
         command="python -m benchmarks.ast --shared FOLDER",

@@ -12,7 +12,7 @@ _TABLE_1 = {
 }
 
 R_PRECISION = {name: dict(zip(PRINTED_RANKS, row, strict=True)) for name, row in _TABLE_1.items()}
-"""Encoder, pairs retrieved, then precision: Table 1."""
+"""Precision by encoder and number of retrieved pairs: Table 1."""
 
 AVERAGES = {
     "GRU": {"map": 43.53, "roc_auc": 96.03, "mrp": 76.68},
@@ -20,8 +20,8 @@ AVERAGES = {
     "CNN": {"map": 49.81, "roc_auc": 97.09, "mrp": 81.05},
     "AST": {"map": 53.01, "roc_auc": 97.50, "mrp": 81.31},
 }
-"""Encoder, then the averages by name: Table 2.
+"""Averages by encoder: Table 2.
 
-"mRP is simply the r-Precision over all thresholds in Table 1", but the means of Table 1's rows are others: CNN 85.13,
-GRU 80.85, Bi-GRU 84.47, AST 85.09; by them CNN is before AST.
+According to the paper, "mRP is simply the r-Precision over all thresholds in Table 1". But the means of Table 1's rows
+are different (CNN 85.13, GRU 80.85, Bi-GRU 84.47, AST 85.09) and put CNN before AST.
 """

@@ -22,20 +22,20 @@ Seeds = dict[int, dict[str, Any]]
 CLAIMS = (
     ("Base form conversion alone changes nothing", "+ form", "none"),
     ("Token attention helps", "+ att", "none"),
-    ("Conversion helps beside token attention", "+ form + att", "+ att"),
-    ("The reconstruction loss helps beside token attention", "+ att + recon", "+ att"),
+    ("Base form conversion helps on top of token attention", "+ form + att", "+ att"),
+    ("The reconstruction loss helps on top of token attention", "+ att + recon", "+ att"),
     ("All three together help", "+ form + att + recon", "none"),
 )
-"""The paper's claims, the row of each, and the row that it is compared with."""
+"""The paper's claims, each with its row and the row to compare with."""
 
 
 def page(record: Mapping[str, Any]) -> str:
-    """Return the page of what is finished."""
+    """Return the page of the results."""
     results = record["results"]
     rows = {name: cell["settings"] for name, cell in results.items() if name.startswith("rows/")}
     settings = next(iter(rows.values()))
     sizes = {name: settings[name] for name in ("pairs", "sts_pairs", "transfer_texts") if settings[name] is not None}
-    # The base with most trainings first.
+    # The base with the most trainings first.
     bases = sorted({name.split("/")[1] for name in rows}, key=lambda base: -sum(f"/{base}/" in name for name in rows))
     blocks = [
         "# TA-SBERT's three parts",
@@ -82,7 +82,7 @@ def rows_of(results: Mapping[str, Any], base: str) -> dict[str, Seeds]:
 
 
 def values_of(result: Mapping[str, Any], metric: str) -> dict[str, float]:
-    """Return a result's numbers in percent, by set, and their mean."""
+    """Return a result's numbers in percent by set, with their mean."""
     if metric == "accuracy":
         found = {name: 100 * result["senteval"][name] for name in SENTEVAL}
     else:
@@ -91,7 +91,7 @@ def values_of(result: Mapping[str, Any], metric: str) -> dict[str, float]:
 
 
 def printed_of(row: str, metric: str) -> dict[str, float]:
-    """Return what the paper prints for a row, the mean only of tasks that are here."""
+    """Return the paper's numbers for a row, with the mean over the tasks measured here."""
     if metric == "accuracy":
         found = {name: TRANSFER[row][name] for name in SENTEVAL}
         return {**found, AVERAGE: float(np.mean(list(found.values())))}
@@ -99,7 +99,7 @@ def printed_of(row: str, metric: str) -> dict[str, float]:
 
 
 def score_table(rows: Mapping[str, Seeds], untrained: Mapping[str, Any], metric: str) -> str:
-    """Lay out a metric: the baselines, then the rows with the paper's numbers."""
+    """Tabulate a metric: the baselines, then the rows with the paper's numbers."""
     names = [*(SENTEVAL if metric == "accuracy" else STS), AVERAGE]
     lines = []
     for name, result in untrained.items():
@@ -113,7 +113,7 @@ def score_table(rows: Mapping[str, Seeds], untrained: Mapping[str, Any], metric:
 
 
 def claim_table(rows: Mapping[str, Seeds]) -> str:
-    """Lay out the paper's claims beside what was measured."""
+    """Tabulate the paper's claims beside our measurements."""
     lines = []
     for claim, row, against in CLAIMS:
         for metric in METRICS if row in rows and against in rows else ():

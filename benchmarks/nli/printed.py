@@ -37,14 +37,14 @@ SIMILARITY: dict[str, dict[str, dict[str, float]]] = {
     }
     for row, cells in zip(ROWS, _rows(_TABLE_3), strict=True)
 }
-"""Row, set, then both correlations times 100, as they are printed.
+"""Both correlations times 100 by row and set, as printed.
 
-STS16 of the first row has Spearman 75.15, which is STSb's, and the mean of the printed cells is 73.48. The row's
-printed mean, 73.14, asks for 72.79 there.
+The first row repeats STSb's Spearman of 75.15 for STS16, so the mean of the printed cells is 73.48. The row's printed
+mean of 73.14 implies 72.79 for STS16.
 """
 
 TRANSFER: dict[str, dict[str, float]] = {
     row: dict(zip(("MR", "CR", "MPQA", "SUBJ", "SST", "TREC", "MRPC", AVERAGE), map(float, cells), strict=True))
     for row, cells in zip(ROWS, _rows(_TABLE_4), strict=True)
 }
-"""Row, task, then the accuracy in percent, as it is printed."""
+"""Accuracy in percent by row and task, as printed."""

@@ -27,15 +27,13 @@ STS = {
     "STS12": "sts12", "STS13": "sts13", "STS14": "sts14", "STS15": "sts15", "STS16": "sts16", "STSb": "stsb",
     "SICK-R": "sick",
 }  # fmt: skip
-"""Names of Table 3, and their files. STS13 lacks its machine translations, whose licence is another."""
+"""Files of the sets of Table 3. STS13 lacks the machine translations, which have a different licence."""
 
 SENTEVAL = {
     "MR": "senteval_mr", "CR": "senteval_cr", "MPQA": "senteval_mpqa", "SUBJ": "senteval_subj", "TREC": "senteval_trec",
     "MRPC": "senteval_mrpc",
 }  # fmt: skip
-"""Names of Table 4, and their files; SST is not among them."""
-
-FOLDS = 10
+"""Files of the tasks of Table 4, without SST."""
 
 Rows = Any
 """Vectors ``[n, dim]``: an array, or a SciPy sparse matrix."""
@@ -43,7 +41,7 @@ Rows = Any
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of texts with people's judgement of how alike they are."""
+    """Pairs of texts with human similarity scores."""
 
     first: list[str]
     second: list[str]
@@ -55,10 +53,10 @@ class Labelled:
     """Texts, or pairs of texts, with classes.
 
     Attributes:
-        first: Texts.
-        second: The other side of each; empty where the task is one of single texts.
-        labels: Classes.
-        learn: How many of the first rows are there to learn from; 0 where the task has no split: then 10 folds.
+        first: The texts, or first texts of the pairs.
+        second: The second texts; empty for tasks on single texts.
+        labels: The classes.
+        learn: Number of training rows, which come first; 0 for a task without a split, which uses 10 folds.
     """
 
     first: list[str]
@@ -68,7 +66,7 @@ class Labelled:
 
 
 def load_pairs(folder: Path, name: str, most: int | None) -> Pairs:
-    """Read a set of :data:`STS`, its test part where it has parts; ``most`` pairs of it, drawn once."""
+    """Read a set of :data:`STS`, or its test part if it has one; draw at most ``most`` pairs."""
     table = pq.read_table(folder / f"{STS[name]}.parquet")
     if "split" in table.column_names:
         table = table.filter(pc.equal(table["split"], "test"))
@@ -77,7 +75,7 @@ def load_pairs(folder: Path, name: str, most: int | None) -> Pairs:
 
 
 def load_labelled(folder: Path, name: str, most: int | None) -> Labelled:
-    """Read a task of :data:`SENTEVAL`; ``most`` of its examples, drawn once."""
+    """Read a task of :data:`SENTEVAL`; draw at most ``most`` examples."""
     table = pq.read_table(folder / f"{SENTEVAL[name]}.parquet")
     table = drawn(table, most)
     learn = 0
@@ -91,12 +89,12 @@ def load_labelled(folder: Path, name: str, most: int | None) -> Labelled:
 
 
 def drawn(table: pa.Table, most: int | None) -> pa.Table:
-    """Draw rows, in order; all of them where there are no more."""
+    """Draw at most ``most`` rows, in their original order."""
     return table if most is None else table.take(sample_rows(table.num_rows, most, seed=0))
 
 
 def similarity(model: SentenceTransformer, pairs: Pairs) -> dict[str, float]:
-    """Correlate the cosine with people's judgement, by sentence-transformers' evaluator."""
+    """Correlate cosine similarity with human scores, with sentence-transformers' evaluator."""
     evaluator = EmbeddingSimilarityEvaluator(
         pairs.first, pairs.second, pairs.scores, main_similarity="cosine", batch_size=64, write_csv=False
     )
@@ -105,12 +103,12 @@ def similarity(model: SentenceTransformer, pairs: Pairs) -> dict[str, float]:
 
 
 def tfidf_similarity(pairs: Pairs) -> dict[str, float]:
-    """The same of TF-IDF vectors."""
+    """Correlate TF-IDF similarity with human scores."""
     return score_similarity(TfidfScores([*pairs.first, *pairs.second]), pairs)
 
 
 def score_similarity(scores: PairScores, pairs: Pairs) -> dict[str, float]:
-    """The same of any scores, of the first texts and behind them the second ones."""
+    """Correlate any scores with human ones; the scores cover the first texts, then the second texts."""
     first = np.arange(len(pairs.first))
     found = scores.pairs(np.column_stack([first, len(first) + first]))
     return {
@@ -120,16 +118,15 @@ def score_similarity(scores: PairScores, pairs: Pairs) -> dict[str, float]:
 
 
 def tfidf_transfer(task: Labelled) -> float:
-    """:func:`transfer` of TF-IDF vectors."""
+    """Run :func:`transfer` with TF-IDF vectors."""
     vectorizer = fit_tfidf([*task.first, *task.second])
     return transfer(vectorizer.transform, task, TFIDF_INVERSE_L2)
 
 
 def transfer(embed: Callable[[Sequence[str]], Rows], task: Labelled, inverse_l2: float = 1.0) -> float:
-    """Classify from frozen vectors by scikit-learn's logistic regression, as SentEval does; the accuracy.
+    """Return the accuracy of a logistic regression on frozen vectors, as in SentEval.
 
-    A pair is |u - v| beside u * v. A task with a split is learnt from its training part and scored on its test part;
-    the others by 10 folds.
+    The features of a pair are |u - v| and u * v, concatenated. Tasks without a split use 10-fold cross-validation.
     """
     rows = embed(task.first)
     if task.second:
@@ -142,5 +139,5 @@ def transfer(embed: Callable[[Sequence[str]], Rows], task: Labelled, inverse_l2:
     if task.learn:
         fitted = head.fit(rows[: task.learn], labels[: task.learn])
         return float(fitted.score(rows[task.learn :], labels[task.learn :]))
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
+    folds = StratifiedKFold(10, shuffle=True, random_state=0)
     return float(cross_val_score(head, rows, labels, cv=folds).mean())

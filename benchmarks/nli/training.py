@@ -35,23 +35,23 @@ LABELS = ("entailment", "neutral", "contradiction")
 BATCH = 16
 WARMUP = 0.1
 S_MAX = 128
-"""Most tokens of a sentence, and the temperature of token attention."""
+"""Maximum tokens of a sentence, also the temperature of token attention."""
 
 WEIGHT = 0.017
-"""Of the reconstruction: the paper's best."""
+"""Weight of the reconstruction loss: the paper's best."""
 
 OTHERS = 1.5
-"""Learning rate of everything but the encoder, as a multiple of the encoder's: 3e-5 to 2e-5 (section IV-A)."""
+"""Learning rate outside the encoder, relative to the encoder's: 3e-5 to 2e-5 (section IV-A)."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What a row of the tables has.
+    """The parts of TA-SBERT in a row of the tables.
 
     Attributes:
-        form: Base form conversion.
-        attention: Token attention in place of the mean.
-        weight: Of the reconstruction loss; 0 for none.
+        form: Use base form conversion.
+        attention: Use token attention in place of the mean.
+        weight: Weight of the reconstruction loss; 0 for none.
     """
 
     form: bool = False
@@ -72,7 +72,7 @@ ROWS = {
 
 @dataclass(frozen=True)
 class Inference:
-    """Pairs of sentences with one of three labels, numbered as in :data:`LABELS`."""
+    """Pairs of sentences with labels, numbered as in :data:`LABELS`."""
 
     first: list[str]
     second: list[str]
@@ -80,7 +80,7 @@ class Inference:
 
 
 def load_inference(folder: Path, most: int | None) -> Inference:
-    """Read the development pairs; ``most`` of them, drawn once."""
+    """Read the development pairs; draw at most ``most``."""
     table = pq.read_table(folder / NLI)
     table = drawn(table.filter(pc.equal(table["split"], "dev")), most)
     labels = [LABELS.index(label) for label in table["label"].to_pylist()]
@@ -88,7 +88,7 @@ def load_inference(folder: Path, most: int | None) -> Inference:
 
 
 def make_model(base: str, row: Row, seed: int = 0) -> SentenceTransformer:
-    """Put a model together: the base's encoder, and the mean or token attention."""
+    """Build a model from the base's encoder and mean pooling or token attention."""
     encoder = BaseForm if row.form else Transformer
     folder = packaged_base_path() if base == PACKAGED_BASE else base
     transformer = encoder(os.fspath(folder), max_seq_length=S_MAX, model_kwargs={"dtype": torch.float32})
@@ -98,7 +98,7 @@ def make_model(base: str, row: Row, seed: int = 0) -> SentenceTransformer:
 
 
 def train(base: str, row: Row, data: Inference, seed: int, learning_rate: float, bf16: bool) -> SentenceTransformer:
-    """Train on all pairs once, with the softmax objective (Eq. 6); the rest as in section IV-A of the paper."""
+    """Train one epoch with the softmax objective (Eq. 6) and the settings of section IV-A of the paper."""
     set_seed(seed)
     model = make_model(base, row, seed)
     softmax = SoftmaxLoss(model, model.get_embedding_dimension(), num_labels=len(LABELS))
@@ -125,7 +125,7 @@ def train(base: str, row: Row, data: Inference, seed: int, learning_rate: float,
 
 
 def by_length(data: Inference, *arguments: Any, seed: int, **options: Any) -> BatchSampler:
-    """Put pairs of like length into a batch: nearly half of the tokens would be padding. Batches come in any order."""
+    """Batch pairs of similar length, in random order; otherwise nearly half of the tokens would be padding."""
     generator = torch.Generator().manual_seed(seed)
     lengths = [len(first) + len(second) for first, second in zip(data.first, data.second, strict=True)]
     order = get_length_grouped_indices(lengths, BATCH, generator=generator)

@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--layer", type=int, default=-1, metavar="N", help="layer from 0 (default: -1, the last)")
     parser.add_argument(
-        "--max-seq-length", type=int, metavar="N", help="tokens to read (default: what all models read)"
+        "--max-seq-length", type=int, metavar="N", help="maximum tokens (default: the models' common limit)"
     )
     options = parser.parse_args(arguments)
     tagger, reader, models = SpacyTagger(lemmas=False), open_documents(options), open_models(options)

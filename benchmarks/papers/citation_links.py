@@ -13,30 +13,28 @@ from benchmarks.papers.mlp import fit_mlp
 from simlte_st.evaluation.probe import Fit, fit_probe
 from simlte_st.evaluation.scores import PairScores
 
-LRA_HIDDEN = (512, 256)
-"""Widths of the head's hidden layers in the Long Range Arena's document retrieval task."""
-
-LRA_HEAD: Fit = partial(fit_mlp, hidden=LRA_HIDDEN)
+LRA_HEAD: Fit = partial(fit_mlp, hidden=(512, 256))
+"""The head of the Long Range Arena's document retrieval task."""
 
 
 def citation_link_probe(
     embeddings: ArrayLike, train: LinkPairs, test: LinkPairs, *, fit: Fit | None = LRA_HEAD, seed: int = 0
 ) -> float:
-    """Train a head on pairs of frozen embeddings, and return its accuracy on other pairs.
+    """Train a head on pairs of frozen embeddings and return its accuracy on other pairs.
 
     DocSplit (2023, Section 4.4) predicts "whether two papers have a citation link given only their embeddings" and
-    otherwise refers to the Long Range Arena (Tay et al., 2020). Hence the arena's head on what its two towers give,
-    ``[a, b, a * b, a - b]``: hidden layers of 512 and 256, ReLU. Hence too frozen embeddings, and learning rate, batch
-    size and the rest as in the paper's classification, see :func:`~benchmarks.papers.mlp.fit_mlp`. With ``fit=None``
-    the head is a logistic regression.
+    otherwise refers to the Long Range Arena (Tay et al., 2020). The default head is therefore the arena's, on ``[a, b,
+    a * b, a - b]`` with hidden layers of 512 and 256 and ReLU. Learning rate, batch size and the rest follow the
+    paper's classification; see :func:`~benchmarks.papers.mlp.fit_mlp`. With ``fit=None`` the head is a logistic
+    regression.
 
-    All embeddings are first multiplied by one number, such that the mean square of a component is 1 over the training
-    papers. Otherwise products of components would be far smaller than the components of embeddings of length 1, and
-    the head would hardly see them. The features of all pairs are held at once, 16 * dim bytes a pair.
+    Embeddings are first scaled to a mean square of 1 per component over the training papers. Otherwise the products of
+    components would be far smaller than the components of unit vectors, and the head would hardly see them. The
+    features of all pairs are in memory at once, 16 * dim bytes a pair.
     """
     data = np.asarray(embeddings, dtype=np.float32)
     scale = np.sqrt(np.square(data[np.unique(train.pairs)], dtype=np.float64).mean())
-    if scale > 0:  # a model that maps everything to 0 is left to the head, which then scores at chance
+    if scale > 0:  # embeddings that are all 0 stay so, and the head scores at chance
         data = np.divide(data, np.float32(scale))
     result = fit_probe(
         link_features(data, train.pairs),
@@ -50,15 +48,15 @@ def citation_link_probe(
 
 
 def link_features(embeddings: NDArray[np.float32], pairs: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Make the head's input of pairs ``[n, 2]`` of embeddings ``[papers, dim]``: ``[a, b, a * b, a - b]``."""
+    """Return the head's input ``[a, b, a * b, a - b]`` for pairs ``[n, 2]`` of embeddings ``[papers, dim]``."""
     a, b = embeddings[pairs[:, 0]], embeddings[pairs[:, 1]]
     return np.concatenate([a, b, a * b, a - b], axis=1)
 
 
 def citation_link_threshold(scores: PairScores, train: LinkPairs, test: LinkPairs) -> float:
-    """Classify links by their score alone, with the best threshold of the training pairs; return the accuracy.
+    """Classify links by their score, with the best threshold on the training pairs; return the accuracy.
 
-    This is for bags of words, and for an embedding's cosine without a head.
+    Used for bags of words and for cosines without a head.
     """
     _, threshold = BinaryClassificationEvaluator.find_best_acc_and_threshold(
         scores.pairs(train.pairs), train.labels, high_score_more_similar=True

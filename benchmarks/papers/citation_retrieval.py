@@ -14,25 +14,24 @@ from simlte_st.evaluation.scores import PairScores, bootstrap_interval
 from simlte_st.models.vectors import row_blocks
 
 METRICS = ("recall@10", "recall@100", "mrr", "ndcg@10")
-"""The numbers by name, as sentence-transformers' ``InformationRetrievalEvaluator`` defines them; MRR has no cutoff."""
+"""Metrics as in sentence-transformers' ``InformationRetrievalEvaluator``; MRR has no cutoff."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RetrievalResult:
-    """How well papers find what they cite.
+    """Retrieval metrics of citing papers that query the cited ones.
 
     Attributes:
-        per_query: For each of :data:`METRICS` its value for each query, shape ``[queries]``, float64, for paired
-            comparisons: share of the cited papers among the first 10 and among the first 100, 1 / rank of the first
-            cited paper, and nDCG at 10 with gains of 0 and 1.
-        pool: Number of cited papers, which are what is searched.
+        per_query: Values of :data:`METRICS` for each query, shape ``[queries]``, float64: share of the cited papers in
+            the first 10 and the first 100, 1 / rank of the first cited paper, and nDCG at 10 with gains of 0 and 1.
+        pool: Number of cited papers, which form the search pool.
     """
 
     per_query: dict[str, NDArray[np.float64]]
     pool: int
 
     def metrics(self) -> dict[str, float]:
-        """Return means over queries with the ends of their 95% bootstrap intervals, and the numbers of papers."""
+        """Return means over queries with their 95% bootstrap intervals, and the sizes of queries and pool."""
         values: dict[str, float] = {}
         for name, per_query in self.per_query.items():
             low, high = bootstrap_interval(per_query)
@@ -41,15 +40,14 @@ class RetrievalResult:
 
 
 def citation_retrieval(scores: PairScores, links: ArrayLike) -> RetrievalResult:
-    """Search the cited papers with each citing paper.
+    """Query the cited papers with each citing paper.
 
-    The pool is every paper that a link cites. A citing paper that is in the pool is left out of its own search; the
-    other papers that it cites are not left out while one is looked for. A tie counts as lost: a cited paper ranks
-    behind every paper that is as similar and not cited, so that a model that maps all texts to one point finds
-    nothing.
+    The pool holds every cited paper. A citing paper in the pool is excluded from its own search, but the other papers
+    that it cites stay. Ties count as lost: a cited paper ranks behind every equally similar paper that is not cited, so
+    a model that maps all texts to one point finds nothing.
 
-    The metrics are those of sentence-transformers' ``InformationRetrievalEvaluator``. That class is not used, as it
-    can leave no paper out of its own search, breaks ties by id, and gives no values by query to take intervals of.
+    The metrics are those of sentence-transformers' ``InformationRetrievalEvaluator``. That class cannot exclude a paper
+    from its own search, breaks ties by id, and returns no values per query for intervals.
     """
     data = np.unique(check_pairs(links, scores.size), axis=0)
     queries, starts = np.unique(data[:, 0], return_index=True)
@@ -69,7 +67,7 @@ def citation_retrieval(scores: PairScores, links: ArrayLike) -> RetrievalResult:
 
 
 def _ranks(relevant: NDArray[Any], others: NDArray[Any], tolerance: float) -> NDArray[np.int64]:
-    """Ranks of the relevant papers from 1, best first, by the scores of both kinds; ties are lost to the others."""
+    """Return the ranks of the relevant papers from 1, best first; ties are lost to the others."""
     own = np.sort(relevant)[::-1]
     ahead = len(others) - np.searchsorted(np.sort(others), own - tolerance, side="left")
     ranks: NDArray[np.int64] = np.asarray(1 + np.arange(len(own)) + ahead, dtype=np.int64)
@@ -77,7 +75,7 @@ def _ranks(relevant: NDArray[Any], others: NDArray[Any], tolerance: float) -> ND
 
 
 def _query_metrics(ranks: NDArray[np.int64]) -> tuple[float, ...]:
-    """The values of :data:`METRICS` for one query."""
+    """Return the values of :data:`METRICS` for one query."""
     gain = (1.0 / np.log2(1.0 + ranks[ranks <= 10])).sum()
     ideal = (1.0 / np.log2(1.0 + np.arange(1, min(len(ranks), 10) + 1))).sum()
     return float((ranks <= 10).mean()), float((ranks <= 100).mean()), float(1.0 / ranks[0]), float(gain / ideal)

@@ -34,7 +34,7 @@ def open_documents(options: argparse.Namespace) -> DocumentReader:
 
 
 def open_models(options: argparse.Namespace) -> dict[str, SentenceTransformer]:
-    """Load the models by name, each once."""
+    """Load the models by name."""
     names = dict.fromkeys(name for name in (options.model, options.compare) if name)
     return {name: load_model(name).model.eval() for name in names}
 
@@ -42,7 +42,7 @@ def open_models(options: argparse.Namespace) -> dict[str, SentenceTransformer]:
 def report(
     options: argparse.Namespace, text: str, values: Mapping[str, Any], reader: DocumentReader | None = None
 ) -> None:
-    """Print the results, and write them to ``--output``."""
+    """Print the results and write them to ``--output``."""
     if reader is not None:
         print(reader.report.summary(), file=sys.stderr)
     print(text)

@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def successive_cosines(model: SentenceTransformer, read: ReadText) -> NDArray[np.float64]:
-    """Compute each token's cosine between each layer and the one before, ``(tokens, layers)``; special tokens too."""
+    """Return each token's cosine between adjacent layers, ``(tokens, layers)``, special tokens included."""
     states = hidden_states(model, read)
     steps = [functional.cosine_similarity(one, two, dim=-1) for one, two in itertools.pairwise(states)]
     return torch.stack(steps, dim=1).cpu().numpy()

@@ -22,7 +22,7 @@ class LinkPairs:
     """Pairs of papers and whether the first cites the second.
 
     Attributes:
-        pairs: Rows of a list of papers, shape ``[n, 2]``, int64.
+        pairs: Row numbers of papers, shape ``[n, 2]``, int64.
         labels: 1 for a link, 0 for none, shape ``[n]``, int64.
     """
 
@@ -37,7 +37,7 @@ def number_links(ids: Sequence[str], links: Iterable[tuple[str, str]]) -> NDArra
 
 
 def check_pairs(pairs: ArrayLike, papers: int) -> NDArray[np.int64]:
-    """Bring pairs of rows to an array ``[n, 2]``, int64, and check that the rows exist."""
+    """Convert pairs of rows to an int64 array ``[n, 2]`` and check that the rows exist."""
     data = np.asarray(pairs, dtype=np.int64)
     if data.ndim != 2 or data.shape[1] != 2 or data.min() < 0 or data.max() >= papers:
         raise DataError(f"Pairs must be a non-empty array [n, 2] of rows of {papers} papers, got shape {data.shape}.")
@@ -47,23 +47,23 @@ def check_pairs(pairs: ArrayLike, papers: int) -> NDArray[np.int64]:
 def link_pairs(
     links: ArrayLike, *, split: Split = "links", test_share: float = 0.3, seed: int = 0
 ) -> tuple[LinkPairs, LinkPairs]:
-    """Make the two parts of a link classification task of links alone.
+    """Make the training and test pairs of a link classification task from links alone.
 
-    Each part has as many pairs without a link as with one. These negatives are never links, in neither direction and
-    of neither part; and no two papers are a pair twice, in one part or in both. They are the part's links with their
-    cited papers exchanged: each paper cites, and is cited, in as many negatives as links, so that no single paper says
-    anything about the label and a head must compare the two.
+    Each part has as many negatives as links. A negative is never a link, in either direction and in either part, and no
+    pair of papers occurs twice in both parts together. Negatives are the part's links with their cited papers
+    exchanged, so each paper cites and is cited in as many negatives as links. A single paper then says nothing about
+    the label, and a head must compare the two.
 
-    How the parts are divided:
+    Splits:
 
-    - ``"links"``: by links, as in the Long Range Arena. Most test papers occur in training pairs too, with others.
-    - ``"papers"``: by papers; links across the parts are left out. A test paper was never seen. ``test_share`` is then
-      a share of papers: the test part has about its square of the links.
+    - ``"links"``: by links, as in the Long Range Arena. Most test papers also occur in training, in other pairs.
+    - ``"papers"``: by papers, so test papers are unseen; links across the parts are dropped. ``test_share`` is then a
+      share of papers, and the test part has about its square of the links.
     """
     data = np.unique(np.asarray(links, dtype=np.int64), axis=0)
     generator = np.random.default_rng(seed)
     divide = _divide_links if split == "links" else _divide_papers
-    # Two papers that cite each other are one pair: as two they could be a link in one part and a negative in the other.
+    # Papers that cite each other are one pair. As two, they could be a link in one part and a negative in the other.
     taken = {_unordered(*link) for link in data.tolist()}
     parts = []
     for part in divide(data, test_share, generator):
@@ -81,7 +81,7 @@ def _unordered(first: int, second: int) -> tuple[int, int]:
 def _divide_links(
     links: NDArray[np.int64], test_share: float, generator: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    # The two directions of one pair go together.
+    # Both directions of a pair stay in one part.
     pairs, pair_of_link = np.unique(np.sort(links, axis=1), axis=0, return_inverse=True)
     in_test = np.zeros(len(pairs), dtype=bool)
     in_test[generator.permutation(len(pairs))[: round(test_share * len(pairs))]] = True
@@ -106,11 +106,11 @@ def _rewired(
         cited = generator.permutation(links[:, 1]).tolist()
         if _repair(citing, cited, taken, generator):
             return np.column_stack([citing, cited])
-    raise DataError(f"{len(links)} links between few papers leave no way to exchange what they cite.")
+    raise DataError(f"{len(links)} links between few papers leave no way to exchange the cited papers.")
 
 
 def _repair(citing: list[int], cited: list[int], taken: set[tuple[int, int]], generator: np.random.Generator) -> bool:
-    """Exchange cited papers, in place, until no pair is taken or occurs twice; False where a pair finds no partner."""
+    """Exchange cited papers in place until no pair is taken or occurs twice; return False if a pair has no partner."""
     uses = Counter(map(_unordered, citing, cited))
     for i in range(len(citing)):
         old = _unordered(citing[i], cited[i])

@@ -14,18 +14,18 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation.scores import PairScores, bootstrap_interval
 
 PRINTED_RANKS = (50, 100, 200, 500, 1000, 2000, 3000)
-"""Pairs that are retrieved in AST's Table 1, of about :data:`PRINTED_LINKS` that belong together."""
+"""Numbers of retrieved pairs in AST's Table 1, which has about :data:`PRINTED_LINKS` links."""
 
 PRINTED_LINKS = 3300
 
 
 def ranks_for(links: int) -> tuple[int, ...]:
-    """Scale :data:`PRINTED_RANKS` to a number of links: the same shares of it, each at least 1 and once."""
+    """Scale :data:`PRINTED_RANKS` to a number of links, without duplicates."""
     return tuple(dict.fromkeys(scaled_rank(rank, links) for rank in PRINTED_RANKS))
 
 
 def scaled_rank(rank: int, links: int) -> int:
-    """Scale one of :data:`PRINTED_RANKS`."""
+    """Scale one of :data:`PRINTED_RANKS`; the result is at least 1."""
     return max(1, round(rank * links / PRINTED_LINKS))
 
 
@@ -34,14 +34,14 @@ def linking(
 ) -> dict[str, Any]:
     """Score every post against every article (AST, section 4).
 
-    r-Precision is the share of the r pairs with the highest scores that belong together (Table 1); ``mrp`` is the mean
-    over r. A tie counts as lost: a pair that belongs together stands behind all with the same score that do not. Mean
-    average precision is over articles, for each of which all posts are ranked, and ROC-AUC over all pairs, both
-    scikit-learn's (Table 2; the paper does not say over what they are taken).
+    r-Precision is the share of linked pairs among the r pairs with the highest scores (Table 1); ``mrp`` is the mean
+    over r. Ties count as lost: a linked pair ranks behind all other pairs with the same score. Mean average precision
+    is over articles, each of which ranks all posts, and ROC-AUC is over all pairs; both are scikit-learn's (Table 2;
+    the paper does not define them further).
 
     Returns:
-        ``map`` with the ends of its 95% bootstrap interval over articles, ``roc_auc``, ``mrp``, and ``r_precision``:
-        by number of pairs retrieved, the share of them that belong together.
+        ``map`` with its 95% bootstrap interval over articles, ``roc_auc``, ``mrp``, and ``r_precision`` by number of
+        retrieved pairs.
     """
     data = _checked(links, posts, scores.size)
     together = np.zeros((scores.size - posts, posts), dtype=bool)

@@ -13,15 +13,15 @@ from sklearn.neural_network import MLPClassifier
 
 from simlte_st.evaluation.probe import Fit
 
-# The paper gives no number of epochs. A 20-class set with 5 examples each has 13 batches of 8 in an epoch: a fixed
-# small number of epochs would leave the MLP close to its start. Hence a least number of updates as well as of passes.
+# The paper gives no number of epochs. With 5 examples of each of 20 classes, an epoch has only 13 batches of 8, so a
+# small fixed number of epochs would leave the MLP close to its start. Hence a minimum of both updates and epochs.
 _LEAST_UPDATES = 2000
 _LEAST_EPOCHS = 10
 _BATCH_SIZE = 8
 
 
 def epochs_of(rows: int) -> int:
-    """Return the number of passes that makes at least 10 passes and at least 2,000 updates."""
+    """Return the number of epochs for at least 10 epochs and at least 2,000 updates."""
     return max(_LEAST_EPOCHS, math.ceil(_LEAST_UPDATES / math.ceil(rows / _BATCH_SIZE)))
 
 
@@ -36,11 +36,11 @@ def fit_mlp(
     """Fit the MLP of DocSplit (2023, appendix A.1): learning rate 3e-4, batch size 8, cross-entropy.
 
     Args:
-        x: Embeddings, shape ``[n, dim]``, as they are, neither standardised nor normalised.
-        y: Numbers of their classes.
-        seed: Seed of first weights and batches.
-        hidden: Widths of the hidden layers; None for one as wide as the embedding.
-        epochs: Passes; None for :func:`epochs_of`.
+        x: Embeddings, shape ``[n, dim]``, neither standardised nor normalised.
+        y: Class numbers.
+        seed: Seed of initial weights and batches.
+        hidden: Widths of the hidden layers; None for one layer as wide as the embedding.
+        epochs: Number of epochs; None for :func:`epochs_of`.
     """
     mlp = MLPClassifier(
         hidden or (x.shape[1],),
@@ -51,10 +51,10 @@ def fit_mlp(
         n_iter_no_change=10**9,
         random_state=seed,
     )
-    with warnings.catch_warnings():  # all passes are wanted
+    with warnings.catch_warnings():  # all epochs should run
         warnings.simplefilter("ignore", ConvergenceWarning)
         return mlp.fit(x, y)
 
 
 HEADS: dict[str, Fit | None] = {"mlp": fit_mlp, "logistic": None}
-"""By name, what fits a probe; None for the package's logistic regression."""
+"""Functions that fit a probe, by name; None for the package's logistic regression."""

@@ -19,16 +19,16 @@ from simlte_st.evaluation.table import markdown_table
 
 PUNCTUATION, SPECIAL = "punctuation", "special tokens"
 CLASSES = ("nouns", "verbs", "adjectives", "others", PUNCTUATION, SPECIAL)
-"""All that ``[CLS]`` can attend to; the last two are not words."""
+"""Everything that ``[CLS]`` can attend to; the last two are not words."""
 
 _CLASS_OF = {
     **{"NOUN": "nouns", "PROPN": "nouns", "VERB": "verbs", "ADJ": "adjectives"},
     **dict.fromkeys(("PUNCT", "SYM", "SPACE"), PUNCTUATION),
 }
-"""The class of each universal part of speech; auxiliaries, adverbs, pronouns, numbers, ... are others."""
+"""The class of each universal part of speech; all others, such as auxiliaries and adverbs, are "others"."""
 
 _CONTEXT = 500
-"""Characters behind the last token that the tagger also gets, to see the last words in their sentence."""
+"""Characters after the last token that the tagger also sees, to tag the last words in context."""
 
 
 def measure_attention(
@@ -40,18 +40,18 @@ def measure_attention(
     max_seq_length: int | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Measure what the models' ``[CLS]`` attends to, by part of speech, on the same documents.
+    """Measure the attention of the models' ``[CLS]`` by part of speech, on the same documents.
 
     Returns:
-        JSON values. ``models`` has, by model and class, ``words`` (how many were read), ``weight`` (attention to one
-        word: mean over a document's words, then over documents, which the paper's figure shows; with its 95% interval)
-        and ``share`` (part of all attention that goes to the class, mean over documents). ``changes`` has the
-        differences of weights to the first model, paired by document.
+        JSON values. By model and class, ``models`` holds the number of ``words``; the ``weight`` of one word (mean
+        over a document's words, then over documents, as in the paper's figure) with its 95% interval; and the ``share``
+        of all attention (mean over documents). ``changes`` holds the differences in weight to the first model, paired
+        by document.
 
     References:
-        SimLTE, appendix C: the last layer's weights from ``[CLS]``, averaged over the heads; then averages over nouns,
-        verbs, adjectives and other words. The paper does not say whether the unit of the last average is a document or
-        a word: here it is the document.
+        SimLTE, appendix C: the last layer's weights from ``[CLS]``, averaged over the heads, then over nouns, verbs,
+        adjectives and other words. The paper does not say whether the last average is over documents or words; here it
+        is over documents.
     """
     lengths = [length for model in models.values() if (length := readable_length(model, max_seq_length)) is not None]
     length = min(lengths, default=max_seq_length)
@@ -79,7 +79,7 @@ def measure_attention(
 
 
 def sum_by_class(read: ReadText, weights: Sequence[float], words: Sequence[TaggedWord]) -> NDArray[np.float64]:
-    """Count words and sum attention by class, ``(2, classes)``: tokens are matched to words by character offsets."""
+    """Count words and sum attention by class, ``(2, classes)``, matching tokens to words by character offsets."""
     sums = np.zeros((2, len(CLASSES)))
     begin, end = (read.spans[0][0], read.spans[-1][1]) if read.spans else (0, 0)
     met = [word for word in words if word.start < end and word.stop > begin]
@@ -96,7 +96,7 @@ def sum_by_class(read: ReadText, weights: Sequence[float], words: Sequence[Tagge
 
 
 def _word_weights(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Divide ``(documents, 2, classes)`` to the mean weight of a word, ``(documents, classes)``; NaN without words."""
+    """Return the mean weight of a word, ``(documents, classes)``, from :func:`sum_by_class`; NaN without words."""
     counts, weights = sums[:, 0], sums[:, 1]
     means: NDArray[np.float64] = np.divide(weights, counts, out=np.full_like(weights, np.nan), where=counts > 0)
     return means
@@ -111,7 +111,7 @@ def _summarise(sums: NDArray[np.float64], seed: int) -> dict[str, Any]:
 
 
 def _estimates(values: NDArray[np.float64], seed: int) -> dict[str, list[float | None]]:
-    """Estimate each class's mean over the documents that have a value, and its interval; None where there is none."""
+    """Return each class's mean over the documents with a value, and its interval; None without values."""
     found: dict[str, list[float | None]] = {}
     for kind, column in zip(CLASSES, values.T, strict=True):
         known = column[~np.isnan(column)]
@@ -121,7 +121,7 @@ def _estimates(values: NDArray[np.float64], seed: int) -> dict[str, list[float |
 
 
 def attention_table(found: Mapping[str, Any]) -> str:
-    """Lay out :func:`measure_attention` in percent, a row for each class."""
+    """Tabulate :func:`measure_attention` in percent, one row per class."""
     header = ["[CLS] attends to"]
     for name in found["models"]:
         header += [f"a word, % [95%]: {name}", "all, %", *(["change of a word's"] if name in found["changes"] else [])]

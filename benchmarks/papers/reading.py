@@ -17,13 +17,13 @@ from simlte_st.modules.base_form import texts_as_read
 
 @dataclass(frozen=True)
 class ReadText:
-    """A text as a model reads it, behind the model's default prompt.
+    """A text as a model reads it after its default prompt.
 
     Attributes:
-        text: The text as the tokenizer sees it, with contractions written out if the model does that.
-        spans: Start and stop in the text of each of its tokens that the model reads.
-        places: Indices of these tokens among all tokens, which include special ones and the prompt's.
-        features: What the encoder is given, a batch of one.
+        text: The text as the tokenizer sees it, with contractions expanded if the model does so.
+        spans: Start and stop in the text of each token that the model reads.
+        places: Positions of these tokens among all tokens, including special ones and the prompt's.
+        features: The encoder's input, a batch of one.
     """
 
     text: str
@@ -38,7 +38,7 @@ class ReadText:
 
 
 def read_text(model: SentenceTransformer, text: str, max_seq_length: int | None = None) -> ReadText:
-    """Tokenize a text as ``encode`` does, and find its own tokens."""
+    """Tokenize a text as ``encode`` does, and find the tokens of the text itself."""
     [shown] = texts_as_read(model, [text])
     prompt, length = prompt_as_read(model), readable_length(model, max_seq_length)
     encoded = model.tokenizer(
@@ -51,7 +51,7 @@ def read_text(model: SentenceTransformer, text: str, max_seq_length: int | None 
         verbose=False,
     )
     offsets, special = encoded.pop("offset_mapping")[0].tolist(), encoded.pop("special_tokens_mask")[0].tolist()
-    # A token that reaches from the prompt into the text is the text's, from its beginning.
+    # A token that spans prompt and text belongs to the text and starts at 0.
     own = {
         place: (max(0, start - len(prompt)), stop - len(prompt))
         for place, (start, stop) in enumerate(offsets)
@@ -63,20 +63,20 @@ def read_text(model: SentenceTransformer, text: str, max_seq_length: int | None 
 
 @torch.inference_mode()
 def hidden_states(model: SentenceTransformer, read: ReadText) -> list[Tensor]:
-    """Return the encoder's states of a text, ``(tokens, dim)``: the word embeddings, then each layer's."""
+    """Return the encoder's hidden states, ``(tokens, dim)`` each: the embedding layer, then every layer."""
     states = encoder_of(model)(**read.features, output_hidden_states=True).hidden_states
     return [layer[0].double() for layer in states]
 
 
 @torch.inference_mode()
 def cls_attention(model: SentenceTransformer, read: ReadText, layer: int = -1) -> list[float]:
-    """Return the attention of ``[CLS]`` to each token in a layer, mean over the heads; the sum is 1."""
+    """Return the attention of ``[CLS]`` to each token in a layer, averaged over the heads; it sums to 1."""
     encoder: Any = encoder_of(model)
     if read.features["input_ids"][0, 0] != model.tokenizer.cls_token_id:
-        raise ModelError(f"{type(encoder).__name__} does not read a [CLS] token first.")
+        raise ModelError(f"{type(encoder).__name__} does not start with a [CLS] token.")
     with eager_attention(encoder):
         attentions = getattr(encoder(**read.features, output_attentions=True), "attentions", None)
     if not attentions or attentions[layer].shape[-1] != len(read.features["input_ids"][0]):
-        raise ModelError(f"{type(encoder).__name__} gives no attention weights between its tokens.")
+        raise ModelError(f"{type(encoder).__name__} returns no attention weights between its tokens.")
     weights: list[float] = attentions[layer][0, :, 0].float().mean(0).tolist()
     return weights

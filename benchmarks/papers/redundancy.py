@@ -20,41 +20,37 @@ from simlte_st.evaluation.scores import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
 
 COUNTED = frozenset({"NOUN", "PROPN", "VERB"})
-"""Universal parts of speech that count as nouns and verbs: common nouns, names, and verbs other than auxiliaries."""
+"""Universal parts of speech counted as nouns and verbs: common nouns, names, and verbs except auxiliaries."""
 
 BUCKETS = {
     "0-50": (0, 50), "51-100": (51, 100), "101-200": (101, 200), "201-300": (201, 300), "more than 300": (301, inf),
 }  # fmt: skip
-"""Words of the documents in each column of the paper's table, both ends included."""
+"""Document length in words for each column of the paper's table, both ends included."""
 
 
 def redundancy(words: Collection[Hashable]) -> float | None:
-    """Return the number of nouns and verbs divided by that of distinct ones (SimLTE, equation 2); None without any."""
+    """Divide the number of nouns and verbs by the number of distinct ones (SimLTE, equation 2); None without any."""
     return len(words) / len(set(words)) if words else None
 
 
 def nouns_and_verbs(words: Iterable[TaggedWord], counted: Collection[str] = COUNTED) -> list[tuple[str, str]]:
-    """Return the nouns and verbs of a document as part of speech and lower-case lemma.
-
-    So "a report" and "reports" are one word, "a report" and "to report" are two.
-    """
+    """Return the nouns and verbs of a document as pairs of part of speech and lower-case lemma."""
     return [(word.pos, word.lemma.casefold()) for word in words if word.pos in counted]
 
 
 def measure_redundancy(documents: Any, tagger: SpacyTagger, *, seed: int = 0) -> dict[str, Any]:
-    """Measure the redundancy of a corpus, by the length of its documents and of all together.
+    """Measure the redundancy of a corpus, by document length and overall.
 
-    Lengths are in words as :func:`~simlte_st.data.document.count_words` counts them. Documents that have neither nouns
-    nor verbs are in no mean.
+    :func:`~simlte_st.data.document.count_words` gives the lengths. Documents without nouns and verbs are skipped.
 
     Returns:
-        JSON values: ``buckets`` has a row for each of :data:`BUCKETS`, and ``all`` is the row of all documents, each
-        with the number of documents, and the mean with its 95% bootstrap interval (None where there are too few).
+        JSON values: ``buckets`` has a row for each of :data:`BUCKETS`, and ``all`` is the row of all documents. Each
+        row holds the number of documents, and the mean with its 95% bootstrap interval (None for too few documents).
 
     References:
-        SimLTE, appendix A. The paper does not say whether names and auxiliaries count, nor whether a noun and a verb of
-        one lemma are distinct. Of the readings that we tried, :data:`COUNTED` and :func:`nouns_and_verbs` come closest
-        to its numbers for 20News.
+        SimLTE, appendix A. The paper does not say whether names and auxiliaries count, nor whether a noun and a verb
+        with the same lemma are distinct. Of the variants we tried, :data:`COUNTED` and :func:`nouns_and_verbs` come
+        closest to its numbers for 20News.
     """
     measured = [
         (count_words(document.text), redundancy(nouns_and_verbs(tagger.tag(document.text))))
@@ -72,7 +68,7 @@ def measure_redundancy(documents: Any, tagger: SpacyTagger, *, seed: int = 0) ->
 
 
 def redundancy_table(found: Mapping[str, Any]) -> str:
-    """Lay out :func:`measure_redundancy`, a row for each range of lengths and for all."""
+    """Tabulate :func:`measure_redundancy`, one row per range of lengths and one for all."""
     rows = []
     for name, row in zip((*BUCKETS, "all"), (*found["buckets"], found["all"]), strict=True):
         mean = "" if row["mean"] is None else f"{row['mean']:.2f}"

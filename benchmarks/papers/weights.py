@@ -21,7 +21,7 @@ from simlte_st.modules import TokenAttention
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, documents=False)
-    parser.add_argument("text", metavar="TEXT", help="the text itself")
+    parser.add_argument("text", metavar="TEXT", help="text to weigh")
     options = parser.parse_args(arguments)
     tables, values = [], {}
     for name, model in open_models(options).items():
@@ -33,10 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def token_weights(model: SentenceTransformer, text: str) -> tuple[ReadText, list[float]]:
-    """Return the weight of each token of a text, in percent of the whole embedding; special tokens have the rest."""
+    """Return each token's weight in the embedding, in percent; special tokens account for the rest."""
     if not any(isinstance(module, TokenAttention) for module in model):
         kinds = ", ".join(type(module).__name__ for module in model)
-        raise ModelError(f"The model does not weigh tokens: it has no TokenAttention, but {kinds}.")
+        raise ModelError(f"The model does not weigh tokens: it has {kinds}, but no TokenAttention.")
     read, training = read_text(model, text), model.training
     model.eval()
     with torch.inference_mode():

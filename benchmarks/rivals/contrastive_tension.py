@@ -20,7 +20,7 @@ from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ConfigurationError, EmptyCorpusError
 
 RATIO = 8
-"""Pairs to one positive pair, itself included: the paper's K = 7 negatives."""
+"""Pairs per positive pair, including itself: the paper's K = 7 negatives."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class TensionPairs:
 
     Attributes:
         first: Row of the first document of each pair, int64.
-        second: Row of the second; the first again in a positive pair.
-        label: 1 for a positive pair, 0 for a negative one.
-        turn: In which pass over the documents the pair was drawn, from 0.
+        second: Row of the second document, the same as ``first`` in a positive pair.
+        label: 1 for a positive pair, 0 for a negative pair.
+        turn: Pass over the documents in which the pair was drawn, from 0.
     """
 
     first: NDArray[np.int64]
@@ -49,9 +49,9 @@ def draw_pairs(documents: int, steps: int, batch_size: int, seed: int) -> Tensio
     needed = 2 * batch_size - batch_size // RATIO
     if documents < needed:
         raise EmptyCorpusError(
-            f"{documents} usable documents: a batch of {batch_size} pairs takes {needed}. Use a smaller batch_size."
+            f"{documents} usable documents, but a batch of {batch_size} pairs needs {needed}. Use a smaller batch_size."
         )
-    # It draws from Python's global generator, which is left as it was found.
+    # The loader draws from Python's global generator, so restore its state afterwards.
     numbers = list(range(documents))
     loader = ContrastiveTensionDataLoader(numbers, batch_size, pos_neg_ratio=RATIO)  # type: ignore[no-untyped-call]
     state = random.getstate()
@@ -69,7 +69,7 @@ def draw_pairs(documents: int, steps: int, batch_size: int, seed: int) -> Tensio
 
 
 class InOrderBatchSampler(DefaultBatchSampler):
-    """Batches of rows in their order: the pairs are drawn already, and each batch has its share of positive ones."""
+    """Batches of rows in order, because the pairs are already drawn with the same share of positives per batch."""
 
     def __init__(self, dataset: Dataset, *args: Any, **kwargs: Any) -> None:
         super().__init__(dataset, *args, **kwargs)
@@ -78,13 +78,13 @@ class InOrderBatchSampler(DefaultBatchSampler):
 
 @dataclass(frozen=True)
 class TensionTexts:
-    """Gives pairs their texts, as a transform of a data set of pairs."""
+    """Dataset transform from pairs of rows to pairs of texts."""
 
     corpus: Dataset
     views: DocSplitTransform
 
     def __call__(self, pairs: Mapping[str, Sequence[int]]) -> dict[str, list[Any]]:
-        """Return the texts of some pairs, from the columns of :class:`TensionPairs`."""
+        """Return the texts of a batch of pairs with the columns of :class:`TensionPairs`."""
         sides = {name: list(map(self._text, pairs[name], pairs["turn"])) for name in ("first", "second")}
         return {**sides, "label": list(pairs["label"])}
 
@@ -96,12 +96,12 @@ class TensionTexts:
 def train_contrastive_tension(job: RivalJob) -> None:
     """Train with the paper's objective, ``ContrastiveTensionLoss``.
 
-    Two copies of the encoder, of which the first reads the first text of a pair and the second the second; binary
-    cross-entropy of the dot product, one pair of the same text to seven of different ones. sentence-transformers also
-    has a variant with in-batch negatives and a temperature, which is its own and not the paper's. What is kept is the
-    encoder of the second text (``model2`` there). A pair counts as a document: two passes, one in each encoder.
+    Two copies of the encoder each read one text of a pair. The loss is the binary cross-entropy of the dot product,
+    with seven pairs of different texts for each pair of equal texts. (sentence-transformers' variant with in-batch
+    negatives and a temperature is not the paper's.) The encoder of the second text is kept (``model2`` there). A pair
+    takes two passes and counts as one document of the budget.
 
-    The paper's own schedule (RMSProp, a learning rate that falls from 1e-5 to 2e-6) gives way to the common budget.
+    The common budget replaces the paper's schedule (RMSProp with a learning rate falling from 1e-5 to 2e-6).
     """
     prepared = prepare(job)
     pairs = draw_pairs(len(prepared.corpus), job.steps, job.preset.batch_size, job.seed)

@@ -22,9 +22,9 @@ from simlte_st.training.presets import Preset
 from simlte_st.training.run import Run, RunFolder
 
 TEXT = Identity()
-"""A document's text, where an objective takes one: as much of it as the model reads, another part each epoch.
+"""The view for objectives on single texts: a part of a document that fits the model, drawn anew each epoch.
 
-SimCSE-long gets the same.
+SimCSE-long uses the same view.
 """
 
 
@@ -33,12 +33,12 @@ class RivalJob:
     """One training run.
 
     Attributes:
-        documents: Anything :func:`~simlte_st.data.read_documents` takes.
-        base: The model to begin with.
-        path: Folder to write. What lies beside it is removed with it.
-        preset: The settings that all rivals share, with the rival's own in them.
+        documents: Anything that :func:`~simlte_st.data.read_documents` accepts.
+        base: The model to start from.
+        path: Output folder, inside a temporary folder that is removed afterwards.
+        preset: The common settings with the rival's own changes.
         steps: Optimizer steps.
-        seed: Decides everything that is drawn.
+        seed: Seed of all random draws.
         bf16: Compute in bfloat16.
     """
 
@@ -58,12 +58,11 @@ class RivalJob:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a run begins with.
+    """Inputs of a run.
 
     Attributes:
-        loaded: The model, as it will be saved, the views, and the tokens that the finished model reads.
-        trained: The same modules without ``Normalize``: these objectives take embeddings of any length, which a base
-            that scales them to 1 would prevent.
+        loaded: The model to save, its views and its maximum length.
+        trained: The same modules without ``Normalize``, because these objectives need unnormalised embeddings.
         corpus: The segmented documents.
     """
 
@@ -92,7 +91,7 @@ def run(
 ) -> None:
     """Train and save."""
     preset, model = job.preset, prepared.loaded.model
-    loss.train()  # the Trainer sees to the model only
+    loss.train()  # the Trainer only switches the model
     arguments = training_arguments(
         job.work / "checkpoints",
         batch_size=min(preset.batch_size, len(dataset)),

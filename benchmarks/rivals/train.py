@@ -16,13 +16,12 @@ from simlte_st.files import atomic_path
 from simlte_st.training.presets import Preset, get_preset
 from simlte_st.training.train import train
 
-CHEAP: dict[str, Any] = {"batch_size": 32, "warmup": 0.1, "mlm_weight": 0.0, "dropout": 0.0}
-CONTRASTIVE = get_preset("docsplit-bert").changed(**CHEAP)
-"""The papers' objective for a base that is a sentence encoder already: without MLM and dropout."""
+CONTRASTIVE = get_preset("docsplit-bert").changed(batch_size=32, warmup=0.1, mlm_weight=0.0, dropout=0.0)
+"""The papers' objective for a base that is already a sentence encoder: without MLM and dropout."""
 
 
 def train_views(job: RivalJob) -> None:
-    """Train a rival that differs from DocSplit only in its view: :func:`simlte_st.train` on all documents."""
+    """Train a rival that differs from DocSplit only in its view, with :func:`simlte_st.train` on all documents."""
     train(
         job.documents,
         job.path,
@@ -32,7 +31,7 @@ def train_views(job: RivalJob) -> None:
         max_steps=job.steps,
         seed=job.seed,
         bf16=job.bf16,
-        save_steps=job.steps,  # nobody resumes it
+        save_steps=job.steps,  # never resumed
         progress=False,
     )
 
@@ -42,9 +41,9 @@ class Rival:
     """An objective that trains an encoder on documents without labels.
 
     Attributes:
-        title: Its name in tables.
-        settings: Settings of the preset that make it itself; all others are the same for all.
-        train: Does the job.
+        title: Name in tables.
+        settings: Changes to the common preset.
+        train: Function that trains it.
     """
 
     title: str
@@ -52,7 +51,7 @@ class Rival:
     train: Callable[[RivalJob], None] = train_views
 
 
-# Only dropout tells SimCSE's views apart, so it has its own: BERT's.
+# SimCSE's views differ only by dropout, so it keeps BERT's.
 RIVALS: dict[str, Rival] = {
     "docsplit": Rival("DocSplit"),
     "simcse": Rival("SimCSE", {"view": Identity(unit="sentence"), "dropout": 0.1}),  # Gao et al., 2021
@@ -78,12 +77,12 @@ def train_rival(
     seed: int = 0,
     bf16: bool = False,
 ) -> Preset:
-    """Train one of :data:`RIVALS` from a base, on a budget that is the same for all, and return its settings.
+    """Train one of :data:`RIVALS` on the common budget and return its settings.
 
-    The budget is ``steps`` batches of ``batch_size`` documents, of which at most ``max_view_length`` tokens are read as
-    one text, with the same optimizer and learning rate. The work differs: two passes of an encoder a document (as many
-    again for masked copies with MLM), or one of an encoder and one of a decoder (TSDAE); SimCSE reads sentences, TSDAE
-    the rest of a text. No document is held out.
+    The budget is ``steps`` batches of ``batch_size`` documents with at most ``max_view_length`` tokens a text, and the
+    same optimizer and learning rate. The compute per document differs: two passes of an encoder (four with MLM), or one
+    pass of an encoder and one of a decoder (TSDAE). SimCSE reads sentences, and TSDAE's encoder reads the remaining
+    words of a text. No documents are held out.
     """
     rival = RIVALS[name]
     settings = preset.changed(batch_size=batch_size, max_view_length=max_view_length).changed(**rival.settings)

@@ -22,60 +22,60 @@ from simlte_st.training.batches import SeededBatchSampler
 from simlte_st.training.load_model import set_attention_dropout, set_dropout
 
 DELETED = 0.6
-"""Probability that a word is deleted: the paper's best, and sentence-transformers' default."""
+"""Probability of deleting a word: the paper's best and sentence-transformers' default."""
 
 _words = NLTKWordTokenizer()
 _detokenizer = TreebankWordDetokenizer()
 
 
 def delete_words(sentences: Sequence[str], probability: float, rng: Random) -> str:
-    """Delete words of a text, as ``DenoisingAutoEncoderDataset.delete`` of sentence-transformers does.
+    """Delete words of a text, as sentence-transformers' ``DenoisingAutoEncoderDataset.delete`` does.
 
-    That one needs NLTK's ``punkt_tab``, which NLTK does not carry, and draws from numpy's global generator.
+    That function needs NLTK's ``punkt_tab``, a separate download, and draws from numpy's global generator.
     """
     words: list[list[str]] = [_words.tokenize(sentence) for sentence in sentences]
     kept = [[word for word in sentence if rng.random() >= probability] for sentence in words]
     if not any(kept):
         every = [word for sentence in words for word in sentence]
         return rng.choice(every) if every else " ".join(sentences)
-    # Sentence by sentence: to NLTK's detokenizer a full stop belongs to a word at the end of a text only.
+    # By sentence, because NLTK's detokenizer attaches a full stop to a word only at the end of a text.
     return " ".join(_detokenizer.detokenize(sentence) for sentence in kept if sentence)
 
 
 @dataclass(frozen=True)
 class DenoisingTransform:
-    """Gives documents the columns ``damaged`` and ``original``: what was left of a text, and the text."""
+    """Dataset transform from documents to the columns ``damaged`` (text with deleted words) and ``original``."""
 
     views: DocSplitTransform
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[str]]:
-        """Damage the texts of some segmented documents, given as columns."""
+        """Return both columns for a batch of segmented documents."""
         pairs = [self._pair(document) for document in from_rows(batch)]
         return {"damaged": [damaged for damaged, _ in pairs], "original": [original for _, original in pairs]}
 
     def _pair(self, document: SegmentedDocument) -> tuple[str, str]:
         views, epoch = self.views, self.views.callback.epoch
         sides = draw_spans(document, views.view, seed=views.seed, epoch=epoch, budget=views.budget)
-        assert sides is not None  # the corpus holds what this view accepts
+        assert sides is not None  # the corpus only holds documents that this view accepts
         sentences = [document.sentences[piece.sentence] for piece in sides[0]]
-        noise = view_rng(views.seed, epoch, f"{document.id}\nnoise")  # not the numbers that chose the window
+        noise = view_rng(views.seed, epoch, f"{document.id}\nnoise")  # independent of the window's draw
         return delete_words(sentences, DELETED, noise), render(document, sides[0])
 
 
 def make_loss(model: SentenceTransformer) -> DenoisingAutoEncoderLoss:
-    """Make the loss, with a decoder of the encoder's own architecture and weights, the two tied."""
+    """Make the loss, with a decoder that shares the encoder's architecture and weights."""
     with quiet_transformers():
         loss = DenoisingAutoEncoderLoss(model, tie_encoder_decoder=True)
-    # The encoder's weights are the decoder's from here on, and a checkpoint may be in half precision.
+    # Encoder and decoder now share weights, which a checkpoint may store in half precision.
     loss.decoder.float()
     return loss
 
 
 def train_tsdae(job: RivalJob) -> None:
-    """Train with ``DenoisingAutoEncoderLoss``: 60% of the words deleted, a tied decoder that sees the embedding only.
+    """Train with ``DenoisingAutoEncoderLoss``: 60% of the words deleted, a tied decoder that only sees the embedding.
 
-    A document costs a pass of the encoder over what is left of it, and one of the decoder over all of it. The decoder
-    is dropped; its cross-attention and its word predictor are all that the model does not share with it.
+    A document takes one pass of the encoder over the remaining words and one of the decoder over the whole text. The
+    decoder is discarded; only its cross-attention and word predictor are not shared with the model.
     """
     prepared = prepare(job)
     loss = make_loss(prepared.trained)
