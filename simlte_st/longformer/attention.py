@@ -52,7 +52,8 @@ class LongformerSelfAttention(nn.Module):
         query, key, value = (projection(hidden).view(shape) for projection in (self.query, self.key, self.value))
         if packing.slots == 0:
             return hidden
-        local = windowed_attention(query, key, value, packing, self.window, dropout)
+        trained = self.training or torch.is_grad_enabled()  # checkpointing runs a layer first without gradients
+        local = windowed_attention(query, key, value, packing, self.window, dropout, trained)
         slots = packing.once("global slots", lambda: packing.is_global.nonzero().squeeze(1))
         if len(slots) == 0:
             return local
@@ -81,11 +82,11 @@ class LongformerSelfAttention(nn.Module):
 
 
 def windowed_attention(
-    query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int, dropout: float = 0.0
+    query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int, dropout: float, trained: bool
 ) -> Tensor:
     """Attend within windows and to global tokens, all through the local projections."""
     on_cpu = query.device.type == "cpu"
-    slow = query.dtype != torch.float32 and torch.is_grad_enabled()  # the fused kernel's backward pass, see blocked
+    slow = query.dtype != torch.float32 and trained  # the fused kernel's backward pass, see blocked
     if on_cpu and dropout == 0.0 and has_cpu_kernel() and not slow:
         return cpu_attention(query, key, value, packing, window)
     groups = packing.once(("groups", window, query.dtype), lambda: groups_of(packing, window, query.dtype))

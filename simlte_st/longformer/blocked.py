@@ -78,21 +78,15 @@ def _cut(span: Span, reach: int) -> Iterable[Chunk]:
         yield Chunk(query, stop - query, first, last - first, far, plain)
 
 
-def hidden_bias(dtype: torch.dtype) -> float:
-    """Return the number that is added to the score of a key that is not seen.
-
-    It is finite: a query of the padding may see nothing, and a softmax over nothing would give NaN, which reaches the
-    gradients of every weight. Half of the lowest, so that a score added to it cannot overflow.
-    """
-    return torch.finfo(dtype).min / 2
-
-
 def chunk_bias(packing: Packing, chunks: list[Chunk], window: int, dtype: torch.dtype) -> Tensor:
     """Return the mask of the stretches of chunks of one shape, ``(chunks or 1, 1, queries, keys)``."""
     rows, columns = slots_of(chunks[:1] if chunks[0].plain else chunks, packing.valid.device)
-    near = (rows[:, :, None] - columns[:, None, :]).abs() <= window // 2
-    sees = (near | packing.is_global[columns][:, None]) & packing.valid[columns][:, None]
-    return torch.zeros(sees.shape, dtype=dtype, device=sees.device).masked_fill(~sees, hidden_bias(dtype))[:, None]
+    distance = (rows[:, :, None] - columns[:, None, :]).abs()
+    sees = ((distance <= window // 2) | packing.is_global[columns][:, None]) & packing.valid[columns][:, None]
+    # Padding sees itself: a softmax over nothing would be NaN, which reaches the gradients of every weight. No finite
+    # bias hides a key for certain: float16 ends at 65504, and so may the differences of scores.
+    sees |= distance == 0
+    return torch.zeros(sees.shape, dtype=dtype, device=sees.device).masked_fill(~sees, float("-inf"))[:, None]
 
 
 def far_columns(chunks: list[Chunk], device: torch.device) -> tuple[Tensor, Tensor]:
@@ -142,7 +136,7 @@ def groups_of(packing: Packing, window: int, dtype: torch.dtype) -> list[Group]:
         far, real = far_columns(chunks, device)
         if far.shape[1]:
             real = real[:1] if real.all() else real
-            beside = torch.zeros(real.shape, dtype=dtype, device=device).masked_fill(~real, hidden_bias(dtype))
+            beside = torch.zeros(real.shape, dtype=dtype, device=device).masked_fill(~real, float("-inf"))
             count = max(len(bias), len(beside))
             shape = (count, 1, rows.shape[1])
             bias = torch.cat([bias.expand(*shape, -1), beside[:, None, None].expand(*shape, -1)], dim=-1)

@@ -8,7 +8,6 @@ with the merged output and sum, the kernel's own backward pass gives the gradien
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import torch
@@ -16,6 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from simlte_st.longformer.blocked import Chunk, chunk_bias, far_columns, grouped_chunks
+from simlte_st.longformer.far_keys import FarKeys
 from simlte_st.longformer.packing import Packing
 
 
@@ -52,7 +52,7 @@ class _CpuAttention(torch.autograd.Function):
                 _queries(query, run), _keys(key, run), _keys(value, run), attn_mask=run.bias
             )
             if run.far.shape[1]:
-                attended, total = _merge(attended, total, query, key, value, run)
+                attended, total = _far(key, value, run).merge(_queries(query, run), attended, total)
             _queries(out, run).copy_(attended)
             sums.append(total)
         ctx.save_for_backward(query, key, value, out, *sums)
@@ -82,7 +82,11 @@ class _CpuAttention(torch.autograd.Function):
             _add_overlapping(to_key, grads[1], run)
             _add_overlapping(to_value, grads[2], run)
             if run.far.shape[1]:
-                _merge_backward(grad_run, out_run, total, (query, key, value), (to_query, to_key, to_value), run)
+                far, slots = _far(key, value, run), run.far.flatten()
+                to_queries, *to_far = far.gradients(_queries(query, run), grad_run, out_run, total)
+                _queries(to_query, run).add_(to_queries)
+                for total_grad, part in zip((to_key, to_value), to_far, strict=True):
+                    total_grad.index_add_(0, slots, part.transpose(1, 2).reshape(len(slots), *key.shape[1:]))
         return to_query, to_key, to_value, None
 
 
@@ -111,53 +115,9 @@ def _add_overlapping(total: Tensor, parts: Tensor, run: Run) -> None:
         view += parts[:, :, start : start + width]
 
 
-def _far_scores(query: Tensor, far_key: Tensor, run: Run) -> Tensor:
-    """Return the scores of the far tokens, ``(chunks, heads, queries, far)``, 32-bit floats or better."""
-    wide = run.far_bias.dtype
-    scores = _queries(query, run).to(wide) @ far_key.to(wide).transpose(2, 3)
-    return scores / math.sqrt(query.shape[-1]) + run.far_bias
-
-
-def _far(x: Tensor, run: Run) -> Tensor:
-    """Return the far tokens, ``(chunks, heads, far, size)``."""
-    return x[run.far].transpose(1, 2)
-
-
-def _merge(
-    attended: Tensor, total: Tensor, query: Tensor, key: Tensor, value: Tensor, run: Run
-) -> tuple[Tensor, Tensor]:
-    scores = _far_scores(query, _far(key, run), run)
-    merged = torch.logaddexp(total, torch.logsumexp(scores, dim=-1))
-    weights = (scores - merged[..., None]).exp()
-    # In 32 bits: a factor rounded to half precision would shift a whole row, and its gradients with it.
-    kept = attended * (total - merged).exp()[..., None]
-    kept += weights @ _far(value, run).to(weights.dtype)
-    return kept, merged
-
-
-def _merge_backward(
-    grad: Tensor,
-    out: Tensor,
-    total: Tensor,
-    inputs: tuple[Tensor, Tensor, Tensor],
-    grads: tuple[Tensor, Tensor, Tensor],
-    run: Run,
-) -> None:
-    query, key, value = inputs
-    far_key, far_value = _far(key, run), _far(value, run)
-    weights = (_far_scores(query, far_key, run) - total[..., None]).exp()
-    # The softmax's gradient: each weight times what its value gains over the output.
-    wide = weights.dtype
-    gains = grad.to(wide) @ far_value.to(wide).transpose(2, 3) - (grad.to(wide) * out).sum(-1, keepdim=True)
-    to_scores = (weights * gains / math.sqrt(query.shape[-1])).to(grad.dtype)
-    to_query, to_key, to_value = grads
-    _queries(to_query, run).add_(to_scores @ far_key)
-    slots = run.far.flatten()
-    for total_grad, part in (
-        (to_key, to_scores.transpose(2, 3) @ _queries(query, run)),
-        (to_value, weights.to(grad.dtype).transpose(2, 3) @ grad),
-    ):
-        total_grad.index_add_(0, slots, part.transpose(1, 2).reshape(len(slots), *total_grad.shape[1:]))
+def _far(key: Tensor, value: Tensor, run: Run) -> FarKeys:
+    """Return a run's far keys, ``(chunks, heads, far, size)``."""
+    return FarKeys(key[run.far].transpose(1, 2), value[run.far].transpose(1, 2), run.far_bias)
 
 
 def _runs(packing: Packing, window: int, dtype: torch.dtype) -> list[Run]:

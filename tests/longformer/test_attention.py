@@ -171,6 +171,23 @@ def test_what_a_gpu_computes_equals_the_products(
     assert cudnn == [False] * len(groups), "it makes a plan for each shape"
 
 
+@pytest.mark.parametrize("kernel", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_masked_tokens_stay_hidden_however_large_the_scores(
+    dtype: torch.dtype, kernel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("simlte_st.longformer.attention.has_cpu_kernel", lambda: kernel)
+    packing = make_packing([700, 40], 1, hole=True)
+    # All scores are 25,000 or minus that, in a type that ends at 65,504; masked keys have the larger one.
+    query = torch.full((packing.slots, HEADS, SIZE), 79.0, dtype=dtype).requires_grad_()
+    key = torch.where(packing.valid, -79.0, 79.0).to(dtype)[:, None, None].expand_as(query)
+    value = torch.where(packing.valid, 1.0, 100.0).to(dtype)[:, None, None].expand_as(query)
+    found = windowed_attention(query, key, value, packing, 64, 0.0, not kernel)
+    assert (found[packing.valid] - 1).abs().max() < 0.01
+    found.sum().backward()
+    assert query.grad.isfinite().all()
+
+
 def test_half_precision_is_as_near_the_truth_as_the_reference_is() -> None:
     packing = make_packing([300, 20], 2)
     inputs = make_inputs(packing, torch.bfloat16)
@@ -219,7 +236,7 @@ def test_dropout_is_exact_against_a_dense_reference_with_the_same_masks(
     for size in (blocked.WEIGHTS, HEADS * 64 * 100):  # chunks together, and one by one
         monkeypatch.setattr(blocked, "WEIGHTS", size)
         torch.manual_seed(5)
-        found = windowed_attention(leaves[0], leaves[1], leaves[2], packing, window, dropout)
+        found = windowed_attention(leaves[0], leaves[1], leaves[2], packing, window, dropout, True)
         torch.rand(3)  # what is drawn afterwards does not matter
         (grad,) = torch.autograd.grad((found * weights).sum(), leaves)
         assert_close(found[packing.valid], expected[packing.valid])
@@ -237,7 +254,7 @@ def test_a_document_has_the_same_dropout_however_it_is_packed() -> None:
             draw = torch.Generator().manual_seed(span.length)
             tensors[:, span.start : span.start + span.size] = torch.randn(3, span.size, HEADS, SIZE, generator=draw)
         torch.manual_seed(0)
-        out = windowed_attention(*tensors, packing, 32, 0.3)
+        out = windowed_attention(*tensors, packing, 32, 0.3, True)
         found.append([out[span.start : span.start + span.length] for span in spans])
     for alone, together in zip(*found, strict=True):
         assert_close(alone, together)
