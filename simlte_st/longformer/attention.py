@@ -21,7 +21,8 @@ from torch.nn import functional
 from simlte_st.errors import ConfigurationError
 from simlte_st.longformer.blocked import ProductAttention, fused_attention, groups_of
 from simlte_st.longformer.cpu_kernel import cpu_attention, has_cpu_kernel
-from simlte_st.longformer.packing import Packing, Span
+from simlte_st.longformer.packing import Packing, Span, to_device
+from simlte_st.longformer.varlen import accepts, varlen_attention
 
 
 class LongformerSelfAttention(nn.Module):
@@ -45,31 +46,38 @@ class LongformerSelfAttention(nn.Module):
         self.key_global = nn.Linear(hidden_size, hidden_size)
         self.value_global = nn.Linear(hidden_size, hidden_size)
 
-    def forward(self, hidden: Tensor, packing: Packing) -> Tensor:
-        """Attend within windows, to global tokens, and from global tokens."""
+    def forward(self, hidden: Tensor, packing: Packing, varlen: bool = False) -> Tensor:
+        """Attend within windows, to global tokens, and from global tokens; ``varlen`` names the backend."""
         dropout = self.dropout if self.training else 0.0
         shape = (len(hidden), self.heads, hidden.shape[1] // self.heads)
         query, key, value = (projection(hidden).view(shape) for projection in (self.query, self.key, self.value))
         if packing.slots == 0:
             return hidden
-        trained = self.training or torch.is_grad_enabled()  # checkpointing runs a layer first without gradients
-        local = windowed_attention(query, key, value, packing, self.window, dropout, trained)
-        slots = packing.once("global slots", lambda: packing.is_global.nonzero().squeeze(1))
+        varlen = varlen and accepts(query, packing)
+        if varlen:
+            local = varlen_attention(query, key, value, packing, self.window, dropout)
+        else:
+            trained = self.training or torch.is_grad_enabled()  # checkpointing runs a layer first without gradients
+            local = windowed_attention(query, key, value, packing, self.window, dropout, trained)
+        slots = packing.once("global slots", lambda: _global_slots(packing))
         if len(slots) == 0:
             return local
         # What a global token sees through the local projections does not count.
-        return local.index_copy(0, *self._global_rows(hidden, packing, slots, dropout, local.dtype))
+        return local.index_copy(0, *self._global_rows(hidden, packing, slots, dropout, local.dtype, varlen))
 
     def _global_rows(
-        self, hidden: Tensor, packing: Packing, slots: Tensor, dropout: float, dtype: torch.dtype
+        self, hidden: Tensor, packing: Packing, slots: Tensor, dropout: float, dtype: torch.dtype, varlen: bool
     ) -> tuple[Tensor, Tensor]:
         """Return the slots of all global tokens, in the order of their documents, and their attention."""
         query = self.query_global(hidden.index_select(0, slots))
         query = (query / math.sqrt(query.shape[-1] // self.heads)).view(len(slots), self.heads, -1)
-        buckets = packing.once(("global buckets", query.dtype), lambda: _buckets(packing, query.dtype))
-        most = max(bucket.queries.shape[1] for bucket in buckets)
-        # Carrying back pays as long as a document's queries are fewer than the numbers in a hidden state.
+        # Carrying back pays as long as a document's queries are fewer than the numbers in a hidden state. On a GPU it
+        # costs less for all documents together than for one size after another.
         plain = _is_plain(self.key_global) and _is_plain(self.value_global)
+        whole = varlen and plain and len(slots) * self.heads < hidden.shape[1]
+        make = _one_bucket if whole else _buckets
+        buckets = packing.once((make, query.dtype), lambda: make(packing, query.dtype))
+        most = max(bucket.queries.shape[1] for bucket in buckets)
         attend = _carried_back if plain and most * self.heads < hidden.shape[1] else _projected_document
         outputs, places = [], []
         for bucket in buckets:
@@ -109,7 +117,7 @@ class _Bucket(NamedTuple):
     queries: Tensor  # index of each document's global tokens in the list of all, (documents, most); missing ones are 0
     real: Tensor  # which of them are there, (documents, most), bool
     complete: bool  # whether all are
-    bias: Tensor  # what masks padding: added to the scores, (documents, 1, size)
+    bias: Tensor  # masks padding and other documents: added to the scores, (documents, 1 or most, size)
 
 
 def _is_plain(linear: nn.Module) -> bool:
@@ -129,7 +137,7 @@ def _carried_back(
     scores = torch.bmm(back, states.transpose(1, 2))
     if key.bias is not None:
         scores = scores + (query * key.bias.view(heads, head)).sum(-1).view(documents, most * heads, 1)
-    scores = scores + bias
+    scores = (scores.view(documents, most, heads, -1) + bias[:, :, None]).flatten(1, 2)
     weights = _softmax(scores, dropout, scores.dtype)
     sums = torch.bmm(weights.to(states.dtype), states).view(documents * most, heads, -1).transpose(0, 1)
     attended: Tensor = torch.bmm(sums, value.weight.view(heads, head, -1).transpose(1, 2)).transpose(0, 1)
@@ -156,6 +164,20 @@ def _softmax(scores: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
     return functional.dropout(weights, dropout)
 
 
+def _global_slots(packing: Packing) -> Tensor:
+    slots = [slot for span in packing.spans for slot in span.globals]
+    return to_device([torch.tensor(slots, dtype=torch.int64)], packing.valid.device)[0]
+
+
+def _one_bucket(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
+    """Return all documents as one, in which a global token sees its own document only."""
+    slots = packing.once("global slots", lambda: _global_slots(packing))
+    sees = (packing.document == packing.document[slots][:, None]) & packing.valid
+    bias = torch.zeros(sees.shape, dtype=dtype, device=slots.device).masked_fill(~sees, float("-inf"))
+    numbers = torch.arange(len(slots), device=slots.device)[None]
+    return [_Bucket(0, 1, packing.slots, numbers, numbers >= 0, True, bias[None])]
+
+
 def _buckets(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
     buckets, before = [], 0
     # A document without global tokens parts its neighbours.
@@ -172,5 +194,5 @@ def _buckets(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
         valid = packing.valid[start : start + len(spans) * size].view(len(spans), 1, size)
         bias = torch.zeros(valid.shape, dtype=dtype, device=device).masked_fill(~valid, float("-inf"))
         complete = bool(real.all())
-        buckets.append(_Bucket(start, len(spans), size, queries.to(device), real.to(device), complete, bias))
+        buckets.append(_Bucket(start, len(spans), size, *to_device([queries, real], device), complete, bias))
     return buckets

@@ -38,7 +38,8 @@ def has_cpu_kernel() -> bool:
 def cpu_attention(query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int) -> Tensor:
     """Attend within windows and to global tokens, without dropout."""
     runs = packing.once(("runs", window, query.dtype), lambda: _runs(packing, window, query.dtype))
-    attended: Tensor = _CpuAttention.apply(query.contiguous(), key.contiguous(), value.contiguous(), runs)  # type: ignore[no-untyped-call]
+    with torch.autocast("cpu", enabled=False):  # far scores in 32 bits, as in the backward pass
+        attended: Tensor = _CpuAttention.apply(query.contiguous(), key.contiguous(), value.contiguous(), runs)  # type: ignore[no-untyped-call]
     return attended.flatten(1)
 
 

@@ -46,6 +46,7 @@ class Packing:
     valid: Tensor  # bool, whether it holds a token to attend to: inside and not masked
     is_global: Tensor  # bool, whether it has global attention
     document: Tensor  # int64, number of its document in ``spans``
+    filled: Tensor  # int64, the slots that lie in a document, (tokens,)
     _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -71,8 +72,8 @@ class Packing:
     def unpack(self, packed: Tensor) -> Tensor:
         """Return the values of slots as a padded batch, zeros at padding."""
         padded = packed.new_zeros(self.batch * self.width, *packed.shape[1:])
-        targets, slots = self.once("targets", lambda: (self.source[self.inside], self.inside.nonzero().squeeze(1)))
-        padded = padded.index_copy(0, targets, packed.index_select(0, slots))
+        targets = self.once("targets", lambda: self.source.index_select(0, self.filled))
+        padded = padded.index_copy(0, targets, packed.index_select(0, self.filled))
         return padded.view(self.batch, self.width, *packed.shape[1:])
 
 
@@ -121,7 +122,15 @@ def pack_batch(
     counts = torch.zeros(len(order), dtype=torch.int64).index_add_(0, document, valid.long())
     columns = (starts.tolist(), sizes.tolist(), lengths.tolist(), map(tuple, global_slots), (counts < lengths).tolist())
     spans = [Span(*values) for values in zip(*columns, strict=True)]
-    source, inside, valid, is_global, document = (
-        tensor.to(device) for tensor in (source, inside, valid, is_global, document)
-    )
-    return Packing(batch, width, spans, source, inside, valid, is_global, document)
+    tensors = [source, inside, valid, is_global, document, inside.nonzero().squeeze(1)]
+    return Packing(batch, width, spans, *to_device(tensors, device))
+
+
+def to_device(tensors: list[Tensor], device: torch.device) -> list[Tensor]:
+    """Copy int64 and bool tensors from the CPU in one piece; CUDA is not waited for."""
+    if device.type == "cpu":
+        return tensors
+    flat = torch.cat([tensor.flatten().long() for tensor in tensors])
+    flat = (flat.pin_memory() if device.type == "cuda" else flat).to(device, non_blocking=True)
+    parts = flat.split([tensor.numel() for tensor in tensors])
+    return [part.view(tensor.shape).to(tensor.dtype) for part, tensor in zip(parts, tensors, strict=True)]

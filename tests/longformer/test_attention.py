@@ -9,10 +9,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from longformer_support import emulate_varlen_kernel
 from support import rounding
 from torch import Tensor, nn
 
-from simlte_st.longformer import blocked, cpu_kernel
+from simlte_st.errors import ConfigurationError
+from simlte_st.longformer import blocked, cpu_kernel, varlen
 from simlte_st.longformer.attention import LongformerSelfAttention, windowed_attention
 from simlte_st.longformer.blocked import groups_of, kept
 from simlte_st.longformer.packing import Packing, pack_batch
@@ -27,9 +29,19 @@ class Inputs(NamedTuple):
     hidden: Tensor
 
 
+BACKENDS = ["kernel", "products", "varlen"]
+
+
+def use_backend(name: str, patch: pytest.MonkeyPatch) -> None:
+    if name == "varlen":
+        emulate_varlen_kernel(patch)
+    elif name == "products":
+        patch.setattr("simlte_st.longformer.attention.has_cpu_kernel", lambda: False)
+
+
 def attend(inputs: Inputs, packing: Packing, window: int) -> Tensor:
     inputs.layer.window = window
-    found: Tensor = inputs.layer(inputs.hidden, packing)
+    found: Tensor = inputs.layer(inputs.hidden, packing, varlen=varlen.DEVICE == "cpu")
     return found
 
 
@@ -108,12 +120,11 @@ def compare(lengths: list[int], window: int, globals_each: int, hole: bool) -> N
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.parametrize("kernel", [True, False])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_blocks_equal_the_reference(
-    case: tuple[list[int], int, int, bool], kernel: bool, monkeypatch: pytest.MonkeyPatch
+    case: tuple[list[int], int, int, bool], backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not kernel:
-        monkeypatch.setattr("simlte_st.longformer.attention.has_cpu_kernel", lambda: False)
+    use_backend(backend, monkeypatch)
     compare(*case)
 
 
@@ -126,15 +137,14 @@ def test_blocks_equal_the_reference(
     globals_each=st.integers(0, 70),
     hole=st.booleans(),
     seed=st.integers(0, 1000),
-    kernel=st.booleans(),
+    backend=st.sampled_from(BACKENDS),
 )
 def test_random_layouts_equal_the_reference_and_documents_alone(
-    lengths: list[int], half: int, globals_each: int, hole: bool, seed: int, kernel: bool
+    lengths: list[int], half: int, globals_each: int, hole: bool, seed: int, backend: str
 ) -> None:
     torch.manual_seed(seed)
     with pytest.MonkeyPatch.context() as patch:
-        if not kernel:
-            patch.setattr("simlte_st.longformer.attention.has_cpu_kernel", lambda: False)
+        use_backend(backend, patch)
         compare(lengths, 2 * half, globals_each, hole and lengths[0] > 9)
         packing = make_packing(lengths, globals_each)
         inputs = make_inputs(packing)
@@ -171,18 +181,18 @@ def test_what_a_gpu_computes_equals_the_products(
     assert cudnn == [False] * len(groups), "it makes a plan for each shape"
 
 
-@pytest.mark.parametrize("kernel", [True, False])
+@pytest.mark.parametrize("backend", ["kernel", "products"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_masked_tokens_stay_hidden_however_large_the_scores(
-    dtype: torch.dtype, kernel: bool, monkeypatch: pytest.MonkeyPatch
+    dtype: torch.dtype, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("simlte_st.longformer.attention.has_cpu_kernel", lambda: kernel)
+    use_backend(backend, monkeypatch)
     packing = make_packing([700, 40], 1, hole=True)
     # All scores are 25,000 or minus that, in a type that ends at 65,504; masked keys have the larger one.
     query = torch.full((packing.slots, HEADS, SIZE), 79.0, dtype=dtype).requires_grad_()
     key = torch.where(packing.valid, -79.0, 79.0).to(dtype)[:, None, None].expand_as(query)
     value = torch.where(packing.valid, 1.0, 100.0).to(dtype)[:, None, None].expand_as(query)
-    found = windowed_attention(query, key, value, packing, 64, 0.0, not kernel)
+    found = windowed_attention(query, key, value, packing, 64, 0.0, backend == "products")
     assert (found[packing.valid] - 1).abs().max() < 0.01
     found.sum().backward()
     assert query.grad.isfinite().all()
@@ -276,8 +286,26 @@ def test_dropout_draws_as_if_each_weight_were_drawn_by_itself() -> None:
             assert abs((first * second).mean()) / variance < 1.5 * noise
 
 
-def test_the_private_kernel_is_where_it_was() -> None:
+def test_varlen_gradients_with_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
+    emulate_varlen_kernel(monkeypatch)
+    packing = make_packing([70, 40, 9], 2)
+    plan = varlen._plan(packing, 8)
+    packing.once(("varlen", 8), lambda: plan._replace(bias=plan.bias.double()))
+    inputs = torch.randn(3, packing.slots, 1, 8, dtype=torch.float64, requires_grad=True)
+
+    def attended(inputs: Tensor) -> Tensor:
+        torch.manual_seed(3)
+        return varlen.varlen_attention(*inputs, packing, 8, 0.3)
+
+    assert torch.autograd.gradcheck(attended, inputs, fast_mode=True)
+
+
+def test_the_private_kernels_are_where_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cpu_kernel.has_cpu_kernel(), "without it attention on the CPU is correct and several times slower"
+    varlen.check_operators()
+    monkeypatch.setitem(varlen._OPERATORS, "_flash_attention_backward", ("grad_out", "key"))
+    with pytest.raises(ConfigurationError, match=r"another operator _flash_attention_backward\. Use attn_impl"):
+        varlen.check_operators()
 
 
 def test_an_adapter_around_the_global_projections_is_not_passed_over() -> None:

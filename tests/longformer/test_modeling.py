@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from longformer_support import assert_same_gradients, gradients, make_batch, ours_like, randomise, stock_config
+from longformer_support import (
+    assert_same_gradients,
+    emulate_varlen_kernel,
+    gradients,
+    make_batch,
+    ours_like,
+    randomise,
+    stock_config,
+)  # fmt: skip
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, LongformerForMaskedLM, LongformerModel
 
 from simlte_st.errors import ConfigurationError, ModelError
@@ -21,9 +29,16 @@ def make_pair(window: int | list[int] = 16, **fields: object) -> tuple[Longforme
 
 def assert_same(stock: LongformerModel, ours: SimlteLongformerModel, batch: dict[str, torch.Tensor]) -> None:
     mask = batch["attention_mask"]
-    expected, found = stock(**batch).last_hidden_state, ours(**batch).last_hidden_state
-    assert ((found - expected) * mask[..., None]).abs().max() < 1e-4
-    assert_same_gradients(gradients(ours, found, mask), gradients(stock, expected, mask))
+    expected = stock(**batch).last_hidden_state
+    truth = gradients(stock, expected, mask)
+    for backend in ("sdpa", "varlen"):
+        ours.set_attn_implementation(backend)
+        with pytest.MonkeyPatch.context() as patch:
+            if backend == "varlen":
+                emulate_varlen_kernel(patch)
+            found = ours(**batch).last_hidden_state
+            assert ((found - expected) * mask[..., None]).abs().max() < 1e-4
+            assert_same_gradients(gradients(ours, found, mask), truth)
 
 
 @pytest.mark.parametrize("globals_each", [0, 1, 7])
@@ -124,14 +139,15 @@ def test_gradient_checkpointing_gives_equal_gradients(reentrant: bool, dtype: to
     randomise(ours)
     ours.to(dtype).train()
     batch = make_batch([200, 90, 31, 1], 2)
+    runs = []
     for enabled in (False, True):
         if enabled:
             ours.gradient_checkpointing_enable({"use_reentrant": reentrant})
         torch.manual_seed(0)
         logits = ours(**batch).logits.float()
-        found = gradients(ours, logits, batch["attention_mask"])
-        expected, first = (expected, first) if enabled else (found, logits)
-    assert torch.equal(logits, first), "the forward pass computes what the backward pass recomputes"
+        runs.append((logits, gradients(ours, logits, batch["attention_mask"])))
+    (first, expected), (second, found) = runs
+    assert torch.equal(second, first), "the forward pass computes what the backward pass recomputes"
     assert all(gradient.isfinite().all() for gradient in found.values())
     assert_same_gradients(found, expected, 1e-5)
 
