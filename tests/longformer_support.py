@@ -91,7 +91,7 @@ def assert_same_gradients(found: dict[str, Tensor], expected: dict[str, Tensor],
         assert (mine - theirs).norm() <= relative * scale.norm() + rounding, name
 
 
-def emulate_varlen_kernel(patch: pytest.MonkeyPatch) -> None:
+def emulate_kernel(patch: pytest.MonkeyPatch) -> None:
     """Put what PyTorch's FlashAttention operators compute on a GPU, dense and on a CPU, in their place."""
     kept: list[Tensor] = []
 

@@ -9,12 +9,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from longformer_support import emulate_varlen_kernel
+from longformer_support import emulate_kernel
 from support import rounding
 from torch import Tensor, nn
 
 from simlte_st.errors import ConfigurationError
-from simlte_st.longformer import blocked, cpu_kernel, varlen
+from simlte_st.longformer import attention, blocked, cpu_kernel, varlen
 from simlte_st.longformer.attention import LongformerSelfAttention, windowed_attention
 from simlte_st.longformer.blocked import groups_of, kept
 from simlte_st.longformer.packing import Packing, pack_batch
@@ -29,14 +29,25 @@ class Inputs(NamedTuple):
     hidden: Tensor
 
 
-BACKENDS = ["kernel", "products", "varlen"]
+BACKENDS = ["kernel", "products", "fused", "varlen"]
 
 
 def use_backend(name: str, patch: pytest.MonkeyPatch) -> None:
     if name == "varlen":
-        emulate_varlen_kernel(patch)
-    elif name == "products":
-        patch.setattr("simlte_st.longformer.attention.has_cpu_kernel", lambda: False)
+        emulate_kernel(patch)
+    elif name != "kernel":
+        patch.setattr(attention, "has_cpu_kernel", lambda: False)
+    if name == "fused":
+        patch.setattr(attention, "ProductAttention", FusedAttention)
+
+
+class FusedAttention:
+    """What a GPU computes, in place of the products."""
+
+    @staticmethod
+    def apply(query: Tensor, key: Tensor, value: Tensor, groups: list[blocked.Group], *dropout: float) -> Tensor:
+        rows = torch.cat([group.rows.flatten() for group in groups])
+        return blocked.fused_attention(query, key, value, groups, dropout[0])[rows.argsort()].view(query.shape)
 
 
 def attend(inputs: Inputs, packing: Packing, window: int) -> Tensor:
@@ -158,44 +169,17 @@ def test_random_layouts_equal_the_reference_and_documents_alone(
                 assert_close(by_itself[: span.length], found[own][: span.length])
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_what_a_gpu_computes_equals_the_products(
-    case: tuple[list[int], int, int, bool], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lengths, window, globals_each, hole = case
-    packing = make_packing(lengths, globals_each, hole)
-    query, key, value = torch.randn(3, packing.slots, HEADS, SIZE)
-    stock, cudnn = torch.nn.functional.scaled_dot_product_attention, []
-
-    def watched(*inputs: Tensor, **options: object) -> Tensor:
-        cudnn.append(torch.backends.cuda.cudnn_sdp_enabled())
-        return stock(*inputs, **options)
-
-    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", watched)
-    groups = groups_of(packing, window, torch.float32)
-    found = torch.empty(packing.slots, HEADS * SIZE)
-    rows = torch.cat([group.rows.flatten() for group in groups])
-    found[rows] = blocked.fused_attention(query, key, value, groups, 0.0)
-    expected = blocked.ProductAttention.apply(query, key, value, groups, 0.0, 0).flatten(1)
-    assert_close(found[packing.valid], expected[packing.valid])
-    assert cudnn == [False] * len(groups), "it makes a plan for each shape"
-
-
-@pytest.mark.parametrize("backend", ["kernel", "products"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_masked_tokens_stay_hidden_however_large_the_scores(
-    dtype: torch.dtype, backend: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_backend(backend, monkeypatch)
+def test_masked_tokens_stay_hidden_however_large_the_scores(dtype: torch.dtype) -> None:
     packing = make_packing([700, 40], 1, hole=True)
     # All scores are 25,000 or minus that, in a type that ends at 65,504; masked keys have the larger one.
     query = torch.full((packing.slots, HEADS, SIZE), 79.0, dtype=dtype).requires_grad_()
     key = torch.where(packing.valid, -79.0, 79.0).to(dtype)[:, None, None].expand_as(query)
     value = torch.where(packing.valid, 1.0, 100.0).to(dtype)[:, None, None].expand_as(query)
-    found = windowed_attention(query, key, value, packing, 64, 0.0, backend == "products")
-    assert (found[packing.valid] - 1).abs().max() < 0.01
-    found.sum().backward()
-    assert query.grad.isfinite().all()
+    for trained in (False, True):  # the kernel, the products
+        found = windowed_attention(query, key, value, packing, 64, 0.0, trained)
+        assert (found[packing.valid] - 1).abs().max() < 0.01
+        assert torch.autograd.grad(found.sum(), query)[0].isfinite().all()
 
 
 def test_half_precision_is_as_near_the_truth_as_the_reference_is() -> None:
@@ -287,7 +271,7 @@ def test_dropout_draws_as_if_each_weight_were_drawn_by_itself() -> None:
 
 
 def test_varlen_gradients_with_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
-    emulate_varlen_kernel(monkeypatch)
+    emulate_kernel(monkeypatch)
     packing = make_packing([70, 40, 9], 2)
     plan = varlen._plan(packing, 8)
     packing.once(("varlen", 8), lambda: plan._replace(bias=plan.bias.double()))

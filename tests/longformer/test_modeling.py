@@ -8,13 +8,13 @@ import pytest
 import torch
 from longformer_support import (
     assert_same_gradients,
-    emulate_varlen_kernel,
+    emulate_kernel,
     gradients,
     make_batch,
     ours_like,
     randomise,
     stock_config,
-)  # fmt: skip
+)
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, LongformerForMaskedLM, LongformerModel
 
 from simlte_st.errors import ConfigurationError, ModelError
@@ -35,7 +35,7 @@ def assert_same(stock: LongformerModel, ours: SimlteLongformerModel, batch: dict
         ours.set_attn_implementation(backend)
         with pytest.MonkeyPatch.context() as patch:
             if backend == "varlen":
-                emulate_varlen_kernel(patch)
+                emulate_kernel(patch)
             found = ours(**batch).last_hidden_state
             assert ((found - expected) * mask[..., None]).abs().max() < 1e-4
             assert_same_gradients(gradients(ours, found, mask), truth)
@@ -60,15 +60,6 @@ def test_hidden_states_and_gradients_are_the_stock_models(
     assert_same(*make_pair(window), make_batch(lengths, globals_each))
 
 
-def test_the_longest_documents() -> None:
-    stock, ours = make_pair(512, max_position_embeddings=4098)
-    batch = make_batch([4096], 1)
-    with torch.no_grad():
-        expected, found = stock(**batch), ours(**batch)
-    assert (found.last_hidden_state - expected.last_hidden_state).abs().max() < 1e-4
-    assert torch.allclose(found.pooler_output[:, :], ours.pooler(expected.last_hidden_state), atol=1e-4)
-
-
 def test_other_ways_to_give_the_input() -> None:
     stock, ours = make_pair(16)
     batch = make_batch([50, 20], 1)
@@ -87,31 +78,15 @@ def test_other_ways_to_give_the_input() -> None:
         assert torch.equal(found.hidden_states[-1], found.last_hidden_state)
 
 
-def test_documents_do_not_depend_on_their_batch_or_on_the_side_of_padding() -> None:
-    _, ours = make_pair(16)
-    lengths = [90, 31, 7]
-    with torch.no_grad():
-        right, left = (ours(**make_batch(lengths, 2, left=left)).last_hidden_state for left in (False, True))
-        batch = make_batch(lengths, 2)
-        for row, length in enumerate(lengths):
-            alone = ours(**{name: value[row : row + 1, :length] for name, value in batch.items()}).last_hidden_state
-            assert torch.allclose(right[row, :length], alone[0], atol=1e-5)
-            assert torch.allclose(left[row, 90 - length :], alone[0], atol=1e-5)
-
-
 def test_a_far_token_moves_cls_only_with_global_attention() -> None:
     _, ours = make_pair(16)
     batch = make_batch([500], 0)
     del batch["global_attention_mask"]
     changed = {**batch, "input_ids": batch["input_ids"].clone()}
     changed["input_ids"][0, 450] = 59 - batch["input_ids"][0, 450] // 2
-    moved = {}
-    with torch.no_grad():
-        for ours.config.global_tokens in ("cls", "none"):
-            before, after = (ours(**features).last_hidden_state[0, 0] for features in (batch, changed))
-            moved[ours.config.global_tokens] = (before - after).abs().max()
-    assert moved["cls"] > 1e-4
-    assert moved["none"] == 0
+    for ours.config.global_tokens in ("cls", "none"):
+        before, after = (ours(**features).last_hidden_state[0, 0] for features in (batch, changed))
+        assert torch.allclose(before, after, atol=1e-4) == (ours.config.global_tokens == "none")
 
 
 def test_the_longest_legal_input_works_and_one_token_more_says_so() -> None:
@@ -193,15 +168,14 @@ def test_the_head_goes_both_ways(tmp_path: Path, tied: bool) -> None:
     assert torch.equal(headless.embeddings.word_embeddings.weight, stock.get_input_embeddings().weight)
 
 
-@pytest.mark.parametrize("window", [512, [64, 32, 512]])
-def test_saved_and_loaded(tmp_path: Path, window: int | list[int]) -> None:
-    config = SimlteLongformerConfig(attention_window=window, num_hidden_layers=3, global_tokens="none")
+def test_saved_and_loaded(tmp_path: Path) -> None:
+    config = SimlteLongformerConfig(attention_window=[64, 32, 512], num_hidden_layers=3, global_tokens="none")
     config.save_pretrained(tmp_path)
     loaded = AutoConfig.from_pretrained(tmp_path)
     assert isinstance(loaded, SimlteLongformerConfig)
     assert {**loaded.to_dict(), "_name_or_path": ""} == config.to_dict()
     assert loaded.global_tokens == "none"
-    assert loaded.layer_windows() == ([512] * 3 if window == 512 else window)
+    assert loaded.layer_windows() == [64, 32, 512]
 
 
 @pytest.mark.parametrize(
@@ -217,7 +191,3 @@ def test_saved_and_loaded(tmp_path: Path, window: int | list[int]) -> None:
 def test_what_is_refused(fields: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         SimlteLongformerConfig(**fields)
-
-
-def test_usable_length() -> None:
-    assert SimlteLongformerConfig(max_position_embeddings=4098, pad_token_id=1).usable_length == 4096
