@@ -49,18 +49,17 @@ def randomise(model: nn.Module, seed: int = 0) -> None:
             weight.normal_(0.0, 0.3, generator=generator)
 
 
-def make_batch(lengths: Sequence[int], globals_each: int, left: bool = False, seed: int = 0) -> dict[str, Tensor]:
+def make_batch(lengths: Sequence[int], globals_each: int, seed: int = 0) -> dict[str, Tensor]:
     """Make a padded batch of random tokens, in each document some random tokens with global attention."""
     generator = torch.Generator().manual_seed(seed)
     shape = (len(lengths), max(lengths))
     ids = torch.full(shape, 1)
     mask, global_mask = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape, dtype=torch.int64)
     for row, length in enumerate(lengths):
-        start = shape[1] - length if left else 0
-        ids[row, start : start + length] = torch.randint(2, 60, (length,), generator=generator)
-        mask[row, start : start + length] = 1
+        ids[row, :length] = torch.randint(2, 60, (length,), generator=generator)
+        mask[row, :length] = 1
         chosen = torch.randperm(length, generator=generator)[:globals_each]
-        global_mask[row, start + chosen] = 1
+        global_mask[row, chosen] = 1
     return {"input_ids": ids, "attention_mask": mask, "global_attention_mask": global_mask}
 
 

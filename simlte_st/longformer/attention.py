@@ -59,23 +59,22 @@ class LongformerSelfAttention(nn.Module):
         else:
             trained = self.training or torch.is_grad_enabled()  # checkpointing runs a layer first without gradients
             local = windowed_attention(query, key, value, packing, self.window, dropout, trained)
-        slots = packing.once("global slots", lambda: _global_slots(packing))
-        if len(slots) == 0:
+        if len(packing.global_slots) == 0:
             return local
         # What a global token sees through the local projections does not count.
-        return local.index_copy(0, *self._global_rows(hidden, packing, slots, dropout, local.dtype, varlen))
+        return local.index_copy(0, *self._global_rows(hidden, packing, dropout, local.dtype, varlen))
 
     def _global_rows(
-        self, hidden: Tensor, packing: Packing, slots: Tensor, dropout: float, dtype: torch.dtype, varlen: bool
+        self, hidden: Tensor, packing: Packing, dropout: float, dtype: torch.dtype, varlen: bool
     ) -> tuple[Tensor, Tensor]:
         """Return the slots of all global tokens, in the order of their documents, and their attention."""
+        slots = packing.global_slots
         query = self.query_global(hidden.index_select(0, slots))
         query = (query / math.sqrt(query.shape[-1] // self.heads)).view(len(slots), self.heads, -1)
         # Carrying back pays as long as a document's queries are fewer than the numbers in a hidden state. On a GPU it
         # costs less for all documents together than for one size after another.
         plain = _is_plain(self.key_global) and _is_plain(self.value_global)
-        whole = varlen and plain and len(slots) * self.heads < hidden.shape[1]
-        make = _one_bucket if whole else _buckets
+        make = _one_bucket if varlen and plain and len(slots) * self.heads < hidden.shape[1] else _buckets
         buckets = packing.once((make, query.dtype), lambda: make(packing, query.dtype))
         most = max(bucket.queries.shape[1] for bucket in buckets)
         attend = _carried_back if plain and most * self.heads < hidden.shape[1] else _projected_document
@@ -164,14 +163,9 @@ def _softmax(scores: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
     return functional.dropout(weights, dropout)
 
 
-def _global_slots(packing: Packing) -> Tensor:
-    slots = [slot for span in packing.spans for slot in span.globals]
-    return to_device([torch.tensor(slots, dtype=torch.int64)], packing.valid.device)[0]
-
-
 def _one_bucket(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
     """Return all documents as one, in which a global token sees its own document only."""
-    slots = packing.once("global slots", lambda: _global_slots(packing))
+    slots = packing.global_slots
     sees = (packing.document == packing.document[slots][:, None]) & packing.valid
     bias = torch.zeros(sees.shape, dtype=dtype, device=slots.device).masked_fill(~sees, float("-inf"))
     numbers = torch.arange(len(slots), device=slots.device)[None]

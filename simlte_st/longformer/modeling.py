@@ -135,8 +135,7 @@ class LongformerAttention(nn.Module):
 
     def forward(self, hidden: Tensor, packing: Packing) -> Tensor:
         """Return the new states."""
-        varlen = self.config._attn_implementation == "varlen"
-        attended: Tensor = self.output(self.self(hidden, packing, varlen), hidden)
+        attended: Tensor = self.output(self.self(hidden, packing, self.config._attn_implementation == "varlen"), hidden)
         return attended
 
 

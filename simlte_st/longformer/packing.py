@@ -46,7 +46,8 @@ class Packing:
     valid: Tensor  # bool, whether it holds a token to attend to: inside and not masked
     is_global: Tensor  # bool, whether it has global attention
     document: Tensor  # int64, number of its document in ``spans``
-    filled: Tensor  # int64, the slots that lie in a document, (tokens,)
+    filled: Tensor  # int64, the slots inside documents, (tokens,)
+    global_slots: Tensor  # int64, the slots with global attention, (globals,)
     _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -122,7 +123,7 @@ def pack_batch(
     counts = torch.zeros(len(order), dtype=torch.int64).index_add_(0, document, valid.long())
     columns = (starts.tolist(), sizes.tolist(), lengths.tolist(), map(tuple, global_slots), (counts < lengths).tolist())
     spans = [Span(*values) for values in zip(*columns, strict=True)]
-    tensors = [source, inside, valid, is_global, document, inside.nonzero().squeeze(1)]
+    tensors = [source, inside, valid, is_global, document, inside.nonzero().squeeze(1), slots]
     return Packing(batch, width, spans, *to_device(tensors, device))
 
 

@@ -58,7 +58,7 @@ def varlen_attention(
 class _Plan(NamedTuple):
     bounds: Tensor  # int32, first slots of documents and of the padding between them, and the number of slots
     longest: int  # most slots between two bounds
-    reach: int  # half of the window
+    window: dict[str, int]  # half of it on each side, as the operators' arguments
     rows: int  # slots up to the end of the last document that the window does not cover
     far: Tensor  # int64, slots of the global tokens of these documents
     bias: Tensor  # 0 where one of the rows sees one of them beyond the window, otherwise minus infinity, (rows, far)
@@ -66,10 +66,6 @@ class _Plan(NamedTuple):
     def documents(self, dropout: float) -> tuple[Any, ...]:
         """Return the operators' arguments that :data:`_DOCUMENTS` names."""
         return (self.bounds, self.bounds, self.longest, self.longest, dropout, False)
-
-    @property
-    def window(self) -> dict[str, int]:
-        return {"window_size_left": self.reach, "window_size_right": self.reach}
 
 
 def _plan(packing: Packing, window: int) -> _Plan:
@@ -86,16 +82,16 @@ def _plan(packing: Packing, window: int) -> _Plan:
     distance = (torch.arange(rows, device=slots.device)[:, None] - slots).abs()
     sees = (packing.document[:rows, None] == packing.document[slots]) & (distance > window // 2)
     bias = torch.zeros(sees.shape, device=slots.device).masked_fill(~sees, float("-inf"))
-    return _Plan(first.int(), longest, window // 2, rows, slots, bias)
+    sides = dict.fromkeys(("window_size_left", "window_size_right"), window // 2)
+    return _Plan(first.int(), longest, sides, rows, slots, bias)
 
 
 class _VarlenAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, plan: _Plan, dropout: float) -> Tensor:
-        found = torch.ops.aten._flash_attention_forward(
+        out, total, *random = torch.ops.aten._flash_attention_forward(
             query, key, value, *plan.documents(dropout), False, **plan.window
-        )
-        out, total, *random = found[:4]
+        )[:4]
         factor = None
         if plan.rows:
             if total.shape != (query.shape[1], len(query)):

@@ -31,11 +31,10 @@ def assert_same(stock: LongformerModel, ours: SimlteLongformerModel, batch: dict
     mask = batch["attention_mask"]
     expected = stock(**batch).last_hidden_state
     truth = gradients(stock, expected, mask)
-    for backend in ("sdpa", "varlen"):
-        ours.set_attn_implementation(backend)
-        with pytest.MonkeyPatch.context() as patch:
-            if backend == "varlen":
-                emulate_kernel(patch)
+    ours.set_attn_implementation("varlen")
+    with pytest.MonkeyPatch.context() as patch:
+        emulate_kernel(patch)
+        for ours.config._attn_implementation in ("sdpa", "varlen"):
             found = ours(**batch).last_hidden_state
             assert ((found - expected) * mask[..., None]).abs().max() < 1e-4
             assert_same_gradients(gradients(ours, found, mask), truth)
@@ -115,9 +114,8 @@ def test_gradient_checkpointing_gives_equal_gradients(reentrant: bool, dtype: to
     ours.to(dtype).train()
     batch = make_batch([200, 90, 31, 1], 2)
     runs = []
-    for enabled in (False, True):
-        if enabled:
-            ours.gradient_checkpointing_enable({"use_reentrant": reentrant})
+    for enable in (lambda _: None, ours.gradient_checkpointing_enable):
+        enable({"use_reentrant": reentrant})
         torch.manual_seed(0)
         logits = ours(**batch).logits.float()
         runs.append((logits, gradients(ours, logits, batch["attention_mask"])))
@@ -174,7 +172,6 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     loaded = AutoConfig.from_pretrained(tmp_path)
     assert isinstance(loaded, SimlteLongformerConfig)
     assert {**loaded.to_dict(), "_name_or_path": ""} == config.to_dict()
-    assert loaded.global_tokens == "none"
     assert loaded.layer_windows() == [64, 32, 512]
 
 

@@ -6,11 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simlte_st.longformer.packing import BLOCK, document_spans, pack_batch
-
-
-def mask_of(lengths: list[int], width: int | None = None) -> torch.Tensor:
-    return torch.arange(width or max(lengths)) < torch.tensor(lengths)[:, None]
+from simlte_st.longformer.packing import BLOCK, pack_batch
 
 
 @settings(max_examples=40)
@@ -40,11 +36,3 @@ def test_any_mask_is_packed_and_unpacked(rows: int, width: int, draw: Random, cl
         assert packing.valid[span.start + span.length - 1]
         assert not packing.valid[span.start + span.length : span.start + span.size].any()
         assert span.holes is (not bool(packing.valid[span.start : span.start + span.length].all()))
-
-
-def test_spans_of_a_padded_batch() -> None:
-    mask = torch.tensor([[0, 0, 1, 1], [1, 0, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]])
-    starts, lengths = document_spans(mask)
-    assert lengths.tolist() == [2, 3, 0, 4]
-    assert starts[lengths > 0].tolist() == [2, 4, 12]
-    assert document_spans(mask[:, :0])[1].tolist() == [0] * 4
