@@ -1,9 +1,8 @@
-"""Blocked attention on the CPU without a copy: PyTorch's fused kernel on overlapping views of keys and values.
+"""Windowed attention on the CPU without copies: PyTorch's fused kernel on overlapping views of keys and values.
 
-Chunks at even distances are one strided view, their keys too, although neighbours share most of them. Automatic
-differentiation cannot go through such views quickly, so forward and backward are written out here. Global tokens
-outside a chunk's stretch are a few columns that are merged into the softmax afterwards, through its logarithmic sum;
-with the merged output and sum, the kernel's own backward pass gives the gradients of its part of the softmax.
+Evenly spaced chunks form one strided view, and so do their keys, although neighbours share most of them. Automatic
+differentiation is slow through such views, so the backward pass is explicit. Global tokens outside a chunk's stretch
+are merged into the softmax afterwards.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from simlte_st.longformer.packing import Packing
 
 
 class Run(NamedTuple):
-    """Chunks of one shape at even distances."""
+    """Evenly spaced chunks of one shape."""
 
     first: Chunk
-    chunks: int  # their number
-    step: int  # slots from one to the next
+    chunks: int  # number of chunks
+    step: int  # slots from one chunk to the next
     bias: Tensor  # mask of the stretch, (chunks or 1, 1, queries, keys)
     far: Tensor  # slots of the global tokens outside the stretch, (chunks, far), int64
-    far_bias: Tensor  # zero for those that are there, minus infinity for others, (chunks, 1, 1, far)
+    far_bias: Tensor  # 0 for real ones, minus infinity for padding, (chunks, 1, 1, far)
 
 
 def has_cpu_kernel() -> bool:
@@ -109,7 +108,7 @@ def _view(x: Tensor, run: Run, start: int, length: int) -> Tensor:
 
 
 def _add_overlapping(total: Tensor, parts: Tensor, run: Run) -> None:
-    """Add ``(chunks, heads, keys, size)`` to the keys' slots, in pieces of a step, which do not overlap."""
+    """Add ``(chunks, heads, keys, size)`` to the keys' slots, one step at a time: within a step no keys overlap."""
     for start in range(0, run.first.keys, run.step):
         width = min(run.step, run.first.keys - start)
         view = _view(total, run, run.first.key + start, width)
@@ -136,7 +135,7 @@ def _runs(packing: Packing, window: int, dtype: torch.dtype) -> list[Run]:
 
 
 def _progressions(chunks: list[Chunk]) -> list[list[Chunk]]:
-    """Split chunks where the distance to the next one, or that from queries to keys, changes."""
+    """Split chunks where their spacing, or the offset from queries to keys, changes."""
     parts: list[list[Chunk]] = []
     for chunk in chunks:
         part = parts[-1] if parts else []

@@ -13,7 +13,7 @@ from torch import Tensor
 
 
 class FarKeys(NamedTuple):
-    """Keys and values, ``(..., heads, far, size)``, and who sees them."""
+    """Keys and values, ``(..., heads, far, size)``, and the queries that see them."""
 
     key: Tensor
     value: Tensor
@@ -32,7 +32,7 @@ class FarKeys(NamedTuple):
         weights = (scores - merged[..., None]).exp()
         if self.factor is not None:
             weights *= self.factor
-        # In 32 bits: a factor rounded to half precision would shift a whole row, and its gradients with it.
+        # In float32: a factor rounded to 16 bits would shift a whole row and its gradients.
         kept = attended * (total - merged).exp()[..., None]
         kept += weights @ self.value.to(weights.dtype)
         return kept, merged

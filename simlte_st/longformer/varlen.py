@@ -1,8 +1,8 @@
-"""Windowed attention on CUDA through PyTorch's FlashAttention kernel for documents of various lengths.
+"""Windowed attention on CUDA through PyTorch's FlashAttention kernel for variable lengths. It has not yet run on a GPU.
 
 The kernel has windows but no global keys: those beyond the window are merged into its softmax. Padding between
-documents becomes documents of its own. ``torch.nn.attention.varlen.varlen_attn`` has no dropout, and its logsumexp has
-no gradient, so the operators are called directly.
+documents becomes documents of its own. The operators are called directly, because ``varlen_attn`` of
+``torch.nn.attention.varlen`` has no dropout and no gradient for its logsumexp.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def check_operators() -> None:
 
 
 def accepts(query: Tensor, packing: Packing) -> bool:
-    """Return whether the kernel can compute a batch; it has no mask for tokens inside documents."""
+    """Return whether the kernel can compute a batch; it cannot mask tokens inside documents."""
     known = query.device.type == DEVICE and query.dtype in DTYPES and query.shape[2] in SIZES
     return known and not any(span.holes for span in packing.spans)
 
@@ -88,16 +88,15 @@ def _plan(packing: Packing, window: int) -> _Plan:
 
 class _VarlenAttention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, plan: _Plan, dropout: float) -> Tensor:
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, plan: _Plan, dropout: float) -> Any:
         out, total, *random = torch.ops.aten._flash_attention_forward(
             query, key, value, *plan.documents(dropout), False, **plan.window
         )[:4]
-        factor = None
+        ones = plan.bias.new_ones(query.shape[1], *plan.bias.shape)
+        factor = functional.dropout(ones, dropout) if dropout else None
         if plan.rows:
             if total.shape != (query.shape[1], len(query)):
                 raise ConfigurationError(_UNKNOWN.format(torch.__version__, "a logsumexp of another shape"))
-            if dropout:
-                factor = functional.dropout(plan.bias.new_ones(query.shape[1], *plan.bias.shape), dropout)
             own = slice(plan.rows)
             merged, total[:, own] = _far(key, value, plan, factor).merge(
                 query[own].transpose(0, 1), out[own].transpose(0, 1), total[:, own]
@@ -116,8 +115,8 @@ class _VarlenAttention(torch.autograd.Function):
             grad, query, key, value, out, total, *plan.documents(ctx.dropout), *random, **plan.window
         )
         if plan.rows:
-            rows = [each[own].transpose(0, 1) for each in (query, grad, out)]
-            to_rows, *to_far = _far(key, value, plan, factor).gradients(*rows, total[:, own])
+            near, slope, merged = (each[own].transpose(0, 1) for each in (query, grad, out))
+            to_rows, *to_far = _far(key, value, plan, factor).gradients(near, slope, merged, total[:, own])
             grads[0][own] += to_rows.transpose(0, 1)
             for total_grad, part in zip(grads[1:], to_far, strict=True):
                 total_grad.index_add_(0, plan.far, part.transpose(0, 1))

@@ -106,7 +106,7 @@ def test_positions_are_tiled() -> None:
         (lambda: transformers.MPNetModel(transformers.MPNetConfig(**SIZES)), "'mpnet' cannot be converted.* bert, "),
         (
             lambda: transformers.ElectraModel(transformers.ElectraConfig(**SIZES, embedding_size=16)),
-            "embeddings have 16 numbers, not 32",
+            "embedding_size=16 differs from hidden_size=32",
         ),
     ],
 )
