@@ -157,10 +157,6 @@ def run_link(options: Options, index: str, /, *document: str, each: str | None =
     if options.get("explain"):
         raise ConfigurationError("--explain does not go with --each.")
     links: Iterable[tuple[str, list[Hit]]] = opened.link_each(reader, **options.of(Index.link_each))
-    if output is not None and not options.get("quiet"):
-        from simlte_st.progress import with_progress_bar
-
-        links = with_progress_bar(links, "linking", length_hint(reader, 0) or None)
     yield from _written(((name, hits, []) for name, hits in links), options, opened, output, reader)
 
 
@@ -191,6 +187,10 @@ def _written(
     quiet, queries, count = bool(options.get("quiet")), 0, 0
     with contextlib.ExitStack() as stack:
         if output is not None:
+            from simlte_st.progress import with_progress_bar
+
+            hint = length_hint(reader, 0) if reader else 0
+            found = with_progress_bar(found, "Searching", hint or None, unit="query", shown=not quiet)
             file = stack.enter_context(stack.enter_context(atomic_path(output)).open("w", encoding="utf-8", newline=""))
         for query, hits, notes in found:
             if kind == "csv":

@@ -13,8 +13,8 @@ from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.reader import ReadReport
 from simlte_st.data.sentences import Segmenter
-from simlte_st.errors import ConfigurationError
-from simlte_st.evaluation.splits import Sample, sample_documents, split_by_label
+from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.evaluation.splits import Sample, probe_rows, sample_documents, split_by_label
 from simlte_st.models.names import check_model, local_folder, trained_from
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def evaluate_models(
         models: Folders or names of models, or loaded models by name.
         source: Documents that the models were not trained on: anything :func:`~simlte_st.data.read_documents` takes or
             returns.
-        label: Column of the classes, for probes (default: no probes).
+        label: Column of the classes, for probes (default: no probes). Probes skip documents without a class.
         test_data: Labelled documents to score the probes on (default: 30% of ``source=``).
         base: Model to compare all others with (default: the base of each model, if it is on this machine).
         halves: Maximum number of documents to split into halves.
@@ -135,7 +135,7 @@ def evaluate_models(
         progress: Show progress bars.
 
     Raises:
-        DataError: The documents cannot be read, a document has no label, or fewer than three can be split.
+        DataError: The documents cannot be read, none has a label, or fewer than three can be split.
         ConfigurationError: ``test_data=`` without ``label=``.
         ModelError: A model cannot be loaded.
 
@@ -158,9 +158,9 @@ def evaluate_models(
         documents = list(reader)
         halved = sample_documents(documents, halves, seed)
         if test_data is None:
-            train, test = split_by_label(documents, TEST_SHARE, seed)
+            train, test = split_by_label(_labelled(documents, 2), TEST_SHARE, seed)
         else:
-            train, test = documents, list(_reader(test_data, label))
+            train, test = _labelled(documents), _labelled(list(_reader(test_data, label)))
     from simlte_st.evaluation.comparison import compare_halves, compare_probes
     from simlte_st.evaluation.verdict import give_verdict, why_not_compared
 
@@ -186,6 +186,17 @@ def evaluate_models(
 def _reader(source: Any, label: str | None) -> DocumentReader:
     reader = read_documents(source)
     return reader if label is None else reader.with_options(label_column=label)
+
+
+def _labelled(documents: Sequence[Document], least: int = 1) -> list[Document]:
+    """Return the documents in classes of ``least`` or more, and warn about the others."""
+    rows = probe_rows(documents, least)
+    if not rows:
+        raise DataError(f"A probe needs labels, and none of {len(documents):,} documents can be used: check label=.")
+    if len(rows) < len(documents):
+        why = "have no label" + " or are the only one of their class" * (least > 1)
+        logger.warning("%d of %d documents %s: probes skip them.", len(documents) - len(rows), len(documents), why)
+    return [documents[row] for row in rows]
 
 
 def _load_with_bases(

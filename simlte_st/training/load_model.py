@@ -86,10 +86,8 @@ def choose_base(
             reader = reader.first(200, shard_order(len(reader.names), run.seed, epoch=0))
         words = median_words(document.text for document in reader.peek())
         static = words >= LONG
-        kinds = ("a static model", "an encoder")[:: 1 if static else -1]
-        logger.info(
-            "The median document has %.0f words: training %s (static=%s: %s).", words, kinds[0], not static, kinds[1]
-        )
+        kinds = ("a static model", False, "an encoder") if static else ("an encoder", True, "a static model")
+        logger.info("The first documents have a median of %.0f words: training %s (static=%s: %s).", words, *kinds)
     name = OWN_STATIC if static else PACKAGED_BASE
     logger.info("Base: %s.", name)
     return name

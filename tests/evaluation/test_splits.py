@@ -28,8 +28,8 @@ CORPUS = [Document(str(number), f"text {number}", "abc"[number % 3]) for number 
 
 def test_samples_keep_order_and_depend_on_the_seed() -> None:
     sample = sample_documents(CORPUS, 20, seed=1)
-    assert len(sample) == 20 == len(set(sample))
-    assert sample == sorted(sample, key=lambda document: int(document.id))
+    partly = [Document(each.id, each.text, each.label if row % 9 == 4 else None) for row, each in enumerate(CORPUS)]
+    assert sum(document.label is not None for document in sample_documents(partly, 20, seed=1)) == 10
     assert sample == sample_documents(CORPUS, 20, seed=1) != sample_documents(CORPUS, 20, seed=2)
     assert sample_documents(CORPUS, 500, seed=1) == CORPUS
     assert [int(document.id) for document in sample] == sample_rows(90, 20, seed=1)

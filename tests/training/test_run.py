@@ -36,7 +36,7 @@ def test_long_documents_get_a_static_model_and_short_ones_an_encoder(
         caplog.clear()
         with caplog.at_level("INFO", "simlte_st"):
             assert chosen(read_documents(documents), tmp_path) == name
-        assert f"The median document has {words} words" in caplog.text
+        assert f"The first documents have a median of {words} words" in caplog.text
         assert other in caplog.text
     # The median decides, and not the mean.
     assert chosen(read_documents([*SHORT[:5], *LENGTHY[:4]]), tmp_path) == PACKAGED_BASE
