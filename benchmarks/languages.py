@@ -3,7 +3,7 @@
     python -m benchmarks.languages --clones FOLDER
 
 The base is multilingual-e5-small. Training and the LSA see all documents of a set, including the evaluated ones,
-without labels, as a user's would. Tables show the macro-F1 of a logistic regression with five labels a class and with
+without labels, as a user's would. Tables show the macro-F1 of a logistic regression with five labels per class and with
 the labels of half of the evaluated documents, over 10 random splits with 3 draws each. C is chosen by cross-validation
 (TF-IDF: 100), because the cosines of E5's embeddings all lie between .7 and 1, too close for the C that suits other
 models.
@@ -162,7 +162,7 @@ def page(record: Result) -> str:
         "tokens of the base (median)": "tokens",
     }  # fmt: skip
     blocks = []
-    for title, outcome in (("5 labels a class", FEW), ("the labels of half of the documents", FULL)):
+    for title, outcome in (("5 labels per class", FEW), ("the labels of half of the documents", FULL)):
         blocks += [f"## Macro-F1, {title}", table(row_of(row, outcome) for row in ROWS)]
     return document(
         "# Documents in other languages",

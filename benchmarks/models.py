@@ -218,7 +218,7 @@ f"sets* have a median of more than {LONG} tokens.",
 "part of the embedding, with weight .5 from 512 tokens on; its STS-B is the mean over the fitted sets. "
 f"*Time* is relative to {CHUNKED}, with all models encoding the same documents in turns.",
         summary(record, few, full),
-        f"## Macro-F1, {SHOTS} documents a class",
+        f"## Macro-F1, {SHOTS} documents per class",
         f"Logistic regression with C by cross-validation on the training documents, over {HALVES} random "
 f"splits of the held-out documents with {DRAWS} draws each. Differences are paired, with 95% bootstrap "
 "intervals. Intervals for one set resample draws, which share documents, so they are somewhat too "

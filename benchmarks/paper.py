@@ -2,7 +2,7 @@
 
     python -m benchmarks.paper --scale cpu --shared data --work paper.work
 
-All systems train from one base on one corpus with one budget, once a seed. Each system embeds each data set once, and
+All systems train from one base on one corpus with one budget, once per seed. Each system embeds each data set once, and
 all experiments use these embeddings. Finished cells stay in the work folder: the same command resumes an interrupted
 run, and ``--only``, ``--seeds``, ``--data`` and ``--experiments`` add systems, seeds, data sets and experiments. A
 folder with other settings is refused.

@@ -3,7 +3,7 @@
     python -m benchmarks.speed --shared SHARED_DATA
 
 Encoding: the base in float32, and its mean over chunks for whole papers, on documents of ``20newsgroups.parquet``,
-``enwiki2014.parquet`` and ``aan_papers.parquet`` (column ``text``). Compared are sentence-transformers' class, which
+``enwiki2014.parquet`` and ``aan_papers.parquet`` (column ``text``). The sides are sentence-transformers' class, which
 sorts by characters and pads each batch of 32 documents; this package's class, which batches texts of similar length
 and uses oneDNN for linear layers on AMD processors with AVX-512 (also shown without oneDNN); and the exported model
 in onnxruntime, in 32 and 8 bits. The Longformer is compared with transformers', with the same weights.

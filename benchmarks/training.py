@@ -241,7 +241,7 @@ def page(record: dict[str, Any]) -> str:
     for row in record["rows"]:
         where = row["environment"]
         blocks += [
-            f"## {row['source']}, {row['tokens']} tokens a view, {where['dtype']}",
+            f"## {row['source']}, {row['tokens']} tokens per view, {where['dtype']}",
             table(cells(row, side) for side in SIDES),
             f"Batches of {row['batch_size']} documents.",
         ]

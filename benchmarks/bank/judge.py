@@ -1,4 +1,4 @@
-"""Judge the encoders of a set by labels and by measures that see documents alone."""
+"""Judge the encoders of a set by labels and by measures that see only documents."""
 
 from __future__ import annotations
 

@@ -238,11 +238,11 @@ def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> st
     return pages.document(
         "# Training recipes for tuned encoders",
         f"all-MiniLM-L6-v2 is trained for {settings['steps']} steps of 32 unlabelled documents of each "
-        "data set, 64 tokens a view, and evaluated on 256 tokens of unseen documents. Gains over the "
-        "base's own pooling in points: macro-F1 with 5 labelled documents a class, with the labels of "
+        "data set, 64 tokens per view, and evaluated on 256 tokens of unseen documents. Gains over the "
+        "base's own pooling in points: macro-F1 with 5 labelled documents per class, with the labels of "
         "half of the documents, and R@10 of citations. The probe is a logistic regression on normalised "
-        "vectors; TF-IDF reads all words. After ± is the standard deviation over seeds, if there are several. "
-        f'Recipes are in `benchmarks/bank/recipes.py`; "half way" is half way back to the base. "{KEPT}" '
+        "vectors; TF-IDF reads all words. ± gives the standard deviation over seeds, if there are several. "
+        f'Recipes are in `benchmarks/bank/recipes.py`; "half way" averages the weights with the base's. "{KEPT}" '
         "is the result of `simlte train`, which keeps the base unless the verdict on these documents is "
         f'"helped", by a regression that has not seen the data set. In {where["dtype"]} (CPU: '
         f"{where['cpu_bf16']}).",

@@ -40,12 +40,12 @@ def page(record: Mapping[str, Any]) -> str:
     blocks = [
         "# TA-SBERT's three parts",
         f"Each row trains once on {sizes.get('pairs', 'all')} pairs of SNLI's development part, {BATCH} "
-        "pairs of similar length a step, with the softmax objective. Everything but the encoder learns "
+        "pairs of similar length per step, with the softmax objective. Everything but the encoder learns "
         f"at 1.5 times its rate of {settings['learning_rate']:g}, as in the paper. The paper trains on "
         "942,000 pairs at 2e-05; its numbers for BERT-base are in parentheses. Sentence similarity uses "
         f"at most {sizes.get('sts_pairs', 'all')} examples of each set, SentEval "
         f"{sizes.get('transfer_texts', 'all')} of each task. SST is missing, and the paper's mean is "
-        "recomputed without it. After ± is the standard deviation over trainings.",
+        "recomputed without it. ± gives the standard deviation over trainings.",
     ]
     for base in bases:
         blocks += _base(results, base)

@@ -144,7 +144,7 @@ class Shards:
         except Exception as error:  # each version of each library has its own
             if "Multiple matches for FieldRef" in str(error):
                 raise DataError(
-                    f"{name} has two columns of one name: rename one, or read it without stream=."
+                    f"{name} has two columns with the same name: rename one, or read it without stream=."
                 ) from None
             raise BrokenSourceError(f"{name} is truncated, corrupt or unreadable ({in_short(error)})") from error
 
@@ -213,7 +213,7 @@ def _of_parquet(source: Any, reading: Reading) -> Shards:
     import datasets
 
     name = places[0] if len(places) == 1 else f"{len(places):,} sources"
-    # datasets takes every path for a pattern, so brackets and a leading ~ in existing names must be escaped.
+    # datasets treats every path as a pattern, so brackets and a leading ~ in existing names must be escaped.
     names = [glob.escape(os.path.abspath(place)) if os.path.lexists(place) else place for place in places]
     patterns = [each + "/**/*.parquet" * os.path.isdir(place) for place, each in zip(places, names, strict=True)]
     options: dict[str, Any] = {"data_files": patterns, "batch_size": _ROWS}

@@ -159,7 +159,7 @@ def special_ids(tokenizer: AnyTokenizer) -> list[int]:
 
 
 def space_before(tokenizer: AnyTokenizer) -> str:
-    """Return a space if a word has other tokens after a space than at the beginning of a text, or an empty string."""
+    """Return a space if words have different tokens after one than at the beginning, otherwise an empty string."""
     once, twice = (list(ids) for ids in token_ids(tokenizer, ["a", "a a"]))
     return "" if twice == once * 2 else " "
 
@@ -186,7 +186,7 @@ def word_tokens(tokenizer: Tokenizer) -> WordTokens | None:
         kept = _TOKENIZERS.get(tokenizer)
     except TypeError:  # tokenizers before 0.23 has no weak references, so there is no cache
         return None
-    if kept is None or kept.state != state:  # tokens were added
+    if kept is None or kept.state != state:  # tokens have been added
         kept = _TOKENIZERS[tokenizer] = WordTokens(state)
     return kept
 

@@ -27,7 +27,7 @@ class Candidate:
         documents_per_second: Encoding speed on this machine.
         command: Command that encodes all documents or trains the model; empty for TF-IDF.
         static: Whether the model is static.
-        few_shot: Probes with five labelled documents a class.
+        few_shot: Probes with five labelled documents per class.
         full: The probe with half of the labelled documents.
     """
 
@@ -73,7 +73,7 @@ class Candidate:
 
 
 def best_probe(candidates: Sequence[Candidate]) -> Candidate:
-    """Return the candidate with the best probe, without TF-IDF."""
+    """Return the candidate with the best probe, excluding TF-IDF."""
     return max((each for each in candidates if each.command), key=lambda each: each.score)
 
 

@@ -129,7 +129,7 @@ class ProbeComparison:
     """Scores of probes on the embeddings of one model.
 
     Attributes:
-        few_shot: Probes with a few examples a class, over several draws that are the same for every model.
+        few_shot: Probes with a few examples per class, over several draws that are the same for every model.
         full: The probe with all training texts.
     """
 
@@ -208,7 +208,7 @@ def comparison_table(
     Args:
         halves: Results without labels, by model; may be empty.
         probes: Results of the probes, by model.
-        shots: Number of examples a class of the few-shot probes, for the heading.
+        shots: Number of examples per class of the few-shot probes, for the heading.
 
     Returns:
         The tables, separated by an empty line, in percent; F1 is macro-F1.

@@ -76,7 +76,7 @@ class Evaluation:
         ]
         if self.probes:
             lines += [
-                f"{self.shots}-shot: probes on {self.shots} labelled documents a class, mean ± standard deviation of "
+                f"{self.shots}-shot: probes on {self.shots} labelled documents per class, mean ± standard deviation of "
                 f"{self.draws} draws; full: on all {self.train_documents:,}. F1 is macro-F1. TF-IDF reads all words.",
             ]
         return "\n".join(lines)
@@ -114,8 +114,8 @@ def evaluate_models(
     """Evaluate models with or without labels, and compare them with TF-IDF.
 
     Without labels: do both halves of a document have the same nearest documents, and does one half find the other? With
-    ``label=``: how well does a classifier on the embeddings (a probe) do, with a few examples a class and with all? If
-    the base of a model is known, a verdict says whether the model is better.
+    ``label=``: how well does a classifier on the embeddings (a probe) do, with a few examples per class and with all?
+    If the base of a model is known, a verdict says whether the model is better.
 
     Args:
         models: Folders or names of models, or loaded models by name.
@@ -202,7 +202,9 @@ def _load_with_bases(
         bases = {name: origin for name in names if (origin := trained_from(name)) is not None}
     for name, origin in [*bases.items()]:
         if base is None and local_folder(origin) is None:  # never download what a file names
-            logger.warning("%s was trained from %s, which is not here: set base= for a verdict.", name, origin)
+            logger.warning(
+                "%s was trained from %s, which is not on this machine: set base= for a verdict.", name, origin
+            )
             del bases[name]
     wanted = dict.fromkeys([*bases.values(), *names])
     loaded = {name: load_model(name, device=device).model for name in wanted}

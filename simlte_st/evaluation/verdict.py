@@ -95,7 +95,7 @@ class Verdict:
         split_half: Reciprocal rank of the other half of a document, paired by document
             (:func:`~simlte_st.evaluation.split_half_retrieval`).
         documents: Number of documents.
-        probe: Macro-F1 with few labelled documents a class, with an interval over documents and draws; None without
+        probe: Macro-F1 with few labelled documents per class, with an interval over documents and draws; None without
             labels.
         scored: Number of labelled documents that the probe was scored on.
         similarities: Agreement of the halves on their similarities to other documents, for static models, which have

@@ -132,7 +132,7 @@ def _load(name: str) -> SentenceTransformer:
 
 
 def _begins_with_table(name: str) -> bool | None:
-    """Tell from its files whether a model is static, without importing torch; None for a model on the Hub."""
+    """Return whether a model is static, from its files, without importing torch; None for a model on the Hub."""
     if name in OWN_MODELS and not os.path.isdir(name):
         return name == OWN_STATIC
     folder = Path(find_model(name))
@@ -225,7 +225,7 @@ def _write(model: SentenceTransformer, name: str, path: Path) -> None:
                 output_names=["sentence_embedding"],
                 dynamic_axes={**axes, "sentence_embedding": {0: "batch"}},
             )
-    except Exception as error:  # torch and modules raise many kinds
+    except Exception as error:  # of many kinds, from torch and modules
         raise ModelError(f"The model {name!r} cannot be traced into an ONNX graph ({type(error).__name__}).") from error
 
 
@@ -257,7 +257,7 @@ def _settings(model: SentenceTransformer) -> dict[str, Any]:
 
 
 def _texts(model: SentenceTransformer) -> list[str]:
-    """Return random words of all lengths that the model reads."""
+    """Return texts of random words, of all lengths that the model reads."""
     vocabulary = sorted(word.strip("\u2581\u0120") for word in model.tokenizer.get_vocab())
     words = [word for word in vocabulary if word.isascii() and word.isalpha()] or ["a"]
     draw = Random(0)
@@ -296,7 +296,7 @@ _WITHOUT_TORCH = """\
 ## Without torch
 
 ```python
-from model2vec import StaticModel  # pip install "model2vec>=0.10"; earlier ones read 512 tokens of a text
+from model2vec import StaticModel  # pip install "model2vec>=0.10"; earlier ones read only 512 tokens
 
 vectors = StaticModel.from_pretrained("{name}").encode(["A long document ...", "Another one ..."])
 ```

@@ -1,4 +1,4 @@
-"""How much of texts a model reads, and how to read whole texts."""
+"""How much of each text a model reads, and how to read whole texts."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Truncation:
 def warn_of_truncation(model: SentenceTransformer, texts: Sequence[str], remedy: str = "") -> None:
     """Warn before encoding if the model reads less than nine tenths of the first texts.
 
-    ``{times}`` in the remedy is the factor by which also reading passages of all texts increases the work.
+    ``{times}`` in the remedy is the factor by which encoding all passages, too, increases the work.
     """
     read = Truncation.of(model)
     if read.budget is None:

@@ -18,7 +18,7 @@ BM25 = "Weight of the query's words in the text; rare words count more. The scal
 
 _VALUE = 120  # maximum characters of a metadata value
 _SIGN = re.compile(r"[!-/:-@\[-`{-~]")
-_SYMBOL = re.compile(r"[-<>=~](?=[-<>=])|:(?=streamlit:)")  # Streamlit draws arrows and its logo, even of escaped signs
+_SYMBOL = re.compile(r"[-<>=~](?=[-<>=])|:(?=streamlit:)")  # Streamlit replaces these even if escaped
 
 _ADDRESS = re.compile(r"(https?://[^\s<>\"']+)")
 
@@ -65,7 +65,7 @@ def as_label(text: str) -> str:
 def hit_html(hit: Hit, rank: int, title: str | None = None) -> str:
     """Return a hit as HTML: rank, id, scores, metadata, beginning or best passage, and explanation.
 
-    The metadata skip ``title``, the column of titles.
+    The column of titles, ``title``, is left out of the metadata.
     """
     words = [word for word, _ in hit.words]
     text = shortened(hit.passage or hit.beginning, SHOWN)

@@ -46,8 +46,8 @@ if TYPE_CHECKING:  # with torch
 Cosine = Annotated[float, Interval(ge=-1, le=1)]
 
 _TOGETHER = 512  # queries that :meth:`Index.link_each` searches at once
-_TOGETHER_CHARACTERS = 400_000  # of these queries: long ones would delay the hits for minutes
-_READ_TOGETHER = 4  # queries with ``rerank=``: seconds each, in which the files of their version must stay
+_TOGETHER_CHARACTERS = 400_000  # total of these queries: long ones would delay the hits for minutes
+_READ_TOGETHER = 4  # queries with ``rerank=``: each takes seconds, during which the files of its version must stay
 
 
 class Index:
@@ -261,7 +261,7 @@ class Index:
         from simlte_st.models.device import check_devices  # with torch
 
         check_devices(place)
-        kept = keeping(lambda: f"{self.folder} has {number_of(len(self), 'document')}: start again to add the others.")
+        kept = keeping(lambda: f"{self.folder} has {number_of(len(self), 'document')}: run it again to add the others.")
         with self._writing() as store, kept:
             return add_documents(
                 store, self.encoder, self._settings, reader,
@@ -270,7 +270,7 @@ class Index:
             )  # fmt: skip
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Delete documents, and return the number that the index had."""
+        """Delete documents, and return how many of them the index had."""
         with self._writing() as store:
             before = store.count()
             store.delete(_as_ids(ids))

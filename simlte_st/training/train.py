@@ -136,10 +136,10 @@ def train(
             0 for an encoder).
         keep: Which model to keep: ``verdict`` keeps the base if training did not clearly help, and saves the trained
             model in ``OUTPUT.trained``; ``trained`` always keeps the trained model.
-        held_out: Share of the documents to hold out for the verdict, at most 500 documents; up to three times the share
-            to reach 100. 0 gives no verdict.
+        held_out: Share of the documents to hold out for the verdict, at most 500 documents. Small corpora hold out up
+            to three times as much, to reach 100 documents. 0 skips the verdict.
         probe: Column of classes, folders or tags. A classifier trained on a few held-out labels of each class then
-            counts in the verdict; training does not see the labels.
+            counts towards the verdict; training does not see the labels.
         report: Write a page beside the model, ``OUTPUT.report.html``, with loss, verdict, and the held-out documents
             whose neighbours changed most, including their texts. Needs the extra ``explore``.
         bf16: Train in bfloat16 (default: if the hardware supports it, as some CPUs do).

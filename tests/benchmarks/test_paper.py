@@ -58,7 +58,7 @@ def test_every_system_is_measured_on_every_set(run: Main) -> None:
     assert trained["ablation-epochs-fresh-0"]["documents"] == 4
     assert trained["contrastive-tension-0"]["batch_size"] == 8
     page = (folder / "results" / "paper.md").read_text()
-    wanted = ["Gain over SimCSE", "All documents", "A few documents a class", "Citations"]
+    wanted = ["Gain over SimCSE", "All documents", "A few documents per class", "Citations"]
     if importlib.util.find_spec("spacy"):
         wanted += ["Redundancy", "Attention from [CLS] on bbc"]
     assert [line[3:] for line in page.splitlines() if line.startswith("## ")] == [*wanted, "Ablations"]

@@ -50,11 +50,11 @@ ERRORS = [
     ("train texts --output full --overwrite", 1, "full is not replaced"),
     ("train texts --output texts", 1, "texts holds the documents"),
     ("encode simlte-static texts --output v.csv", 1, "ends in .parquet"),
-    ("encode simlte-static texts --output full.parquet", 1, "full.parquet exists already: .*--overwrite"),
-    ("index simlte-static texts --output full", 1, "full exists already"),
+    ("encode simlte-static texts --output full.parquet", 1, "full.parquet already exists: .*--overwrite"),
+    ("index simlte-static texts --output full", 1, "full already exists"),
     ("explore simlte-static texts --output full", 1, "ends in .html"),
     ("dedupe texts --output k.txt", 1, "name that ends in .jsonl"),
-    ("link ix words --output hits.jsonl", 1, "hits.jsonl exists already"),
+    ("link ix words --output hits.jsonl", 1, "hits.jsonl already exists"),
     # Values that no command takes.
     ("encode simlte-static texts --output v.parquet --actors 2", 1, "--actors .*--engine ray"),
     # What is mistyped.

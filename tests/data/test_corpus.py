@@ -74,8 +74,8 @@ def test_copies_are_left_out_and_counted(tmp_path: Path) -> None:
     copies = [Document(f"copy-{number}", text) for number, text in enumerate(TEXTS)]
     corpus, report = write_corpus([*DOCUMENTS, *copies, Document("other", f"{TEXTS[3]} ")], tmp_path, view=DocSplit())
     assert list(corpus["id"]) == ["d0", "d1", "d3", "d4", "other"], "the first of each text; one letter more is another"
-    assert report.left_out == {"too short for two views": 1, "exact copy of another document": 5}
-    with pytest.raises(EmptyCorpusError, match=r"left out: exact copy of another document \(2\)"):
+    assert report.left_out == {"too short for two views": 1, "exact duplicate of another document": 5}
+    with pytest.raises(EmptyCorpusError, match=r"left out: exact duplicate of another document \(2\)"):
         write_corpus([DOCUMENTS[0]] * 3, tmp_path / "same", view=DocSplit())
 
 

@@ -184,7 +184,7 @@ def test_the_first_of_each_group_is_kept_under_the_names_of_the_source(tmp_path:
     assert re.match(r"2 of 9 .*\(1 exact, 1 near\), in 2 groups\. 7", report.summary())
     assert [each.text for each in read_documents(output)] == [*FEW, texts[8]]
 
-    with pytest.raises(ConfigurationError, match="exists already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         dedupe(source, output)
     assert dedupe(source, output, near=False, overwrite=True).kept == 8
     assert dedupe(source, output, similarity=1.0, overwrite=True).kept == 8

@@ -159,7 +159,7 @@ def test_what_is_wrong_is_said_before_anything_is_encoded(
     problem(ConfigurationError, "similarity=2", similarity=2)
     problem(ConfigurationError, "topics=1", topics=1)
     (tmp_path / "p.parquet").write_text("mine")
-    problem(ConfigurationError, r"p\.parquet exists already")
+    problem(ConfigurationError, r"p\.parquet already exists")
     (tmp_path / "p.parquet").unlink()
     beside = tmp_path.parent / "p.parquet"
     beside.write_text("documents")

@@ -28,7 +28,7 @@ def interrupt(model: SentenceTransformer, corpus: list[Document], output: Path) 
         yield from corpus[:25]
         raise KeyboardInterrupt
 
-    kept = r"Stopped\. Finished parts of 10 documents are in .*v\.parquet\.parts: resume=True continues\."
+    kept = r"Stopped\. Finished parts of 10 documents are in .*v\.parquet\.parts: continue with resume=True\."
     with pytest.raises(Interrupted, match=kept):
         encode_documents(model, broken(), output, part_size=10)
 
@@ -97,7 +97,7 @@ def test_resuming_needs_the_same_settings(model: SentenceTransformer, corpus: li
 def test_nothing_is_overwritten_unasked(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
     output = tmp_path / "v.parquet"
     encode_documents(model, corpus[:3], output)
-    with pytest.raises(ConfigurationError, match="exists already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         encode_documents(model, corpus, output)
     encode_documents(model, corpus[:5], output, overwrite=True, normalize=True)
     vectors = np.array(pq.read_table(output)["vector"].to_pylist())

@@ -202,7 +202,7 @@ def test_the_words_of_special_tokens_are_text(encoder_path: Path, tmp_path: Path
 
 @pytest.mark.parametrize("length", [1, 2])
 def test_a_length_without_room_for_a_text_is_refused(length: int, encoder_path: Path) -> None:
-    room = f"max_seq_length={length} tokens, of which special tokens and the prompt take 2: no room for a text"
+    room = f"max_seq_length={length} tokens, and special tokens and the prompt take 2 of them: no room for text"
     with pytest.raises(ConfigurationError, match=room):
         load_model(encoder_path, max_seq_length=length)
     loaded = load_model(encoder_path, max_seq_length=3)

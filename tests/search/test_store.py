@@ -165,7 +165,7 @@ def test_a_model_of_another_similarity_is_told(
 
 
 def test_making_an_index_loses_nothing(index: Index, model: SentenceTransformer, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="exists already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         Index.create(index.folder, model)
     with pytest.raises(ConfigurationError, match="made with parts=False"):
         Index.create(index.folder, model, parts=True, exist_ok=True)
@@ -173,7 +173,7 @@ def test_making_an_index_loses_nothing(index: Index, model: SentenceTransformer,
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "text.txt").write_text("ba")
     for options in ({"exist_ok": True}, {"overwrite": True}):
-        with pytest.raises(ConfigurationError, match="exists already and is not an index"):
+        with pytest.raises(ConfigurationError, match="already exists and is not an index"):
             Index.create(tmp_path / "mine", model, **options)
     assert (tmp_path / "mine" / "text.txt").read_text() == "ba"
     assert len(Index.open(index.folder, model)) == 10

@@ -198,6 +198,6 @@ def test_of_two_that_make_an_index_at_once_one_stops_and_the_others_stays(
         return load(*args)
 
     monkeypatch.setattr(encoder, "Encoder", overtaken)
-    with pytest.raises(ConfigurationError, match="exists already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         Index.create(folder, model)
     assert len(Index.open(folder, model)) == 1

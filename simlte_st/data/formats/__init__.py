@@ -42,7 +42,7 @@ class TextFormat:
                 raise BadTextError("pipe, socket or device")
             self.check_library()
             read = self.read(path, reading)
-        except Exception as error:  # libraries raise anything for damaged files
+        except Exception as error:  # libraries raise all kinds of errors for damaged files
             return skip_of(error, name, name)
         text, columns = (read, {}) if isinstance(read, str) else (read.text, read.columns)
         columns = folder_columns(path) | columns
@@ -56,7 +56,7 @@ class TableFormat:
 
     suffixes: tuple[str, ...]  # in lower case
     open: Callable[[Path, Reading], Table]
-    count_rows: Callable[[Path], int | None] = lambda path: None  # if counting is free
+    count_rows: Callable[[Path], int | None] = lambda path: None  # if counting costs nothing
 
 
 PLAIN_TEXT = TextFormat((".txt",), read_text)

@@ -121,7 +121,7 @@ def _is_hidden(node: Any) -> bool:
 
 
 def _decode(data: bytes, encoding: str, mend: bool) -> str:
-    """Decode a page in the encoding that it declares, or else in the given one."""
+    """Decode a page in the encoding that it declares, otherwise in the given one."""
     import webencodings
 
     label = _LABEL.search(data[:_LABEL_BYTES]) or _XML_LABEL.match(data[:_LABEL_BYTES])
