@@ -242,7 +242,7 @@ def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> st
         "base's own pooling in points: macro-F1 with 5 labelled documents per class, with the labels of "
         "half of the documents, and R@10 of citations. The probe is a logistic regression on normalised "
         "vectors; TF-IDF reads all words. ± gives the standard deviation over seeds, if there are several. "
-        f'Recipes are in `benchmarks/bank/recipes.py`; "half way" averages the weights with the base's. "{KEPT}" '
+        f'Recipes are in `benchmarks/bank/recipes.py`; "half way" averages a model with its base. "{KEPT}" '
         "is the result of `simlte train`, which keeps the base unless the verdict on these documents is "
         f'"helped", by a regression that has not seen the data set. In {where["dtype"]} (CPU: '
         f"{where['cpu_bf16']}).",

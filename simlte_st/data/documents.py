@@ -64,12 +64,12 @@ def read_documents(
             compressed with gzip or Zstandard, and parquet are tables. HTML, XML, PDF, DOCX, ODT, RTF and EPUB need the
             extra ``documents``; without it, such files in a folder are skipped and counted. With several sources,
             generated ids contain the source: ``b.csv:17``, ``folder/a.txt``.
-        text_column: Column of the text, or its path in a struct, such as ``article.body`` (default: text; else the
-            first of content, body, document, article, abstract, full_text, raw and message; else the only column of
-            strings, or the one with by far the longest). The second of two columns with one name is ``NAME_2``.
-        id_column: Column of the ids, or its path (default: id, doc_id, document_id or _id; else the row number from 0,
-            or the text's hash for texts without rows and in an index). A second document with the same id gets the
-            suffix ``#2``.
+        text_column: Column of the text, or its path in a struct, such as ``article.body`` (default: text; otherwise the
+            first of content, body, document, article, abstract, full_text, raw and message; otherwise the only column
+            of strings, or the one with by far the longest). The second of two columns with one name is ``NAME_2``.
+        id_column: Column of the ids, or its path (default: id, doc_id, document_id or _id; otherwise the row number
+            from 0, or the text's hash for texts without rows and in an index). A second document with the same id gets
+            the suffix ``#2``.
         label_column: Column of the classes, or its path; read only when named. For e-mails, one of subject, sender,
             recipients and date; for files in folders such as ``year=2020``, ``year``.
         encoding: Encoding of text, JSON, CSV and HTML files that are not valid UTF-8. A byte order mark, or the

@@ -240,7 +240,7 @@ class Index:
             sync: Remove documents that are no longer in the source. Documents that could not be read this time are
                 kept.
             device: Where to compute: cpu, cuda, cuda:1 or mps. Several, such as ``cuda:0,cuda:1``, share the work, each
-                in a process of its own (default: a GPU, if there is one).
+                in its own process (default: a GPU, if there is one).
             engine: Whether to compute in this process (``local``) or in Ray actors on one machine or many (``ray``).
             actors: Number of Ray actors, each with a CPU and, if there are any, a GPU (default: as many as fit).
             address: Address of the Ray cluster (default: one that runs on this machine, or a new one).

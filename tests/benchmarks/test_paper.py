@@ -19,7 +19,7 @@ Main = Callable[..., Path]
 
 @pytest.fixture(scope="module")
 def run(bert_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Main]:
-    """Run the experiments on toy sets, once before the first test; each call gives the folder."""
+    """Run the experiments on toy sets once, before the first test; return the folder."""
     folder = tmp_path_factory.mktemp("paper")
     write_papers_sets(folder / "shared")
 

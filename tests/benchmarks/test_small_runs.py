@@ -1,4 +1,4 @@
-"""The benchmarks that train, at sizes at which their numbers mean nothing: that they run, and what they write."""
+"""Run the benchmarks that train, at sizes too small for meaningful numbers, and check their output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run of each command that no other file has."""
+"""Run each command that no other file tests."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_train_encode_evaluate(
     evaluate = f"evaluate {model} --data {labelled} --label kind --head logistic --draws 2 --quiet"
     assert main(shlex.split(evaluate)) == 0
     table = capsys.readouterr().out
-    base = f"{encoder_path}, in chunks"  # found in the model's folder, and reading as the model does
+    base = f"{encoder_path}, in chunks"  # found in the model's folder, with the same limit as the model
     for row in ("TF-IDF", base, str(model)):
         assert len(re.findall(rf"^\| {re.escape(row)} +\|", table, re.MULTILINE)) == 2, table
     assert f"{model}, against {base}: " in table

@@ -1,4 +1,4 @@
-"""Documents in shards: where they are read from, from which row on, and what is wrong with them."""
+"""Documents in shards: their sources, reading from a row, and errors."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_a_stock_longformer_is_adopted(with_head: bool, tmp_path: Path) -> None:
     tuned.save_pretrained(str(tmp_path / "tuned"))
     convert_base(tmp_path / "tuned", tmp_path / "kept")
     kept = SentenceTransformer(str(tmp_path / "kept"), device="cpu")
-    # Its tokenizer cuts after 64 tokens. No token attends globally, as in the stock model.
+    # Its tokenizer truncates after 64 tokens. No token attends globally, as in the stock model.
     np.testing.assert_allclose(kept.encode([text[:200]]), tuned.encode([text[:200]]), atol=1e-5)
 
 

@@ -22,7 +22,7 @@ def corpus(documents: list[str]) -> list[Document]:
 
 
 def interrupt(model: SentenceTransformer, corpus: list[Document], output: Path) -> None:
-    """Encode two parts of ten documents and be stopped in the third."""
+    """Encode two parts of ten documents, and stop in the third."""
 
     def broken() -> Iterator[Document]:
         yield from corpus[:25]
@@ -157,7 +157,7 @@ def test_broken_off_at_any_moment_it_ends_with_the_same_bytes(
 ) -> None:
     whole, output = tmp_path / "whole.parquet", tmp_path / "v.parquet"
     encode_documents(model, corpus, whole, part_size=20)
-    with broken_off_at(rename):  # settings, three parts; the vectors; what then is removed
+    with broken_off_at(rename):  # settings, three parts, the vectors, then the removal
         encode_documents(model, corpus, output, part_size=20)
     assert output.exists() == (rename == 5)
     encode_documents(model, corpus, output, part_size=20, resume=True)

@@ -40,7 +40,7 @@ def assert_same_vectors(source: Path, folder: Path, texts: list[str] = TEXTS, **
 
 
 def run_script(folder: Path) -> np.ndarray:
-    """Run the card's script where there is no torch; give its vectors."""
+    """Run the card's script without torch and return its vectors."""
     card = (folder / "README.md").read_text(encoding="utf-8")
     script = re.findall(r"```python\n(.*?)```", card, re.DOTALL)[1]
     code = (

@@ -96,7 +96,7 @@ def _rows(vectors: NDArray[np.float32], first: int = 0, parts: int = 1) -> pa.Ta
 
 
 def _partitions(made: store.Store, vector: NDArray[np.float32]) -> int:
-    """Count the partitions, in all segments of the index together: as many as a search for all looks through."""
+    """Count the partitions in all segments of the index: the number that a full search reads."""
     query = made._table.search(vector, vector_column_name="vector").distance_type("cosine").nprobes(10_000)
     number = re.search(r"partitions_ranked=([^,]+),", query.limit(1).analyze_plan())
     return int(number[1]) if number else 0

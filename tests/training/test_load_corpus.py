@@ -60,7 +60,7 @@ UNMEASURED: dict[str, Any] = {**OPTIONS, "held_out": 0.0}
 
 @pytest.fixture(scope="module")
 def long() -> list[str]:
-    """110 documents of 102 tokens, of which a base reads 62."""
+    """110 documents of 102 tokens; a base reads 62 of them."""
     return [make_document(number) for number in range(110)]
 
 
