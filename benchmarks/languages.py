@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS, metavar="NAME", help=", ".join(ROWS))
     parser.add_argument("--documents", type=int, default=100, metavar="N", help="further documents per set")
     parser.add_argument("--held-out", type=int, default=200, metavar="N", help="evaluated documents per set")
-    parser.add_argument("--seeds", type=int, default=2, help="trainings (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=2, help="training runs (default: %(default)s)")
     parser.add_argument("--steps", type=int, help="steps of a training (default: as simlte train)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--work", type=Path, default=Path("languages.work"), help="folder of finished parts")

@@ -228,7 +228,7 @@ f"splits of the held-out documents with {DRAWS} draws each. Differences are pair
         f"The same with all documents of one half as training data, over {HALVES} random splits.",
         *paired_tables(full),
         "## Citations",
-        "AAN: each citing paper queries the cited papers, itself excluded; 95% bootstrap intervals over "
+        "AAN: each citing paper queries the cited papers, excluding itself; 95% bootstrap intervals over "
 "papers. No model was measured with an LSA.",
         table(
             {

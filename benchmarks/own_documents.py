@@ -84,8 +84,8 @@ def page(record: Mapping[str, Any]) -> str:
         "± gives the standard deviation over seeds and draws.",
         *blocks,
         "## Relative gain in macro-F1",
-        "Brackets give paired 95% bootstrap intervals over trainings and draws or, with all labels, the "
-        "smallest and largest gain of a training. They describe these sets, not others.",
+        "Brackets give paired 95% bootstrap intervals over training runs and draws or, with all labels, the "
+        "smallest and largest gain of a training run. They describe these sets, not others.",
         gain_table(record["gains"]),
         machines=record["environments"],
         command=f"python -m benchmarks.own_documents --shared SHARED_DATA --base {settings['base']['name']}"

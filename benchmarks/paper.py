@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--only", nargs="+", metavar="SYSTEM", help=f"systems or groups: {', '.join(GROUPS)}")
     made.add_argument("--experiments", nargs="+", choices=EXPERIMENTS, default=EXPERIMENTS, metavar="NAME")
     made.add_argument("--data", nargs="+", choices=sets.ALL, default=sets.ALL, metavar="NAME")
-    made.add_argument("--seeds", type=int, nargs="+", help="trainings of each trained system")
+    made.add_argument("--seeds", type=int, nargs="+", help="training runs of each trained system")
     made.add_argument("--threads", type=int)
     made.add_argument("--report", action="store_true", help="only write the page of finished results")
     made.add_argument("--results", type=Path, default=RESULTS, help=argparse.SUPPRESS)

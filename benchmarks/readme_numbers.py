@@ -172,7 +172,7 @@ def language_model() -> str:
     )
     papers = " and ".join(rows["DocSplit, as printed in the papers"])
     [trainings] = {row[-1] for row in means if row[0] == "DocSplit, without MLM"}
-    count = {"1": "one training", "2": "two trainings", "3": "three trainings"}[trainings]
+    count = {"1": "one training run", "2": "two training runs", "3": "three training runs"}[trainings]
     [table] = tables("own_documents", "## Relative gain in macro-F1")
     gains = {(row[0].removeprefix("DocSplit, without MLM over "), row[1]): row[2].split("%")[0] for row in table}
     simcse, base = (
@@ -193,7 +193,7 @@ def gain_over_simcse(page: str) -> str:
     cells = {row[0]: [re.fullmatch(r"(.*) \((.*)\)", cell) for cell in row[1:]] for row in table[1:]}
     rows = [[name, *(part for cell in cells[key] if cell for part in cell.groups())] for key, name in names.items()
             if key in cells]  # fmt: skip
-    return written(["few labels [95%]", "paper", "all documents [of each training]", "paper"], rows)
+    return written(["few labels [95%]", "paper", "all documents [of each training run]", "paper"], rows)
 
 
 def citation() -> str:

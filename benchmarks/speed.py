@@ -12,9 +12,9 @@ Static: the shipped model with 256 dimensions on whole documents. This package's
 further modules follow, and word by word otherwise, with an empty (cold) or filled (warm) cache of words. model2vec
 drops unknown tokens. ``--static`` measures only this part and keeps the rest of the page.
 
-All sides take turns on one thread and are timed in CPU time, so other work on the machine matters less. Ratios are of
-medians, with the lowest and highest of one turn. Difference: the largest absolute difference to
-sentence-transformers' embeddings.
+All sides take turns on one thread and are timed in CPU time, so other work on the machine matters less. Ratios compare
+medians; their range is over the turns. Difference: the largest absolute difference to sentence-transformers'
+embeddings.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", nargs="+", choices=jobs, default=jobs, metavar="NAME", help=", ".join(jobs))
     parser.add_argument("--documents", type=int, default=600, metavar="N", help="further documents per set")
     parser.add_argument("--held-out", type=int, default=300, metavar="N", help="evaluated documents per set")
-    parser.add_argument("--seeds", type=int, default=3, help="trainings of static models (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=3, help="training runs of static models (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--work", type=Path, default=Path("static.work"), help="folder of finished parts")
     options = parser.parse_args(argv)

@@ -130,7 +130,7 @@ def rule_section(judged: Judged, static: bool) -> list[str]:
 "the same halves as above. Almost any training of a static model raises the other measures, so the "
 f"verdict uses *{SIMILARITIES}* alone: how well the cosines of a document's first half to other "
 "documents correlate with those of its second half, after subtracting the mean embedding. Each point "
-f"adds {weights[0]} to the log-odds. There is no intercept, because most trainings help but one that "
+f"adds {weights[0]} to the log-odds. There is no intercept, because most training runs help but one that "
 "changes nothing must not count as helpful.",
     ]  # fmt: skip
     parts = {"data set left out": of_set, "recipe left out": recipe_of, "base left out": base_of}
@@ -157,7 +157,7 @@ f"adds {weights[0]} to the log-odds. There is no intercept, because most trainin
     return [
         *blocks,
         *(left_out_table(title, left_out(judged, part)) for title, part in parts.items()),
-        "Calibration with each data set left out: encoders by predicted probability, and what labels say of them.",
+        "Calibration with each data set left out: encoders by predicted probability, and their outcomes by labels.",
         pages.table(
             {
                 "probability": f"{each['from']} to {each['to']}",
@@ -170,7 +170,7 @@ f"adds {weights[0]} to the log-odds. There is no intercept, because most trainin
 
 
 def left_out_table(title: str, judgements: Sequence[Judgement]) -> str:
-    """Count, by part and in total, what labels say of encoders called helped."""
+    """Count the outcomes of encoders called helped, by part and in total."""
     wider, rows = documents.record()["wider"], []
     for left in [*dict.fromkeys(each.part for each in judgements), None]:
         here = [each for each in judgements if left in (None, each.part)]

@@ -185,7 +185,7 @@ def _citations(results: Results) -> list[str]:
         rows = [[name, *(with_interval(of[0]["retrieval"], metric) for metric in metrics)] for name, of in runs.items()]
         blocks += [
             "## Citations",
-            "Each citing paper queries the cited papers, itself excluded; means over citing papers with 95% "
+            "Each citing paper queries the cited papers, excluding itself; means over citing papers with 95% "
             "intervals, for the first training.",
             markdown_table(["", "R@10", "R@100", "MRR"], rows),
             "Accuracy of link classification on balanced pairs; parts are split by links, or by papers (no test "

@@ -3,7 +3,7 @@
 The papers are two versions of SimLTE and DocSplit, its final form under another name (SimLTE_bert is DocSplit_bert).
 Both versions of SimLTE print the same tables. DocSplit repeats their rows to the last digit and adds Contriever and
 INSTRUCTOR, so one table of each kind suffices, under DocSplit's names. No paper prints a deviation: few-shot scores
-are means of 10 draws, full scores are from an unknown number of trainings. Data sets have the names of
+are means of 10 draws, full scores are from an unknown number of training runs. Data sets have the names of
 :func:`benchmarks.datasets.load_benchmark`.
 """
 

@@ -29,7 +29,7 @@ class Scale:
         name: Name on the command line.
         base: The model that all systems start from.
         preset: The papers' settings, shared by all trained systems except for their own changes.
-        seeds: Seeds of the trainings.
+        seeds: Seeds of the training runs.
         corpus_documents: Training documents, drawn once from the corpus; None for all.
         steps: Optimizer steps; None for one pass over the corpus.
         batch_size: Documents per step.

@@ -144,7 +144,7 @@ def train(
             whose neighbours changed most, including their texts. Needs the extra ``explore``.
         bf16: Train in bfloat16 (default: if the hardware supports it, as some CPUs do).
         workers: Number of processes that prepare batches; 0 for the training process itself.
-        save_steps: Steps between checkpoints (default: about ten checkpoints a run, four for a static model).
+        save_steps: Steps between checkpoints (default: about ten checkpoints per run, four for a static model).
         device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
         seed: Random seed.
         resume: Continue an interrupted run; all other arguments must be the same.

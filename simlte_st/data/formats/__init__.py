@@ -52,7 +52,7 @@ class TextFormat:
 
 @dataclass(frozen=True)
 class TableFormat:
-    """A format with a document per row; ``open`` raises ``DataError`` for a file without columns."""
+    """A format with one document per row; ``open`` raises ``DataError`` for a file without columns."""
 
     suffixes: tuple[str, ...]  # in lower case
     open: Callable[[Path, Reading], Table]
