@@ -49,7 +49,7 @@ from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.modules.chunk_mean import to_chunk_mean
 
 TOKENS = 32768
-"""Maximum tokens of a document that the base reads in chunks."""
+"""Maximum number of tokens of a document that the base reads in chunks."""
 
 TFIDF, LSA, MINILM = "TF-IDF", "LSA", "MiniLM at 256"
 BASE, WHOLE, ADAPTED = "E5 at 512", "E5 whole", "E5 adapted"

@@ -65,7 +65,7 @@ Columns = Mapping[str, Mapping[str, np.ndarray]]
 """Values from 0 to 1 by column and row. All rows of a column have the same order, so they can be paired."""
 
 TOKENS = 4096
-"""Maximum tokens of the chunk-mean."""
+"""Maximum number of tokens of the chunk-mean."""
 
 BATCH = 16
 TIMED, REPEATS = 4, 3

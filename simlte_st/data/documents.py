@@ -203,7 +203,7 @@ def _of_dataset(dataset: Any, name: str, reading: Reading, given: Any) -> Shards
 def _of_parquet(source: Any, reading: Reading) -> Shards:
     places = source if isinstance(source, (list, tuple)) else [source]
     if not places or not all(isinstance(place, (str, os.PathLike)) for place in places):
-        raise DataError(f"A {type(source).__name__} is not read as a stream. A stream is read from {KINDS}.")
+        raise DataError(f"A {type(source).__name__} cannot be read as a stream. A stream is read from {KINDS}.")
     places = [os.fspath(place) for place in places]
     for place in places:  # before an import that takes seconds
         if not ("://" in place or glob.has_magic(place) or os.path.lexists(place)):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # NLTK takes a second to import
 logger = logging.getLogger(__name__)
 
 MAX_WORDS = 64
-"""Maximum words in a sentence: about 85 tokens, so that views of 128 tokens hold several sentences."""
+"""Maximum number of words in a sentence: about 85 tokens, so that views of 128 tokens hold several sentences."""
 
 TOKENS_PER_WORD = 1.3
 """Estimate without a tokenizer; BERT needs 1.2 to 1.5 on English prose."""
@@ -291,7 +291,7 @@ def segment_document(
         document: The document.
         segmenter: Splits each paragraph; Punkt for several languages uses the document's language.
         count_tokens: Counts the tokens of each sentence.
-        max_words: Maximum words in a sentence; longer ones are split.
+        max_words: Maximum number of words in a sentence; longer ones are split.
 
     Returns:
         The segmented document, without sentences if the text is only white space.

@@ -28,7 +28,7 @@ TOKENIZED_CHARACTERS = 1_000_000
 """Characters to tokenize at a time; a tokenizer takes over a hundred bytes per token."""
 
 CPU_PASS = (2048, 64)
-"""Maximum tokens, and padding, in a forward pass on a CPU, so that the data stay in its caches."""
+"""Maximum number of tokens, and padding, in a forward pass on a CPU, so that the data stay in its caches."""
 
 MOST = 1 << 18
 """Maximum number of words in the cache, about 40 MB; as many earlier words are kept too."""

@@ -87,7 +87,7 @@ class DocSplitTransform:
         segmenter: ``"punkt"`` or a callable.
 
     Attributes:
-        budget: Maximum tokens in a view, without special tokens; None for no limit.
+        budget: Maximum number of tokens in a view, without special tokens; None for no limit.
         callback: Pass it to the Trainer. Without it, every epoch sees the same views, and a warning is logged.
         report: Counts of the documents of the latest :meth:`attach`; None before.
 

@@ -72,7 +72,7 @@ class Evaluation:
         lines += [
             f"All numbers are percentages. Same neighbours: on how many of its {NEIGHBOURS} nearest documents do both "
             "halves of a document agree? Split-half: does one half find the other?",
-            f"Maximum tokens read of a text: {'; '.join(read)}. The halves fit the model with the lowest limit.",
+            f"Tokens read of a text, at most: {'; '.join(read)}. The halves fit the model with the lowest limit.",
         ]
         if self.probes:
             lines += [

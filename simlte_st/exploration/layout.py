@@ -19,7 +19,7 @@ NEAREST = 10
 """Nearest documents shown for each document."""
 
 MOST = 20_000
-"""Maximum documents laid out by t-SNE; each further one gets the median position of its nearest neighbours."""
+"""Maximum number of documents laid out by t-SNE; others get the median position of their nearest neighbours."""
 
 _DIMENSIONS = 50  # of the vectors that t-SNE gets
 _PERPLEXITY = 30.0

@@ -123,7 +123,7 @@ def export_card(
     name: str, base: str, settings: dict[str, Any], prompt: str, of_prompt: int, error: float, int8_cosine: float | None
 ) -> str:
     """Return the card of an ONNX export, with a script that encodes documents without torch and this package."""
-    reads = "any number of" if settings["max_length"] is None else f"{settings['max_length']:,}"
+    reads = "any number of" if settings["max_length"] is None else f"up to {settings['max_length']:,}"
     special = _SPECIAL_WORDS if settings["split_special_tokens"] else ""
     script = _SCRIPT.format(special=special, prompt=prompt, of_prompt=of_prompt)
     precision = (

@@ -11,7 +11,7 @@ from simlte_st.search import Hit
 from simlte_st.search.hits import shortened
 
 SHOWN = 600
-"""Maximum characters of a document's beginning or best passage in a hit."""
+"""Maximum number of characters of a document's beginning or best passage in a hit."""
 
 COSINE = "Similarity in meaning: 1 is the same, about 0 is unrelated. The scale depends on the model."
 BM25 = "Weight of the query's words in the text; rare words count more. The scale depends on the query."

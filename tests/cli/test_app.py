@@ -106,7 +106,7 @@ def test_help_comes_from_docstrings(baked: list[Any], capsys: pytest.CaptureFixt
         "What heats, 50% of the time. [choices: air, grill] [default: air]",
         "Examples: simlte bake bread --heat 9",
         "--quiet Show only results, warnings and errors.",
-        "A folder of files with a document each",
+        "A folder with one document per file",
     ):
         assert words in shown, words
     assert not {"--cook", "--label-column", "--metadata", "--progress"} & set(shown.split())

@@ -87,7 +87,7 @@ _TEXT_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstan
 _TABLE_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, TableFormat))
 
 DESCRIPTION = (
-    f"a folder of files with a document each ({', '.join(_TEXT_SUFFIXES)}), one such file, or any other text file; "
+    f"a folder with one document per file ({', '.join(_TEXT_SUFFIXES)}), one such file, or any other text file; "
     f"a table ({', '.join(_TABLE_SUFFIXES)}; except for parquet also followed by {' or '.join(COMPRESSED)})"
 )
 """All formats in words, for messages and ``--help``."""
