@@ -102,7 +102,7 @@ def test_help_comes_from_docstrings(baked: list[Any], capsys: pytest.CaptureFixt
     shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
     for words in (
         "Bake a dish. Slowly, with --heat.",
-        "Degrees, less with --mode air or --no-closed. By default, the recipe's.",
+        "Degrees; fewer with --mode air or --no-closed. By default, the recipe's.",
         "What heats, 50% of the time. [choices: air, grill] [default: air]",
         "Examples: simlte bake bread --heat 9",
         "--quiet Show only results, warnings and errors.",

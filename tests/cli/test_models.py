@@ -42,7 +42,7 @@ def test_append_an_analysis(
     assert "read 30 documents" in err
     assert "analysis of 5 dimensions" in out
     assert simlte_st.SentenceTransformer(str(output), device="cpu").get_embedding_dimension() == 37
-    assert "--max-length does not go" in run(f"{command} --max-length 300 --overwrite", capsys, 1)[1]
+    assert "--max-length cannot be combined" in run(f"{command} --max-length 300 --overwrite", capsys, 1)[1]
 
 
 def test_distil(encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -143,7 +143,7 @@ def test_what_cannot_be_exported(encoder_path: Path, tmp_path: Path, monkeypatch
         simlte_st.load_onnx(encoder_path)
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "modules.json").touch()
-    with pytest.raises(ConfigurationError, match=r"without export\.json"):
+    with pytest.raises(ConfigurationError, match=r"no export\.json"):
         export_model(encoder_path, tmp_path / "thesis", overwrite=True)
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(MissingExtraError, match=r"\[onnx\]"):

@@ -173,5 +173,5 @@ def test_a_place_that_cannot_be_written(tiny: Path, tmp_path: Path, monkeypatch:
     ship(BERT, tiny)
     (tmp_path / "file").touch()
     monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "file"))
-    with pytest.raises(ConfigurationError, match=f"not a folder.*{HOME_VARIABLE}"):
+    with pytest.raises(ConfigurationError, match=f"not a writable folder.*{HOME_VARIABLE}"):
         folder_of(BERT)

@@ -130,7 +130,7 @@ def test_an_index_of_another_model_is_refused(index: Index, model: SentenceTrans
     with torch.no_grad():
         next(model.parameters())[0, 0] += 1
     again = Index.open(index.folder, model)
-    with pytest.raises(ModelError, match=r"another model .*weights: was '"):
+    with pytest.raises(ModelError, match=r"a different model .*weights: was '"):
         again.add(corpus)
     with pytest.raises(ModelError, match="another model"):
         again.search("ba bun")
