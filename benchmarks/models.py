@@ -261,13 +261,13 @@ def with_averages(results: Mapping[str, Any], outcome: str, lengths: Mapping[str
 
 
 def paired_tables(columns: Columns) -> list[str]:
-    """Tabulate means, and differences to the base, truncated and in chunks."""
+    """Tabulate means, and differences from the base, truncated and in chunks."""
     means = table({"": row, **{name: percent(values, row) for name, values in columns.items()}} for row in ROWS)
     return [means, *(differences(columns, reference) for reference in (AT_256, CHUNKED))]
 
 
 def differences(columns: Columns, reference: str) -> str:
-    """Tabulate differences to a row, with their intervals."""
+    """Tabulate differences from a row, with their intervals."""
 
     def cell(values: Mapping[str, np.ndarray], row: str) -> str:
         pair = [values[each] for each in (row, reference) if each in values]

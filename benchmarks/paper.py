@@ -5,7 +5,7 @@
 All systems train from one base on one corpus with one budget, once per seed. Each system embeds each data set once, and
 all experiments use these embeddings. Finished cells stay in the work folder: the same command resumes an interrupted
 run, and ``--only``, ``--seeds``, ``--data`` and ``--experiments`` add systems, seeds, data sets and experiments. A
-folder with other settings is refused.
+folder with different settings is refused.
 
 Data sets are looked up in ``--shared`` under the names of ``benchmarks/grid/sets.py``; missing ones are skipped.
 ``--report`` writes ``results/paper.json`` and ``paper.md`` from the finished cells, as every run does at its end.

@@ -13,7 +13,7 @@ further modules follow, and word by word otherwise, with an empty (cold) or fill
 drops unknown tokens. ``--static`` measures only this part and keeps the rest of the page.
 
 All sides take turns on one thread and are timed in CPU time, so other work on the machine matters less. Ratios compare
-medians; their range is over the turns. Difference: the largest absolute difference to sentence-transformers'
+medians; their range is over the turns. Difference: the largest absolute difference from sentence-transformers'
 embeddings.
 """
 
@@ -215,8 +215,8 @@ def page(found: dict[str, Any]) -> str:
         "## Static models",
         rates(found["static"], "words"),
         "## The Longformer",
-        f"MiniLM's size, one document of {found['length']:,} tokens, against transformers' with the same "
-        "weights. This process already holds enough memory. A fresh process requests memory from the "
+        f"A model of MiniLM's size on one document of {found['length']:,} tokens, against transformers' with the "
+        "same weights. This process already holds enough memory. A fresh process requests memory from the "
         "system in each step, which slows down transformers' Longformer, because it needs several times as "
         "much as ours, especially in bfloat16: see [longformer.md](longformer.md). The whole training "
         "step is in [training.md](training.md).",

@@ -139,7 +139,7 @@ f"adds {weights[0]} to the log-odds. There is no intercept, because most trainin
         blocks = [
             "## The verdict of the package",
             f"A logistic regression on *{MEASURES[0]}* (structure), *{MEASURES[1]}* and *{MEASURES[2]}*, "
-            "each the difference to the base in standard errors (10 at most), predicts the probability that "
+            "each the difference from the base in standard errors (10 at most), predicts the probability that "
             f"labels call an encoder better. The log-odds are {fitted['intercept']}{terms}; from {LIKELY} on "
             'the verdict is "helped". Both measures of neighbours count in favour of an encoder. Higher '
             "split-half retrieval counts against it, because contrastive training optimises it "

@@ -18,7 +18,7 @@ Group = Literal["untrained", "hub", "trained", "ablations"]
 GROUPS: tuple[Group, ...] = ("untrained", "hub", "trained", "ablations")
 
 SHOTS = {"fakenews": 10, "arxiv": 10}
-"""Few-shot examples per class where they are not 5: DocSplit, Appendix A.1."""
+"""Few-shot examples per class if not 5: DocSplit, Appendix A.1."""
 
 
 @dataclass(frozen=True)

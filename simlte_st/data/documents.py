@@ -68,8 +68,8 @@ def read_documents(
             first of content, body, document, article, abstract, full_text, raw and message; otherwise the only column
             of strings, or the one with by far the longest). The second of two columns with one name is ``NAME_2``.
         id_column: Column of the ids, or its path (default: id, doc_id, document_id or _id; otherwise the row number
-            from 0, or the text's hash for texts without rows and in an index). A second document with the same id gets
-            the suffix ``#2``.
+            from 0, or the text's hash, for texts outside tables and in an index). A second document with the same id
+            gets the suffix ``#2``.
         label_column: Column of the classes, or its path; read only when named. For e-mails, one of subject, sender,
             recipients and date; for files in folders such as ``year=2020``, ``year``.
         encoding: Encoding of text, JSON, CSV and HTML files that are not valid UTF-8. A byte order mark, or the

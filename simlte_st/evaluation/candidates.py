@@ -47,7 +47,7 @@ class Candidate:
         return self.few_shot.macro_f1
 
     def against(self, other: Candidate, seed: int) -> tuple[float, float, float]:
-        """Return the difference to the score of another candidate, and its interval, in points."""
+        """Return the difference from the score of another candidate, and its interval, in points."""
         assert self.few_shot is not None
         low, high = self.few_shot.interval(seed, base=other.few_shot)
         return 100 * (self.score - other.score), 100 * low, 100 * high

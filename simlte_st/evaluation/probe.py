@@ -157,7 +157,7 @@ class FewShotResult:
         return resampled_macro_f1([(slice(None), draw) for draw in self.draws], len(self.draws[0].test), seed)
 
     def interval(self, seed: int = 0, base: FewShotResult | None = None) -> tuple[float, float]:
-        """Return a 95% bootstrap interval of the mean macro-F1, or of its difference to ``base``.
+        """Return a 95% bootstrap interval of the mean macro-F1, or of its difference from ``base``.
 
         Raises:
             DataError: ``base`` has other test texts or another number of draws.

@@ -114,7 +114,7 @@ def encode_documents(
         ConfigurationError: The model is not loaded, or an argument is out of range; the output or its parts exist, and
             neither ``resume`` nor ``overwrite`` is set; the output does not end in .parquet, would replace the
             documents, or is in use by another process; or the device or cluster is not available.
-        ResumeError: There is nothing to resume, or the parts have other settings or weights.
+        ResumeError: There is nothing to resume, or the parts have different settings or weights.
         DataError: The documents cannot be read.
         ModelError: A vector is not finite, or an encoding process died.
         MissingExtraError: ``engine="ray"`` without the extra ``ray``.
@@ -263,7 +263,7 @@ def open_parts(output: Path, settings: dict[str, Any], *, resume: bool) -> FileL
     if resume:
         if different := changes(read_json(saved), settings):
             lock.release()
-            raise ResumeError(f"The interrupted run at {parts} has other settings ({'; '.join(different.values())}).")
+            raise ResumeError(f"The run at {parts} has different settings ({'; '.join(different.values())}).")
         return lock
     for path in parts.glob("part-*"):
         path.unlink()

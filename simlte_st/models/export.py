@@ -91,7 +91,7 @@ def export_model(
 
     Raises:
         ModelError: The model cannot be loaded, its tokenizer or modules cannot be exported, or the export computes
-            other vectors.
+            different vectors.
         ConfigurationError: The output exists and is not an export, or an argument does not fit the model.
         MissingExtraError: The extra ``onnx`` for an encoder, or ``static`` for a static model, is not installed.
 
@@ -161,7 +161,7 @@ def _write_encoder(
     error = float((np.linalg.norm(vectors - expected, axis=1) / np.linalg.norm(expected, axis=1)).max())
     if not error <= TOLERANCE:
         raise ModelError(
-            f"The model {name!r} cannot be exported: its graph computes other vectors (relative difference "
+            f"The model {name!r} cannot be exported: its graph computes different vectors (relative difference "
             f"{error:.1e}). One of its modules branches on the data."
         )
     if dtype == "int8":
@@ -336,7 +336,7 @@ def _write_static(
     for loaded in (StaticModel.from_pretrained(path), SentenceTransformer(str(path), device="cpu")):
         vectors: Any = loaded.encode(texts, show_progress_bar=False)
         if not _lowest_cosine(vectors, expected @ axes.numpy()) >= LEAST_COSINE:
-            raise ModelError(f"The model {name!r} cannot be exported: {type(loaded).__name__} computes other vectors.")
+            raise ModelError(f"The model {name!r} cannot be exported: {type(loaded).__name__} gets different vectors.")
         cosine = min(cosine, _lowest_cosine(vectors @ axes.numpy().T, expected))
     space = (path / WEIGHTS).stat().st_size / 2**20
     summary = (

@@ -22,7 +22,7 @@ from simlte_st.prompts import document_prompt
 logger = logging.getLogger(__name__)
 
 CUT_SHARE = 0.1
-"""Share of truncated tokens from which reading whole documents is advised."""
+"""Share of truncated tokens above which reading whole documents is advised."""
 
 _SAMPLE = 64  # texts to look at before encoding
 

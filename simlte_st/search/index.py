@@ -120,7 +120,7 @@ class Index:
             device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
 
         Raises:
-            ConfigurationError: The folder exists or was made with other settings, or there is no such device or
+            ConfigurationError: The folder exists or was made with different settings, or there is no such device or
                 language.
             ModelError: The model does not exist, or the existing index has another one.
             MissingExtraError: LanceDB is not installed.

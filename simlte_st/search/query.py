@@ -44,7 +44,7 @@ class Criteria:
     def __post_init__(self) -> None:
         if self.threshold is not None and self.mode == "text":
             raise ConfigurationError(
-                f"threshold={self.threshold}: a threshold is a cosine, and mode='text' compares no vectors."
+                f"threshold={self.threshold}: a threshold is a cosine, but mode='text' does not compare vectors."
             )
 
 

@@ -44,7 +44,7 @@ _VALUES = 1000  # per list in an SQL condition
 _ROUNDING = 1e-6  # each way of searching rounds a pair's cosine differently
 
 APPROXIMATE_FROM = 50_000
-"""Number of rows from which vectors get an approximate index (IVF); comparing fewer is fast."""
+"""Number of rows above which vectors get an approximate index (IVF); comparing fewer is fast."""
 
 PROBES = 100
 """Partitions searched by a query for a few rows: recall@10 is then .974 to .987 from 60,000 to a million rows

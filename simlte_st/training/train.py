@@ -158,7 +158,7 @@ def train(
         DataError: The source cannot be read, or has too few usable documents.
         ConfigurationError: An argument is out of range or conflicts with another, the device does not exist, or the
             output exists, contains the documents or is used by another process.
-        ResumeError: There is nothing to resume, or the run has other arguments.
+        ResumeError: There is nothing to resume, or the run has different arguments.
         ModelError: The base cannot be loaded, or cannot be trained this way.
         TrainingInterrupted: Ctrl-C or SIGTERM, after the current step and a checkpoint; continue with ``resume=True``.
         MissingExtraError: ``report=True`` without the extra ``explore``.

@@ -42,5 +42,5 @@ def test_a_run(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(benchmarks.citation, "measure", lambda *arguments: pytest.fail("nothing is left to do"))
     main(options)
     assert read_json(tmp_path / "citation.json") == record
-    with pytest.raises(SystemExit, match="other settings"):
+    with pytest.raises(SystemExit, match="different settings"):
         main([*options, "--seeds", "0", "1"])

@@ -88,7 +88,7 @@ def test_resuming_needs_the_same_settings(model: SentenceTransformer, corpus: li
 
     with pytest.raises(KeyboardInterrupt):
         encode_documents(model, broken(), output, part_size=10)
-    with pytest.raises(ResumeError, match="other settings"):
+    with pytest.raises(ResumeError, match="different settings"):
         encode_documents(model, corpus, output, part_size=10, normalize=True, resume=True)
     with pytest.raises(ConfigurationError, match="resume=True"):
         encode_documents(model, corpus, output)

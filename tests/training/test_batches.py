@@ -57,5 +57,5 @@ def test_nothing_that_came_before_matters() -> None:
         torch.manual_seed(epoch)  # the order does not depend on the global generator
     assert order == at_epoch(2, seed=7)
     assert list(one) == order
-    next(iter(one))  # nor on an unfinished pass
+    next(iter(one))  # nor does it depend on an unfinished pass
     assert list(one) == order
