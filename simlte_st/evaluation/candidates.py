@@ -22,7 +22,7 @@ class Candidate:
 
     Attributes:
         name: Name in the table.
-        reads: Maximum number of tokens read of a document; None for all.
+        reads: Maximum number of tokens read from a document; None for all.
         share: Share of the sample's tokens that are read, 0 to 1.
         documents_per_second: Encoding speed on this machine.
         command: Command that encodes all documents or trains the model; empty for TF-IDF.

@@ -42,7 +42,7 @@ class Comparison:
         header = ["setting", "reads", "of all", "docs/s"]
         header += [f"{SHOTS}-shot F1 [95%]", "all F1"] if probed else []
         notes = [
-            f"Sample: {self.documents:,} documents, {self.tokens:,} tokens. Reads: maximum tokens read of a document; "
+            f"Sample: {self.documents:,} documents, {self.tokens:,} tokens. Reads: maximum tokens read per document; "
             "of all: share of the tokens read; docs/s: encoding speed on this machine."
         ]
         if probed:

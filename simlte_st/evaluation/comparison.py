@@ -48,7 +48,7 @@ class HalvesComparison:
         structure: Do both halves have the same neighbours among the other documents?
         split_half: Does one half find the other? Contrastive training optimises this.
         words: Do the neighbours of one half share most words with the other half? None for TF-IDF.
-        reads: Maximum number of tokens that the model reads of a text; None for no limit.
+        reads: Maximum number of tokens that the model reads from a text; None for no limit.
         similarities: Do both halves have the same similarities to other documents? For static models only.
     """
 
@@ -163,7 +163,7 @@ def compare_probes(
         test: Labelled documents to score on.
         shots: Number of labelled documents of each class for a few-shot probe.
         draws: Number of few-shot probes, each with other documents.
-        max_seq_length: Maximum number of tokens to read of a text; None for each model's own limit.
+        max_seq_length: Maximum number of tokens to read from a text; None for each model's own limit.
         batch_size: Batch size for encoding.
         seed: Random seed of the draws and of the probes.
         progress: Show progress bars.

@@ -72,7 +72,7 @@ class Evaluation:
         lines += [
             f"All numbers are percentages. Same neighbours: on how many of its {NEIGHBOURS} nearest documents do both "
             "halves of a document agree? Split-half: does one half find the other?",
-            f"Tokens read of a text, at most: {'; '.join(read)}. The halves fit the model with the lowest limit.",
+            f"Tokens read from a text, at most: {'; '.join(read)}. The halves fit the model with the lowest limit.",
         ]
         if self.probes:
             lines += [
@@ -127,7 +127,7 @@ def evaluate_models(
         halves: Maximum number of documents to split into halves.
         shots: Number of labelled documents of each class for a few-shot probe.
         draws: Number of few-shot probes, each with other documents.
-        max_seq_length: Maximum number of tokens to read of a text in the probes (default: each model's own limit).
+        max_seq_length: Maximum number of tokens to read from a text in the probes (default: each model's own limit).
         segmenter: How to split texts into sentences: punkt, or a callable.
         batch_size: Batch size for encoding.
         device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).

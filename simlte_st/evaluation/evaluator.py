@@ -91,7 +91,7 @@ class StructureEvaluator(BaseEvaluator):
         name: Name of the data set, a prefix of the metrics.
         neighbours: Number of nearest documents to compare.
         batch_size: Batch size for encoding.
-        max_seq_length: Maximum number of tokens to read of a text; None for the model's own limit.
+        max_seq_length: Maximum number of tokens to read from a text; None for the model's own limit.
         seed: Random seed of the split and of the interval.
         show_progress_bar: Whether to show a progress bar while encoding.
         write_csv: Whether to append each evaluation to a CSV file in the output path.

@@ -77,7 +77,7 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
 
     @property
     def max_seq_length(self) -> int | None:
-        """Maximum number of tokens to read of a text, special tokens included; None for no limit."""
+        """Maximum number of tokens to read from a text, special tokens included; None for no limit."""
         length: int | None = super().max_seq_length
         return None if length is None or length >= NO_LIMIT else length
 

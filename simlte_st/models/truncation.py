@@ -34,7 +34,7 @@ class Truncation:
     """Counts of truncated texts and tokens; :meth:`add` adds texts.
 
     Attributes:
-        max_seq_length: Maximum number of tokens read of a text, with special tokens and prompt; None for no limit.
+        max_seq_length: Maximum number of tokens read from a text, with special tokens and prompt; None for no limit.
         taken: Number of special tokens and prompt tokens among these.
         texts: Number of texts.
         tokens: Number of tokens of the texts, read or not, without special tokens and prompt.
