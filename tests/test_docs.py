@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import random
 import re
@@ -19,6 +20,7 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.readme_numbers import FIGURE, figure, filled, pages
 from simlte_st.cli.app import build
+from simlte_st.cli.main import _DASH
 
 CHECKOUT = Path(__file__).parent.parent
 DOCS = CHECKOUT / "docs"
@@ -100,9 +102,12 @@ def test_commands_are_commands(path: Path) -> None:
     app = build()
     for _, _, code in blocks(path, "bash"):
         for line in code.replace("\\\n", " ").splitlines():
-            words = shlex.split(re.split(r" (?:[<|]|&&) ", line)[0].replace(" - ", " DASH "), comments=True)
+            words = shlex.split(line, comments=True)
             if words[:1] == ["simlte"] and "--help" not in words:
-                app.parse_args(words[1:], exit_on_error=False, print_error=False)
+                words = list(itertools.takewhile(lambda word: word not in ("<", ">", "|", "&&"), words[1:]))
+                app.parse_args(
+                    [_DASH if word == "-" else word for word in words], exit_on_error=False, print_error=False
+                )
             elif words[:2] == ["python", "-m"] and words[2].startswith("benchmarks"):
                 importlib.import_module(words[2])
             elif words[:1] == ["make"]:

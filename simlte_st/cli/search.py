@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from annotated_types import Interval
+from cyclopts import Parameter
 
 from simlte_st.cli.app import Options, Result, command
 from simlte_st.cli.terminal import as_json, cropped, terminal_width, with_lines
@@ -30,6 +31,8 @@ ADDRESS = "127.0.0.1"
 
 Port = Annotated[int, Interval(ge=1, le=65535)]
 Format = Literal["table", "csv", "jsonl"]
+
+_NAMED = {"top_k": Parameter(name=("--top-k", "--top"))}  # scripts for version 0.1 have --top
 
 
 def _opened(*, model: str | None = None) -> None:
@@ -99,7 +102,7 @@ def _delete(index: Index, ids: list[str]) -> Result:
     return Result(text, values, notes, status=int(bool(unknown)))
 
 
-@command("search", {"": (Index.search, _opened, _returned)}, without=("json",), matches=True)
+@command("search", {"": (Index.search, _opened, _returned)}, without=("json",), named=_NAMED, matches=True)
 def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
     """Search the documents of an index by vectors, by words (BM25), or by both.
 
@@ -126,7 +129,7 @@ def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
     yield from _written(found(), options, opened, output)
 
 
-@command("link", {"": (Index.link, _opened, _returned)}, without=("json",), matches=True)
+@command("link", {"": (Index.link, _opened, _returned)}, without=("json",), named=_NAMED, matches=True)
 def run_link(options: Options, index: str, /, *document: str, each: str | None = None) -> Iterator[Result]:
     """Find the documents of an index that are similar to given ones.
 

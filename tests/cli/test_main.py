@@ -115,12 +115,7 @@ def test_a_source_whose_name_is_no_utf8(
 @pytest.mark.parametrize(
     ("command", "number", "status", "kept"),
     [
-        (
-            "encode",
-            signal.SIGINT,
-            130,
-            r"Stopped\. Finished parts of 1,024 documents are in .*: continue with --resume\.",
-        ),
+        ("encode", signal.SIGINT, 130, r"Stopped\. Finished parts of 1,024 documents .*: continue with --resume\."),
         ("index", signal.SIGTERM, 143, r"Stopped\. .* has 0 documents: run it again to add the others\."),
         ("explore", signal.SIGTERM, 143, r"simlte: stopped\."),
     ],

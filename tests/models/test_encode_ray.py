@@ -126,7 +126,7 @@ def test_what_cannot_start_is_refused_with_the_numbers() -> None:
     assert _resources({"CPU": 4, "GPU": 4}, None, "cpu") == (4, 0)
     with pytest.raises(ConfigurationError, match=r"actors=3: .* room for 2\. .* 2 CPUs"):
         _resources({"CPU": 2}, 3, None)
-    with pytest.raises(ConfigurationError, match=r"a CPU and a GPU.* 0\."):
+    with pytest.raises(ConfigurationError, match=r"room for 0\. Each takes a CPU and a GPU"):
         _resources({"CPU": 8}, None, "cuda")
 
 
