@@ -143,7 +143,7 @@ def is_model(folder: Path) -> bool:
 
 def check_place(target: Path, advice: str = "Choose another output.") -> None:
     """Check that a file or folder can be created at a path, before any work is done."""
-    if not target.name or target.name == "..":  # Path takes an empty name for the working folder
+    if not target.name or target.name == "..":  # Path treats an empty name as the working folder
         raise ConfigurationError(f"{target} cannot be written: it does not name a file or folder. {advice}")
     parent = next(each for each in target.absolute().parents if os.path.lexists(each))
     try:  # os.access is wrong about /proc and read-only media
@@ -157,7 +157,7 @@ def check_place(target: Path, advice: str = "Choose another output.") -> None:
 def check_new(path: Path, overwrite: bool) -> None:
     """Check that nothing exists at a path, unless it may be replaced."""
     if path.exists() and not overwrite:
-        raise ConfigurationError(f"{path} exists already: choose another output, or replace it with overwrite=True.")
+        raise ConfigurationError(f"{path} already exists: choose another output, or replace it with overwrite=True.")
 
 
 def check_free(target: Path, overwrite: bool, mark: str = MODEL_FILE) -> None:

@@ -108,7 +108,7 @@ def test_only_models_are_replaced(tmp_path: Path) -> None:
     target.mkdir()
     check_free(target, overwrite=False)
     (target / "thesis.txt").write_text("years")
-    for overwrite, message in ((False, "exists already"), (True, r"modules\.json")):
+    for overwrite, message in ((False, "already exists"), (True, r"modules\.json")):
         with pytest.raises(ConfigurationError, match=message):
             check_free(target, overwrite)
     with pytest.raises(ConfigurationError, match=r"modules\.json"):

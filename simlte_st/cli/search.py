@@ -70,7 +70,7 @@ def run_index(
         model: Folder or name of the model.
         source: {places}.
         output: Folder of the index.
-        delete: Instead of adding documents, delete those with these ids; - reads an id per line from standard input.
+        delete: Delete the documents with these ids instead of adding any; - reads one id per line from standard input.
 
     Examples:
         simlte index my-model articles.jsonl --output articles.index --parts
@@ -104,11 +104,11 @@ def _delete(index: Index, ids: list[str]) -> Result:
 
 @command("search", {"": (Index.search, _opened, _returned)}, without=("json",), named=_NAMED, matches=True)
 def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
-    """Find documents of an index by text: by vectors, by words (BM25), or by both together.
+    """Search the documents of an index by vectors, by words (BM25), or by both.
 
     Args:
         index: Folder of the index.
-        text: Text to search for; - reads a query per line from standard input. Write -- before a text that begins
+        text: Text to search for; - reads one query per line from standard input. Write -- before a text that begins
             with -.
 
     Examples:
@@ -131,14 +131,14 @@ def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
 
 @command("link", {"": (Index.link, _opened, _returned)}, without=("json",), named=_NAMED, matches=True)
 def run_link(options: Options, index: str, /, *document: str, each: str | None = None) -> Iterator[Result]:
-    """Find the documents of an index that belong to given documents.
+    """Find the documents of an index that are similar to given ones.
 
-    Several given documents are one query. With ``each=``, every document of a source is a query of its own.
+    Several documents form one query. With ``each=``, every document of a source is a separate query.
 
     Args:
         index: Folder of the index.
         document: An id of the index, a file, a text, or - for JSON lines from standard input.
-        each: Source of query documents, each a query of its own; the column query of the hits has its id.
+        each: Source of documents that are each a separate query; the column query of the hits holds the id.
 
     Examples:
         simlte link articles.index article-17 notes.txt --top-k 20 --explain
@@ -155,7 +155,7 @@ def run_link(options: Options, index: str, /, *document: str, each: str | None =
         yield from _written([(None, opened.link(names, **options.of(Index.link)), [])], options, opened, output)
         return
     if options.get("explain"):
-        raise ConfigurationError("--explain does not go with --each.")
+        raise ConfigurationError("--explain cannot be combined with --each.")
     links: Iterable[tuple[str, list[Hit]]] = opened.link_each(reader, **options.of(Index.link_each))
     yield from _written(((name, hits, []) for name, hits in links), options, opened, output, reader)
 
@@ -238,7 +238,7 @@ def _title_and_snippet(hit: Hit, columns: Sequence[str]) -> tuple[str, str]:
 def _table(hits: list[Hit], options: Options, columns: Sequence[str]) -> Iterator[str]:
     """Lay out the hits in lines as wide as the terminal, with their explanations below."""
     if not hits:
-        yield "No document was found."
+        yield "No documents found."
         return
     width, names = terminal_width(), max(4, *(len(hit.id) for hit in hits))
     read = any(hit.reranked is not None for hit in hits)

@@ -78,7 +78,7 @@ def divide_labelled(documents: Sequence[Document], column: str, seed: int) -> tu
     labels = [str(documents[row].label) for row in usable]
     if len(usable) < 2 * FEWEST or len(set(labels)) < 2:
         raise DataError(
-            f"probe={column!r}: a probe needs {2 * FEWEST} documents in 2 classes of {PROBE_LEAST} documents or more; "
+            f"probe={column!r}: a probe needs {2 * FEWEST} documents in 2 classes with at least {PROBE_LEAST} each; "
             f"the sample has {len(usable)} in {len(set(labels))}. Label more documents, choose a column with fewer "
             "classes, or draw a larger sample."
         )
@@ -161,7 +161,7 @@ class Bench:
         return self._add(candidate, unit_rows(vectors), seconds)
 
     def _add(self, candidate: Candidate, vectors: Rows, seconds: float) -> Candidate:
-        """Add a candidate with its vectors of the sample and the seconds that they took."""
+        """Add a candidate with its vectors of the sample and the seconds needed to encode it."""
         made = replace(candidate, documents_per_second=len(self.texts) / seconds)
         if self.labelled is not None:
             known, unknown = ([str(self.documents[row].label) for row in rows] for rows in self.labelled)

@@ -72,11 +72,11 @@ class Evaluation:
         lines += [
             f"All numbers are percentages. Same neighbours: on how many of its {NEIGHBOURS} nearest documents do both "
             "halves of a document agree? Split-half: does one half find the other?",
-            f"Maximum tokens read of a text: {'; '.join(read)}. The halves fit the model with the lowest limit.",
+            f"Tokens read from a text, at most: {'; '.join(read)}. The halves fit the model with the lowest limit.",
         ]
         if self.probes:
             lines += [
-                f"{self.shots}-shot: probes on {self.shots} labelled documents a class, mean ± standard deviation of "
+                f"{self.shots}-shot: probes on {self.shots} labelled documents per class, mean ± standard deviation of "
                 f"{self.draws} draws; full: on all {self.train_documents:,}. F1 is macro-F1. TF-IDF reads all words.",
             ]
         return "\n".join(lines)
@@ -114,8 +114,8 @@ def evaluate_models(
     """Evaluate models with or without labels, and compare them with TF-IDF.
 
     Without labels: do both halves of a document have the same nearest documents, and does one half find the other? With
-    ``label=``: how well does a classifier on the embeddings (a probe) do, with a few examples a class and with all? If
-    the base of a model is known, a verdict says whether the model is better.
+    ``label=``: how well does a classifier on the embeddings (a probe) do, with a few examples per class and with all?
+    If the base of a model is known, a verdict says whether the model is better.
 
     Args:
         models: Folders or names of models, or loaded models by name.
@@ -127,7 +127,7 @@ def evaluate_models(
         halves: Maximum number of documents to split into halves.
         shots: Number of labelled documents of each class for a few-shot probe.
         draws: Number of few-shot probes, each with other documents.
-        max_seq_length: Maximum number of tokens to read of a text in the probes (default: each model's own limit).
+        max_seq_length: Maximum number of tokens to read from a text in the probes (default: each model's own limit).
         segmenter: How to split texts into sentences: punkt, or a callable.
         batch_size: Batch size for encoding.
         device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
@@ -213,7 +213,9 @@ def _load_with_bases(
         bases = {name: origin for name in names if (origin := trained_from(name)) is not None}
     for name, origin in [*bases.items()]:
         if base is None and local_folder(origin) is None:  # never download what a file names
-            logger.warning("%s was trained from %s, which is not here: set base= for a verdict.", name, origin)
+            logger.warning(
+                "%s was trained from %s, which is not on this machine: set base= for a verdict.", name, origin
+            )
             del bases[name]
     wanted = dict.fromkeys([*bases.values(), *names])
     loaded = {name: load_model(name, device=device).model for name in wanted}

@@ -47,7 +47,7 @@ class LongformerSelfAttention(nn.Module):
         self.value_global = nn.Linear(hidden_size, hidden_size)
 
     def forward(self, hidden: Tensor, packing: Packing, varlen: bool = False) -> Tensor:
-        """Attend within windows, to global tokens and from them; ``varlen`` selects that backend where it can run."""
+        """Attend within windows, to global tokens and from them; ``varlen`` selects that backend if it can run."""
         dropout = self.dropout if self.training else 0.0
         shape = (len(hidden), self.heads, hidden.shape[1] // self.heads)
         query, key, value = (projection(hidden).view(shape) for projection in (self.query, self.key, self.value))

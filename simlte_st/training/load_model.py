@@ -154,7 +154,7 @@ def load_model(
         set_dropout(model, preset.dropout)
     if preset.attention_dropout is not None:
         set_attention_dropout(model, preset.attention_dropout)
-    # A static model has no limit for views to fit, and counting tokens would take as long as training.
+    # A static model has no length limit for views, and counting tokens would take as long as training.
     fitted = None if static else model
     views = DocSplitTransform(preset.view, model=fitted, seed=run.seed, segmenter=segmenter)
     return Loaded(loaded, preset, model, loss, views, static, reads)

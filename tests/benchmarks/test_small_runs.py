@@ -1,4 +1,4 @@
-"""The benchmarks that train, at sizes at which their numbers mean nothing: that they run, and what they write."""
+"""Run the benchmarks that train, at sizes too small for meaningful numbers, and check their output."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_sides_of_a_training_step(posts: Path, tmp_path: Path, monkeypatch: 
     assert all(len(turns) == 1 and turns[0] > 0 for turns in row["turns"].values())
     assert all(rate > 0 for rate in row["documents_per_second"].values())
     page = (tmp_path / "training.md").read_text()
-    assert "## posts.parquet, 32 tokens a view, bfloat16" in page
+    assert "## posts.parquet, 32 tokens per view, bfloat16" in page
     assert all(f"| {side} " in page for side in training.SIDES)
 
 

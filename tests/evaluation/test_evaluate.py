@@ -1,4 +1,4 @@
-"""Models measured on a user's documents."""
+"""Evaluate models on a user's documents."""
 
 from __future__ import annotations
 

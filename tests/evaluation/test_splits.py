@@ -82,7 +82,7 @@ def test_copies_are_on_one_side_or_counted(caplog: pytest.LogCaptureFixture) -> 
     same = [Document(str(number), "text", "ab"[number % 2]) for number in range(8)]
     with pytest.raises(DataError, match="are duplicates"):
         split_by_label(same, 0.5, seed=1)
-    # a class of copies only stays in the training part, and the others are divided
+    # a class with only duplicates stays in the training part, and the others are split
     train, test = split_by_label([*same[::2], *CORPUS[1::3]], 0.5, seed=1)
     assert {document.label for document in test} == {"b"}
     assert {document.label for document in train} == {"a", "b"}
@@ -100,7 +100,7 @@ def test_each_class_in_proportion() -> None:
     sides = stratified_split(classes, keys, 0.2, seed=0)
     assert [int((sides[classes == label] == TEST).sum()) for label in range(len(sizes))] == [200, 10, 2, 1, 0, 0]
     assert set(sides.tolist()) == {TRAIN, TEST}
-    # drawn, not the first or the last ones: each half of the large class has about half of its test documents
+    # drawn at random: each half of the large class has about half of its test documents
     assert 70 <= (sides[:500] == TEST).sum() <= 130
     most = stratified_split(classes, keys, 0.999, seed=0)
     assert [int((most[classes == label] == TRAIN).sum()) for label in range(len(sizes))] == [1, 1, 1, 1, 1, 1]

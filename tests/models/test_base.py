@@ -40,7 +40,7 @@ NOWHERE = "http://127.0.0.1:9"
 
 @pytest.fixture
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Hub that nobody answers for, and no offline mode that would say so."""
+    """A Hub that does not answer, without offline mode."""
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", NOWHERE)
     monkeypatch.setattr(huggingface_hub, "HfApi", lambda made=huggingface_hub.HfApi: made(endpoint=NOWHERE))

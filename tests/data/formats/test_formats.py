@@ -1,4 +1,4 @@
-"""The table of formats: files are known by their suffixes, and those that need an extra are counted without it."""
+"""The table of formats: suffixes identify files, and files that need a missing extra are counted."""
 
 from __future__ import annotations
 
