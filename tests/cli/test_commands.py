@@ -31,7 +31,9 @@ def test_dedupe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(shlex.split(f"dedupe {folder} --output {output} --quiet")) == 1
     assert "--overwrite" in capsys.readouterr().err
     assert main(shlex.split(f"dedupe {folder} --output {output} --exact --overwrite --quiet")) == 0
-    assert "1 of 3 documents" in capsys.readouterr().out
+    captured = capsys.readouterr()
+    assert "1 of 3 documents" in captured.out
+    assert captured.err == "skipped 1: empty (1), first: 3.txt: only white space\n", "also with --quiet"
 
 
 @pytest.fixture

@@ -122,6 +122,7 @@ def test_html_is_read_where_there_is_no_plain_text(tmp_path: Path, monkeypatch: 
         (mail("dG93bg==", "Content-Transfer-Encoding: base64"), "Rain\n\ntown"),
         (mail("x", kind="a/b/c; ="), "Rain\n\nx"),
         (b"\xef\xbb\xbf\n" + mail("x"), "Rain\n\nx"),
+        (b"X-Seal: a\n" + b"\tbcdefgh\n" * 2000 + mail("x"), "Rain\n\nx"),
         (mail("<meta charset=koi8-r><p>дом".encode("koi8-r"), kind="text/html"), "Rain\n\nдом"),
         (mail("<p>Größe".encode("cp1252"), kind="text/html"), "Rain\n\nGröße"),
         (mail("x").replace(b"\n", b"\r\n"), "Rain\n\nx"),
