@@ -331,17 +331,15 @@ class Store:
             try:
                 self._table.count_rows(f"({where})")
             except (ValueError, RuntimeError, OSError) as error:
-                problem = _REFUSED.sub(
-                    "", re.split(r"\.? (?:Valid fields|Did you mean)", _first_line(error))[0]
-                ).rstrip(".")
+                problem = re.split(r"\.? (?:Valid|Did you)", _REFUSED.sub("", _first_line(error)))[0].rstrip(".")
                 problem = next((ours for own, ours in _UNSUPPORTED.items() if re.search(own, problem)), problem)
                 if other := _OTHER_TYPE.search(problem):
                     problem = f"it compares a column with {other[1]}: write {form_of(other[2])}"
                 where = given
         if problem:
             raise ConfigurationError(
-                f'The filter {where!r} cannot be used: {problem}. It is an SQL condition, such as "year > 2010 AND '
-                f"kind = 'news'\" with text in single quotes, on the columns: {', '.join(['id', *self.metadata().names])}."
+                f"The filter {where!r} cannot be used: {problem}. It is an SQL condition, with text in single quotes, "
+                f"such as \"year > 2010 AND kind = 'news'\", on the columns: {', '.join(['id', *self.metadata().names])}."
             )
         return f"({where})"
 

@@ -122,7 +122,6 @@ def test_html_is_read_where_there_is_no_plain_text(tmp_path: Path, monkeypatch: 
         (mail("dG93bg==", "Content-Transfer-Encoding: base64"), "Rain\n\ntown"),
         (mail("x", kind="a/b/c; ="), "Rain\n\nx"),
         (b"\xef\xbb\xbf\n" + mail("x"), "Rain\n\nx"),
-        (b"X-Seal: a\n" + b"\tbcdefgh\n" * 2000 + mail("x"), "Rain\n\nx"),
         (mail("<meta charset=koi8-r><p>дом".encode("koi8-r"), kind="text/html"), "Rain\n\nдом"),
         (mail("<p>Größe".encode("cp1252"), kind="text/html"), "Rain\n\nGröße"),
         (mail("x").replace(b"\n", b"\r\n"), "Rain\n\nx"),
@@ -251,7 +250,7 @@ RAW = ("00001.7c53336b37003a9286aba55d2945844c", "12", "1.host:2,S", "a.txt", "b
 
 def test_raw_mails_are_recognised_and_read_on_request(tmp_path: Path) -> None:
     for name in RAW:
-        (tmp_path / name).write_bytes(mail(f"Text of {name}."))
+        (tmp_path / name).write_bytes(b"X-Seal: " + b"a\n\tb" * 9_000 + b"\n" + mail(f"Text of {name}."))
     (tmp_path / "notes.txt").write_text("Not a mail.")
     (tmp_path / "LICENSE").write_text("Not a mail either.")
     assert [document.id for document in read_documents(tmp_path)] == ["a.txt", "notes.txt"]
