@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             prog = " ".join(["simlte", *(error.command_chain or ())])
             problem = getattr(error, "exception_message", "") or error  # our own message, if a value is out of range
             if isinstance(error, UnusedCliTokensError):
-                problem = f"Too many arguments: {' '.join(error.unused_tokens)}. Quote a text of several words."
+                problem = f"Too many arguments: {' '.join(error.unused_tokens or ())}. Quote a text of several words."
             if any(word.startswith("-") and " " in word.strip() for word in words):
                 problem = f"{problem} Write -- before a text that begins with -."
             lines = f"{prog}: error: {problem}\n{prog} --help lists all arguments, with examples."

@@ -80,7 +80,7 @@ def store_errors(folder: Path, what: str) -> Iterator[None]:
 def _first_line(error: Exception) -> str:
     """Return the first line of a message, without locations in LanceDB's source."""
     line = next(iter(str(error).splitlines()), type(error).__name__)
-    line = re.sub(r".*No space left on device.*", "the disk is full", line)
+    line = re.sub(r".*(No space left on device).*", r"the disk is full (\1)", line)
     return re.sub(r",? /\S+\.rs:\d+.*", "", line).rstrip(". ")
 
 
@@ -339,7 +339,8 @@ class Store:
         if problem:
             raise ConfigurationError(
                 f"The filter {where!r} cannot be used: {problem}. It is an SQL condition, with text in single quotes, "
-                f"such as \"year > 2010 AND kind = 'news'\", on the columns: {', '.join(['id', *self.metadata().names])}."
+                f"such as \"year > 2010 AND kind = 'news'\", on "
+                f"the columns: {', '.join(['id', *self.metadata().names])}."
             )
         return f"({where})"
 
