@@ -115,7 +115,7 @@ def test_a_source_whose_name_is_no_utf8(
 @pytest.mark.parametrize(
     ("command", "number", "status", "kept"),
     [
-        ("encode", signal.SIGINT, 130, r"Stopped\. Finished parts of 1,024 documents are in .*: --resume continues\."),
+        ("encode", signal.SIGINT, 130, r"Stopped\. Finished parts of 1,024 documents are in .*: --resume goes on\."),
         ("index", signal.SIGTERM, 143, r"Stopped\. .* has 0 documents: start again to add the others\."),
         ("explore", signal.SIGTERM, 143, r"simlte: stopped\."),
     ],
