@@ -25,6 +25,7 @@ from simlte_st import __version__
 from simlte_st.arguments import alternatives, check_value
 from simlte_st.cli.terminal import in_options
 from simlte_st.data.documents import DocumentReader, read_documents
+from simlte_st.data.reader import ReadReport
 from simlte_st.data.sources import PLACES
 from simlte_st.errors import ConfigurationError, DataError
 
@@ -57,6 +58,7 @@ class Result:
         text: Text for the terminal; parameters in it are shown as options.
         values: The same as JSON values.
         notes: Lines for standard error.
+        read: What was read. Standard error has its summary; with ``--quiet``, only skipped documents.
         laid_out: Whether to print ``text`` unchanged, because it quotes documents.
         status: Exit status; with several results, that of the last one.
     """
@@ -64,6 +66,7 @@ class Result:
     text: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    read: ReadReport | None = None
     laid_out: bool = False
     status: int = 0
 

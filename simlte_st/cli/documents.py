@@ -32,7 +32,7 @@ def run_dedupe(options: Options, /, *source: Source, output: str) -> Result:
         simlte dedupe my_documents --output kept.jsonl --exact
     """
     report = dedupe(options.read(*source), output, **options.of(dedupe))
-    return Result(report.summary(), report.to_dict(), notes=[report.read.summary()])
+    return Result(report.summary(), report.to_dict(), read=report.read)
 
 
 @command("encode", {"": (encode_documents,)}, reads=True)
@@ -61,7 +61,7 @@ def run_encode(options: Options, model: str, /, *source: Source, output: str) ->
 
     loaded = load_model(model, device=device).model
     report = encode_documents(loaded, reader, output, **options.of(encode_documents))
-    return Result(report.summary(), {"output": output, **report.to_dict()}, notes=[reader.report.summary()])
+    return Result(report.summary(), {"output": output, **report.to_dict()}, read=reader.report)
 
 
 @command("explore", {"": (explore,)}, reads=True, named={"index_model": Parameter(name="--model")})
@@ -83,4 +83,4 @@ def run_explore(options: Options, model_or_index: str, /, *source: str, output: 
     options.refuse_others(run_explore, explore, *([read_documents] if source else []))  # an index has been read already
     reader = options.read(*source) if source else None
     report = explore(model_or_index, reader, **options.of(explore))
-    return Result(report.summary(), report.to_dict(), notes=[report.reading.summary()] if report.reading else [])
+    return Result(report.summary(), report.to_dict(), read=report.reading)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any, TextIO, cast
 
-from cyclopts import CycloptsError
+from cyclopts import CycloptsError, UnusedCliTokensError
 from rich.console import Console
 
 from simlte_st.cli.app import Command, Result, build
@@ -45,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         except CycloptsError as error:
             prog = " ".join(["simlte", *(error.command_chain or ())])
             problem = getattr(error, "exception_message", "") or error  # our own message, if a value is out of range
+            if isinstance(error, UnusedCliTokensError):
+                problem = f"Too many arguments: {' '.join(error.unused_tokens or ())}. Quote a text of several words."
             if any(word.startswith("-") and " " in word.strip() for word in words):
                 problem = f"{problem} Write -- before a text that begins with -."
             lines = f"{prog}: error: {problem}\n{prog} --help lists all arguments, with examples."
@@ -93,10 +95,13 @@ def _run(command: Command, arguments: Sequence[Any], options: Mapping[str, Any])
 
 def _show(result: Result, flags: Mapping[str, str], as_values: bool) -> None:
     """Print the result of a command."""
-    for note in result.notes if _logger.isEnabledFor(logging.INFO) else ():
+    told = _logger.isEnabledFor(logging.INFO)
+    read = ([result.read.summary()] if told else result.read.troubles("skipped")) if result.read else []
+    for note in [*(result.notes if told else ()), *read]:
         print(wrapped(in_options(note, flags)), file=sys.stderr)
     if as_values:
-        text = as_json(to_json(result.values)) if result.values else ""
+        values = {**result.values, **({"read": result.read.to_dict()} if result.read else {})}
+        text = as_json(to_json(values)) if values else ""
     else:
         text = result.text if result.laid_out else wrapped(in_options(result.text, flags))
     if text:

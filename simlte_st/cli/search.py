@@ -8,6 +8,7 @@ import gc
 import io
 import json
 import os
+import socket
 from collections.abc import Iterable, Iterator, Sequence
 from operator import length_hint
 from pathlib import Path
@@ -89,7 +90,7 @@ def run_index(
     create = {**options.of(Index.create), "device": Engine(**options.of(Engine)).loading_device}
     index = Index.create(output, model, exist_ok=True, **create)
     report = index.add(reader, **options.of(Index.add))
-    return Result(report.summary(), {"index": output, **report.to_dict()}, [report.reading.summary()])
+    return Result(report.summary(), {"index": output, **report.to_dict()}, read=report.reading)
 
 
 def _delete(index: Index, ids: list[str]) -> Result:
@@ -274,6 +275,10 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
     """
     from simlte_st.extras import require
 
+    try:
+        socket.create_server((ADDRESS, port)).close()
+    except OSError as error:
+        raise ConfigurationError(f"Port {port} is not available ({error.strerror}): choose another.") from None
     cli = require("streamlit.web.cli", "serve", "simlte serve")
     from simlte_st.page import __file__ as package
     from simlte_st.page.search_page import open_index

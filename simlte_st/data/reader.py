@@ -67,19 +67,21 @@ class ReadReport:
             lines.append(f"stopped at the limit of {self.stopped_at:,} documents; the rest was not read")
         return "\n".join(lines)
 
-    def troubles(self) -> list[str]:
-        """Return lines about what was skipped, repaired and ignored."""
+    def troubles(self, *verbs: str) -> list[str]:
+        """Return lines about what was skipped, repaired and ignored, or about only some of these."""
         lines = []
-        for verb in ("skipped", "repaired", "ignored"):
+        for verb in verbs or ("skipped", "repaired", "ignored"):
             counts: dict[str, int] = getattr(self, verb)
             parts = []
             for reason, number in sorted(counts.items(), key=lambda item: -item[1]):
                 first = self.examples.get(reason)
                 parts.append(counted(number, reason) + (f", first: {first[0]}" if first else ""))
             lines += [f"{verb} {sum(counts.values()):,}: {'; '.join(parts)}"] if counts else []
-        if any(each.startswith(".") or each == "no suffix" for each in self.ignored):
+        if not verbs and any(each.startswith(".") or each == "no suffix" for each in self.ignored):
             hint = "in a folder, tables and other text files are read only when named, such as FOLDER/*.csv"
             lines.append(hint if self.documents else f"{hint}; documents are read from {PLACES}")
+        if not verbs and any(":2," in each for each in self.ignored):
+            lines.append("files of a Maildir that begin with e-mail headers are read with mails=True")
         if WRONG_ENCODING in self.skipped:
             lines.append("if the files are in another encoding, name it with encoding=")
         return lines

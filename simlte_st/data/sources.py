@@ -135,7 +135,7 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
         return _open_hub(str(source), reading)
     name: str = os.fspath(source)
     if name == "-":
-        name, source = "standard input", _spooled(sys.stdin)[1]
+        name, source = "standard input (JSON lines)", _spooled(sys.stdin)[1]
     path = Path(source)
     if not name or not os.path.exists(path):  # Path would treat an empty name as the working folder
         hint = " Addresses are read with stream=True." if "://" in name else ""

@@ -80,6 +80,7 @@ def store_errors(folder: Path, what: str) -> Iterator[None]:
 def _first_line(error: Exception) -> str:
     """Return the first line of a message, without locations in LanceDB's source."""
     line = next(iter(str(error).splitlines()), type(error).__name__)
+    line = re.sub(r".*(No space left on device).*", r"the disk is full (\1)", line)
     return re.sub(r",? /\S+\.rs:\d+.*", "", line).rstrip(". ")
 
 
@@ -330,15 +331,16 @@ class Store:
             try:
                 self._table.count_rows(f"({where})")
             except (ValueError, RuntimeError, OSError) as error:
-                problem = _REFUSED.sub("", _first_line(error)).partition(" Valid fields")[0].rstrip(".")
+                problem = re.split(r"\.? (?:Valid|Did you)", _REFUSED.sub("", _first_line(error)))[0].rstrip(".")
                 problem = next((ours for own, ours in _UNSUPPORTED.items() if re.search(own, problem)), problem)
                 if other := _OTHER_TYPE.search(problem):
                     problem = f"it compares a column with {other[1]}: write {form_of(other[2])}"
                 where = given
         if problem:
             raise ConfigurationError(
-                f'The filter {where!r} cannot be used: {problem}. It is an SQL condition, such as "year > 2010 AND '
-                f"kind = 'news'\", on the columns: {', '.join(['id', *self.metadata().names])}."
+                f"The filter {where!r} cannot be used: {problem}. It is an SQL condition, with text in single quotes, "
+                f"such as \"year > 2010 AND kind = 'news'\", on "
+                f"the columns: {', '.join(['id', *self.metadata().names])}."
             )
         return f"({where})"
 

@@ -157,7 +157,7 @@ def test_changed_sources(
     assert re.search("0 .*added, 3 replaced, 5 removed, 0 .*; 0 texts", out)
     assert re.search(r"left out values .*year \(3\)", out)
     values = json.loads(run(f"{command} --json", capfd)[0])
-    assert (values["added"], values["unchanged"], values["index"]) == (0, 3, str(index))
+    assert (values["added"], values["unchanged"], values["read"]["documents"]) == (0, 3, 3)
 
 
 def test_hits_are_read_by_another_model(

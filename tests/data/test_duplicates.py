@@ -75,7 +75,7 @@ def test_a_changed_word_is_a_near_copy_only() -> None:
     found = find_duplicates(copies)
     assert found.groups.tolist() == [0, 1, 0]
     assert asdict(found.report) == {"documents": 3, "exact": 0, "near": 1, "groups": 1}
-    assert re.match(r"1 of 3 .*\(0 exact, 1 near\), in 1", found.report.summary())
+    assert re.match(r"Duplicates: 1 of 3 .*\(0 exact, 1 near\), in 1", found.report.summary())
 
 
 def jaccard(one: str, other: str) -> float:
@@ -181,7 +181,7 @@ def test_the_first_of_each_group_is_kept_under_the_names_of_the_source(tmp_path:
     assert lines(output) == [*rows[:6], rows[8]]
     assert lines(tmp_path / "kept.removed.jsonl") == [{"id": "d6", "copy_of": "d1"}, {"id": "d7", "copy_of": "d0"}]
     assert (report.kept, report.copies.exact, report.copies.near) == (7, 1, 1)
-    assert re.match(r"2 of 9 .*\(1 exact, 1 near\), in 2 groups\. 7", report.summary())
+    assert re.match(r"Duplicates: 2 of 9 .*\(1 exact, 1 near\), in 2 groups\. 7", report.summary())
     assert [each.text for each in read_documents(output)] == [*FEW, texts[8]]
 
     with pytest.raises(ConfigurationError, match="already exists"):

@@ -29,7 +29,7 @@ NO_MAIL = "not an e-mail"
 COLUMNS = ("id", "text", "subject", "sender", "recipients", "date")
 """Columns of a mailbox; single e-mails have those from ``subject`` on."""
 
-_BEGINNING = 8_192  # bytes in which to look for headers
+_BEGINNING = 1 << 16  # bytes in which to look for headers; mail servers add long ones before the sender
 _LONGEST_HEADER = 20_000  # characters; parsing takes quadratic time
 _PIECE = 1 << 16  # bytes of a line read at a time
 _HEADER = re.compile(r"([A-Za-z][\w-]*):|[ \t]|>?From ")

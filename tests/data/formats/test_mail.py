@@ -250,7 +250,7 @@ RAW = ("00001.7c53336b37003a9286aba55d2945844c", "12", "1.host:2,S", "a.txt", "b
 
 def test_raw_mails_are_recognised_and_read_on_request(tmp_path: Path) -> None:
     for name in RAW:
-        (tmp_path / name).write_bytes(mail(f"Text of {name}."))
+        (tmp_path / name).write_bytes(b"X-Seal: " + b"a\n\tb" * 9_000 + b"\n" + mail(f"Text of {name}."))
     (tmp_path / "notes.txt").write_text("Not a mail.")
     (tmp_path / "LICENSE").write_text("Not a mail either.")
     assert [document.id for document in read_documents(tmp_path)] == ["a.txt", "notes.txt"]
