@@ -101,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, "--shared", "--results")
     parser.add_argument("--work", type=Path, default=Path("ast.work"), help="folder of finished parts")
     parser.add_argument("--only", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), metavar="SYSTEM")
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(5)), help="seeds of splits and trainings")
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(5)), help="seeds of splits and runs")
     parser.add_argument("--words", type=int, default=512, help="words read by the others (default: %(default)s)")
     parser.add_argument("--tokens", type=int, default=256, help="tokens read by MiniLM (default: %(default)s)")
     parser.add_argument("--epochs", type=int, default=8, help="default: %(default)s")

@@ -176,9 +176,9 @@ def page(record: Mapping[str, Any]) -> str:
     return document(
         "# Citations among full papers",
         f"{settings['papers']:,} papers (median {settings['words']:,.0f} words) with {settings['links']:,} links. "
-        f"Each of {some['queries']:,.0f} citing papers queries the {some['pool']:,.0f} cited papers, itself excluded. "
+        f"Each of {some['queries']:,.0f} citing papers queries the {some['pool']:,.0f} cited papers, excluding itself. "
         "Means over citing papers with 95% bootstrap intervals; the last column is the "
-        f"difference to {settings['base']}, paired by paper. Chunk-mean and further models read up to "
+        f"difference from {settings['base']}, paired by paper. Chunk-mean and further models read up to "
         f"{settings['max_seq_length']:,} tokens.",
         markdown_table(["", "R@10", "R@100", "MRR", "nDCG@10", "R@10 against the base"], rows),
         "Link classification on balanced pairs: accuracy in percent, mean ± standard deviation over "

@@ -93,7 +93,7 @@ def run(command: Sequence[str], folder: Path) -> dict[str, Any]:
 
 
 def size_of(folder: Path) -> int:
-    """Return the bytes of all files in a folder."""
+    """Return the total size of all files in a folder, in bytes."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 

@@ -245,7 +245,7 @@ def page(record: dict[str, Any]) -> str:
     return document(
         f"# {settings['vectors']:,} vectors",
         explanation(__doc__),
-        f"{settings['queries']} queries, one at a time and all in one batch. Queries a second, by wall and by "
+        f"{settings['queries']} queries, one at a time and all in one batch. Queries per second, by wall and by "
         f"CPU time, are medians (lowest to highest) of {settings['repeats']} turns. Times for building and "
         "adding include writing to disk. Memory is the process's increase, mapped vectors included; peak is "
         "its maximum.",

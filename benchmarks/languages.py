@@ -3,7 +3,7 @@
     python -m benchmarks.languages --clones FOLDER
 
 The base is multilingual-e5-small. Training and the LSA see all documents of a set, including the evaluated ones,
-without labels, as a user's would. Tables show the macro-F1 of a logistic regression with five labels a class and with
+without labels, as a user's would. Tables show the macro-F1 of a logistic regression with five labels per class and with
 the labels of half of the evaluated documents, over 10 random splits with 3 draws each. C is chosen by cross-validation
 (TF-IDF: 100), because the cosines of E5's embeddings all lie between .7 and 1, too close for the C that suits other
 models.
@@ -49,7 +49,7 @@ from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.modules.chunk_mean import to_chunk_mean
 
 TOKENS = 32768
-"""Maximum tokens of a document that the base reads in chunks."""
+"""Maximum number of tokens of a document that the base reads in chunks."""
 
 TFIDF, LSA, MINILM = "TF-IDF", "LSA", "MiniLM at 256"
 BASE, WHOLE, ADAPTED = "E5 at 512", "E5 whole", "E5 adapted"
@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS, metavar="NAME", help=", ".join(ROWS))
     parser.add_argument("--documents", type=int, default=100, metavar="N", help="further documents per set")
     parser.add_argument("--held-out", type=int, default=200, metavar="N", help="evaluated documents per set")
-    parser.add_argument("--seeds", type=int, default=2, help="trainings (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=2, help="training runs (default: %(default)s)")
     parser.add_argument("--steps", type=int, help="steps of a training (default: as simlte train)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--work", type=Path, default=Path("languages.work"), help="folder of finished parts")
@@ -162,7 +162,7 @@ def page(record: Result) -> str:
         "tokens of the base (median)": "tokens",
     }  # fmt: skip
     blocks = []
-    for title, outcome in (("5 labels a class", FEW), ("the labels of half of the documents", FULL)):
+    for title, outcome in (("5 labels per class", FEW), ("the labels of half of the documents", FULL)):
         blocks += [f"## Macro-F1, {title}", table(row_of(row, outcome) for row in ROWS)]
     return document(
         "# Documents in other languages",

@@ -1,11 +1,11 @@
-"""The Longformer's speed and memory: against transformers' own, and against BERT.
+"""Measure the Longformer's speed and memory against transformers' own and against BERT.
 
     python -m benchmarks.longformer
 
-In 32 bits and in bfloat16: a model of MiniLM's size (6 layers, 384 hidden, 12 heads) with windows of 512 tokens and
-random weights, the same in both implementations; [CLS] attends globally in both. What is compared takes turns in one
-process: ratios of medians, with the lowest and highest of one turn. Memory is the peak that a process of its own
-reaches beyond what it had when the model stood.
+In float32 and bfloat16: a model of MiniLM's size (6 layers, 384 hidden, 12 heads) with windows of 512 tokens and random
+weights, the same in both implementations; [CLS] attends globally in both. Both sides take turns in one process: ratios
+of medians, with the lowest and highest ratio of one turn. Memory is the peak of a separate process beyond its level
+after loading the model.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ DTYPES = ("float32", "bfloat16")
 OURS, STOCK = "simlte_st", "transformers"
 PASSES = {"forward": False, "forward + backward": True}
 DROPOUT = 0.1
-"""Of attention weights: what stock configurations have."""
+"""Attention dropout of stock configurations."""
 
 SHORT = [60] * 32
-"""Tokens of the documents that BERT reads too."""
+"""Lengths of documents short enough for BERT."""
 
 Job = Callable[[], object]
 Batch = dict[str, torch.Tensor]
@@ -107,7 +107,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def peak_of_step(options: argparse.Namespace) -> int:
-    """Measure the peak of one forward and backward pass of one side, in a process of its own, in bytes."""
+    """Measure the peak memory of one forward and backward pass of one side in bytes; run it in its own process."""
     torch.manual_seed(0)
     model = both(options.window, options.length)[options.peak == OURS]
     model.to(dtype=getattr(torch, options.dtypes[0]))
@@ -138,8 +138,8 @@ def page(record: dict[str, Any]) -> str:
     return document(
         "# The Longformer's speed and memory",
         explanation(__doc__),
-        "Of the whole model: how many times as fast as transformers' Longformer. Against BERT, and of memory: ours as "
-        "a multiple of the other's.",
+        "For the whole model: how many times as fast as transformers' Longformer. Against BERT, and for memory: ours "
+        "as a multiple of the other's.",
         *blocks,
         machines=[record["environment"]],
         command=f"python -m benchmarks.longformer {options}",
@@ -156,7 +156,7 @@ def both(window: int, length: int) -> tuple[LongformerModel, SimlteLongformerMod
 
 
 def model_step(model: PreTrainedModel, batch: Batch, grad: bool) -> Job:
-    """Make a job that runs a model, and its backward pass too if asked."""
+    """Make a job that runs a model, with ``grad`` its backward pass too."""
 
     def job() -> None:
         model.zero_grad()

@@ -1,47 +1,43 @@
-"""The Longformer by length on any device: for whoever has a graphics card, in less than ten minutes.
+"""Measure the Longformer by length on any device.
 
     python -m benchmarks.longformer_lengths --device cuda
 
-Each length is a batch of as many tokens, in bfloat16 and in float32. The last rows are of documents of mixed lengths,
-from a quarter of the most on, which are others at each turn, as those of a corpus are. Four models of MiniLM's size (6
-layers, 384 hidden, 12 heads) with random weights take turns: ours and transformers' Longformer, with the same weights
-and [CLS] global; both again with attention dropout .1; and BERT with full attention through SDPA. Cards differ, so what
-is compared between them are ratios: how many times as long the others take. The greatest difference of our states to
-transformers' says whether the kernels of that card compute what they shall.
+Every batch has the same number of tokens. The last rows are documents of mixed lengths, from a quarter of the longest
+on, with new lengths in each turn. Models of MiniLM's size (6 layers, 384 hidden, 12 heads) with random weights take
+turns: our Longformer, also with attn_implementation="varlen", and transformers', with the same weights and [CLS]
+global; all of them with attention dropout .1; and BERT with full attention through SDPA. GPUs differ, so compare the
+ratios: how many times as long the others take. The greatest difference of our states from transformers', of both
+backends, shows whether the GPU's kernels are correct. A model that fails is left out. After --seconds no further length
+begins: --dtypes bfloat16 --seconds 200 --repeats 3 is meant for four minutes. The varlen backend has not yet run on a
+GPU.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import statistics
-from itertools import cycle
+import time
+from itertools import cycle, product
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import BertConfig, BertModel
 
-from benchmarks.longformer import (
-    OURS,
-    PASSES,
-    SIZE,
-    STOCK,
-    Batch,
-    Job,
-    both,
-    first_column,
-    model_step,
-)
+from benchmarks.longformer import OURS, PASSES, SIZE, STOCK, Batch, Job, both, first_column, model_step
 from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
 from benchmarks.timing import ratio, side_by_side
+from simlte_st.errors import ConfigurationError
 from simlte_st.training.load_model import set_attention_dropout
 
+VARLEN = f"{OURS}, varlen"
 OTHERS = {
-    STOCK: STOCK, f"{OURS}, dropout": "dropout .1", f"{STOCK}, dropout": f"{STOCK}, dropout .1",
-    "full": "full attention",
+    VARLEN: "varlen", STOCK: STOCK, f"{OURS}, dropout": "dropout .1", f"{VARLEN}, dropout": "varlen, dropout .1",
+    f"{STOCK}, dropout": f"{STOCK}, dropout .1", "full": "full attention",
 }  # fmt: skip
-"""The sides that ours is compared with, and the titles of their columns."""
+"""The models that ours is compared with, and the titles of their columns."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -52,12 +48,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--tokens", type=int, default=16384, metavar="N", help="of a batch (default: %(default)s)")
     parser.add_argument("--window", type=int, default=512, metavar="N", help="default: %(default)s")
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="turns (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=600, metavar="N", help="default: %(default)s")
     parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="default: this folder")
-    options = parser.parse_args(arguments)
+    began, options = time.monotonic(), parser.parse_args(arguments)
     given = {name: getattr(options, name) for name in ("device", "tokens", "window", "repeats")}
     record: dict[str, Any] = {"options": given, "environment": environment(), "rows": []}
-    for dtype in options.dtypes:
-        for length, mixed in (*((each, False) for each in options.lengths), (min(4096, max(options.lengths)), True)):
+    lengths = [*((each, False) for each in options.lengths), (min(4096, max(options.lengths)), True)]
+    for dtype, (length, mixed) in product(options.dtypes, lengths):
+        if time.monotonic() - began < options.seconds:
             record["rows"] += measure(length, mixed, dtype, options)
             write_results("longformer_lengths", record, options.output, aloud=False)
             print(f"{dtype}, {length} tokens{', mixed' if mixed else ''}: done", flush=True)
@@ -68,14 +66,14 @@ def measure(length: int, mixed: bool, dtype: str, options: argparse.Namespace) -
     """Measure all models at one length, or at lengths from a quarter of it on."""
     documents, device = max(1, options.tokens // length), options.device
     torch.manual_seed(0)
-    stock, ours, again, stock_again = *both(options.window, length), *both(options.window, length)[::-1]
-    full = BertModel(BertConfig(**SIZE, max_position_embeddings=length), add_pooling_layer=False).eval()
-    models: dict[str, Any] = {OURS: ours, STOCK: stock, "full": full}
-    models |= {f"{OURS}, dropout": again, f"{STOCK}, dropout": stock_again}
-    for model in models.values():
+    stock, ours = both(options.window, length)
+    models: dict[str, Any] = {OURS: ours, STOCK: stock, VARLEN: copy.deepcopy(ours)}
+    models |= {f"{side}, dropout": copy.deepcopy(model) for side, model in models.items()}
+    models["full"] = BertModel(BertConfig(**SIZE, max_position_embeddings=length), add_pooling_layer=False).eval()
+    for side, model in models.items():
         model.to(device=device, dtype=getattr(torch, dtype))
-    for model in (again, stock_again):
-        set_attention_dropout(model.train(), 0.1)
+        if "dropout" in side:
+            set_attention_dropout(model.train(), 0.1)
     batches = [batch_of(length, documents, mixed, device) for _ in range(options.repeats + 2 if mixed else 1)]
     marked = [{**batch, "global_attention_mask": first_column(batch["input_ids"])} for batch in batches]
     rows = []
@@ -85,20 +83,22 @@ def measure(length: int, mixed: bool, dtype: str, options: argparse.Namespace) -
             for side, model in models.items()
             if grad or "dropout" not in side
         }
-        peaks = {side: peak(job, device) for side, job in jobs.items()}
-        seconds = side_by_side(jobs, options.repeats, device)
-        rows.append(
-            {
-                "dtype": dtype,
-                "length": length,
-                "mixed": mixed,
-                "documents": documents,
-                "pass": name,
-                "seconds": seconds,
-                "peak_bytes": peaks,
-                "difference": None if grad else difference(ours, stock, batches[0], marked[0]),
-            }
-        )
+        peaks = {}
+        for side, job in jobs.items():
+            try:
+                if side.startswith(VARLEN):
+                    models[side].set_attn_implementation("varlen")
+                peaks[side] = peak(job, device)
+            except (RuntimeError, ConfigurationError) as error:  # no memory, or no kernel for this GPU or PyTorch
+                print(f"{side}, {name}, {length} tokens: {str(error)[:200]}", flush=True)
+        seconds = side_by_side({side: jobs[side] for side in peaks}, options.repeats, device)
+        row = {"dtype": dtype, "length": length, "mixed": mixed, "documents": documents, "pass": name}
+        apart = [
+            difference(models[side], stock, batches[0], marked[0])
+            for side in (OURS, VARLEN)
+            if {side, STOCK} <= peaks.keys() and not grad
+        ]
+        rows.append({**row, "seconds": seconds, "peak_bytes": peaks, "difference": max(apart, default=None)})
     return rows
 
 
@@ -142,6 +142,7 @@ def page(record: dict[str, Any]) -> str:
     """Return the page of what has been measured so far."""
     options = record["options"]
     rows = []
+    measured = {side for row in record["rows"] for side in row["seconds"]}
     for row in record["rows"]:
         seconds, apart = row["seconds"], row["difference"]
         rows.append(
@@ -152,9 +153,9 @@ def page(record: dict[str, Any]) -> str:
                 "pass": row["pass"],
                 "ms": f"{1000 * statistics.median(seconds[OURS]):.1f}",
                 **{title: f"{ratio(seconds[side], seconds[OURS]):.2f}x" if side in seconds else ""
-                   for side, title in OTHERS.items()},
-                "memory, MiB": f"{row['peak_bytes'][OURS] / 2**20:,.0f}",
-                f"{STOCK}, MiB": f"{row['peak_bytes'][STOCK] / 2**20:,.0f}",
+                   for side, title in OTHERS.items() if side in measured},
+                **{f"{side}, MiB": f"{row['peak_bytes'].get(side, 0) / 2**20:,.0f}"
+                   for side in (OURS, VARLEN, STOCK) if side in measured},
                 "difference": "" if apart is None else f"{apart:.1e}",
             }
         )  # fmt: skip

@@ -65,7 +65,7 @@ Columns = Mapping[str, Mapping[str, np.ndarray]]
 """Values from 0 to 1 by column and row. All rows of a column have the same order, so they can be paired."""
 
 TOKENS = 4096
-"""Maximum tokens of the chunk-mean."""
+"""Maximum number of tokens of the chunk-mean."""
 
 BATCH = 16
 TIMED, REPEATS = 4, 3
@@ -218,7 +218,7 @@ f"sets* have a median of more than {LONG} tokens.",
 "part of the embedding, with weight .5 from 512 tokens on; its STS-B is the mean over the fitted sets. "
 f"*Time* is relative to {CHUNKED}, with all models encoding the same documents in turns.",
         summary(record, few, full),
-        f"## Macro-F1, {SHOTS} documents a class",
+        f"## Macro-F1, {SHOTS} documents per class",
         f"Logistic regression with C by cross-validation on the training documents, over {HALVES} random "
 f"splits of the held-out documents with {DRAWS} draws each. Differences are paired, with 95% bootstrap "
 "intervals. Intervals for one set resample draws, which share documents, so they are somewhat too "
@@ -228,7 +228,7 @@ f"splits of the held-out documents with {DRAWS} draws each. Differences are pair
         f"The same with all documents of one half as training data, over {HALVES} random splits.",
         *paired_tables(full),
         "## Citations",
-        "AAN: each citing paper queries the cited papers, itself excluded; 95% bootstrap intervals over "
+        "AAN: each citing paper queries the cited papers, excluding itself; 95% bootstrap intervals over "
 "papers. No model was measured with an LSA.",
         table(
             {
@@ -261,13 +261,13 @@ def with_averages(results: Mapping[str, Any], outcome: str, lengths: Mapping[str
 
 
 def paired_tables(columns: Columns) -> list[str]:
-    """Tabulate means, and differences to the base, truncated and in chunks."""
+    """Tabulate means, and differences from the base, truncated and in chunks."""
     means = table({"": row, **{name: percent(values, row) for name, values in columns.items()}} for row in ROWS)
     return [means, *(differences(columns, reference) for reference in (AT_256, CHUNKED))]
 
 
 def differences(columns: Columns, reference: str) -> str:
-    """Tabulate differences to a row, with their intervals."""
+    """Tabulate differences from a row, with their intervals."""
 
     def cell(values: Mapping[str, np.ndarray], row: str) -> str:
         pair = [values[each] for each in (row, reference) if each in values]

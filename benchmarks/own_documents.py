@@ -4,7 +4,7 @@
 
 The papers train on Wikipedia and test on other data sets. A user has one corpus: here encoders train for a few steps
 on each data set's own documents, without labels, and are then evaluated as in :mod:`benchmarks.paper`, which this
-script runs once a set. Finished parts stay in the work folder, so the same command resumes. Results go to
+script runs once per set. Finished parts stay in the work folder, so the same command resumes. Results go to
 ``results/own_documents.json`` and ``.md``.
 """
 
@@ -78,14 +78,14 @@ def page(record: Mapping[str, Any]) -> str:
     return document(
         "# A language model trained on your own documents",
         f"{settings['base']['name']} is trained on each data set's own documents without labels: "
-        f"{settings['steps']} steps of {settings['batch_size']} documents, {settings['tokens']} tokens a view, "
+        f"{settings['steps']} steps of {settings['batch_size']} documents, {settings['tokens']} tokens per view, "
         f"{settings['dtype']}; the rest is as in [the papers' experiments](paper.md). Texts are read up to "
-        f"{settings['read']} tokens. A few labels are {shots} labels a class, drawn {settings['draws']} times. After ± "
-        "is the standard deviation over seeds and draws.",
+        f'{settings["read"]} tokens. "A few labels" means {shots} labels per class, drawn {settings["draws"]} times. '
+        "± gives the standard deviation over seeds and draws.",
         *blocks,
         "## Relative gain in macro-F1",
-        "In brackets are paired 95% bootstrap intervals over trainings and draws; with all labels, the "
-        "smallest and largest gain of a training. They describe these sets, not others.",
+        "Brackets give paired 95% bootstrap intervals over training runs and draws or, with all labels, the "
+        "smallest and largest gain of a training run. They describe these sets, not others.",
         gain_table(record["gains"]),
         machines=record["environments"],
         command=f"python -m benchmarks.own_documents --shared SHARED_DATA --base {settings['base']['name']}"

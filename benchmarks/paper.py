@@ -2,10 +2,10 @@
 
     python -m benchmarks.paper --scale cpu --shared data --work paper.work
 
-All systems train from one base on one corpus with one budget, once a seed. Each system embeds each data set once, and
+All systems train from one base on one corpus with one budget, once per seed. Each system embeds each data set once, and
 all experiments use these embeddings. Finished cells stay in the work folder: the same command resumes an interrupted
 run, and ``--only``, ``--seeds``, ``--data`` and ``--experiments`` add systems, seeds, data sets and experiments. A
-folder with other settings is refused.
+folder with different settings is refused.
 
 Data sets are looked up in ``--shared`` under the names of ``benchmarks/grid/sets.py``; missing ones are skipped.
 ``--report`` writes ``results/paper.json`` and ``paper.md`` from the finished cells, as every run does at its end.
@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--only", nargs="+", metavar="SYSTEM", help=f"systems or groups: {', '.join(GROUPS)}")
     made.add_argument("--experiments", nargs="+", choices=EXPERIMENTS, default=EXPERIMENTS, metavar="NAME")
     made.add_argument("--data", nargs="+", choices=sets.ALL, default=sets.ALL, metavar="NAME")
-    made.add_argument("--seeds", type=int, nargs="+", help="trainings of each trained system")
+    made.add_argument("--seeds", type=int, nargs="+", help="training runs of each trained system")
     made.add_argument("--threads", type=int)
     made.add_argument("--report", action="store_true", help="only write the page of finished results")
     made.add_argument("--results", type=Path, default=RESULTS, help=argparse.SUPPRESS)

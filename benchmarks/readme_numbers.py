@@ -153,7 +153,7 @@ def second_base() -> str:
     cells = [f"{points} on {titles[name]} ({chance})" for name, (points, chance) in gained.items()]
     return (
         f"With another base, {base}, the default training gains these points of macro-F1 with five "
-        f"labels a class: {', '.join(cells[:-1])} and {cells[-1]}. The verdict's probability is in "
+        f"labels per class: {', '.join(cells[:-1])} and {cells[-1]}. The verdict's probability is in "
         "parentheses."
     )
 
@@ -172,7 +172,7 @@ def language_model() -> str:
     )
     papers = " and ".join(rows["DocSplit, as printed in the papers"])
     [trainings] = {row[-1] for row in means if row[0] == "DocSplit, without MLM"}
-    count = {"1": "one training", "2": "two trainings", "3": "three trainings"}[trainings]
+    count = {"1": "one training run", "2": "two training runs", "3": "three training runs"}[trainings]
     [table] = tables("own_documents", "## Relative gain in macro-F1")
     gains = {(row[0].removeprefix("DocSplit, without MLM over "), row[1]): row[2].split("%")[0] for row in table}
     simcse, base = (
@@ -193,7 +193,7 @@ def gain_over_simcse(page: str) -> str:
     cells = {row[0]: [re.fullmatch(r"(.*) \((.*)\)", cell) for cell in row[1:]] for row in table[1:]}
     rows = [[name, *(part for cell in cells[key] if cell for part in cell.groups())] for key, name in names.items()
             if key in cells]  # fmt: skip
-    return written(["few labels [95%]", "paper", "all documents [of each training]", "paper"], rows)
+    return written(["few labels [95%]", "paper", "all documents [of each training run]", "paper"], rows)
 
 
 def citation() -> str:
@@ -239,15 +239,15 @@ def static() -> str:
 
 def static_gain() -> str:
     """Report the lead of a static model over an adapted encoder, by document length."""
-    [table] = [table for table in tables("static") if table[0][0].startswith("5 labels a class")]
+    [table] = [table for table in tables("static") if table[0][0].startswith("5 labels per class")]
     row = {each[0]: each[1:] for each in table}["static, DocSplit + LSA against MiniLM adapted, at 256"]
     few, full = zip(*(cell.split(" / ") for cell in row[:2]), strict=True)
     [times] = [table for table in tables("static") if "s to encode" in table[0]]
     encode = {each[0]: float(each[2]) for each in times[1:] if each[2]}
     ratio = encode["MiniLM at 256"] / encode["static, DocSplit + LSA"]
     return (
-        "Compared with the encoder adapted to the same documents, macro-F1 with five labels a class "
-        f"changes by {few[0]} points on five sets with more than 280 words a document, and by {few[1]} "
+        "Compared with the encoder adapted to the same documents, macro-F1 with five labels per class "
+        f"changes by {few[0]} points on five sets with more than 280 words per document, and by {few[1]} "
         f"on three with shorter ones; with half of all labels by {full[0]} and {full[1]}. Encoding whole "
         f"documents is {ratio:.0f} times as fast as encoding 256 tokens of them with all-MiniLM-L6-v2 "
         "(one core)."
@@ -256,14 +256,14 @@ def static_gain() -> str:
 
 def languages() -> str:
     """Report the gain from adapting a multilingual base, by language."""
-    table = {row[0]: row[1:] for row in tables("languages", "## Macro-F1, 5 labels a class")[0]}
+    table = {row[0]: row[1:] for row in tables("languages", "## Macro-F1, 5 labels per class")[0]}
     *names, _ = table[""]
     rows = ("TF-IDF", "LSA", "E5 at 512", "E5 adapted", "static, DocSplit + LSA")
     words, lsa, base, adapted, static = (table[row] for row in rows)
     gained = ", ".join(f"{name} {old} to {new}" for name, old, new in zip(names, base[:-1], adapted[:-1], strict=True))
     return (
         "With multilingual-e5-small as the base, adapting raises mean macro-F1 in five languages with "
-        f"five labels a class from {base[-1]} to {adapted[-1]} (TF-IDF {words[-1]}, LSA {lsa[-1]}): "
+        f"five labels per class from {base[-1]} to {adapted[-1]} (TF-IDF {words[-1]}, LSA {lsa[-1]}): "
         f"{gained}. A static model distilled from it and trained reaches {static[-1]}."
     )
 
@@ -359,7 +359,7 @@ def figure() -> str:
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 880 250" width="880" height="250" '
         'font-family="sans-serif" font-size="12" fill="#333">',
         '<rect width="880" height="250" fill="#fff"/>',
-        '<text x="20" y="22">Macro-F1 with 5 labelled documents a class</text>',
+        '<text x="20" y="22">Macro-F1 with 5 labelled documents per class</text>',
     ]
     for x, (name, colour) in zip((330, 420, 640), colours.items(), strict=True):
         lines.append(

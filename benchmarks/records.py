@@ -25,7 +25,7 @@ TFIDF_INVERSE_L2 = 100.0
 
 scikit-learn's default of 1 is too small for unit vectors with thousands of columns: with uneven classes the regression
 learns only the frequent ones. On 1,000 arXiv abstracts in 20 classes, macro-F1 is 14 with 1, 41 with 10 and 44 with
-100. With five examples a class it makes no difference.
+100. With five examples per class it makes no difference.
 """
 
 

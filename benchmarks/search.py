@@ -9,7 +9,7 @@ papers query all cited ones. The proposals come from clones of github.com/python
 
 MRR is over the first 100 hits, with the number of queries in parentheses. "ranks" fuses the ranks of BM25 and vectors
 as 1 / (10 + rank). "trained" is a static model trained on the documents of the set. With ``rerank=``, an encoder reads
-the first hits of 24 queries a set; seconds are the median per query on one core.
+the first hits of 24 queries per set; seconds are the median per query on one core.
 """
 
 from __future__ import annotations

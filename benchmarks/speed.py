@@ -3,7 +3,7 @@
     python -m benchmarks.speed --shared SHARED_DATA
 
 Encoding: the base in float32, and its mean over chunks for whole papers, on documents of ``20newsgroups.parquet``,
-``enwiki2014.parquet`` and ``aan_papers.parquet`` (column ``text``). Compared are sentence-transformers' class, which
+``enwiki2014.parquet`` and ``aan_papers.parquet`` (column ``text``). The sides are sentence-transformers' class, which
 sorts by characters and pads each batch of 32 documents; this package's class, which batches texts of similar length
 and uses oneDNN for linear layers on AMD processors with AVX-512 (also shown without oneDNN); and the exported model
 in onnxruntime, in 32 and 8 bits. The Longformer is compared with transformers', with the same weights.
@@ -12,9 +12,9 @@ Static: the shipped model with 256 dimensions on whole documents. This package's
 further modules follow, and word by word otherwise, with an empty (cold) or filled (warm) cache of words. model2vec
 drops unknown tokens. ``--static`` measures only this part and keeps the rest of the page.
 
-All sides take turns on one thread and are timed in CPU time, so other work on the machine matters less. Ratios are of
-medians, with the lowest and highest of one turn. Difference: the largest absolute difference to
-sentence-transformers' embeddings.
+All sides take turns on one thread and are timed in CPU time, so other work on the machine matters less. Ratios compare
+medians; their range is over the turns. Difference: the largest absolute difference from sentence-transformers'
+embeddings.
 """
 
 from __future__ import annotations
@@ -215,8 +215,8 @@ def page(found: dict[str, Any]) -> str:
         "## Static models",
         rates(found["static"], "words"),
         "## The Longformer",
-        f"MiniLM's size, one document of {found['length']:,} tokens, against transformers' with the same "
-        "weights. This process already holds enough memory. A fresh process requests memory from the "
+        f"A model of MiniLM's size on one document of {found['length']:,} tokens, against transformers' with the "
+        "same weights. This process already holds enough memory. A fresh process requests memory from the "
         "system in each step, which slows down transformers' Longformer, because it needs several times as "
         "much as ours, especially in bfloat16: see [longformer.md](longformer.md). The whole training "
         "step is in [training.md](training.md).",

@@ -4,10 +4,10 @@
 
 Eight labelled sets of ``benchmarks/bank/sets.py``, with up to 600 documents plus 300 evaluated ones. Training and the
 LSA see all of them without labels, as a user's would. Tables show the macro-F1 of a logistic regression (C = 10;
-TF-IDF: 100) with five labels a class and with the labels of half of the evaluated documents, over 10 random splits
+TF-IDF: 100) with five labels per class and with the labels of half of the evaluated documents, over 10 random splits
 with 3 draws each.
 
-Rows: TF-IDF and LSA; static models, which have one vector a token and read whole documents: distilled, shipped, and
+Rows: TF-IDF and LSA; static models, which have one vector per token and read whole documents: distilled, shipped, and
 trained by ``simlte train --static`` without an LSA, with an LSA folded into the vectors (the default), and with an
 LSA appended as a module (version 0.1); all-MiniLM-L6-v2 on 256 tokens, adapted, and on whole documents in chunks.
 Values marked * come from other pages, in bfloat16: ``models.md`` for whole documents (C by cross-validation), otherwise
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", nargs="+", choices=jobs, default=jobs, metavar="NAME", help=", ".join(jobs))
     parser.add_argument("--documents", type=int, default=600, metavar="N", help="further documents per set")
     parser.add_argument("--held-out", type=int, default=300, metavar="N", help="evaluated documents per set")
-    parser.add_argument("--seeds", type=int, default=3, help="trainings of static models (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=3, help="training runs of static models (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--work", type=Path, default=Path("static.work"), help="folder of finished parts")
     options = parser.parse_args(argv)
@@ -218,7 +218,7 @@ def page(record: Result) -> str:
                                ("tokens (median)", "tokens"))
         ),
     ]  # fmt: skip
-    for title, key in (("5 labels a class", FEW), ("the labels of half of the documents", FULL)):
+    for title, key in (("5 labels per class", FEW), ("the labels of half of the documents", FULL)):
         of_groups = {"all sets": names, f"from {least} words": groups[f"sets from {least} words"]}
         blocks += [
             f"## Macro-F1, {title}",
@@ -235,7 +235,7 @@ def page(record: Result) -> str:
         "Differences are paired by set, with 95% bootstrap intervals over sets:",
         table(
             {
-                "5 labels a class / half": f"{TRAINED_LSA} against {other}",
+                "5 labels per class / half": f"{TRAINED_LSA} against {other}",
                 **{
                     title: " / ".join(filter(None, (against(group, TRAINED_LSA, other, key) for key in (FEW, FULL))))
                     for title, group in groups.items()

@@ -40,7 +40,7 @@ from simlte_st.models.names import PACKAGED_BASE
 
 
 class Bench:
-    """Data and evaluation shared by all trainings."""
+    """Data and evaluation shared by all training runs."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options

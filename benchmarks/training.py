@@ -4,9 +4,9 @@
 
 All sides train all-MiniLM-L6-v2 on the same documents with the papers' loss (contrastive + 0.1 MLM, AdamW), on a GPU
 if there is one. They take turns in one process, a batch each, after one warm-up batch; all draw and tokenize views
-inside the loop. Documents a second are tokens a second over all turns, for documents of mean length. Speedups are over
-the obvious composition, with and without its dropout, and in brackets those of the slowest and the fastest turn.
-Memory is the peak of one step in a separate process: the increase (activations and gradients) and the total.
+inside the loop. Documents per second come from the tokens per second over all turns, for documents of mean length.
+Speedups are over the obvious composition, with and without its dropout, with those of the slowest and fastest turn in
+brackets. Memory is the peak of one step in a separate process: the increase (activations and gradients) and the total.
 
 - obvious: stock ``MultipleNegativesRankingLoss``, ``AutoModelForMaskedLM`` with all logits on masked copies of all
   views, random batches, the checkpoint's dropout.
@@ -241,7 +241,7 @@ def page(record: dict[str, Any]) -> str:
     for row in record["rows"]:
         where = row["environment"]
         blocks += [
-            f"## {row['source']}, {row['tokens']} tokens a view, {where['dtype']}",
+            f"## {row['source']}, {row['tokens']} tokens per view, {where['dtype']}",
             table(cells(row, side) for side in SIDES),
             f"Batches of {row['batch_size']} documents.",
         ]

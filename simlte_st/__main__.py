@@ -1,4 +1,4 @@
-"""``python -m simlte_st`` is ``simlte``; so is ``torchrun -m simlte_st``, in several processes."""
+"""Run ``simlte`` as ``python -m simlte_st``, or in several processes with ``torchrun -m simlte_st``."""
 
 import sys
 

@@ -132,7 +132,7 @@ def _fits(value: Any, kind: Any, bounds: Interval | None) -> bool:
 def _within(value: Any, bounds: Interval | None) -> bool:
     if bounds is None:
         return True
-    # mypy takes the bounds for anything that can be compared.
+    # For mypy, the bounds are any comparable type.
     above: Any = (bounds.gt is None or value > bounds.gt) and (bounds.ge is None or value >= bounds.ge)
     return bool(above and (bounds.lt is None or value < bounds.lt) and (bounds.le is None or value <= bounds.le))
 

@@ -51,7 +51,7 @@ MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
 """Model type to the parts of its MLM head: dense, activation (a module or function name), layer norm, decoder."""
 
 NO_LIMIT = 10**9
-"""Lengths from here on mean "no limit": transformers states its ``VERY_LARGE_INTEGER``, 1e30."""
+"""Lengths from this one on mean "no limit": transformers uses its ``VERY_LARGE_INTEGER``, 1e30."""
 
 _STATIC_NAMES = tuple(
     f"sentence_transformers.{place}.StaticEmbedding"
@@ -154,7 +154,7 @@ def view_budget(model: SentenceTransformer, prompt: str | None = None) -> int | 
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Hide transformers' progress bars and its messages except errors inside the block."""
+    """Inside the block, hide transformers' progress bars and all its messages except errors."""
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -174,7 +174,7 @@ def short_load_report() -> Iterator[None]:
     """
     library = getLogger("transformers.modeling_utils")
     level = library.level
-    library.setLevel(min(WARNING - 1, logging.get_verbosity()))  # at WARNING it would check a plan for several GPUs
+    library.setLevel(min(WARNING - 1, logging.get_verbosity()))  # at WARNING it would check plans for several GPUs
     library.addFilter(_is_no_report)
     try:
         yield
@@ -217,7 +217,8 @@ def use_one_gpu(arguments: SentenceTransformerTrainingArguments, device: str) ->
 class FirstCallbacks(list[Any]):
     """Callbacks that the Trainer places before its own.
 
-    It computes ``own + callbacks``, so reporters such as TensorBoard would log a line before these can extend it.
+    The Trainer computes ``own + callbacks``, so reporters such as TensorBoard would log a line before these can extend
+    it.
     """
 
     def __radd__(self, own: list[Any]) -> list[Any]:

@@ -25,7 +25,7 @@ PATIENCE = timedelta(days=30)
 """How long processes wait for the main one, which segments the corpus and evaluates alone."""
 
 HEAD_START = 3.0
-"""Seconds for the main process to print a common error before another one ends and the launcher stops the rest."""
+"""Seconds that other processes wait for the main one to print a common error: the launcher stops all when one ends."""
 
 _waiting: Any = None  # the process group for waiting; created by connect()
 
@@ -167,7 +167,7 @@ def main_first(stage: Callable[P, R]) -> Callable[P, R]:
 
 
 def let_main_finish() -> None:
-    """In the other processes, wait until the main one has printed why all of them end."""
+    """In the other processes, wait until the main one has printed the error that ends them all."""
     if not is_main():
         time.sleep(HEAD_START)
 
@@ -180,7 +180,7 @@ def _portable(error: BaseException) -> BaseException:
 
 
 def largest(number: int) -> int:
-    """Return the largest number of all processes; all of them must call it."""
+    """Return the maximum of a number over all processes; all of them must call it."""
     if world() == 1:
         return number
     import torch

@@ -53,7 +53,7 @@ class TrainingDiverged(SimlteError, ArithmeticError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal stopped long work. The message says what is kept and how to continue.
+    """A signal interrupted a long operation. The message says what is kept and how to continue.
 
     It is a ``KeyboardInterrupt``, so a script that does not catch it stops as usual.
 

@@ -53,6 +53,9 @@ def atomic_path(target: str | os.PathLike[str], *others: Path) -> Iterator[Path]
     temporary, before = holder / target.name, holder / f"{target.name}.before"
     try:
         yield temporary
+        (holder / "mode").touch()
+        for path in temporary.rglob("*.safetensors"):  # safetensors lets only the owner read them
+            path.chmod((holder / "mode").stat().st_mode & 0o777)
         for other in others:
             os.replace(holder / other.name, other)
         if temporary.is_dir() and target.is_dir():
@@ -140,7 +143,7 @@ def is_model(folder: Path) -> bool:
 
 def check_place(target: Path, advice: str = "Choose another output.") -> None:
     """Check that a file or folder can be created at a path, before any work is done."""
-    if not target.name or target.name == "..":  # Path takes an empty name for the working folder
+    if not target.name or target.name == "..":  # Path treats an empty name as the working folder
         raise ConfigurationError(f"{target} cannot be written: it does not name a file or folder. {advice}")
     parent = next(each for each in target.absolute().parents if os.path.lexists(each))
     try:  # os.access is wrong about /proc and read-only media
@@ -154,7 +157,7 @@ def check_place(target: Path, advice: str = "Choose another output.") -> None:
 def check_new(path: Path, overwrite: bool) -> None:
     """Check that nothing exists at a path, unless it may be replaced."""
     if path.exists() and not overwrite:
-        raise ConfigurationError(f"{path} exists already: choose another output, or replace it with overwrite=True.")
+        raise ConfigurationError(f"{path} already exists: choose another output, or replace it with overwrite=True.")
 
 
 def check_free(target: Path, overwrite: bool, mark: str = MODEL_FILE) -> None:

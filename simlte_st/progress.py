@@ -97,7 +97,7 @@ class TextBar:
 
     @contextmanager
     def reading(self, texts: Sequence[str]) -> Iterator[None]:
-        """Move the bar while the model reads the texts of the documents begun."""
+        """Move the bar while the model reads the texts of the current documents."""
         self._share = (self._begun - self._read) / max(1, len(texts))
         yield
         self._move(self._begun)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from transformers import LongformerConfig, PreTrainedModel
 
-from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerModel
+from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerModel, varlen
 
 HIDDEN = 32
 
@@ -47,18 +49,17 @@ def randomise(model: nn.Module, seed: int = 0) -> None:
             weight.normal_(0.0, 0.3, generator=generator)
 
 
-def make_batch(lengths: Sequence[int], globals_each: int, left: bool = False, seed: int = 0) -> dict[str, Tensor]:
+def make_batch(lengths: Sequence[int], globals_each: int, seed: int = 0) -> dict[str, Tensor]:
     """Make a padded batch of random tokens with global attention on some random tokens of each document."""
     generator = torch.Generator().manual_seed(seed)
     shape = (len(lengths), max(lengths))
     ids = torch.full(shape, 1)
     mask, global_mask = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape, dtype=torch.int64)
     for row, length in enumerate(lengths):
-        start = shape[1] - length if left else 0
-        ids[row, start : start + length] = torch.randint(2, 60, (length,), generator=generator)
-        mask[row, start : start + length] = 1
+        ids[row, :length] = torch.randint(2, 60, (length,), generator=generator)
+        mask[row, :length] = 1
         chosen = torch.randperm(length, generator=generator)[:globals_each]
-        global_mask[row, start + chosen] = 1
+        global_mask[row, chosen] = 1
     return {"input_ids": ids, "attention_mask": mask, "global_attention_mask": global_mask}
 
 
@@ -87,3 +88,36 @@ def assert_same_gradients(found: dict[str, Tensor], expected: dict[str, Tensor],
             continue
         scale = expected[name.replace(".bias", ".weight")] if name.endswith(("key.bias", "key_global.bias")) else theirs
         assert (mine - theirs).norm() <= relative * scale.norm() + rounding, name
+
+
+def emulate_kernel(patch: pytest.MonkeyPatch) -> None:
+    """Put what PyTorch's FlashAttention operators compute on a GPU, dense and on a CPU, in their place."""
+    kept: list[Tensor] = []
+
+    def scores(query: Tensor, key: Tensor, bounds: Tensor, reach: int) -> Tensor:
+        places = torch.arange(len(query))
+        document = torch.bucketize(places, bounds, right=True)
+        sees = (document[:, None] == document) & ((places[:, None] - places).abs() <= reach)
+        found = torch.einsum("qhd,khd->hqk", query, key) / query.shape[-1] ** 0.5
+        return found.masked_fill(~sees, float("-inf"))
+
+    def forward(query, key, value, bounds, _, most, __, dropout, causal, debug, *, window_size_left, window_size_right):  # type: ignore[no-untyped-def]
+        assert (bounds.dtype, bounds.diff().max(), causal, debug) == (torch.int32, most, False, False)
+        logits = scores(query, key, bounds, window_size_left)
+        total = logits.logsumexp(-1)
+        kept[:] = [functional.dropout(torch.ones_like(logits), dropout)]
+        out = torch.einsum("hqk,khd->qhd", (logits - total[..., None]).exp() * kept[0], value)
+        return out, total, torch.zeros(2), torch.zeros(()), torch.zeros(0)
+
+    def backward(grad, query, key, value, out, total, bounds, _, most, __, dropout, causal, *random, **window):  # type: ignore[no-untyped-def]
+        weights = (scores(query, key, bounds, window["window_size_left"]) - total[..., None]).exp()
+        gains = torch.einsum("qhd,khd->hqk", grad, value) * kept[0] - (grad * out).sum(-1).T[..., None]
+        slopes = weights * gains / query.shape[-1] ** 0.5
+        to_query = torch.einsum("hqk,khd->qhd", slopes, key)
+        shares = ((slopes, query), (weights * kept[0], grad))
+        return (to_query, *(torch.einsum("hqk,qhd->khd", *share) for share in shares))
+
+    patch.setattr(torch.ops.aten, "_flash_attention_forward", forward)
+    patch.setattr(torch.ops.aten, "_flash_attention_backward", backward)
+    patch.setattr(varlen, "DEVICE", "cpu")
+    patch.setattr(varlen, "DTYPES", (torch.float32, torch.float64))

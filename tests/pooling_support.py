@@ -29,7 +29,7 @@ def flattened(padded: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_empty_batches(module: nn.Module) -> None:
-    """Check what a pooling makes of a text without tokens, and of no text."""
+    """Check a pooling on a text without tokens, and on no text."""
     size: Any = module.embedding_dimension
     found = module(
         {"token_embeddings": torch.randn(1, 3, size), "attention_mask": torch.zeros(1, 3, dtype=torch.int64)}
@@ -43,7 +43,7 @@ def check_empty_batches(module: nn.Module) -> None:
 
 
 def check_flattened(module: nn.Module) -> None:
-    """Check that flattened texts have the embeddings of padded ones, with a prompt that does not count, too."""
+    """Check that flattened texts get the embeddings of padded ones, also with an excluded prompt."""
     padded = batch((5, 2, 9), module.embedding_dimension)  # type: ignore[arg-type]
     for more in ({}, {"prompt_length": 1}):
         module.include_prompt = not more  # type: ignore[assignment]

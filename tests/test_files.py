@@ -11,7 +11,9 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+import torch
 from safetensors import SafetensorError
+from safetensors.torch import save_file
 
 from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, DamagedFileError, DiskFullError
@@ -91,6 +93,14 @@ def test_the_old_model_is_back_after_an_error_between_the_renames(
     assert os.listdir(tmp_path) == ["model"]
 
 
+def test_weights_are_as_readable_as_other_files(tmp_path: Path) -> None:
+    (tmp_path / "a.json").touch()
+    with atomic_path(tmp_path / "model") as folder:
+        folder.mkdir()
+        save_file({"weight": torch.zeros(1)}, folder / "model.safetensors")
+    assert (tmp_path / "model" / "model.safetensors").stat().st_mode == (tmp_path / "a.json").stat().st_mode
+
+
 def test_only_models_are_replaced(tmp_path: Path) -> None:
     target = tmp_path / "out"
     for overwrite in (False, True):
@@ -98,7 +108,7 @@ def test_only_models_are_replaced(tmp_path: Path) -> None:
     target.mkdir()
     check_free(target, overwrite=False)
     (target / "thesis.txt").write_text("years")
-    for overwrite, message in ((False, "exists already"), (True, r"modules\.json")):
+    for overwrite, message in ((False, "already exists"), (True, r"modules\.json")):
         with pytest.raises(ConfigurationError, match=message):
             check_free(target, overwrite)
     with pytest.raises(ConfigurationError, match=r"modules\.json"):

@@ -1,4 +1,4 @@
-"""Helpers shared by tests of whole trainings."""
+"""Helpers shared by tests of whole training runs."""
 
 from __future__ import annotations
 

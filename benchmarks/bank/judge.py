@@ -1,4 +1,4 @@
-"""Judge the encoders of a set by labels and by measures that see documents alone."""
+"""Judge the encoders of a set by labels and by measures that see only documents."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _values(entry: Mapping[str, Any]) -> list[float]:
 
 
 def _against(value: Any, base: Any) -> dict[str, Any]:
-    """Return the mean, and the mean difference to the base with its interval."""
+    """Return the mean, and the mean difference from the base with its interval."""
     difference = np.asarray(value) - np.asarray(base)
     mean = float(np.mean(difference))
     interval = bootstrap_interval(difference) if difference.any() else (mean, mean)

@@ -23,10 +23,10 @@ from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.static import is_static
 
 READ = 256
-"""Maximum tokens when embedding a whole document."""
+"""Maximum number of tokens when embedding a whole document."""
 
 HALF = HALF_LENGTH
-"""Maximum tokens of half a document, without special tokens."""
+"""Maximum number of tokens of half a document, without special tokens."""
 
 BASE = "base"
 UNTRAINED = {BASE: "mean", "base-cls": "cls"}

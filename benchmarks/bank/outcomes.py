@@ -26,7 +26,7 @@ INVERSE_L2 = 10.0
 """``C`` of the logistic regression. Rows are normalised so that the length of an encoder's vectors has no effect."""
 
 FEW, FULL, CITES = "few-shot", "all labels", "citations"
-"""Names of the outcomes: macro-F1 with :data:`SHOTS` documents a class or all of a half, and R@10."""
+"""Names of the outcomes: macro-F1 with :data:`SHOTS` documents per class or all of a half, and R@10."""
 
 
 Probe: TypeAlias = "tuple[np.ndarray, ProbeResult]"

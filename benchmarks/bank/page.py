@@ -130,7 +130,7 @@ def rule_section(judged: Judged, static: bool) -> list[str]:
 "the same halves as above. Almost any training of a static model raises the other measures, so the "
 f"verdict uses *{SIMILARITIES}* alone: how well the cosines of a document's first half to other "
 "documents correlate with those of its second half, after subtracting the mean embedding. Each point "
-f"adds {weights[0]} to the log-odds. There is no intercept, because most trainings help but one that "
+f"adds {weights[0]} to the log-odds. There is no intercept, because most training runs help but one that "
 "changes nothing must not count as helpful.",
     ]  # fmt: skip
     parts = {"data set left out": of_set, "recipe left out": recipe_of, "base left out": base_of}
@@ -139,7 +139,7 @@ f"adds {weights[0]} to the log-odds. There is no intercept, because most trainin
         blocks = [
             "## The verdict of the package",
             f"A logistic regression on *{MEASURES[0]}* (structure), *{MEASURES[1]}* and *{MEASURES[2]}*, "
-            "each the difference to the base in standard errors (10 at most), predicts the probability that "
+            "each the difference from the base in standard errors (10 at most), predicts the probability that "
             f"labels call an encoder better. The log-odds are {fitted['intercept']}{terms}; from {LIKELY} on "
             'the verdict is "helped". Both measures of neighbours count in favour of an encoder. Higher '
             "split-half retrieval counts against it, because contrastive training optimises it "
@@ -157,7 +157,7 @@ f"adds {weights[0]} to the log-odds. There is no intercept, because most trainin
     return [
         *blocks,
         *(left_out_table(title, left_out(judged, part)) for title, part in parts.items()),
-        "Calibration with each data set left out: encoders by predicted probability, and what labels say of them.",
+        "Calibration with each data set left out: encoders by predicted probability, and their outcomes by labels.",
         pages.table(
             {
                 "probability": f"{each['from']} to {each['to']}",
@@ -170,7 +170,7 @@ f"adds {weights[0]} to the log-odds. There is no intercept, because most trainin
 
 
 def left_out_table(title: str, judgements: Sequence[Judgement]) -> str:
-    """Count, by part and in total, what labels say of encoders called helped."""
+    """Count the outcomes of encoders called helped, by part and in total."""
     wider, rows = documents.record()["wider"], []
     for left in [*dict.fromkeys(each.part for each in judgements), None]:
         here = [each for each in judgements if left in (None, each.part)]
@@ -238,11 +238,11 @@ def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> st
     return pages.document(
         "# Training recipes for tuned encoders",
         f"all-MiniLM-L6-v2 is trained for {settings['steps']} steps of 32 unlabelled documents of each "
-        "data set, 64 tokens a view, and evaluated on 256 tokens of unseen documents. Gains over the "
-        "base's own pooling in points: macro-F1 with 5 labelled documents a class, with the labels of "
+        "data set, 64 tokens per view, and evaluated on 256 tokens of unseen documents. Gains over the "
+        "base's own pooling in points: macro-F1 with 5 labelled documents per class, with the labels of "
         "half of the documents, and R@10 of citations. The probe is a logistic regression on normalised "
-        "vectors; TF-IDF reads all words. After ± is the standard deviation over seeds, if there are several. "
-        f'Recipes are in `benchmarks/bank/recipes.py`; "half way" is half way back to the base. "{KEPT}" '
+        "vectors; TF-IDF reads all words. ± gives the standard deviation over seeds, if there are several. "
+        f'Recipes are in `benchmarks/bank/recipes.py`; "half way" averages a model with its base. "{KEPT}" '
         "is the result of `simlte train`, which keeps the base unless the verdict on these documents is "
         f'"helped", by a regression that has not seen the data set. In {where["dtype"]} (CPU: '
         f"{where['cpu_bf16']}).",

@@ -54,7 +54,7 @@ class Recipe:
         lexical: Weight of words in the similarity of documents.
         neighbours: Probability of taking the second view from a near document.
         dropout: Dropout while training.
-        tokens: Maximum tokens of a view, special tokens included.
+        tokens: Maximum number of tokens of a view, special tokens included.
         rank: Rank of low-rank adapters, trained instead of the weights and merged at the end; 0 for none.
         reconstruction: Weight of TA-SBERT's reconstruction loss.
         steps: Optimizer steps; None for the bank's default.

@@ -34,7 +34,7 @@ FEWEST = 6
 """Minimum documents of a class; smaller classes are dropped."""
 
 SKEWED = 900
-"""Maximum documents of a skewed sample before it is split."""
+"""Maximum number of documents of a skewed sample before it is split."""
 
 
 @dataclass(frozen=True)

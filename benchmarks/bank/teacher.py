@@ -24,7 +24,7 @@ NEIGHBOURS = 5
 """Number of nearest documents that smooth a document's target."""
 
 LEAST_TOKENS = 1024
-"""Maximum tokens that the teacher reads of a document, in chunks."""
+"""Maximum number of tokens that the teacher reads of a document, in chunks."""
 
 Rows = NDArray[np.float32]
 

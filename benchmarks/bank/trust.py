@@ -93,7 +93,7 @@ def rows_of(every: Sequence[Entry]) -> np.ndarray:
 def regression(every: Sequence[Entry]) -> Pipeline:
     """Fit the package's verdict: a logistic regression that predicts "better" from the measures.
 
-    For static models it has no intercept: most trainings help them, but one that changes nothing must not count as
+    For static models it has no intercept: most training runs help them, but one that changes nothing must not count as
     better.
     """
     rows, says = rows_of(every), np.array([happened(entry) == 1 for entry in every])
@@ -146,19 +146,19 @@ def left_out(judged: Judged, part: Callable[[str, Entry], str]) -> list[Judgemen
 
 
 def counted(entries: Iterable[Entry], wider: Mapping[str, float] | None = None) -> dict[str, int]:
-    """Count what labels say of encoders."""
+    """Count encoders by outcome."""
     says = Counter(happened(entry, wider) for entry in entries)
     return {"better": says[1], "unclear": says[0], "worse": says[-1]}
 
 
 def longer(judgements: Iterable[Judgement]) -> dict[str, int]:
-    """Count what labels say of helped encoders with longer training or longer views."""
+    """Count helped encoders with longer training or longer views, by outcome."""
     helped = [each.entry for each in judgements if each.helped and training_of("", each.entry) != COMMON]
     return {"steps": STEPS, "tokens": TOKENS, **counted(helped)}
 
 
 def calibration(judgements: Sequence[Judgement]) -> list[dict[str, Any]]:
-    """Count what labels say of encoders, by predicted probability."""
+    """Count encoders by outcome and predicted probability."""
     bins = []
     for low, high in pairwise(BINS):
         inside = [each for each in judgements if is_between(each.probability, low, high)]

@@ -52,7 +52,7 @@ WARMUP = 0.05
 BATCH_TOKENS = 8192
 
 TAUGHT = 4096
-"""Maximum tokens of a document that the teacher reads."""
+"""Maximum number of tokens of a document that the teacher reads."""
 
 READ = {"simlte-bert": (512,), "simlte-longformer": (2048, 512)}
 """Tokens of a document that the student sees in training, one training row per length, longest first. It learns to

@@ -1,4 +1,4 @@
-"""Build ``simlte-static``: distil all-MiniLM-L6-v2 to one vector a token, then train it by DocSplit.
+"""Build ``simlte-static``: distil all-MiniLM-L6-v2 to one vector per token, then train it by DocSplit.
 
 Distillation weights tokens by their rank in the vocabulary. DocSplit on whole articles then learns from text how much
 each token says about a document. No labels.

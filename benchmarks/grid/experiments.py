@@ -74,7 +74,7 @@ def plan(
 
 
 def classification(run: Run, names: Sequence[str]) -> Iterator[Cell]:
-    """Probe frozen embeddings: with a few labels a class, and with all (DocSplit, Tables 1 and 2)."""
+    """Probe frozen embeddings: with a few labels per class, and with all (DocSplit, Tables 1 and 2)."""
     scale, shots = run.models.scale, SHOTS.get(run.data.name, 5)
     few = {"shots": shots, "draws": scale.draws}
 

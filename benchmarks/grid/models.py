@@ -1,4 +1,4 @@
-"""Train each system once a seed and embed each data set once with it."""
+"""Train each system once per seed and embed each data set once with it."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def page(record: Mapping[str, Any]) -> str:
         "# The papers' experiments",
         f"All systems start from {settings['base']['name']} and train on {corpus['documents']:,} "
         f"documents of {corpus['name']} with the papers' preset; pooling [CLS], {shown}. TF-IDF and BM25 "
-        f"read whole texts. Training and test documents: {drawn}. After ± is the standard deviation over "
+        f"read whole texts. Training and test documents: {drawn}. ± gives the standard deviation over "
         "seeds and draws. Numbers in parentheses are the papers' own, from their data sets and bases; "
         "they were not measured here.",
         f"## Gain over {SYSTEMS[HEADLINE[of]].title}",
@@ -85,8 +85,8 @@ def page(record: Mapping[str, Any]) -> str:
         gain_table(record["gains"], of),
         gain_by_data_table(record["gains"], of),
     ]
-    titles = {FULL: "All documents", FEW: "A few documents a class"}
-    few = f"5 documents a class ({', '.join(f'{number} for {name}' for name, number in SHOTS.items())})"
+    titles = {FULL: "All documents", FEW: "A few documents per class"}
+    few = f"5 documents per class ({', '.join(f'{number} for {name}' for name, number in SHOTS.items())})"
     for experiment, about in ((FULL, "all documents"), (FEW, few)):
         blocks += [f"## {titles[experiment]}", f"A probe on frozen embeddings of {about}."]
         for metric, name in (("macro_f1", "Macro-F1:"), ("accuracy", "Accuracy:")):
@@ -185,7 +185,7 @@ def _citations(results: Results) -> list[str]:
         rows = [[name, *(with_interval(of[0]["retrieval"], metric) for metric in metrics)] for name, of in runs.items()]
         blocks += [
             "## Citations",
-            "Each citing paper queries the cited papers, itself excluded; means over citing papers with 95% "
+            "Each citing paper queries the cited papers, excluding itself; means over citing papers with 95% "
             "intervals, for the first training.",
             markdown_table(["", "R@10", "R@100", "MRR"], rows),
             "Accuracy of link classification on balanced pairs; parts are split by links, or by papers (no test "

@@ -3,7 +3,7 @@
 The papers are two versions of SimLTE and DocSplit, its final form under another name (SimLTE_bert is DocSplit_bert).
 Both versions of SimLTE print the same tables. DocSplit repeats their rows to the last digit and adds Contriever and
 INSTRUCTOR, so one table of each kind suffices, under DocSplit's names. No paper prints a deviation: few-shot scores
-are means of 10 draws, full scores are from an unknown number of trainings. Data sets have the names of
+are means of 10 draws, full scores are from an unknown number of training runs. Data sets have the names of
 :func:`benchmarks.datasets.load_benchmark`.
 """
 
@@ -48,7 +48,7 @@ FEW_SHOT: Table = {
     "BigBird": _row((25.36, 23.28), (39.14, 39.06), (23.62, 10.18), (86.66, 78.96), (79.11, 76.63)),
     "DocSplit_long": _row((29.17, 27.13), (51.18, 50.96), (34.33, 18.80), (89.78, 82.88), (86.78, 86.66)),
 }
-"""5 examples a class (FakeNews and arXiv: 10), means of 10 draws: DocSplit, Table 2; SimLTE, Table 2, lower half."""
+"""5 examples per class (FakeNews and arXiv: 10), means of 10 draws: DocSplit, Table 2; SimLTE, Table 2, lower half."""
 
 TABLES: dict[str, Table] = {"few-shot": FEW_SHOT, "classification": CLASSIFICATION}
 """The tables by experiment."""

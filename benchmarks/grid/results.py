@@ -132,7 +132,7 @@ def gain_interval(ours: Scores, theirs: Scores) -> tuple[float, float] | None:
 
     The bootstrap resamples seeds, jointly for all data sets (each training is measured on all of them), and draws
     within each data set. Both systems stay paired by seed and draw. Data sets are not resampled, so the interval
-    describes these data sets only. With a single draw per training, it is the smallest and largest gain of a training.
+    describes these data sets only. With a single draw per run, it is the smallest and largest gain of a training run.
     """
     pairs = _pairs(ours, theirs)
     (count,) = {len(one) for one, _ in pairs}

@@ -18,7 +18,7 @@ Group = Literal["untrained", "hub", "trained", "ablations"]
 GROUPS: tuple[Group, ...] = ("untrained", "hub", "trained", "ablations")
 
 SHOTS = {"fakenews": 10, "arxiv": 10}
-"""Few-shot examples a class where they are not 5: DocSplit, Appendix A.1."""
+"""Few-shot examples per class if not 5: DocSplit, Appendix A.1."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ class Scale:
         name: Name on the command line.
         base: The model that all systems start from.
         preset: The papers' settings, shared by all trained systems except for their own changes.
-        seeds: Seeds of the trainings.
+        seeds: Seeds of the training runs.
         corpus_documents: Training documents, drawn once from the corpus; None for all.
         steps: Optimizer steps; None for one pass over the corpus.
         batch_size: Documents per step.
-        tokens: Maximum tokens of a view; None for the base's limit.
+        tokens: Maximum number of tokens of a view; None for the base's limit.
         learning_rate: Peak learning rate.
         bf16: Train and embed in bfloat16.
-        read: Maximum tokens of an embedded text.
+        read: Maximum number of tokens of an embedded text.
         train_documents: Training documents of the probe, drawn once from each data set; None for all.
         test_documents: Test documents of the probe, drawn once from each data set; None for all.
         test_share: Share of each class for the test if a data set has no split.
@@ -44,8 +44,8 @@ class Scale:
         draws: Draws of the few-shot experiment.
         ablation_data: Data sets of the ablations.
         link_seeds: Draws of parts, negatives and head in link classification.
-        redundancy_documents: Maximum documents per data set for redundancy.
-        attention_documents: Maximum documents for attention.
+        redundancy_documents: Maximum number of documents per data set for redundancy.
+        attention_documents: Maximum number of documents for attention.
     """
 
     name: str

@@ -14,7 +14,7 @@ from simlte_st.files import read_json, write_json
 
 
 class Clash(SystemExit):
-    """The work folder holds results from other settings."""
+    """The work folder holds results from different settings."""
 
 
 class Work:
@@ -40,7 +40,7 @@ class Work:
         different = sorted(differences(cell["settings"], settings))
         if different:
             raise Clash(
-                f"{path} was made with other settings: {'; '.join(different)}. Pass another --work or remove the file."
+                f"{path} was made with different settings: {'; '.join(different)}. Pass another --work or remove it."
             )
         return cell
 

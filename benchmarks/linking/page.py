@@ -45,8 +45,8 @@ def page(record: Mapping[str, Any]) -> str:
         f"{counts['posts'] * counts['articles']:,} pairs. Word-vector encoders read {settings['words']} "
         f"words of an article (fixed 100-dimensional GloVe) and train for {settings['epochs']} epochs "
         f"with the multi-similarity triplet loss; MiniLM reads {settings['tokens']} tokens. BM25 and "
-        "TF-IDF read whole texts and take document frequencies from the test texts. After ± is the standard "
-        "deviation over seeds. In parentheses are the paper's results on other data, with 300-dimensional "
+        "TF-IDF read whole texts and take document frequencies from the test texts. ± gives the standard "
+        "deviation over seeds, and parentheses the paper's results on other data, with 300-dimensional "
         "vectors.",
         "## Averages",
         markdown_table(["", *METRICS.values(), "seeds"], averages),

@@ -35,17 +35,17 @@ def page(record: Mapping[str, Any]) -> str:
     rows = {name: cell["settings"] for name, cell in results.items() if name.startswith("rows/")}
     settings = next(iter(rows.values()))
     sizes = {name: settings[name] for name in ("pairs", "sts_pairs", "transfer_texts") if settings[name] is not None}
-    # The base with the most trainings first.
+    # The base with the most training runs first.
     bases = sorted({name.split("/")[1] for name in rows}, key=lambda base: -sum(f"/{base}/" in name for name in rows))
     blocks = [
         "# TA-SBERT's three parts",
         f"Each row trains once on {sizes.get('pairs', 'all')} pairs of SNLI's development part, {BATCH} "
-        "pairs of similar length a step, with the softmax objective. Everything but the encoder learns "
+        "pairs of similar length per step, with the softmax objective. Everything but the encoder learns "
         f"at 1.5 times its rate of {settings['learning_rate']:g}, as in the paper. The paper trains on "
         "942,000 pairs at 2e-05; its numbers for BERT-base are in parentheses. Sentence similarity uses "
         f"at most {sizes.get('sts_pairs', 'all')} examples of each set, SentEval "
         f"{sizes.get('transfer_texts', 'all')} of each task. SST is missing, and the paper's mean is "
-        "recomputed without it. After ± is the standard deviation over trainings.",
+        "recomputed without it. ± gives the standard deviation over training runs.",
     ]
     for base in bases:
         blocks += _base(results, base)
@@ -72,7 +72,7 @@ def _base(results: Mapping[str, Any], base: str) -> list[str]:
 
 
 def rows_of(results: Mapping[str, Any], base: str) -> dict[str, Seeds]:
-    """Return the trainings of a base, by row and seed."""
+    """Return the training runs of a base, by row and seed."""
     found: dict[str, Seeds] = {row: {} for row in ROWS}
     for name, result in results.items():
         if name.startswith(f"rows/{base}/"):

@@ -35,7 +35,7 @@ LABELS = ("entailment", "neutral", "contradiction")
 BATCH = 16
 WARMUP = 0.1
 S_MAX = 128
-"""Maximum tokens of a sentence, also the temperature of token attention."""
+"""Maximum number of tokens of a sentence, also the temperature of token attention."""
 
 WEIGHT = 0.017
 """Weight of the reconstruction loss: the paper's best."""

@@ -30,7 +30,7 @@ def citation_link_probe(
 
     Embeddings are first scaled to a mean square of 1 per component over the training papers. Otherwise the products of
     components would be far smaller than the components of unit vectors, and the head would hardly see them. The
-    features of all pairs are in memory at once, 16 * dim bytes a pair.
+    features of all pairs are in memory at once, 16 * dim bytes per pair.
     """
     data = np.asarray(embeddings, dtype=np.float32)
     scale = np.sqrt(np.square(data[np.unique(train.pairs)], dtype=np.float64).mean())

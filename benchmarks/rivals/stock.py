@@ -22,7 +22,7 @@ from simlte_st.training.presets import Preset
 from simlte_st.training.run import Run, RunFolder
 
 TEXT = Identity()
-"""The view for objectives on single texts: a part of a document that fits the model, drawn anew each epoch.
+"""The view for objectives on single texts: a part of a document that fits the model, drawn again in each epoch.
 
 SimCSE-long uses the same view.
 """

@@ -79,9 +79,9 @@ def train_rival(
 ) -> Preset:
     """Train one of :data:`RIVALS` on the common budget and return its settings.
 
-    The budget is ``steps`` batches of ``batch_size`` documents with at most ``max_view_length`` tokens a text, and the
-    same optimizer and learning rate. The compute per document differs: two passes of an encoder (four with MLM), or one
-    pass of an encoder and one of a decoder (TSDAE). SimCSE reads sentences, and TSDAE's encoder reads the remaining
+    The budget is ``steps`` batches of ``batch_size`` documents with at most ``max_view_length`` tokens per text, and
+    the same optimizer and learning rate. The compute per document differs: two passes of an encoder (four with MLM), or
+    one pass of an encoder and one of a decoder (TSDAE). SimCSE reads sentences, and TSDAE's encoder reads the remaining
     words of a text. No documents are held out.
     """
     rival = RIVALS[name]

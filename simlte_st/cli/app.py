@@ -51,14 +51,14 @@ _registered: dict[str, Command] = {}
 
 @dataclass(frozen=True)
 class Result:
-    """What a command prints.
+    """The output of a command.
 
     Attributes:
         text: Text for the terminal; parameters in it are shown as options.
         values: The same as JSON values.
         notes: Lines for standard error.
         laid_out: Whether to print ``text`` unchanged, because it quotes documents.
-        status: Exit status; of several results the last one's counts.
+        status: Exit status; with several results, that of the last one.
     """
 
     text: str = ""
@@ -79,10 +79,10 @@ class Options(dict[str, Any]):
 
     def read(self, *source: str) -> DocumentReader:
         """Return a reader of the sources, with the reading options."""
-        for each in source if len(source) > 1 else ():  # the reader would take a name for a text
+        for each in source if len(source) > 1 else ():  # the reader would treat a missing file's name as a text
             if not (each == "-" or each.startswith("hub:") or "://" in each or os.path.lexists(each)):
                 raise DataError(f"There is no file or folder {each!r}.")
-        places = [Path(each) if each == "-" else each for each in source]  # "-" alone could be a text
+        places = [Path(each) if each == "-" else each for each in source]  # otherwise "-" alone could be a text
         reader = read_documents(places[0] if len(places) == 1 else places, **self.of(read_documents))
         if isinstance(reader, DocumentReader):  # before imports that take seconds
             reader.check(self.get("probe") or self.get("label"))
@@ -92,12 +92,12 @@ class Options(dict[str, Any]):
         """Reject options that neither these functions nor the command takes."""
         known = {*own, *(name for function in (*functions, _common) for name in _parameters(function))}
         for name in self.keys() - known:
-            raise ConfigurationError(f"{name}= does not go with the other arguments: leave it out.")
+            raise ConfigurationError(f"{name}= cannot be combined with the other arguments: leave it out.")
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command; :func:`command` makes one.
+    """A command, as registered by :func:`command`.
 
     Attributes:
         name: Name on the command line.
@@ -108,7 +108,7 @@ class Command:
         without: Keyword arguments that do not become options.
         named: Names of options that differ from their parameter.
         words: Options for parameters that occur only in messages.
-        matches: Whether the exit status with ``quiet=`` is that of grep: 0 for hits, 1 for none, 2 after an error.
+        matches: Whether ``quiet=`` gives grep's exit status: 0 for hits, 1 for none, 2 after an error.
     """
 
     name: str
@@ -255,7 +255,7 @@ def _helps(function: Callable[..., Any]) -> dict[str, str]:
 
 
 def _kinds(annotation: Any) -> list[Any]:
-    """Return the types that the command line can give an argument; none if only Python can."""
+    """Return the types of an argument that the command line can parse; none if only Python can pass it."""
     kinds = [kind for kind, _ in alternatives(annotation)]
     simple = [kind for kind in kinds if kind in (bool, int, float, list[str]) or get_origin(kind) is Literal]
     lists = [list[str]] if Sequence[str] in kinds else []
@@ -292,6 +292,6 @@ def _names(single: bool, kind: Any, tokens: Sequence[Any]) -> str | list[str]:
 
 
 def _whole(kind: Any, tokens: Sequence[Any]) -> int | str:
-    """Return a whole number, or the text for the later check: Cyclopts would round 1.5."""
+    """Parse a whole number, or keep the text for the later check: Cyclopts would round 1.5."""
     text = tokens[0].value
     return int(text) if re.fullmatch(r"[+-]?[0-9]{1,20}", text) else text

@@ -39,8 +39,8 @@ def run_dedupe(options: Options, /, *source: Source, output: str) -> Result:
 def run_encode(options: Options, model: str, /, *source: Source, output: str) -> Result:
     """Turn documents into a parquet file of vectors.
 
-    The file has the columns id and vector (float32). The documents may exceed the memory. An interrupted run
-    continues with ``resume=``, on any devices and machines.
+    The file has the columns id and vector (float32). The documents may be larger than memory. Continue an interrupted
+    run with ``resume=``, on any device or machine.
 
     Args:
         model: Folder or name of the model.
@@ -66,7 +66,7 @@ def run_encode(options: Options, model: str, /, *source: Source, output: str) ->
 
 @command("explore", {"": (explore,)}, reads=True, named={"index_model": Parameter(name="--model")})
 def run_explore(options: Options, model_or_index: str, /, *source: str, output: str) -> Result:
-    """Write a page that shows what is in documents: topics, a map, near-duplicates.
+    """Write a page that shows the content of a corpus: topics, a map and near-duplicates.
 
     The page works in any browser, without a network. A parquet file with the same name has the position and the topic
     of each document. For a large corpus, build an index first and explore it.

@@ -22,7 +22,7 @@ from simlte_st.files import to_json
 
 _logger = logging.getLogger("simlte_st")
 
-_DASH = " -"  # stands for "-" while Cyclopts parses, which would take that for an option
+_DASH = " -"  # replaces "-" while Cyclopts parses, which would treat it as an option
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as in shells."""
@@ -115,7 +115,7 @@ def _terminated_as_interrupted() -> Iterator[None]:
         raise Interrupted("simlte: stopped.", signal.Signals(number))
 
     if launched()[1] > 1:
-        yield  # of several processes, the launcher may end this one because another has failed
+        yield  # the launcher may end this process because another one has failed
         return
     before = signal.signal(signal.SIGTERM, stop)
     try:
@@ -125,7 +125,7 @@ def _terminated_as_interrupted() -> Iterator[None]:
 
 
 def _tell(error: BaseException, text: str, flags: Mapping[str, str]) -> None:
-    """Print an error; if several processes end with it, only one prints."""
+    """Print an error; if several processes fail with it, only one prints it."""
     rank, processes = launched()
     if processes == 1 or shows(error):
         with contextlib.redirect_stderr(sys.__stderr__ if rank else sys.stderr):

@@ -29,7 +29,7 @@ def run_convert(
     lsa: list[str] | None = None,
     static: bool = False,
 ) -> Result:
-    """Make an encoder read long documents, distil a static model (``static=``), or add an analysis (``lsa=``).
+    """Make an encoder read long documents, distil a static model (``static=``), or add a word analysis (``lsa=``).
 
     By default, the encoder reads long documents in chunks and averages their embeddings, without training. With
     ``max_length=``, an encoder with absolute positions (BERT, MiniLM, RoBERTa, XLM-R, ELECTRA) becomes a Longformer
@@ -59,7 +59,9 @@ def run_convert(
     if static:
         made = to_static(base, output, **options.of(to_static))
         values |= {"tokens": made.tokens, "embedding_dimension": made.dimension}
-        text = f"{output} has {made.tokens:,} vectors of {made.dimension} numbers and reads texts of any length."
+        text = (
+            f"{output} has {made.tokens:,} token vectors of {made.dimension} dimensions and reads texts of any length."
+        )
     elif lsa:
         reader = options.read(*lsa)
         appended = append_lsa(base, reader, output, **options.of(append_lsa))

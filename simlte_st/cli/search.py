@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from annotated_types import Interval
+from cyclopts import Parameter
 
 from simlte_st.cli.app import Options, Result, command
 from simlte_st.cli.terminal import as_json, cropped, terminal_width, with_lines
@@ -30,6 +31,8 @@ ADDRESS = "127.0.0.1"
 
 Port = Annotated[int, Interval(ge=1, le=65535)]
 Format = Literal["table", "csv", "jsonl"]
+
+_NAMED = {"top_k": Parameter(name=("--top-k", "--top"))}  # scripts for version 0.1 have --top
 
 
 def _opened(*, model: str | None = None) -> None:
@@ -67,7 +70,7 @@ def run_index(
         model: Folder or name of the model.
         source: {places}.
         output: Folder of the index.
-        delete: Instead of adding documents, delete those with these ids; - reads an id per line from standard input.
+        delete: Delete the documents with these ids instead of adding any; - reads one id per line from standard input.
 
     Examples:
         simlte index my-model articles.jsonl --output articles.index --parts
@@ -99,13 +102,13 @@ def _delete(index: Index, ids: list[str]) -> Result:
     return Result(text, values, notes, status=int(bool(unknown)))
 
 
-@command("search", {"": (Index.search, _opened, _returned)}, without=("json",), matches=True)
+@command("search", {"": (Index.search, _opened, _returned)}, without=("json",), named=_NAMED, matches=True)
 def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
-    """Find documents of an index by text: by vectors, by words (BM25), or by both together.
+    """Search the documents of an index by vectors, by words (BM25), or by both.
 
     Args:
         index: Folder of the index.
-        text: Text to search for; - reads a query per line from standard input. Write -- before a text that begins
+        text: Text to search for; - reads one query per line from standard input. Write -- before a text that begins
             with -.
 
     Examples:
@@ -126,16 +129,16 @@ def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
     yield from _written(found(), options, opened, output)
 
 
-@command("link", {"": (Index.link, _opened, _returned)}, without=("json",), matches=True)
+@command("link", {"": (Index.link, _opened, _returned)}, without=("json",), named=_NAMED, matches=True)
 def run_link(options: Options, index: str, /, *document: str, each: str | None = None) -> Iterator[Result]:
-    """Find the documents of an index that belong to given documents.
+    """Find the documents of an index that are similar to given ones.
 
-    Several given documents are one query. With ``each=``, every document of a source is a query of its own.
+    Several documents form one query. With ``each=``, every document of a source is a separate query.
 
     Args:
         index: Folder of the index.
         document: An id of the index, a file, a text, or - for JSON lines from standard input.
-        each: Source of query documents, each a query of its own; the column query of the hits has its id.
+        each: Source of documents that are each a separate query; the column query of the hits holds the id.
 
     Examples:
         simlte link articles.index article-17 notes.txt --top-k 20 --explain
@@ -152,12 +155,8 @@ def run_link(options: Options, index: str, /, *document: str, each: str | None =
         yield from _written([(None, opened.link(names, **options.of(Index.link)), [])], options, opened, output)
         return
     if options.get("explain"):
-        raise ConfigurationError("--explain does not go with --each.")
+        raise ConfigurationError("--explain cannot be combined with --each.")
     links: Iterable[tuple[str, list[Hit]]] = opened.link_each(reader, **options.of(Index.link_each))
-    if output is not None and not options.get("quiet"):
-        from simlte_st.progress import with_progress_bar
-
-        links = with_progress_bar(links, "linking", length_hint(reader, 0) or None)
     yield from _written(((name, hits, []) for name, hits in links), options, opened, output, reader)
 
 
@@ -188,6 +187,10 @@ def _written(
     quiet, queries, count = bool(options.get("quiet")), 0, 0
     with contextlib.ExitStack() as stack:
         if output is not None:
+            from simlte_st.progress import with_progress_bar
+
+            hint = length_hint(reader, 0) if reader else 0
+            found = with_progress_bar(found, "Searching", hint or None, unit="query", shown=not quiet)
             file = stack.enter_context(stack.enter_context(atomic_path(output)).open("w", encoding="utf-8", newline=""))
         for query, hits, notes in found:
             if kind == "csv":
@@ -235,7 +238,7 @@ def _title_and_snippet(hit: Hit, columns: Sequence[str]) -> tuple[str, str]:
 def _table(hits: list[Hit], options: Options, columns: Sequence[str]) -> Iterator[str]:
     """Lay out the hits in lines as wide as the terminal, with their explanations below."""
     if not hits:
-        yield "No document was found."
+        yield "No documents found."
         return
     width, names = terminal_width(), max(4, *(len(hit.id) for hit in hits))
     read = any(hit.reranked is not None for hit in hits)

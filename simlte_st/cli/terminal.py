@@ -23,7 +23,7 @@ _CURSOR = re.compile(r"(\n|\x1b\[A)*")
 """Output of tqdm that only moves the cursor between bars."""
 
 _PARAMETER = re.compile(r"""(?<![\w/.\\-])(?P<name>[a-z]\w*)=(?P<value>'[^']*'|"[^"]*"|[\w.+-]*\w)?(?![\w=(])""")
-"""A parameter in a message: ``name='value'``, ``name=3``, or ``name=`` where no value is meant."""
+"""A parameter in a message: ``name='value'``, ``name=3``, or ``name=`` without a value."""
 
 
 def printable(text: str) -> str:

@@ -64,10 +64,10 @@ def run_train(
 def run_compare(options: Options, source: str, /, *models: str) -> Result:
     """Compare models and settings on a sample of documents, and recommend one.
 
-    It compares static models, with and without a latent semantic analysis (LSA); each encoder as it is and, where it
-    truncates much, reading whole documents; the best of these with an LSA; and TF-IDF. A table shows how much of the
-    documents each reads, how fast, and, with ``probe=``, its accuracy with a few labels. The recommended command is as
-    good as the best and, where possible, much faster. This takes minutes.
+    It compares static models, with and without a latent semantic analysis (LSA); each encoder and, if it truncates many
+    tokens, a version that reads whole documents; the best of these with an LSA; and TF-IDF. A table shows how much of
+    the documents each reads, how fast, and, with ``probe=``, its accuracy with a few labels. The recommended command is
+    as good as the best and, where possible, much faster. This takes minutes.
 
     Args:
         source: {places}.

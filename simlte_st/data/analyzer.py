@@ -17,14 +17,14 @@ import Stemmer
 from simlte_st.data.languages import STEMMERS, UNSPACED, is_latin, most_stop_words, stemmer, stop_words
 
 ANALYZER: dict[str, Any] = {"version": 3, "snowball": Stemmer.version()}
-"""The version of the rules that made an index's terms."""
+"""Version of the rules for the terms of an index."""
 
 _CHARACTER = r"[\p{L}\p{M}\p{N}\p{Pc}\p{Default_Ignorable_Code_Point}]"
 _NUMBER = r"(?<=\p{N})[,:\u066b\u066c](?=\p{N})"
 _PICTURE = r"\p{RI}\p{RI}|[\p{Extended_Pictographic}--[\u0000-\u21ff\u3030\u303d\u3297\u3299]]"
 WORD = regex.compile(
     # Letters, digits and their marks; some characters join two of them: node.js, 10.17.3.9, 12,500.75, don't,
-    # INV-2024-17, 10:30, name@example.com. Signs that are part of a word: .NET, C++, C#. Emoji.
+    # INV-2024-17, 10:30, name@example.com. Symbols that are part of a word: .NET, C++, C#. Emoji.
     rf"(?V1)(?:(?<![^\s(\[{{/\"'\u201c\u2018])\.(?=\p{{L}}{{2}}))?"
     rf"{_CHARACTER}+(?:(?:[.@'\u2019\u00b7]|[-/](?=\S{{0,40}}\p{{N}})|{_NUMBER}){_CHARACTER}+)*"
     rf"(?:(?<=\p{{L}})(?:\+\+(?![\p{{L}}+])|[+#](?![\p{{L}}\p{{N}}+#])))?|{_PICTURE}"
@@ -198,7 +198,7 @@ def _is_signed(word: str) -> bool:
 def _units(word: str) -> Iterator[tuple[str, str, str]]:
     """Yield the parts of a joined word, or characters in scripts without spaces, with the text on both sides.
 
-    A word with signs and an emoji are one part.
+    A word with its symbols is one part, and so is an emoji.
     """
     parts = [] if _is_signed(word) or (word.isascii() and word.isalnum()) else list(_PART.finditer(word))
     if not parts:

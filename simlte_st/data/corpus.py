@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
 """Columns of a corpus: the attributes of a :class:`~simlte_st.data.document.SegmentedDocument`."""
 
 TOO_SHORT = "too short for two views"
-EXACT_COPY = "exact copy of another document"
+EXACT_COPY = "exact duplicate of another document"
 _BATCH = 256  # maximum rows in an Arrow record batch
 _BATCH_CHARACTERS = 32_000_000  # maximum characters in one, as a batch is held in memory
 
@@ -118,7 +118,7 @@ def write_corpus(
 
 
 def _without_duplicates(documents: Iterable[Document], report: CorpusReport) -> Iterator[Document]:
-    """Yield the first document of each text, as duplicates would be false negatives of each other.
+    """Yield documents without exact duplicates, which would be false negatives of each other.
 
     Memory: about 100 bytes per document, for a 64-bit hash of its text.
     """

@@ -131,7 +131,7 @@ class DocumentStream:
         if ended:
             if not used:
                 raise EmptyCorpusError(
-                    f"{self._shards.name} has fewer documents to train on than a batch, which has {self._batch_size:,}."
+                    f"{self._shards.name} has fewer documents to train on than one batch of {self._batch_size:,}."
                 )
             after = replace(after, epoch=cursor.epoch + 1, shard=0, line=0, used=0)
         return documents, after
@@ -139,27 +139,27 @@ class DocumentStream:
     def _add(self, cursor: Cursor) -> None:
         last = self._cursors[-1]
         self._cursors.append(cursor)
-        # One of all the processes that read the same logs and writes.
+        # Of all the processes that read the same rows, one logs and writes.
         worker = torch.utils.data.get_worker_info()
         if not is_main() or (worker is not None and worker.id > 0):
             return
         if cursor.epoch > last.epoch == 0:
-            logger.info("The stream ended after %s documents; they are repeated, in other views.", f"{cursor.row:,}")
+            logger.info("The stream ended after %s documents; they are repeated, with new views.", f"{cursor.row:,}")
         if self._path is not None:
             write_json(self._path, [asdict(each) for each in self._cursors])
 
     def taken(self, rows: int) -> Taken:
-        """Return what the first rows were; another process may have read them."""
+        """Count the documents of the first rows, which another process may have read."""
         ended = next((cursor.row for cursor in self._known_cursors() if cursor.epoch), rows)
         different = min(rows, ended)
         return Taken(different, rows / different)
 
 
 class StreamedViews:
-    """The views of the documents of a stream, as the rows of a data set without documents in it.
+    """Views of a stream's documents, as a data set that does not store the documents.
 
-    To the Trainer's samplers, processes, workers and resumption it is a data set like any other: a row is a number, and
-    its document is cut into sentences when it is taken. The price is eight bytes a row.
+    The Trainer's samplers, processes, workers and resumption treat it like any other data set: a row is a number, and
+    its document is split into sentences when the row is read. This costs eight bytes per row.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class StreamedViews:
 
 
 def usable_by(view: View, segmenter: Segmenter) -> Callable[[Document], bool]:
-    """Return a function that tells whether a view can use a document, mostly without segmenting it."""
+    """Return a function that checks whether a view can use a document, usually without segmenting it."""
 
     def usable(document: Document) -> bool:
         beginning = SegmentedDocument(document.id, (document.text.lstrip()[:_BEGINNING],), (0,), (1,))

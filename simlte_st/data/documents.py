@@ -64,12 +64,12 @@ def read_documents(
             compressed with gzip or Zstandard, and parquet are tables. HTML, XML, PDF, DOCX, ODT, RTF and EPUB need the
             extra ``documents``; without it, such files in a folder are skipped and counted. With several sources,
             generated ids contain the source: ``b.csv:17``, ``folder/a.txt``.
-        text_column: Column of the text, or its path in a struct, such as ``article.body`` (default: text; else the
-            first of content, body, document, article, abstract, full_text, raw and message; else the only column of
-            strings, or the one with by far the longest). The second of two columns with one name is ``NAME_2``.
-        id_column: Column of the ids, or its path (default: id, doc_id, document_id or _id; else the row number from 0,
-            or the text's hash for texts without rows and in an index). A second document with the same id gets the
-            suffix ``#2``.
+        text_column: Column of the text, or its path in a struct, such as ``article.body`` (default: text; otherwise the
+            first of content, body, document, article, abstract, full_text, raw and message; otherwise the only column
+            of strings, or the one with by far the longest). The second of two columns with one name is ``NAME_2``.
+        id_column: Column of the ids, or its path (default: id, doc_id, document_id or _id; otherwise the row number
+            from 0, or the text's hash, for texts outside tables and in an index). A second document with the same id
+            gets the suffix ``#2``.
         label_column: Column of the classes, or its path; read only when named. For e-mails, one of subject, sender,
             recipients and date; for files in folders such as ``year=2020``, ``year``.
         encoding: Encoding of text, JSON, CSV and HTML files that are not valid UTF-8. A byte order mark, or the
@@ -144,7 +144,7 @@ class Shards:
         except Exception as error:  # each version of each library has its own
             if "Multiple matches for FieldRef" in str(error):
                 raise DataError(
-                    f"{name} has two columns of one name: rename one, or read it without stream=."
+                    f"{name} has two columns with the same name: rename one, or read it without stream=."
                 ) from None
             raise BrokenSourceError(f"{name} is truncated, corrupt or unreadable ({in_short(error)})") from error
 
@@ -203,7 +203,7 @@ def _of_dataset(dataset: Any, name: str, reading: Reading, given: Any) -> Shards
 def _of_parquet(source: Any, reading: Reading) -> Shards:
     places = source if isinstance(source, (list, tuple)) else [source]
     if not places or not all(isinstance(place, (str, os.PathLike)) for place in places):
-        raise DataError(f"A {type(source).__name__} is not read as a stream. A stream is read from {KINDS}.")
+        raise DataError(f"A {type(source).__name__} cannot be read as a stream. A stream is read from {KINDS}.")
     places = [os.fspath(place) for place in places]
     for place in places:  # before an import that takes seconds
         if not ("://" in place or glob.has_magic(place) or os.path.lexists(place)):
@@ -213,7 +213,7 @@ def _of_parquet(source: Any, reading: Reading) -> Shards:
     import datasets
 
     name = places[0] if len(places) == 1 else f"{len(places):,} sources"
-    # datasets takes every path for a pattern, so brackets and a leading ~ in existing names must be escaped.
+    # datasets treats every path as a pattern, so brackets and a leading ~ in existing names must be escaped.
     names = [glob.escape(os.path.abspath(place)) if os.path.lexists(place) else place for place in places]
     patterns = [each + "/**/*.parquet" * os.path.isdir(place) for place, each in zip(places, names, strict=True)]
     options: dict[str, Any] = {"data_files": patterns, "batch_size": _ROWS}

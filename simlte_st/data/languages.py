@@ -24,7 +24,7 @@ STEMMERS: dict[str, str] = _DATA["stemmers"]
 PUNKT: dict[str, str] = _DATA["punkt"]
 """NLTK's names of the languages in ``punkt_tab``, by ISO 639-1 code."""
 
-_VARIETIES: dict[str, str] = _DATA["varieties"]  # codes of varieties, and of the languages that stand for them
+_VARIETIES: dict[str, str] = _DATA["varieties"]  # codes of varieties, and the languages used for them
 _ENGLISH = frozenset(_DATA["english"])  # scikit-learn's stop words; importing it takes a second
 _CONTENT: dict[str, list[str]] = _DATA["content"]  # content words on stopwordsiso's lists
 

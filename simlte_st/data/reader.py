@@ -45,7 +45,7 @@ class ReadReport:
     repaired: dict[str, int] = field(default_factory=dict)  # documents, by kind of repair
     ignored: dict[str, int] = field(default_factory=dict)  # unsupported files, by suffix
     examples: dict[str, list[str]] = field(default_factory=dict)  # the first cases of each reason
-    text_column: str | None = None  # of the last table, as for the id and the label
+    text_column: str | None = None  # of the last table, like the next two
     id_column: str | None = None
     label_column: str | None = None
     finished: bool = False  # whether the source was read to its end
@@ -125,7 +125,7 @@ class DocumentReader:
         """Return a reader of the same source with some options of :func:`~simlte_st.data.read_documents` replaced.
 
         Raises:
-            DataError: The source can be read only once, and its reading has begun.
+            DataError: The source can be read only once, and has been read in part.
         """
         self._check_unread()
         return DocumentReader(self._given, replace(self._reading, **options))

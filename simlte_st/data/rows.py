@@ -87,7 +87,7 @@ class Row:
     """A document that has not been checked."""
 
     where: str  # position, for the report
-    made_id: str | None  # for sources without ids; None for the text's hash
+    made_id: str | None  # for sources without ids; None: the hash of the text
     text: object
     id: object = None
     label: object = None
@@ -132,4 +132,4 @@ def skip_of(error: Exception, where: str, id: str | None = None) -> Skip:
         return Skip(where, MISSING_EXTRA, id=id)
     if isinstance(error, OSError):
         return Skip(where, UNREADABLE, error.strerror or str(error), id=id)
-    return Skip(where, DAMAGED, f"{type(error).__name__}: {error}", id=id)  # libraries raise anything
+    return Skip(where, DAMAGED, f"{type(error).__name__}: {error}", id=id)  # of any library

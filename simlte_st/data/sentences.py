@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # NLTK takes a second to import
 logger = logging.getLogger(__name__)
 
 MAX_WORDS = 64
-"""Maximum words in a sentence: about 85 tokens, so that views of 128 tokens hold several sentences."""
+"""Maximum number of words in a sentence: about 85 tokens, so that views of 128 tokens hold several sentences."""
 
 TOKENS_PER_WORD = 1.3
 """Estimate without a tokenizer; BERT needs 1.2 to 1.5 on English prose."""
@@ -61,7 +61,7 @@ _SEMICOLON = re.compile("(?<=；)")
 _HARD_WRAP = 120  # in a text without blank lines, lines that are all shorter are wrapped, not paragraphs
 _PIECE = 20_000  # characters per call of the segmenter, which bounds the cost of pathological texts
 _LONGEST = 100_000  # characters per text that Punkt learns from, so that no document dominates
-_SAMPLE = 1_000  # texts in which the languages of a corpus are detected
+_SAMPLE = 1_000  # texts used to detect the languages of a corpus
 
 
 class PunktSegmenter:
@@ -162,7 +162,7 @@ class PunktOfLanguages(PunktSegmenter):
         self._find = LanguageFinder((), known=list(segmenters))
 
     def of(self, text: str) -> PunktSegmenter:
-        """Return the segmenter for the document's language, or else for the most frequent one."""
+        """Return the segmenter for the document's language, or for the most frequent one."""
         return self._segmenters.get(self._find(text), next(iter(self._segmenters.values())))
 
     def to_dict(self) -> dict[str, Any]:
@@ -261,7 +261,7 @@ def _bounded(text: str, max_words: int) -> Iterator[str]:
                 yield from _bounded(part, max_words)
             return
     spans = word_spans(text)
-    # Equal pieces, so that no sentence is left with two words.
+    # Equal pieces, so that the last one is not left with two words.
     pieces = -(-len(spans) // max_words)
     bounds = [round(index * len(spans) / pieces) for index in range(pieces + 1)]
     for first, last in itertools.pairwise(bounds):
@@ -291,7 +291,7 @@ def segment_document(
         document: The document.
         segmenter: Splits each paragraph; Punkt for several languages uses the document's language.
         count_tokens: Counts the tokens of each sentence.
-        max_words: Maximum words in a sentence; longer ones are split.
+        max_words: Maximum number of words in a sentence; longer ones are split.
 
     Returns:
         The segmented document, without sentences if the text is only white space.

@@ -71,7 +71,7 @@ def open_source(source: Any, reading: Reading) -> Source:
 
 
 def _parsing(source: Source, suits: Callable[[str], bool], parse: Callable[[Row], Row]) -> Source:
-    """Parse the texts that suit; skip texts that cannot be parsed."""
+    """Parse the texts that ``suits`` accepts; skip those that cannot be parsed."""
 
     def events() -> Iterator[Event]:
         for event in source.events():
@@ -137,7 +137,7 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
     if name == "-":
         name, source = "standard input", _spooled(sys.stdin)[1]
     path = Path(source)
-    if not name or not os.path.exists(path):  # Path would take an empty name for the working folder
+    if not name or not os.path.exists(path):  # Path would treat an empty name as the working folder
         hint = " Addresses are read with stream=True." if "://" in name else ""
         raise DataError(f"There is no file or folder {name[:_SHOWN_LENGTH]!r}.{hint} Documents are read from {PLACES}.")
     known = _format(path, reading) or (format_by_content(path) if path.is_file() else None)

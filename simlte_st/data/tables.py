@@ -114,7 +114,7 @@ def choose_columns(reading: Reading, table: Table) -> Columns:
     named, label = reading.text_column, reading.label_column
     id_column = reading.id_column or _first_of(ID_COLUMNS, [column for column in columns if column != named])
     strings = [column for column in columns if column in (table.strings or ())]
-    # "text" is chosen whatever it holds; other names only if they hold strings.
+    # "text" is chosen whatever its type; other names only if they hold strings.
     text = named or _first_of(("text",), columns) or _first_of(TEXT_COLUMNS, strings)
     text = text or _first_of(TEXT_COLUMNS, columns)
     if text is None:
@@ -251,7 +251,7 @@ def open_csv(path: Path, reading: Reading) -> Table:
     """Open a CSV or TSV file with a header.
 
     The separator is the one of ``,``, ``;``, tab and ``|`` that fits the first rows best. Rows with faulty quoting are
-    counted as malformed. A quote that is never closed takes in the rows after it, up to ``max_characters``.
+    counted as malformed. A quote that is never closed swallows the rows after it, up to ``max_characters``.
     """
     # The limit is global; it is only raised, so that other users of `csv` are not affected.
     csv.field_size_limit(max(csv.field_size_limit(), reading.max_characters + 1))

@@ -23,7 +23,7 @@ else:
 
 COMPRESSED = (".gz", ".zst")
 
-_MARKS = (  # UTF-32 first: its mark begins with the one of UTF-16
+_MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
 )  # fmt: skip

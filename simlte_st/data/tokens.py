@@ -28,7 +28,7 @@ TOKENIZED_CHARACTERS = 1_000_000
 """Characters to tokenize at a time; a tokenizer takes over a hundred bytes per token."""
 
 CPU_PASS = (2048, 64)
-"""Maximum tokens, and padding, in a forward pass on a CPU, so that the data stay in its caches."""
+"""Maximum number of tokens, and padding, in a forward pass on a CPU, so that the data stay in its caches."""
 
 MOST = 1 << 18
 """Maximum number of words in the cache, about 40 MB; as many earlier words are kept too."""
@@ -159,7 +159,7 @@ def special_ids(tokenizer: AnyTokenizer) -> list[int]:
 
 
 def space_before(tokenizer: AnyTokenizer) -> str:
-    """Return a space if a word has other tokens after a space than at the beginning of a text, or an empty string."""
+    """Return a space if words have different tokens after one than at the beginning, otherwise an empty string."""
     once, twice = (list(ids) for ids in token_ids(tokenizer, ["a", "a a"]))
     return "" if twice == once * 2 else " "
 
@@ -186,7 +186,7 @@ def word_tokens(tokenizer: Tokenizer) -> WordTokens | None:
         kept = _TOKENIZERS.get(tokenizer)
     except TypeError:  # tokenizers before 0.23 has no weak references, so there is no cache
         return None
-    if kept is None or kept.state != state:  # tokens were added
+    if kept is None or kept.state != state:  # tokens have been added
         kept = _TOKENIZERS[tokenizer] = WordTokens(state)
     return kept
 

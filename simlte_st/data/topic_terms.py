@@ -17,7 +17,7 @@ WORDS = 4
 
 _READ = 5_000  # characters read per document
 _VOCABULARY = 50_000
-# A block of "Name: value" lines at the start of a text, as front matter and mails have it.
+# A block of "Name: value" lines at the start of a text, as in front matter and e-mails.
 _HEADER = regex.compile(r"\A\s*(?:---\n)?(?:[\w-]+:.*\n(?:[ \t]+\S.*\n)*+){2,}+(?:---)?\s*\n(?=\s*\S)")
 _MARKUP = regex.compile(  # addresses, targets of links, directives and roles of reStructuredText
     r"(?:https?://|www\.)\S+|\S+@\S+\.\S+|(?<=\])\([^()\s]*\)|(?m:^\s*\.\. [\w-]+::)|:[\w:-]+:(?=`)"

@@ -73,7 +73,7 @@ class EpochClock(TrainerCallback):
 
 
 class DocSplitTransform:
-    """Turn documents into the columns ``anchor`` and ``positive``: two views, drawn anew in each epoch.
+    """Turn documents into the columns ``anchor`` and ``positive``: two views, drawn again in each epoch.
 
     The views depend only on the seed, the epoch and the document. The Trainer sets the epoch through ``callback``, also
     in data-loading processes.
@@ -87,7 +87,7 @@ class DocSplitTransform:
         segmenter: ``"punkt"`` or a callable.
 
     Attributes:
-        budget: Maximum tokens in a view, without special tokens; None for no limit.
+        budget: Maximum number of tokens in a view, without special tokens; None for no limit.
         callback: Sets the epoch; :func:`~simlte_st.trainer_callbacks` includes it. Without it in the Trainer, every
             epoch sees the same views, and a warning is logged.
         report: Counts of the documents of the latest :meth:`attach`; None before.
@@ -269,7 +269,7 @@ def docsplit_objectives(
         One (data loader, loss) pair per epoch.
 
     Raises:
-        ConfigurationError: Fewer than one epoch.
+        ConfigurationError: ``epochs`` is less than 1.
         EmptyCorpusError: Fewer than two documents are usable.
     """
     views = DocSplitTransform(view, model=model, seed=seed, segmenter=segmenter)

@@ -45,7 +45,7 @@ class View(Protocol):
 
         Args:
             document: A document that :meth:`accepts` accepts.
-            budget: Maximum tokens in *one* view, without special tokens; None for no limit.
+            budget: Maximum number of tokens in *one* view, without special tokens; None for no limit.
             rng: The only source of randomness.
         """
         ...
@@ -84,7 +84,7 @@ def draw_views(
         view: How to draw the views.
         seed: The random seed.
         epoch: The epoch, from 0; each epoch has different views.
-        budget: Maximum tokens in a view, without special tokens; None for no limit.
+        budget: Maximum number of tokens in a view, without special tokens; None for no limit.
 
     Returns:
         The pair, or None if the view does not accept the document.

@@ -21,7 +21,7 @@ from simlte_st.evaluation.comparison import TFIDF
 from simlte_st.evaluation.evaluator import encode_texts
 from simlte_st.evaluation.probe import Rows, few_shot_probe, fit_probe
 from simlte_st.evaluation.scores import tfidf_rows
-from simlte_st.evaluation.splits import PROBE_LEAST, divide_rows, probe_rows, sample_rows, warn_of_classes
+from simlte_st.evaluation.splits import PROBE_LEAST, divide_rows, labelled_first, probe_rows, warn_of_classes
 from simlte_st.evaluation.verdict import FEWEST
 from simlte_st.extras import install_command
 from simlte_st.models.conversion import WHOLE_DOCUMENTS
@@ -66,7 +66,8 @@ def shorten(documents: list[Document], model: SentenceTransformer, seed: int) ->
     """Return a sample of about :data:`TOKENS` tokens of a model, and its number of tokens."""
     lengths = text_lengths(model, [document.text for document in documents])
     if sum(lengths) > TOKENS and len(documents) > LEAST:
-        rows = sample_rows(len(documents), max(LEAST, int(len(documents) * TOKENS / sum(lengths))), seed)
+        most = max(LEAST, int(len(documents) * TOKENS / sum(lengths)))
+        rows = labelled_first([bool(document.label) for document in documents], most, seed)
         documents, lengths = [documents[row] for row in rows], [lengths[row] for row in rows]
     return documents, sum(lengths)
 
@@ -77,9 +78,9 @@ def divide_labelled(documents: Sequence[Document], column: str, seed: int) -> tu
     labels = [str(documents[row].label) for row in usable]
     if len(usable) < 2 * FEWEST or len(set(labels)) < 2:
         raise DataError(
-            f"probe={column!r}: a probe needs {2 * FEWEST} documents in 2 classes of {PROBE_LEAST} documents or more; "
-            f"the sample has {len(usable)} in {len(set(labels))}. Choose a column with fewer classes, or a larger "
-            "sample."
+            f"probe={column!r}: a probe needs {2 * FEWEST} documents in 2 classes with at least {PROBE_LEAST} each; "
+            f"the sample has {len(usable)} in {len(set(labels))}. Label more documents, choose a column with fewer "
+            "classes, or draw a larger sample."
         )
     train, test = divide_rows([documents[row].text for row in usable], labels, 0.5, seed)
     warn_of_classes([labels[row] for row in train], [labels[row] for row in test], SHOTS)
@@ -160,7 +161,7 @@ class Bench:
         return self._add(candidate, unit_rows(vectors), seconds)
 
     def _add(self, candidate: Candidate, vectors: Rows, seconds: float) -> Candidate:
-        """Add a candidate with its vectors of the sample and the seconds that they took."""
+        """Add a candidate with its vectors of the sample and the seconds needed to encode it."""
         made = replace(candidate, documents_per_second=len(self.texts) / seconds)
         if self.labelled is not None:
             known, unknown = ([str(self.documents[row].label) for row in rows] for rows in self.labelled)

@@ -22,12 +22,12 @@ class Candidate:
 
     Attributes:
         name: Name in the table.
-        reads: Maximum number of tokens read of a document; None for all.
+        reads: Maximum number of tokens read from a document; None for all.
         share: Share of the sample's tokens that are read, 0 to 1.
         documents_per_second: Encoding speed on this machine.
         command: Command that encodes all documents or trains the model; empty for TF-IDF.
         static: Whether the model is static.
-        few_shot: Probes with five labelled documents a class.
+        few_shot: Probes with five labelled documents per class.
         full: The probe with half of the labelled documents.
     """
 
@@ -47,7 +47,7 @@ class Candidate:
         return self.few_shot.macro_f1
 
     def against(self, other: Candidate, seed: int) -> tuple[float, float, float]:
-        """Return the difference to the score of another candidate, and its interval, in points."""
+        """Return the difference from the score of another candidate, and its interval, in points."""
         assert self.few_shot is not None
         low, high = self.few_shot.interval(seed, base=other.few_shot)
         return 100 * (self.score - other.score), 100 * low, 100 * high
@@ -73,7 +73,7 @@ class Candidate:
 
 
 def best_probe(candidates: Sequence[Candidate]) -> Candidate:
-    """Return the candidate with the best probe, without TF-IDF."""
+    """Return the candidate with the best probe, excluding TF-IDF."""
     return max((each for each in candidates if each.command), key=lambda each: each.score)
 
 

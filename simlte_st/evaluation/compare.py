@@ -42,13 +42,13 @@ class Comparison:
         header = ["setting", "reads", "of all", "docs/s"]
         header += [f"{SHOTS}-shot F1 [95%]", "all F1"] if probed else []
         notes = [
-            f"Sample: {self.documents:,} documents, {self.tokens:,} tokens. Reads: maximum tokens read of a document; "
+            f"Sample: {self.documents:,} documents, {self.tokens:,} tokens. Reads: maximum tokens read per document; "
             "of all: share of the tokens read; docs/s: encoding speed on this machine."
         ]
         if probed:
             notes.append(
-                f"F1: macro-F1 of probes on {SHOTS} labelled documents a class ({DRAWS} draws, interval over documents "
-                f"and draws), or on half of all {self.labelled:,}."
+                f"F1: macro-F1 of probes on {SHOTS} labelled documents per class ({DRAWS} draws, interval over "
+                f"documents and draws), or on half of all {self.labelled:,}."
             )
         table = markdown_table(header, [each.row(self.seed) for each in self.candidates])
         return "\n".join([table, "", *notes, "", self.advice()])
@@ -74,7 +74,7 @@ class Comparison:
     def _by_probes(self, chosen: Candidate) -> str:
         best, first = best_probe(self.candidates), self.candidates[0]
         if chosen is best:
-            why = "It has the best probe."
+            why = "It has the best probe score."
             if best is not first:
                 difference = in_interval(*best.against(first, self.seed))
                 why += f" Against {first.name}: {difference} points."
@@ -82,8 +82,8 @@ class Comparison:
             difference = in_interval(*chosen.against(best, self.seed))
             times = chosen.documents_per_second / best.documents_per_second
             why = (
-                f"It is {times:,.0f} times as fast as {best.name}, which has the best probe, and as good within the "
-                f"interval of their difference ({difference} points)."
+                f"It is {times:,.0f} times as fast as {best.name}, which has the best probe score, and not clearly "
+                f"worse ({difference} points)."
             )
         words = [each for each in self.candidates if not each.command and each.score > best.score]
         return why + "".join(f" {each.name} is better still: here, words alone suffice." for each in words)

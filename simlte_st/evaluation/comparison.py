@@ -48,7 +48,7 @@ class HalvesComparison:
         structure: Do both halves have the same neighbours among the other documents?
         split_half: Does one half find the other? Contrastive training optimises this.
         words: Do the neighbours of one half share most words with the other half? None for TF-IDF.
-        reads: Maximum number of tokens that the model reads of a text; None for no limit.
+        reads: Maximum number of tokens that the model reads from a text; None for no limit.
         similarities: Do both halves have the same similarities to other documents? For static models only.
     """
 
@@ -129,7 +129,7 @@ class ProbeComparison:
     """Scores of probes on the embeddings of one model.
 
     Attributes:
-        few_shot: Probes with a few examples a class, over several draws that are the same for every model.
+        few_shot: Probes with a few examples per class, over several draws that are the same for every model.
         full: The probe with all training texts.
     """
 
@@ -163,7 +163,7 @@ def compare_probes(
         test: Labelled documents to score on.
         shots: Number of labelled documents of each class for a few-shot probe.
         draws: Number of few-shot probes, each with other documents.
-        max_seq_length: Maximum number of tokens to read of a text; None for each model's own limit.
+        max_seq_length: Maximum number of tokens to read from a text; None for each model's own limit.
         batch_size: Batch size for encoding.
         seed: Random seed of the draws and of the probes.
         progress: Show progress bars.
@@ -208,7 +208,7 @@ def comparison_table(
     Args:
         halves: Results without labels, by model; may be empty.
         probes: Results of the probes, by model.
-        shots: Number of examples a class of the few-shot probes, for the heading.
+        shots: Number of examples per class of the few-shot probes, for the heading.
 
     Returns:
         The tables, separated by an empty line, in percent; F1 is macro-F1.

@@ -13,8 +13,8 @@ from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader, read_documents
 from simlte_st.data.reader import ReadReport
 from simlte_st.data.sentences import Segmenter
-from simlte_st.errors import ConfigurationError
-from simlte_st.evaluation.splits import Sample, sample_documents, split_by_label
+from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.evaluation.splits import Sample, probe_rows, sample_documents, split_by_label
 from simlte_st.models.names import check_model, local_folder, trained_from
 
 if TYPE_CHECKING:
@@ -72,11 +72,11 @@ class Evaluation:
         lines += [
             f"All numbers are percentages. Same neighbours: on how many of its {NEIGHBOURS} nearest documents do both "
             "halves of a document agree? Split-half: does one half find the other?",
-            f"Maximum tokens read of a text: {'; '.join(read)}. The halves fit the model with the lowest limit.",
+            f"Tokens read from a text, at most: {'; '.join(read)}. The halves fit the model with the lowest limit.",
         ]
         if self.probes:
             lines += [
-                f"{self.shots}-shot: probes on {self.shots} labelled documents a class, mean ± standard deviation of "
+                f"{self.shots}-shot: probes on {self.shots} labelled documents per class, mean ± standard deviation of "
                 f"{self.draws} draws; full: on all {self.train_documents:,}. F1 is macro-F1. TF-IDF reads all words.",
             ]
         return "\n".join(lines)
@@ -114,20 +114,20 @@ def evaluate_models(
     """Evaluate models with or without labels, and compare them with TF-IDF.
 
     Without labels: do both halves of a document have the same nearest documents, and does one half find the other? With
-    ``label=``: how well does a classifier on the embeddings (a probe) do, with a few examples a class and with all? If
-    the base of a model is known, a verdict says whether the model is better.
+    ``label=``: how well does a classifier on the embeddings (a probe) do, with a few examples per class and with all?
+    If the base of a model is known, a verdict says whether the model is better.
 
     Args:
         models: Folders or names of models, or loaded models by name.
         source: Documents that the models were not trained on: anything :func:`~simlte_st.data.read_documents` takes or
             returns.
-        label: Column of the classes, for probes (default: no probes).
+        label: Column of the classes, for probes (default: no probes). Probes skip documents without a class.
         test_data: Labelled documents to score the probes on (default: 30% of ``source=``).
         base: Model to compare all others with (default: the base of each model, if it is on this machine).
         halves: Maximum number of documents to split into halves.
         shots: Number of labelled documents of each class for a few-shot probe.
         draws: Number of few-shot probes, each with other documents.
-        max_seq_length: Maximum number of tokens to read of a text in the probes (default: each model's own limit).
+        max_seq_length: Maximum number of tokens to read from a text in the probes (default: each model's own limit).
         segmenter: How to split texts into sentences: punkt, or a callable.
         batch_size: Batch size for encoding.
         device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
@@ -135,7 +135,7 @@ def evaluate_models(
         progress: Show progress bars.
 
     Raises:
-        DataError: The documents cannot be read, a document has no label, or fewer than three can be split.
+        DataError: The documents cannot be read, none has a label, or fewer than three can be split.
         ConfigurationError: ``test_data=`` without ``label=``.
         ModelError: A model cannot be loaded.
 
@@ -158,9 +158,9 @@ def evaluate_models(
         documents = list(reader)
         halved = sample_documents(documents, halves, seed)
         if test_data is None:
-            train, test = split_by_label(documents, TEST_SHARE, seed)
+            train, test = split_by_label(_labelled(documents, 2), TEST_SHARE, seed)
         else:
-            train, test = documents, list(_reader(test_data, label))
+            train, test = _labelled(documents), _labelled(list(_reader(test_data, label)))
     from simlte_st.evaluation.comparison import compare_halves, compare_probes
     from simlte_st.evaluation.verdict import give_verdict, why_not_compared
 
@@ -188,6 +188,17 @@ def _reader(source: Any, label: str | None) -> DocumentReader:
     return reader if label is None else reader.with_options(label_column=label)
 
 
+def _labelled(documents: Sequence[Document], least: int = 1) -> list[Document]:
+    """Return the documents in classes of ``least`` or more, and warn about the others."""
+    rows = probe_rows(documents, least)
+    if not rows:
+        raise DataError(f"A probe needs labels, and none of {len(documents):,} documents can be used: check label=.")
+    if len(rows) < len(documents):
+        why = "have no label" + " or are the only one of their class" * (least > 1)
+        logger.warning("%d of %d documents %s: probes skip them.", len(documents) - len(rows), len(documents), why)
+    return [documents[row] for row in rows]
+
+
 def _load_with_bases(
     names: Sequence[str], base: str | None, device: str | None
 ) -> tuple[dict[str, SentenceTransformer], dict[str, str]]:
@@ -202,7 +213,9 @@ def _load_with_bases(
         bases = {name: origin for name in names if (origin := trained_from(name)) is not None}
     for name, origin in [*bases.items()]:
         if base is None and local_folder(origin) is None:  # never download what a file names
-            logger.warning("%s was trained from %s, which is not here: set base= for a verdict.", name, origin)
+            logger.warning(
+                "%s was trained from %s, which is not on this machine: set base= for a verdict.", name, origin
+            )
             del bases[name]
     wanted = dict.fromkeys([*bases.values(), *names])
     loaded = {name: load_model(name, device=device).model for name in wanted}

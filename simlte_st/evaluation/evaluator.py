@@ -58,14 +58,14 @@ def encode_texts(
     documents: int | None = None,
     batch_size: int = 32,
 ) -> NDArray[np.float32]:
-    """Encode texts with the model's prompt for documents, as fast as ``simlte encode`` and to the same vectors.
+    """Encode texts with the model's prompt for documents, as fast as ``simlte encode`` and with the same vectors.
 
     The bar counts ``documents``, by default as many as texts.
     """
     bar = TextBar(model, bar_name, documents or len(texts), shown=show_progress_bar)
     with reading_at_most(model, max_seq_length), bar:
         bar.begin(documents or len(texts))
-        if type(model) is sentence_transformers.SentenceTransformer:  # others have an encode of their own
+        if type(model) is sentence_transformers.SentenceTransformer:  # others have their own encode
             reader = TextReader(model, batch_size, texts)
             model, batch_size = reader.model, reader.batch_size
         options: dict[str, Any] = {"prompt": document_prompt(model), "batch_size": batch_size}
@@ -91,7 +91,7 @@ class StructureEvaluator(BaseEvaluator):
         name: Name of the data set, a prefix of the metrics.
         neighbours: Number of nearest documents to compare.
         batch_size: Batch size for encoding.
-        max_seq_length: Maximum number of tokens to read of a text; None for the model's own limit.
+        max_seq_length: Maximum number of tokens to read from a text; None for the model's own limit.
         seed: Random seed of the split and of the interval.
         show_progress_bar: Whether to show a progress bar while encoding.
         write_csv: Whether to append each evaluation to a CSV file in the output path.

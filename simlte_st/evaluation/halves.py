@@ -28,7 +28,7 @@ Neighbours: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Nearest documents of the first and of the second halves: ``[N, count]`` each."""
 
 EVALUATION_EPOCH = -1
-"""Epoch of evaluation views, which no training has."""
+"""Epoch of the evaluation views; no training run reaches it."""
 
 NEIGHBOURS = 10
 """Number of nearest documents to compare; see ``benchmarks/results/verdict.md``."""
@@ -117,7 +117,7 @@ class SplitHalfResult:
 def split_half_retrieval(a: ArrayLike, b: ArrayLike, seed: int = 0) -> SplitHalfResult:
     """Retrieve row i of ``b`` with row i of ``a`` by cosine similarity.
 
-    Ties are lost: the other half ranks behind all texts that are as similar. A model that maps all texts to one point
+    Ties count as lost: the other half ranks behind all equally similar texts. A model that maps all texts to one point
     therefore has a top-1 of 0 and an MRR of 1 / N; so have duplicates.
 
     Args:
@@ -153,7 +153,7 @@ def ranks_of_halves(scores: PairScores) -> NDArray[np.int64]:
     for rows in row_blocks(count, count):
         block = scores.rows(texts[rows], texts[count:])
         own = block[np.arange(len(block)), texts[rows]]
-        # Matrix products round the same dot product differently at different places: without the tolerance, half of
+        # Matrix products round the same dot product differently in different positions: without the tolerance, half of
         # the ties would be won. The document's own half counts too, so ranks start from 1.
         ranks[rows] = (block >= own[:, None] - scores.tolerance).sum(axis=1)
     return ranks
@@ -254,8 +254,9 @@ def words_agreement(first: ArrayLike, second: ArrayLike, words: Neighbours, *, s
 def similarity_agreement(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> StructureResult:
     """Correlate the similarities of the first half to all documents with those of the second half.
 
-    Similarities are cosines among the halves of one side, after subtracting the mean of the side, which would make all
-    embeddings agree. All documents count, not only the nearest, which shows whether groups stay together.
+    Similarities are cosines among the halves of one side. The mean of the side is subtracted first, because a shared
+    mean would make all similarities agree. All documents count, not only the nearest, which shows whether groups stay
+    together.
 
     Args:
         first: Embeddings of the first halves, shape ``[N, dim]``, N >= 3, any float dtype.

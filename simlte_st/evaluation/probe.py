@@ -1,4 +1,4 @@
-"""Classification probes on frozen embeddings: with all labels, or with a few labels a class in several draws."""
+"""Classification probes on frozen embeddings: with all labels, or with a few labels per class in several draws."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from simlte_st.models.vectors import check_embeddings
 Rows: TypeAlias = Any
 
 Fit: TypeAlias = Callable[[Rows, NDArray[np.int64], int], Any]
-"""Fits a classifier with scikit-learn's ``predict`` to embeddings, class numbers and a seed."""
+"""Takes embeddings, class numbers and a seed, and returns a fitted classifier with scikit-learn's ``predict``."""
 
 INVERSE_L2 = (1.0, 10.0, 100.0, 1000.0)
 """Candidates for ``C`` of the logistic regression."""
 
 _CHOOSE_ROWS = 2000
-"""Maximum number of training rows for that choice: more rows take minutes and choose the same."""
+"""Maximum number of training rows for that choice: more rows take minutes and lead to the same choice."""
 
 _FOLDS = 3
 
@@ -118,7 +118,7 @@ def choose_inverse_l2(x: Rows, y: NDArray[np.int64], seed: int = 0) -> float:
 
 
 def _logistic(inverse_l2: float, x: Rows, y: NDArray[np.int64]) -> Any:
-    with warnings.catch_warnings():  # about regression targets, with one or two examples a class
+    with warnings.catch_warnings():  # about regression targets, with one or two examples per class
         warnings.filterwarnings("ignore", "The number of unique classes is greater than")
         # Unscaled embeddings often need more than scikit-learn's 100 iterations.
         return LogisticRegression(C=inverse_l2, max_iter=2000).fit(x, y)
@@ -157,7 +157,7 @@ class FewShotResult:
         return resampled_macro_f1([(slice(None), draw) for draw in self.draws], len(self.draws[0].test), seed)
 
     def interval(self, seed: int = 0, base: FewShotResult | None = None) -> tuple[float, float]:
-        """Return a 95% bootstrap interval of the mean macro-F1, or of its difference to ``base``.
+        """Return a 95% bootstrap interval of the mean macro-F1, or of its difference from ``base``.
 
         Raises:
             DataError: ``base`` has other test texts or another number of draws.

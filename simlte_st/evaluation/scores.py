@@ -26,8 +26,8 @@ class PairScores(Protocol):
 
     Attributes:
         size: Number of texts.
-        tolerance: Largest difference of equal scores: matrix products round the same dot product differently at
-            different places.
+        tolerance: Largest difference between scores that count as equal, because matrix products round the same dot
+            product differently in different positions.
         unrelated: Highest score of texts that have nothing in common.
     """
 
@@ -62,7 +62,7 @@ class CosineScores:
         self._set_rows(unit_rows(embeddings))
 
     def _set_rows(self, rows: Any) -> None:
-        """Set rows of length 1: an array or a SciPy sparse matrix."""
+        """Store rows of length 1: an array or a SciPy sparse matrix."""
         self._rows = rows
         self.size: int = rows.shape[0]
 
@@ -85,7 +85,7 @@ def fit_tfidf(texts: Sequence[str], *, stop_words: Sequence[str] = (), **setting
 
     Args:
         texts: The texts.
-        stop_words: ISO 639-1 codes of languages whose stop words to leave out.
+        stop_words: ISO 639-1 codes of the languages whose stop words are removed.
         **settings: Further settings of the vectorizer.
     """
     return _fit(TfidfVectorizer.fit, texts, stop_words, settings)
@@ -118,7 +118,7 @@ class TfidfScores(CosineScores):
     """Cosine similarity of TF-IDF vectors with sublinear term frequencies.
 
     Args:
-        texts: The texts, which also give vocabulary and idf.
+        texts: The texts, also used to fit vocabulary and idf.
         **settings: Settings of :func:`fit_tfidf`. English papers are retrieved best with ``stop_words=["en"],
             min_df=2``.
 

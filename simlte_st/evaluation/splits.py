@@ -119,7 +119,7 @@ def _mix(keys: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
 
 
 def sample_documents(documents: Iterable[Document], most: int, seed: int) -> list[Document]:
-    """Draw a random sample of documents, in their original order.
+    """Draw a random sample of documents, in their original order. Labelled documents are drawn first.
 
     A reader is read twice, to count and to draw; memory holds only the sample.
 
@@ -128,7 +128,7 @@ def sample_documents(documents: Iterable[Document], most: int, seed: int) -> lis
         most: Maximum size of the sample.
         seed: Random seed of the sample.
     """
-    rows = set(sample_rows(sum(1 for _ in documents), most, seed))
+    rows = set(labelled_first([bool(document.label) for document in documents], most, seed))
     return [document for row, document in enumerate(documents) if row in rows]
 
 
@@ -138,6 +138,15 @@ def sample_rows(count: CountOrZero, most: Sample, seed: Seed) -> list[int]:
     if count <= most:
         return list(range(count))
     return sorted(np.random.default_rng(seed).choice(count, size=most, replace=False).tolist())
+
+
+def labelled_first(labelled: Sequence[bool], most: int, seed: int) -> list[int]:
+    """Return up to ``most`` random rows, ascending; unlabelled ones only where labelled ones are too few."""
+    mask = np.array(labelled, dtype=bool)
+    first, rest = np.flatnonzero(mask), np.flatnonzero(~mask)
+    drawn = first[sample_rows(len(first), most, seed)]
+    more = np.random.default_rng(seed).choice(rest, min(len(rest), most - len(drawn)), replace=False)
+    return sorted([*drawn.tolist(), *more.tolist()])
 
 
 def split_by_label(
@@ -197,10 +206,10 @@ def warn_of_copies(train: Iterable[str], test: Sequence[str]) -> None:
         )
 
 
-def probe_rows(documents: Sequence[Document]) -> list[int]:
-    """Return the rows of documents in classes that are large enough for a probe, :data:`PROBE_LEAST` or more."""
+def probe_rows(documents: Sequence[Document], least: int = PROBE_LEAST) -> list[int]:
+    """Return the rows of documents in classes of ``least`` or more, large enough for a probe."""
     counts = Counter(document.label for document in documents)
-    return [row for row, each in enumerate(documents) if each.label and counts[each.label] >= PROBE_LEAST]
+    return [row for row, each in enumerate(documents) if each.label and counts[each.label] >= least]
 
 
 def document_labels(documents: Sequence[Document]) -> list[str]:

@@ -95,7 +95,7 @@ class Verdict:
         split_half: Reciprocal rank of the other half of a document, paired by document
             (:func:`~simlte_st.evaluation.split_half_retrieval`).
         documents: Number of documents.
-        probe: Macro-F1 with few labelled documents a class, with an interval over documents and draws; None without
+        probe: Macro-F1 with few labelled documents per class, with an interval over documents and draws; None without
             labels.
         scored: Number of labelled documents that the probe was scored on.
         similarities: Agreement of the halves on their similarities to other documents, for static models, which have
@@ -214,13 +214,13 @@ def record_in_words(probability: float, static: bool = False) -> str:
 
 
 def is_longer(steps: int, tokens: int | None) -> bool:
-    """Return whether a training is longer than almost all trainings that the verdict was fitted to."""
+    """Return whether a training run is longer than almost all runs that the verdict was fitted to."""
     than = _record()["longer"]
     return steps > than["steps"] or tokens is None or tokens > than["tokens"]
 
 
 def longer_in_words() -> str:
-    """Return the record of the verdict for longer trainings, as a sentence."""
+    """Return the record of the verdict for longer training runs, as a sentence."""
     than = _record()["longer"]
     better, worse = than["better"], than["worse"]
     return (

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from simlte_st.exploration.topics import Stability
 
 HALVED = 1_000
-"""Maximum documents that are split into halves to choose the number of topics."""
+"""Maximum number of documents that are split into halves to choose the number of topics."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ NEAREST = 10
 """Nearest documents shown for each document."""
 
 MOST = 20_000
-"""Maximum documents laid out by t-SNE; each further one gets the median place of its nearest neighbours."""
+"""Maximum number of documents laid out by t-SNE; others get the median position of their nearest neighbours."""
 
 _DIMENSIONS = 50  # of the vectors that t-SNE gets
 _PERPLEXITY = 30.0
@@ -30,7 +30,7 @@ _JUDGED = 3_000  # documents for trustworthiness
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A map: the places of documents, shape ``[documents, 2]``, and its trustworthiness.
+    """A map: the positions of documents, shape ``[documents, 2]``, and its trustworthiness.
 
     Trustworthiness is 1 if the ten nearest documents on the map are also the ten nearest by cosine, and falls with
     their rank by cosine (Venna and Kaski, 2001). It is measured on up to 3,000 documents.

@@ -58,7 +58,7 @@ class Exploration:
         return [", ".join(terms) or f"topic {number}" for number, terms in enumerate(self.terms, start=1)]
 
     def name_places(self) -> NDArray[np.float32]:
-        """Return a place for each topic's name: the document nearest to the median place of its documents."""
+        """Return a position for each topic's name: the document nearest to the median of the topic's positions."""
         middles = np.zeros((len(self.terms), 2), dtype=np.float32)
         for topic in range(len(middles)):
             own = self.layout.places[self.topics.assigned == topic]

@@ -23,10 +23,10 @@ TYPICAL = 3
 """Typical documents shown for each topic."""
 
 GROUPS = 100
-"""Maximum groups of near-duplicates shown, the largest first."""
+"""Maximum number of groups of near-duplicates shown, the largest first."""
 
 MEMBERS = 5
-"""Maximum documents of a group that are compared with its first."""
+"""Maximum number of documents in a group that are compared with its first."""
 
 _WORDS = 2_000  # compared of each text
 _CONTEXT = 6  # words shown on each side of a difference

@@ -85,8 +85,8 @@ def find_topics(
         raise DataError("The model encodes all documents as the same vector, so they have no topics.")
     if len(halves.rows) < _SMALLEST:
         raise DataError(
-            f"Only {len(halves.rows)} documents have the two words that splitting into halves needs; topics need at "
-            f"least {_SMALLEST} such documents."
+            f"Only {len(halves.rows)} documents have two words or more and so can be split into halves; topics need "
+            f"at least {_SMALLEST}."
         )
     most = max(2, min(different, len(halves.rows) // _SMALLEST))
     numbers = [each for each in NUMBERS if each <= most] if number is None else [min(number, different)]

@@ -1,6 +1,6 @@
-"""The Longformer, exact and at the price of its real tokens. ``import simlte_st`` registers it with transformers.
+"""An exact Longformer whose cost follows the real tokens. ``import simlte_st`` registers it with transformers.
 
-The names are in ``__init__.pyi``; a module is loaded when one of its is used.
+``__init__.pyi`` lists the names; modules are imported on first use.
 """
 
 import lazy_loader

@@ -1,11 +1,11 @@
-"""Longformer's attention over packed documents.
+"""Longformer attention over packed documents.
 
-A token sees the tokens of its document at most half a window away, and those with global attention, in one softmax in
-which each counts once. A token with global attention sees all of its document, through projections of its own.
+A token attends to tokens of its document at most half a window away and to those with global attention, each once, in
+one softmax. A token with global attention attends to its whole document, through projections of its own.
 
-There are few such tokens, so the global keys and values of the whole document are never made. A key's score is
+Global tokens are few, so the global keys and values of the whole document are never computed. A key's score is
 ``q . (W x + b) = (W^T q) . x + q . b``: the query is carried back through the projection once, and so is the weighted
-sum of values. That is ``heads * tokens`` numbers a global token instead of ``hidden * tokens`` a document.
+sum of values. This takes ``heads * tokens`` numbers per global token instead of ``hidden * tokens`` per document.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from torch.nn import functional
 from simlte_st.errors import ConfigurationError
 from simlte_st.longformer.blocked import ProductAttention, fused_attention, groups_of
 from simlte_st.longformer.cpu_kernel import cpu_attention, has_cpu_kernel
-from simlte_st.longformer.packing import Packing, Span
+from simlte_st.longformer.packing import Packing, Span, to_device
+from simlte_st.longformer.varlen import accepts, varlen_attention
 
 
 class LongformerSelfAttention(nn.Module):
-    """Attention of a layer, with six projections; weight names are the stock Longformer's.
+    """A layer's attention with its six projections, named as in the stock Longformer.
 
     References:
         Longformer, section 3.1; equation 1 for both sets of projections.
@@ -45,30 +46,37 @@ class LongformerSelfAttention(nn.Module):
         self.key_global = nn.Linear(hidden_size, hidden_size)
         self.value_global = nn.Linear(hidden_size, hidden_size)
 
-    def forward(self, hidden: Tensor, packing: Packing) -> Tensor:
-        """Attend within windows, to global tokens, and from global tokens."""
+    def forward(self, hidden: Tensor, packing: Packing, varlen: bool = False) -> Tensor:
+        """Attend within windows, to global tokens and from them; ``varlen`` selects that backend if it can run."""
         dropout = self.dropout if self.training else 0.0
         shape = (len(hidden), self.heads, hidden.shape[1] // self.heads)
         query, key, value = (projection(hidden).view(shape) for projection in (self.query, self.key, self.value))
         if packing.slots == 0:
             return hidden
-        local = windowed_attention(query, key, value, packing, self.window, dropout)
-        slots = packing.once("global slots", lambda: packing.is_global.nonzero().squeeze(1))
-        if len(slots) == 0:
+        varlen = varlen and accepts(query, packing)
+        if varlen:
+            local = varlen_attention(query, key, value, packing, self.window, dropout)
+        else:
+            trained = self.training or torch.is_grad_enabled()  # checkpointing runs a layer first without gradients
+            local = windowed_attention(query, key, value, packing, self.window, dropout, trained)
+        if len(packing.global_slots) == 0:
             return local
-        # What a global token sees through the local projections does not count.
-        return local.index_copy(0, *self._global_rows(hidden, packing, slots, dropout, local.dtype))
+        # Replaces the output of the local projections.
+        return local.index_copy(0, *self._global_rows(hidden, packing, dropout, local.dtype, varlen))
 
     def _global_rows(
-        self, hidden: Tensor, packing: Packing, slots: Tensor, dropout: float, dtype: torch.dtype
+        self, hidden: Tensor, packing: Packing, dropout: float, dtype: torch.dtype, varlen: bool
     ) -> tuple[Tensor, Tensor]:
-        """Return the slots of all global tokens, in the order of their documents, and their attention."""
+        """Return the slots of all global tokens, by document, and the output of their attention."""
+        slots = packing.global_slots
         query = self.query_global(hidden.index_select(0, slots))
         query = (query / math.sqrt(query.shape[-1] // self.heads)).view(len(slots), self.heads, -1)
-        buckets = packing.once(("global buckets", query.dtype), lambda: _buckets(packing, query.dtype))
-        most = max(bucket.queries.shape[1] for bucket in buckets)
-        # Carrying back pays as long as a document's queries are fewer than the numbers in a hidden state.
+        # Carrying back pays while a document has fewer queries (tokens x heads) than a hidden state has numbers. On a
+        # GPU one product over all documents is faster than one for each size.
         plain = _is_plain(self.key_global) and _is_plain(self.value_global)
+        make = _one_bucket if varlen and plain and len(slots) * self.heads < hidden.shape[1] else _buckets
+        buckets = packing.once((make, query.dtype), lambda: make(packing, query.dtype))
+        most = max(bucket.queries.shape[1] for bucket in buckets)
         attend = _carried_back if plain and most * self.heads < hidden.shape[1] else _projected_document
         outputs, places = [], []
         for bucket in buckets:
@@ -81,16 +89,16 @@ class LongformerSelfAttention(nn.Module):
 
 
 def windowed_attention(
-    query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int, dropout: float = 0.0
+    query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int, dropout: float, trained: bool
 ) -> Tensor:
-    """Attend within windows and to global tokens, all through the local projections."""
+    """Attend through the local projections; ``trained`` announces a backward pass."""
     on_cpu = query.device.type == "cpu"
-    slow = query.dtype != torch.float32 and torch.is_grad_enabled()  # the fused kernel's backward pass, see blocked
+    slow = query.dtype != torch.float32 and trained  # the fused kernel's backward pass, see blocked
     if on_cpu and dropout == 0.0 and has_cpu_kernel() and not slow:
         return cpu_attention(query, key, value, packing, window)
     groups = packing.once(("groups", window, query.dtype), lambda: groups_of(packing, window, query.dtype))
     if on_cpu:
-        # Drawn from the global numbers, so that a run that is resumed, or a layer that is recomputed, has the same.
+        # From the global generator: resumed runs and recomputed layers draw the same seed.
         seed = int(torch.randint(2**31, ())) if dropout else 0
         attended: Tensor = ProductAttention.apply(query, key, value, groups, dropout, seed)  # type: ignore[no-untyped-call]
         return attended.flatten(1)
@@ -100,26 +108,26 @@ def windowed_attention(
 
 
 class _Bucket(NamedTuple):
-    """Documents of one size with global tokens."""
+    """Consecutive documents of one size that have global tokens."""
 
-    start: int  # first slot of the first of them; they stand one after another
+    start: int  # first slot of the first document
     documents: int  # number of documents
     size: int  # slots of each
-    queries: Tensor  # index of each document's global tokens in the list of all, (documents, most); missing ones are 0
-    real: Tensor  # which of them are there, (documents, most), bool
-    complete: bool  # whether all are
-    bias: Tensor  # what masks padding: added to the scores, (documents, 1, size)
+    queries: Tensor  # int64, index of each global token among all of the batch, 0 where missing, (documents, most)
+    real: Tensor  # bool, False where missing, (documents, most)
+    complete: bool  # whether none is missing
+    bias: Tensor  # masks padding and other documents: added to the scores, (documents, 1 or most, size)
 
 
 def _is_plain(linear: nn.Module) -> bool:
-    """Return whether a projection is its weight and bias and nothing else: no adapter, no quantisation, no hook."""
+    """Return whether a projection is a plain linear layer, without adapter, quantisation or hook."""
     return type(linear) is nn.Linear and not linear._forward_hooks and not linear._forward_pre_hooks
 
 
 def _carried_back(
     states: Tensor, query: Tensor, key: nn.Linear, value: nn.Linear, bias: Tensor, dropout: float
 ) -> Tensor:
-    """Attend without projecting the document."""
+    """Attend from ``query``, ``(documents, most, heads, size)``, without projecting ``states``."""
     documents, most, heads, head = query.shape
     # One matrix product a head: (heads, documents * most, head) @ (heads, head, hidden).
     by_head = query.flatten(0, 1).transpose(0, 1)
@@ -128,7 +136,7 @@ def _carried_back(
     scores = torch.bmm(back, states.transpose(1, 2))
     if key.bias is not None:
         scores = scores + (query * key.bias.view(heads, head)).sum(-1).view(documents, most * heads, 1)
-    scores = scores + bias
+    scores = (scores.view(documents, most, heads, -1) + bias[:, :, None]).flatten(1, 2)
     weights = _softmax(scores, dropout, scores.dtype)
     sums = torch.bmm(weights.to(states.dtype), states).view(documents * most, heads, -1).transpose(0, 1)
     attended: Tensor = torch.bmm(sums, value.weight.view(heads, head, -1).transpose(1, 2)).transpose(0, 1)
@@ -142,7 +150,7 @@ def _carried_back(
 def _projected_document(
     states: Tensor, query: Tensor, key: nn.Module, value: nn.Module, bias: Tensor, dropout: float
 ) -> Tensor:
-    """Attend to the projected document; arguments and result are those of :func:`_carried_back`."""
+    """Attend as :func:`_carried_back` does, to projected documents."""
     documents, most, heads, head = query.shape
     keys, values = (each(states).view(documents, -1, heads, head).transpose(1, 2) for each in (key, value))
     scores = query.transpose(1, 2) @ keys.transpose(2, 3) + bias[:, None]
@@ -155,9 +163,18 @@ def _softmax(scores: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
     return functional.dropout(weights, dropout)
 
 
+def _one_bucket(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
+    """Return all documents as one, with a mask that confines each global token to its own."""
+    slots = packing.global_slots
+    sees = (packing.document == packing.document[slots][:, None]) & packing.valid
+    bias = torch.zeros(sees.shape, dtype=dtype, device=slots.device).masked_fill(~sees, float("-inf"))
+    numbers = torch.arange(len(slots), device=slots.device)[None]
+    return [_Bucket(0, 1, packing.slots, numbers, numbers >= 0, True, bias[None])]
+
+
 def _buckets(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
     buckets, before = [], 0
-    # A document without global tokens parts its neighbours.
+    # A bucket is contiguous: a document without global tokens ends it.
     for key, group in groupby(packing.spans, key=lambda span: (span.size, bool(span.globals))):
         spans: list[Span] = list(group)
         if not key[1]:
@@ -171,5 +188,6 @@ def _buckets(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
         valid = packing.valid[start : start + len(spans) * size].view(len(spans), 1, size)
         bias = torch.zeros(valid.shape, dtype=dtype, device=device).masked_fill(~valid, float("-inf"))
         complete = bool(real.all())
-        buckets.append(_Bucket(start, len(spans), size, queries.to(device), real.to(device), complete, bias))
+        queries, real = to_device([queries, real], device)
+        buckets.append(_Bucket(start, len(spans), size, queries, real, complete, bias))
     return buckets

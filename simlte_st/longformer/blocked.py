@@ -1,14 +1,13 @@
-"""Windowed attention in groups of chunks: by PyTorch's function, or on the CPU written out in matrix products.
+"""Windowed attention in groups of chunks, through PyTorch's fused function or, on the CPU, matrix products.
 
-A chunk's keys are one contiguous stretch of its own document, so short documents pay for themselves only, and long ones
-for the window and one chunk. Tokens with global attention that stand outside the stretch are columns of their own. The
-mask states the rule once: a query sees a real token that is near or global; every token has one column, so none is
-counted twice.
+The keys of a chunk are one contiguous stretch of its document: short documents cost only their own tokens, and long
+ones the window and one chunk. Global tokens outside the stretch are extra columns. A query sees real tokens that are
+near or global; every token has one column, so none counts twice.
 
-PyTorch's fused attention on the CPU has no dropout, and in bfloat16 its backward pass takes twice as long as in 32
-bits. The products compute the weights of a few chunks at a time, and again in the backward pass. Dropout needs no
-memory: whether a weight is dropped is computed from a seed and from the places of query and key in their document, with
-the same result both times and however documents are packed.
+PyTorch's fused attention on the CPU has no dropout, and its backward pass in bfloat16 takes twice as long as in
+float32. The products compute the weights of a few chunks at a time, and again in the backward pass. Dropout masks are
+not stored: they are hashed from a seed and the positions of query and key in their document, so they are the same both
+times and for any packing.
 """
 
 from __future__ import annotations
@@ -26,39 +25,39 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from simlte_st.longformer.packing import BLOCK, Packing, Span
 
 CHUNK = 128
-"""Queries that share a stretch of keys: with more, more is masked; with fewer, products are smaller. Half as many for
-windows of up to this size."""
+"""Queries that share a stretch of keys: more would mask more keys, fewer would shrink the products. Halved for windows
+up to this size."""
 
 WEIGHTS = 1 << 20
-"""Attention weights that are made at once: 4 MiB of 32-bit floats."""
+"""Attention weights computed at once: 4 MiB in float32."""
 
-_FAR = 1 << 24  # numbers of far keys begin here, beyond those of all places in a document
-_ROW = 1_000_003  # numbers of a row's queries are so far from those of the next row's
+_FAR = 1 << 24  # far keys are numbered from here, beyond all positions in a document
+_ROW = 1_000_003  # offset between the query numbers of one row and the next
 
-_FIRST, _SECOND = 0x7FEB352D, -0x7B935975  # of Wellons' hash "lowbias32", whose low and high bits are equally good
+_FIRST, _SECOND = 0x7FEB352D, -0x7B935975  # Wellons' hash "lowbias32", whose low and high bits are equally good
 _GOLDEN = -0x61C88647  # 2 ** 32 / golden ratio
 
 
 class Chunk(NamedTuple):
-    """Queries and the keys that they may see."""
+    """Consecutive queries and the keys in their reach."""
 
     query: int  # first slot of the queries
     queries: int  # number of queries
     key: int  # first slot of the stretch of keys
     keys: int  # number of keys
-    far: tuple[int, ...]  # global tokens of the document outside the stretch
-    plain: bool  # whether only the distance matters: every slot is real and no global token is in the stretch
+    far: tuple[int, ...]  # slots of the document's global tokens outside the stretch
+    plain: bool  # whether distance alone decides: all slots are real and no global token is in the stretch
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """What chunks must have in common to be computed together."""
-        # Plain chunks share one mask, for which the distance of keys and queries must be the same too.
+        """The key by which chunks are grouped."""
+        # Plain chunks share one mask, so the offset from queries to keys must match too.
         far = len(self.far) and 1 << (len(self.far) - 1).bit_length()
         return (self.queries, self.keys, far, self.plain, self.key - self.query if self.plain else 0)
 
 
 def grouped_chunks(packing: Packing, window: int) -> list[list[Chunk]]:
-    """Cut the documents into chunks; those that can be computed together are a group, in the order of their slots."""
+    """Split documents into chunks, grouped by shape and ordered by slot."""
     groups: dict[tuple[int, ...], list[Chunk]] = {}
     for span in packing.spans:
         for chunk in _cut(span, window // 2):
@@ -78,27 +77,21 @@ def _cut(span: Span, reach: int) -> Iterable[Chunk]:
         yield Chunk(query, stop - query, first, last - first, far, plain)
 
 
-def hidden_bias(dtype: torch.dtype) -> float:
-    """Return the number that is added to the score of a key that is not seen.
-
-    It is finite: a query of the padding may see nothing, and a softmax over nothing would give NaN, which reaches the
-    gradients of every weight. Half of the lowest, so that a score added to it cannot overflow.
-    """
-    return torch.finfo(dtype).min / 2
-
-
 def chunk_bias(packing: Packing, chunks: list[Chunk], window: int, dtype: torch.dtype) -> Tensor:
-    """Return the mask of the stretches of chunks of one shape, ``(chunks or 1, 1, queries, keys)``."""
+    """Return the mask of chunks of one shape, added to their scores, ``(chunks or 1, 1, queries, keys)``."""
     rows, columns = slots_of(chunks[:1] if chunks[0].plain else chunks, packing.valid.device)
-    near = (rows[:, :, None] - columns[:, None, :]).abs() <= window // 2
-    sees = (near | packing.is_global[columns][:, None]) & packing.valid[columns][:, None]
-    return torch.zeros(sees.shape, dtype=dtype, device=sees.device).masked_fill(~sees, hidden_bias(dtype))[:, None]
+    distance = (rows[:, :, None] - columns[:, None, :]).abs()
+    sees = ((distance <= window // 2) | packing.is_global[columns][:, None]) & packing.valid[columns][:, None]
+    # Padding sees itself: a softmax over nothing is NaN, and would spread to the gradients of every weight. A finite
+    # bias would leak masked tokens in float16, where scores may differ by as much.
+    sees |= distance == 0
+    return torch.zeros(sees.shape, dtype=dtype, device=sees.device).masked_fill(~sees, float("-inf"))[:, None]
 
 
 def far_columns(chunks: list[Chunk], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the slots of the far global tokens of chunks of one shape, and which are there, ``(chunks, far)`` both."""
+    """Return the slots of far global tokens, padded, and which are real, both ``(chunks, far)``."""
     most = chunks[0].shape[2]
-    # A missing one points to the chunk's own first query, a slot that is there.
+    # Pad with the chunk's first query, a valid slot.
     slots = [[*chunk.far, *[chunk.query] * (most - len(chunk.far))] for chunk in chunks]
     counts = torch.tensor([len(chunk.far) for chunk in chunks], device=device)
     real = torch.arange(most, device=device) < counts[:, None]
@@ -106,7 +99,7 @@ def far_columns(chunks: list[Chunk], device: torch.device) -> tuple[Tensor, Tens
 
 
 def slots_of(chunks: list[Chunk], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the slots of the queries and of the keys of chunks of one shape, ``(chunks, queries or keys)``, int64."""
+    """Return the slots of queries and of keys of chunks of one shape, ``(chunks, queries or keys)``, int64."""
     first = torch.tensor([(chunk.query, chunk.key) for chunk in chunks], device=device)
     rows = first[:, :1] + torch.arange(chunks[0].queries, device=device)
     return rows, first[:, 1:] + torch.arange(chunks[0].keys, device=device)
@@ -116,13 +109,13 @@ class Group(NamedTuple):
     """Chunks of one shape."""
 
     rows: Tensor  # slots of the queries, (chunks, queries), int64
-    columns: Tensor  # slots of the keys, (chunks, keys + far), int64; a missing far one is any slot
-    bias: Tensor  # added to the scores: zero where a query sees a key, (chunks or 1, 1, queries, keys + far)
-    row_numbers: Tensor  # one for each query of a batch, (chunks, queries), int32
-    column_numbers: Tensor  # one for each pair of keys of a document, (chunks, half of the columns), int32
+    columns: Tensor  # slots of the keys, (chunks, keys + far), int64; a missing far key has any slot
+    bias: Tensor  # added to the scores: 0 where a query sees a key, (chunks or 1, 1, queries, keys + far)
+    row_numbers: Tensor  # unique for each query of a batch, (chunks, queries), int32
+    column_numbers: Tensor  # unique for each pair of keys of a document, (chunks, half of the columns), int32
 
     def parts(self, heads: int) -> Iterator[Group]:
-        """Split the chunks, so that the weights of a part stay below :data:`WEIGHTS`."""
+        """Split the group into parts of at most :data:`WEIGHTS` weights."""
         size = max(1, WEIGHTS // (heads * self.rows.shape[1] * self.columns.shape[1]))
         for start in range(0, len(self.rows), size):
             part = slice(start, start + size)
@@ -131,7 +124,7 @@ class Group(NamedTuple):
 
 
 def groups_of(packing: Packing, window: int, dtype: torch.dtype) -> list[Group]:
-    """Return all chunks of a batch, in groups."""
+    """Return all chunks of a batch in groups."""
     device, groups = packing.valid.device, []
     place = packing.places().int()
     row = (packing.source // max(1, packing.width)).int() * _ROW + place
@@ -142,7 +135,7 @@ def groups_of(packing: Packing, window: int, dtype: torch.dtype) -> list[Group]:
         far, real = far_columns(chunks, device)
         if far.shape[1]:
             real = real[:1] if real.all() else real
-            beside = torch.zeros(real.shape, dtype=dtype, device=device).masked_fill(~real, hidden_bias(dtype))
+            beside = torch.zeros(real.shape, dtype=dtype, device=device).masked_fill(~real, float("-inf"))
             count = max(len(bias), len(beside))
             shape = (count, 1, rows.shape[1])
             bias = torch.cat([bias.expand(*shape, -1), beside[:, None, None].expand(*shape, -1)], dim=-1)
@@ -154,10 +147,9 @@ def groups_of(packing: Packing, window: int, dtype: torch.dtype) -> list[Group]:
 
 
 def fused_attention(query: Tensor, key: Tensor, value: Tensor, groups: list[Group], dropout: float) -> Tensor:
-    """Attend by PyTorch's function, ``(chunks * queries of all groups, heads * size)``.
+    """Attend through PyTorch's function; return ``(chunks * queries of all groups, heads * size)``.
 
-    Not by cuDNN's kernel, which makes a plan for each shape: documents have ever new lengths, and on an H200 the plans
-    took six times as long as the attention.
+    cuDNN's kernel is excluded: it plans every new shape, which took six times as long as the attention on an H200.
     """
     with sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
         attended = [
@@ -174,11 +166,11 @@ def fused_attention(query: Tensor, key: Tensor, value: Tensor, groups: list[Grou
 
 
 def kept(group: Group, heads: int, dropout: float, seed: int, dtype: torch.dtype) -> Tensor:
-    """Draw which weights dropout keeps."""
+    """Draw the dropout mask, ``(chunks, heads, queries, columns)``: 1 for kept weights."""
     start = _mixed(torch.arange(heads, dtype=torch.int32) * _GOLDEN + ((seed + 2**31) % 2**32 - 2**31))
     rows = _mixed(group.row_numbers[:, None] * _GOLDEN ^ start[None, :, None])
     columns = _mixed(group.column_numbers * _GOLDEN)
-    # Both are hashed already, so two rounds are enough to remove the pattern of rows and columns from their sum.
+    # Both are hashed, so two more rounds remove the pattern of rows and columns from their sum.
     numbers = rows[..., None] + columns[:, None, None]
     other = numbers >> 15
     numbers ^= other
@@ -187,9 +179,9 @@ def kept(group: Group, heads: int, dropout: float, seed: int, dtype: torch.dtype
     numbers ^= other
     numbers *= _SECOND
     torch.bitwise_right_shift(numbers, 16, out=other)
-    other &= 0xFFFF  # shifted integers keep their sign, and half of the draws would lose theirs
+    other &= 0xFFFF  # the shift extends the sign, which would bias half of the draws
     numbers ^= other
-    halves = numbers.view(torch.int16)  # of every number, two draws
+    halves = numbers.view(torch.int16)  # two draws from every number
     return halves.ge_(round(dropout * 65536) - 32768).to(dtype)[..., : group.columns.shape[1]]
 
 
@@ -229,7 +221,7 @@ class ProductAttention(torch.autograd.Function):
         query, key, value = ctx.saved_tensors
         scale = 1 / math.sqrt(query.shape[-1])
         scaled, grad = query * scale, grad / (1 - ctx.dropout)
-        wide = torch.promote_types(query.dtype, torch.float32)  # keys are in several chunks, whose shares are added up
+        wide = torch.promote_types(query.dtype, torch.float32)  # sums over the chunks that share a key
         to_query = torch.empty_like(query)
         to_key, to_value = (torch.zeros(key.shape, dtype=wide, device=key.device) for _ in range(2))
         for group in ctx.groups:

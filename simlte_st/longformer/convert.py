@@ -1,4 +1,4 @@
-"""BERT- and RoBERTa-like encoders to Longformers: the same weights, more positions, windows."""
+"""Convert BERT- and RoBERTa-like encoders to Longformers: the same weights, more positions, windows."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from simlte_st.longformer.modeling import (
 )
 
 MAX_LENGTH = 4096
-"""Number of tokens that a converted model reads by default: the papers'."""
+"""Default maximum length of a converted model in tokens, as in the papers."""
 
-# model_type -> prefix of the weights in its ForMaskedLM, and whether positions begin at pad_token_id + 1 instead of 0.
+# model_type -> weight prefix in its ForMaskedLM, and whether positions begin at pad_token_id + 1 instead of 0.
 _FAMILIES = {
     "bert": ("bert.", False),
     "electra": ("electra.", False),
@@ -40,7 +40,7 @@ _FAMILIES = {
     "xlm-roberta": ("roberta.", True),
 }
 
-# Fields of the configuration that are taken over.
+# Configuration fields to copy.
 _FIELDS = (
     "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "hidden_act",
     "hidden_dropout_prob", "attention_probs_dropout_prob", "type_vocab_size", "initializer_range", "layer_norm_eps",
@@ -57,22 +57,23 @@ def save_as_longformer(
     attention_window: int | list[int] | None = None,
     global_tokens: GlobalTokens | None = None,
 ) -> None:
-    """Save a model with a Longformer in place of its encoder, with the MLM head of the encoder's checkpoint, if any.
+    """Save a copy of a model with a Longformer as its encoder, and with the checkpoint's MLM head, if any.
 
     Args:
-        model: The model, which is not changed.
-        path: The folder to write.
-        max_length: Tokens to read; None for 4,096, or for the length of a stock Longformer, which cannot change.
-        tuned: Whether the model is a sentence encoder, as opposed to a bare language model.
-        attention_window: See :func:`convert_to_longformer`; not used for a stock Longformer.
-        global_tokens: Likewise; None for ``"none"`` if the model is a stock Longformer and tuned, otherwise ``"cls"``.
+        model: The model; it stays unchanged.
+        path: Output folder.
+        max_length: Maximum length in tokens (default: 4,096, or the fixed length of a stock Longformer).
+        tuned: Whether the model is a sentence encoder rather than a bare language model.
+        attention_window: See :func:`convert_to_longformer`; ignored for a stock Longformer.
+        global_tokens: See :func:`convert_to_longformer` (default: ``"none"`` for a tuned stock Longformer, otherwise
+            ``"cls"``).
     """
     encoder, readable = encoder_of(model), readable_tokens(model)
     converted: SimlteLongformerModel | SimlteLongformerForMaskedLM
     if encoder.config.model_type == "longformer":
         if max_length not in (None, readable):
             raise ConfigurationError(
-                f"max_length={max_length}: the base is a Longformer of {readable} tokens, and stays one."
+                f"max_length={max_length}: the base is already a Longformer; its length of {readable} tokens is fixed."
             )
         converted = adopt_longformer(checkpoint_name(encoder), global_tokens or ("none" if tuned else "cls"))
     else:
@@ -80,7 +81,7 @@ def save_as_longformer(
         converted = convert_to_longformer(checkpoint_name(encoder), max_length or MAX_LENGTH, *settings)
     made: Any = copy.deepcopy(model)
     made[0].model = converted
-    made.max_seq_length = converted.config.usable_length  # saved with the tokenizer: where every loader truncates
+    made.max_seq_length = converted.config.usable_length  # saved with the tokenizer, which truncates for every loader
     made.save_pretrained(str(path), create_model_card=False)
 
 
@@ -93,22 +94,31 @@ def convert_to_longformer(
 ) -> SimlteLongformerModel | SimlteLongformerForMaskedLM:
     """Turn an encoder with absolute positions (BERT, MiniLM, RoBERTa, XLM-R, ELECTRA) into a Longformer.
 
-    Documents that fit in half a window get the states of the original: the global projections begin as copies of the
-    local ones, and the position embeddings are repeated up to the new length.
+    Documents that fit in half a window keep their hidden states: the global projections start as copies of the local
+    ones, and the position embeddings are repeated up to the new length.
 
     Args:
-        model_or_path: The encoder, with or without its MLM head, or a checkpoint of one.
-        max_length: Tokens that the Longformer reads, special tokens included.
-        attention_window: Tokens that a token sees on both sides together; even, one number or one a layer.
+        model_or_path: The encoder, with or without its MLM head, or its checkpoint.
+        max_length: Maximum length in tokens, special tokens included.
+        attention_window: Window size in tokens, both sides together; an even number, or a list with one per layer.
         global_tokens: See :class:`SimlteLongformerConfig`.
 
     Returns:
-        The model with its MLM head where the original has one, else without; weights are copies in the original's
-        dtype. It reads ``config.usable_length`` tokens, which is ``max_length``.
+        The Longformer, with the MLM head if the original has one. Weights are copies in the original's dtype.
 
     Raises:
-        ModelError: The model cannot be converted; the message says why.
-        ConfigurationError: A ``max_length`` below 1, or a window that is not even.
+        ModelError: If the model cannot be converted; the message says why.
+        ConfigurationError: If ``max_length`` is below 1 or a window is not even.
+
+    Example:
+        ::
+
+            from transformers import BertConfig, BertModel
+            from simlte_st.longformer import convert_to_longformer
+
+            bert = BertModel(BertConfig(vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=4))
+            model = convert_to_longformer(bert, max_length=1024, attention_window=128)
+            print(model.config.usable_length)  # 1024
 
     References:
         Longformer, section 5, "Attention pattern" and "Position Embeddings".
@@ -119,7 +129,7 @@ def convert_to_longformer(
     prefix, shifted = _FAMILIES[family]
     head = dict(zip(("dense", "activation", "layer_norm", "decoder"), MLM_HEADS[family], strict=True))
     state = source.state_dict()
-    # A Longformer's head uses gelu, as do those of the other families.
+    # A Longformer's head always uses gelu; only BERT's may differ.
     with_head = f"{head['dense']}.weight" in state and (family != "bert" or source.config.hidden_act == "gelu")
     inner = {name.removeprefix(prefix): weight for name, weight in state.items() if not name.endswith("_ids")}
     encoder = {name: inner[name] for name in inner if name.startswith(("embeddings.", "encoder.", "pooler."))}
@@ -134,7 +144,7 @@ def convert_to_longformer(
     )
     table = encoder["embeddings.position_embeddings.weight"]
     learned = table[pad + 1 :] if shifted else table
-    # Positions of padding are never used for a token.
+    # No token uses the positions of padding.
     unused = table[: pad + 1] if shifted else table.new_zeros(pad + 1, table.shape[1])
     tiled = learned.repeat(-(-max_length // len(learned)), 1)[:max_length]
     encoder["embeddings.position_embeddings.weight"] = torch.cat([unused, tiled])
@@ -150,7 +160,7 @@ def convert_to_longformer(
         for part in ("dense", "layer_norm", "decoder"):
             for kind in ("weight", "bias"):
                 weights[f"lm_head.{part}.{kind}"] = state[f"{head[part]}.{kind}"]
-        # These heads have a second bias beside the decoder's, which is the same one or is not used.
+        # These heads have a second bias, which equals the decoder's or is unused.
         weights["lm_head.bias"] = weights["lm_head.decoder.bias"]
     else:
         converted = SimlteLongformerModel(config, add_pooling_layer="pooler.dense.weight" in encoder)
@@ -163,7 +173,7 @@ def convert_to_longformer(
 
 
 def adopt_longformer(name: str, global_tokens: GlobalTokens) -> SimlteLongformerModel | SimlteLongformerForMaskedLM:
-    """Load a stock Longformer as this package's, with the MLM head of its checkpoint if that has one."""
+    """Load a stock Longformer into this package's class, with its MLM head, if any."""
     with quiet_transformers():
         loaded: Any = SimlteLongformerForMaskedLM.from_pretrained(
             name, output_loading_info=True, global_tokens=global_tokens
@@ -175,7 +185,7 @@ def adopt_longformer(name: str, global_tokens: GlobalTokens) -> SimlteLongformer
 
 
 def _load(path: str | os.PathLike[str]) -> PreTrainedModel:
-    """Load a checkpoint, with the MLM head if it has one."""
+    """Load a checkpoint with its MLM head, if any."""
     _check(AutoConfig.from_pretrained(path))
     with_head, missing_keys = load_masked_lm(path)
     if not missing_keys:
@@ -185,12 +195,12 @@ def _load(path: str | os.PathLike[str]) -> PreTrainedModel:
 
 
 def _check(config: PreTrainedConfig) -> None:
-    """Raise a ModelError for an encoder that is built otherwise."""
+    """Reject unsupported encoders."""
     if config.model_type not in _FAMILIES:
         raise ModelError(
-            f"A model of type {config.model_type!r} cannot be converted to a Longformer. Convertible, with absolute "
-            f"positions: {', '.join(_FAMILIES)}."
+            f"A model of type {config.model_type!r} cannot be converted to a Longformer. Supported types, with "
+            f"absolute positions: {', '.join(_FAMILIES)}."
         )
     width = getattr(config, "embedding_size", config.hidden_size)
     if width != config.hidden_size:
-        raise ModelError(f"This model cannot be converted: embeddings have {width} numbers, not {config.hidden_size}.")
+        raise ModelError(f"Cannot convert: embedding_size={width} differs from hidden_size={config.hidden_size}.")

@@ -1,14 +1,12 @@
-"""Blocked attention on the CPU without a copy: PyTorch's fused kernel on overlapping views of keys and values.
+"""Windowed attention on the CPU without copies: PyTorch's fused kernel on overlapping views of keys and values.
 
-Chunks at even distances are one strided view, their keys too, although neighbours share most of them. Automatic
-differentiation cannot go through such views quickly, so forward and backward are written out here. Global tokens
-outside a chunk's stretch are a few columns that are merged into the softmax afterwards, through its logarithmic sum;
-with the merged output and sum, the kernel's own backward pass gives the gradients of its part of the softmax.
+Evenly spaced chunks form one strided view, and so do their keys, although neighbours share most of them. Automatic
+differentiation is slow through such views, so the backward pass is explicit. Global tokens outside a chunk's stretch
+are merged into the softmax afterwards.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import torch
@@ -16,18 +14,19 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from simlte_st.longformer.blocked import Chunk, chunk_bias, far_columns, grouped_chunks
+from simlte_st.longformer.far_keys import FarKeys
 from simlte_st.longformer.packing import Packing
 
 
 class Run(NamedTuple):
-    """Chunks of one shape at even distances."""
+    """Evenly spaced chunks of one shape."""
 
     first: Chunk
-    chunks: int  # their number
-    step: int  # slots from one to the next
+    chunks: int  # number of chunks
+    step: int  # slots from one chunk to the next
     bias: Tensor  # mask of the stretch, (chunks or 1, 1, queries, keys)
     far: Tensor  # slots of the global tokens outside the stretch, (chunks, far), int64
-    far_bias: Tensor  # zero for those that are there, minus infinity for others, (chunks, 1, 1, far)
+    far_bias: Tensor  # 0 for real ones, minus infinity for padding, (chunks, 1, 1, far)
 
 
 def has_cpu_kernel() -> bool:
@@ -38,7 +37,8 @@ def has_cpu_kernel() -> bool:
 def cpu_attention(query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int) -> Tensor:
     """Attend within windows and to global tokens, without dropout."""
     runs = packing.once(("runs", window, query.dtype), lambda: _runs(packing, window, query.dtype))
-    attended: Tensor = _CpuAttention.apply(query.contiguous(), key.contiguous(), value.contiguous(), runs)  # type: ignore[no-untyped-call]
+    with torch.autocast("cpu", enabled=False):  # far scores in 32 bits, as in the backward pass
+        attended: Tensor = _CpuAttention.apply(query.contiguous(), key.contiguous(), value.contiguous(), runs)  # type: ignore[no-untyped-call]
     return attended.flatten(1)
 
 
@@ -52,7 +52,7 @@ class _CpuAttention(torch.autograd.Function):
                 _queries(query, run), _keys(key, run), _keys(value, run), attn_mask=run.bias
             )
             if run.far.shape[1]:
-                attended, total = _merge(attended, total, query, key, value, run)
+                attended, total = _far(key, value, run).merge(_queries(query, run), attended, total)
             _queries(out, run).copy_(attended)
             sums.append(total)
         ctx.save_for_backward(query, key, value, out, *sums)
@@ -82,7 +82,11 @@ class _CpuAttention(torch.autograd.Function):
             _add_overlapping(to_key, grads[1], run)
             _add_overlapping(to_value, grads[2], run)
             if run.far.shape[1]:
-                _merge_backward(grad_run, out_run, total, (query, key, value), (to_query, to_key, to_value), run)
+                far, slots = _far(key, value, run), run.far.flatten()
+                to_queries, *to_far = far.gradients(_queries(query, run), grad_run, out_run, total)
+                _queries(to_query, run).add_(to_queries)
+                for total_grad, part in zip((to_key, to_value), to_far, strict=True):
+                    total_grad.index_add_(0, slots, part.transpose(1, 2).reshape(len(slots), *key.shape[1:]))
         return to_query, to_key, to_value, None
 
 
@@ -104,60 +108,16 @@ def _view(x: Tensor, run: Run, start: int, length: int) -> Tensor:
 
 
 def _add_overlapping(total: Tensor, parts: Tensor, run: Run) -> None:
-    """Add ``(chunks, heads, keys, size)`` to the keys' slots, in pieces of a step, which do not overlap."""
+    """Add ``(chunks, heads, keys, size)`` to the keys' slots, one step at a time: within a step no keys overlap."""
     for start in range(0, run.first.keys, run.step):
         width = min(run.step, run.first.keys - start)
         view = _view(total, run, run.first.key + start, width)
         view += parts[:, :, start : start + width]
 
 
-def _far_scores(query: Tensor, far_key: Tensor, run: Run) -> Tensor:
-    """Return the scores of the far tokens, ``(chunks, heads, queries, far)``, 32-bit floats or better."""
-    wide = run.far_bias.dtype
-    scores = _queries(query, run).to(wide) @ far_key.to(wide).transpose(2, 3)
-    return scores / math.sqrt(query.shape[-1]) + run.far_bias
-
-
-def _far(x: Tensor, run: Run) -> Tensor:
-    """Return the far tokens, ``(chunks, heads, far, size)``."""
-    return x[run.far].transpose(1, 2)
-
-
-def _merge(
-    attended: Tensor, total: Tensor, query: Tensor, key: Tensor, value: Tensor, run: Run
-) -> tuple[Tensor, Tensor]:
-    scores = _far_scores(query, _far(key, run), run)
-    merged = torch.logaddexp(total, torch.logsumexp(scores, dim=-1))
-    weights = (scores - merged[..., None]).exp()
-    # In 32 bits: a factor rounded to half precision would shift a whole row, and its gradients with it.
-    kept = attended * (total - merged).exp()[..., None]
-    kept += weights @ _far(value, run).to(weights.dtype)
-    return kept, merged
-
-
-def _merge_backward(
-    grad: Tensor,
-    out: Tensor,
-    total: Tensor,
-    inputs: tuple[Tensor, Tensor, Tensor],
-    grads: tuple[Tensor, Tensor, Tensor],
-    run: Run,
-) -> None:
-    query, key, value = inputs
-    far_key, far_value = _far(key, run), _far(value, run)
-    weights = (_far_scores(query, far_key, run) - total[..., None]).exp()
-    # The softmax's gradient: each weight times what its value gains over the output.
-    wide = weights.dtype
-    gains = grad.to(wide) @ far_value.to(wide).transpose(2, 3) - (grad.to(wide) * out).sum(-1, keepdim=True)
-    to_scores = (weights * gains / math.sqrt(query.shape[-1])).to(grad.dtype)
-    to_query, to_key, to_value = grads
-    _queries(to_query, run).add_(to_scores @ far_key)
-    slots = run.far.flatten()
-    for total_grad, part in (
-        (to_key, to_scores.transpose(2, 3) @ _queries(query, run)),
-        (to_value, weights.to(grad.dtype).transpose(2, 3) @ grad),
-    ):
-        total_grad.index_add_(0, slots, part.transpose(1, 2).reshape(len(slots), *total_grad.shape[1:]))
+def _far(key: Tensor, value: Tensor, run: Run) -> FarKeys:
+    """Return a run's far keys, ``(chunks, heads, far, size)``."""
+    return FarKeys(key[run.far].transpose(1, 2), value[run.far].transpose(1, 2), run.far_bias)
 
 
 def _runs(packing: Packing, window: int, dtype: torch.dtype) -> list[Run]:
@@ -175,7 +135,7 @@ def _runs(packing: Packing, window: int, dtype: torch.dtype) -> list[Run]:
 
 
 def _progressions(chunks: list[Chunk]) -> list[list[Chunk]]:
-    """Split chunks where the distance to the next one, or that from queries to keys, changes."""
+    """Split chunks where their spacing, or the offset from queries to keys, changes."""
     parts: list[list[Chunk]] = []
     for chunk in chunks:
         part = parts[-1] if parts else []

@@ -1,6 +1,6 @@
 """The Longformer as a transformers model: padded batches in and out, packed documents inside.
 
-``import simlte_st`` imports this module together with transformers' Auto classes, and so registers the model.
+``import simlte_st`` registers it with transformers' Auto classes.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ from simlte_st.arguments import check_value
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer.attention import LongformerSelfAttention
 from simlte_st.longformer.packing import Packing, pack_batch
+from simlte_st.longformer.varlen import check_operators
 
 GlobalTokens = Literal["cls", "none"]
 
 SLOTS = 2048
-"""Slots in a pass through the feed-forward on the CPU without gradients: their activations fit the cache."""
+"""Slots per pass through the feed-forward on the CPU without gradients, so that activations fit the cache."""
 
 
 class SimlteLongformerConfig(LongformerConfig):
     """Configuration of a :class:`~simlte_st.longformer.SimlteLongformerModel`.
 
-    Positions are numbered as in RoBERTa and the stock Longformer: the first token has position ``pad_token_id + 1``, so
-    that the usable length is :attr:`usable_length`, not ``max_position_embeddings``. A model converted from BERT, whose
-    positions begin at 0, has its table shifted: one rule holds for every model, and transformers' ``LongformerModel``
-    loads its checkpoint.
+    Positions are numbered as in RoBERTa and the stock Longformer: the first token has position ``pad_token_id + 1``.
+    The model therefore reads :attr:`usable_length` tokens, fewer than ``max_position_embeddings``. Converting a BERT,
+    whose positions begin at 0, shifts its table, so that transformers' ``LongformerModel`` can load the checkpoint.
 
     Args:
-        attention_window: Tokens that a token sees on both sides together; even, one number or one a layer.
-        global_tokens: Tokens with global attention where the features have no ``global_attention_mask``: ``"cls"``, the
+        attention_window: Window size in tokens, both sides together; an even number, or a list with one per layer.
+        global_tokens: Tokens with global attention when the features have no ``global_attention_mask``: ``"cls"``, the
             first token of each document, or ``"none"``.
-        **kwargs: The fields of ``transformers.LongformerConfig``.
+        **kwargs: Fields of ``transformers.LongformerConfig``.
 
     Raises:
-        ConfigurationError: An unknown ``global_tokens``, no ``pad_token_id``, or windows that are not positive even
-            numbers, one or one a layer.
+        ConfigurationError: If ``global_tokens`` is unknown, ``pad_token_id`` is None, or a window is not a positive
+            even number.
 
     References:
         Longformer, section 3.1 ("Attention pattern"); transformers' ``LongformerConfig``.
@@ -71,39 +71,39 @@ class SimlteLongformerConfig(LongformerConfig):
         super().__init__(**kwargs)
         check_value("global_tokens", global_tokens, GlobalTokens)
         if self.pad_token_id is None:
-            raise ConfigurationError("pad_token_id=None: it is needed, positions are numbered from pad_token_id + 1.")
+            raise ConfigurationError("pad_token_id=None: positions are numbered from pad_token_id + 1, so set it.")
         for window in self.layer_windows():
             if not isinstance(window, int) or window <= 0 or window % 2:
                 raise ConfigurationError(f"attention_window={window!r}: must be a positive even number.")
 
     def layer_windows(self) -> list[int]:
-        """Return the window of every layer."""
+        """Return the window size of every layer."""
         if isinstance(self.attention_window, int):
             return [self.attention_window] * self.num_hidden_layers
         windows = list(self.attention_window)
         if len(windows) != self.num_hidden_layers:
             raise ConfigurationError(
-                f"attention_window has {len(windows)} numbers for {self.num_hidden_layers} layers: give one a layer."
+                f"attention_window has {len(windows)} numbers for {self.num_hidden_layers} layers: give one per layer."
             )
         return windows
 
     @property
     def usable_length(self) -> int:
-        """Largest number of tokens of a document, special tokens included, that the model has positions for."""
+        """The maximum number of tokens per document, special tokens included."""
         assert self.pad_token_id is not None  # the constructor has checked it
         return int(self.max_position_embeddings - self.pad_token_id - 1)
 
 
-# The modules are named as the stock ones, and work on packed hidden states, (slots, hidden).
+# Named as the stock modules, so that checkpoints match; hidden states are packed, (slots, hidden).
 
 
 class LongformerEmbeddings(nn.Module):
-    """Words, positions and segments, summed and normalised."""
+    """Word, position and segment embeddings, summed and normalised."""
 
     def __init__(self, config: SimlteLongformerConfig) -> None:
         super().__init__()
         assert config.pad_token_id is not None  # the configuration has checked it
-        # Together with a table of positions it means that positions begin at padding_idx + 1 (simlte_st.compat).
+        # simlte_st.compat reads this: positions begin at padding_idx + 1.
         self.padding_idx: int = config.pad_token_id
         self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=self.padding_idx)
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
@@ -114,7 +114,7 @@ class LongformerEmbeddings(nn.Module):
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, words: Tensor, positions: Tensor, segments: Tensor | None) -> Tensor:
-        """Embed packed tokens, ``(slots,)``."""
+        """Embed packed token ids, ``(slots,)``."""
         of_segment = self.token_type_embeddings.weight[0] if segments is None else self.token_type_embeddings(segments)
         embedded = self.word_embeddings(words) + self.position_embeddings(positions) + of_segment
         normed: Tensor = self.dropout(self.LayerNorm(embedded))
@@ -130,15 +130,16 @@ class LongformerAttention(nn.Module):
             config.hidden_size, config.num_attention_heads, window, config.attention_probs_dropout_prob
         )
         self.output = LongformerSelfOutput(config)
+        self.config = config
 
     def forward(self, hidden: Tensor, packing: Packing) -> Tensor:
         """Return the new states."""
-        attended: Tensor = self.output(self.self(hidden, packing), hidden)
+        attended: Tensor = self.output(self.self(hidden, packing, self.config._attn_implementation == "varlen"), hidden)
         return attended
 
 
 class LongformerLayer(GradientCheckpointingLayer):
-    """Attention and feed-forward; recomputed in the backward pass under gradient checkpointing."""
+    """Attention and feed-forward, with gradient checkpointing."""
 
     def __init__(self, config: SimlteLongformerConfig, window: int) -> None:
         super().__init__()
@@ -157,14 +158,14 @@ class LongformerLayer(GradientCheckpointingLayer):
 
 
 class LongformerEncoder(nn.Module):
-    """All layers."""
+    """The stack of layers."""
 
     def __init__(self, config: SimlteLongformerConfig) -> None:
         super().__init__()
         self.layer = nn.ModuleList(LongformerLayer(config, window) for window in config.layer_windows())
 
     def forward(self, hidden: Tensor, packing: Packing, keep_all: bool) -> tuple[Tensor, list[Tensor]]:
-        """Run the layers."""
+        """Return the last states and, with ``keep_all``, those of every layer."""
         states = [hidden]
         for layer in self.layer:
             hidden = layer(hidden, packing)
@@ -174,24 +175,26 @@ class LongformerEncoder(nn.Module):
 
 
 class SimlteLongformerPreTrainedModel(PreTrainedModel):
-    """Base of the models: names of the weights, their initialisation, and the choice of the attention backend."""
+    """Base class: weight names, initialisation and attention backends."""
 
     config: SimlteLongformerConfig
     config_class = SimlteLongformerConfig
-    # The stock prefix and names: a stock checkpoint is one of ours.
+    # As in the stock model, so that its checkpoints load.
     base_model_prefix = "longformer"
     supports_gradient_checkpointing = True
     _no_split_modules: ClassVar[list[str]] = ["LongformerLayer"]  # type: ignore[misc]
     _supports_sdpa = True
 
     def get_correct_attn_implementation(self, requested_attention: str | None, is_init_check: bool = False) -> str:
-        """Return ``"sdpa"``: this Longformer's attention is its own, with PyTorch's kernels."""
-        check_value("attn_implementation", requested_attention, Literal["sdpa"] | None)
-        return "sdpa"
+        """Return the attention backend: ``"sdpa"``, the default, or ``"varlen"`` (not yet run on a GPU)."""
+        check_value("attn_implementation", requested_attention, Literal["sdpa", "varlen"] | None)
+        if requested_attention == "varlen":
+            check_operators()
+        return requested_attention or "sdpa"
 
     @classmethod
     def _can_set_attn_implementation(cls) -> bool:
-        return True  # transformers looks for its own dispatcher in this module's source
+        return True  # transformers would look for its own dispatcher in this module's source
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -201,11 +204,22 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
 
 
 class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
-    """The Longformer without a head; it takes the features of the stock one, of any length up to its positions.
+    """The Longformer without a head. It takes the same features as the stock model, of any width.
 
     Args:
         config: The configuration.
-        add_pooling_layer: Whether to have the pooler, as stock checkpoints without a head do.
+        add_pooling_layer: Whether to add the pooler, as in stock checkpoints without a head.
+
+    Example:
+        ::
+
+            import torch
+            from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerModel
+
+            config = SimlteLongformerConfig(
+                vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, attention_window=[16, 64]
+            )
+            states = SimlteLongformerModel(config)(torch.randint(5, 100, (2, 300))).last_hidden_state  # (2, 300, 32)
 
     References:
         Longformer: The Long-Document Transformer, arXiv 2004.05150.
@@ -242,26 +256,26 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
 
         Args:
             input_ids: Token ids, ``(batch, width)``, int64.
-            attention_mask: 1 for tokens, 0 for padding, ``(batch, width)``; None: all are tokens. As in the stock model
-                2 is a token with global attention.
-            global_attention_mask: 1 for tokens with global attention, ``(batch, width)``. Without it, and without a 2
-                in the attention mask, the configuration's ``global_tokens`` decides.
-            token_type_ids: Segments, ``(batch, width)``, int64; None: all 0.
-            position_ids: Positions, ``(batch, width)``, int64; None: counted from ``pad_token_id + 1``.
-            output_attentions: Not available: the weights are never held.
-            output_hidden_states: Whether to return all layers' states.
-            **kwargs: ``return_dict=False`` for a tuple; others are not used.
+            attention_mask: 1 for tokens, 0 for padding, ``(batch, width)`` (default: all tokens). As in the stock
+                model, 2 marks a token with global attention.
+            global_attention_mask: 1 for tokens with global attention, ``(batch, width)`` (default: as the
+                configuration's ``global_tokens`` says, unless the attention mask has a 2).
+            token_type_ids: Segment ids, ``(batch, width)``, int64 (default: 0).
+            position_ids: Positions, ``(batch, width)``, int64 (default: counted from ``pad_token_id + 1``).
+            output_attentions: Unsupported, because attention weights are never stored.
+            output_hidden_states: Whether to return the states of all layers.
+            **kwargs: ``return_dict=False`` returns a tuple; other keywords are ignored.
 
         Returns:
-            ``last_hidden_state``, ``(batch, width, hidden)``, zeros at padding; ``pooler_output``; ``hidden_states``.
+            ``last_hidden_state``, ``(batch, width, hidden)``, zero at padding; ``pooler_output``; ``hidden_states``.
 
         Raises:
-            ModelError: More tokens than positions, or ``output_attentions``.
+            ModelError: If a document has more tokens than the model has positions, or with ``output_attentions=True``.
         """
         if self.config.output_attentions if output_attentions is None else output_attentions:
-            raise ModelError("output_attentions=True: weights are never held. transformers' LongformerModel has them.")
+            raise ModelError("output_attentions=True: weights are never stored. Use transformers' LongformerModel.")
         shape, device = input_ids.shape, input_ids.device
-        # On the CPU, where the plan is made: one wait for the device here instead of one at each decision.
+        # The plan is made on the CPU: one wait for the device here instead of one at each decision.
         mask = torch.ones(shape, dtype=torch.int64) if attention_mask is None else attention_mask.cpu()
         global_mask = None if global_attention_mask is None else global_attention_mask.cpu() > 0
         if global_mask is None and bool((mask > 1).any()):
@@ -272,7 +286,7 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
         if position_ids is not None:
             positions = packing.pack(position_ids.expand(shape), fill=pad)
         else:
-            # Counted over the whole row as the stock model does: a padding token inside does not count.
+            # As in the stock model, padding tokens inside a row do not count.
             real = input_ids != pad
             positions = packing.pack(real.cumsum(1) * real + pad, fill=pad)
         if position_ids is not None or shape[1] > self.config.usable_length:
@@ -290,20 +304,20 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
         )
 
     def _check_positions(self, positions: Tensor) -> None:
-        """Raise an error before an index beyond the table, which on CUDA would end the process."""
+        """Raise an error before CUDA would end the process for an index beyond the table."""
         if positions.numel() and (highest := int(positions.max())) >= self.config.max_position_embeddings:
             usable = self.config.usable_length
             raise ModelError(
-                f"A document has {highest - self.embeddings.padding_idx} tokens, the model positions for {usable}. "
-                f"Truncate it (tokenizer.model_max_length={usable}) or convert the model to a longer max_length."
+                f"A document has {highest - self.embeddings.padding_idx} tokens, but the model has positions for "
+                f"{usable}. Truncate it (tokenizer.model_max_length={usable}) or convert to a larger max_length."
             )
 
 
 class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
-    """The Longformer with its masked-language-model head; the same tokens have global attention as without it.
+    """The Longformer with its masked-language-model head.
 
     Args:
-        config: The configuration.
+        config: The configuration. Its ``global_tokens`` applies as without the head.
     """
 
     _tied_weights_keys: ClassVar[dict[str, str]] = {  # type: ignore[misc]
@@ -318,12 +332,12 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
         self.post_init()  # type: ignore[no-untyped-call]
 
     def get_output_embeddings(self) -> nn.Module:
-        """Return the decoder."""
+        """Return the output projection."""
         decoder: nn.Module = self.lm_head.decoder
         return decoder
 
     def set_output_embeddings(self, new_embeddings: nn.Module) -> None:
-        """Replace the decoder."""
+        """Replace the output projection."""
         self.lm_head.decoder = new_embeddings
 
     @can_return_tuple  # type: ignore[untyped-decorator]
@@ -338,14 +352,14 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
         """Predict tokens.
 
         Args:
-            input_ids: Token ids.
+            input_ids: Token ids, ``(batch, width)``, int64.
             attention_mask: 1 for tokens, 0 for padding.
             global_attention_mask: 1 for tokens with global attention.
-            labels: Token ids to predict, -100 for none, ``(batch, width)``, int64.
-            **kwargs: All other arguments of :meth:`SimlteLongformerModel.forward`.
+            labels: Token ids to predict, -100 to ignore a token, ``(batch, width)``, int64.
+            **kwargs: Other arguments of :meth:`SimlteLongformerModel.forward`.
 
         Returns:
-            ``logits``, ``(batch, width, vocab)``, and with labels ``loss``, their mean cross-entropy.
+            ``logits``, ``(batch, width, vocab)``, and with ``labels`` the mean cross-entropy as ``loss``.
         """
         outputs = self.longformer(input_ids, attention_mask, global_attention_mask, return_dict=True, **kwargs)
         logits = self.lm_head(outputs.last_hidden_state)

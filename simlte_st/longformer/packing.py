@@ -1,9 +1,9 @@
-"""A padded batch to packed documents and back: what the model computes follows the real tokens.
+"""Pack a padded batch and unpack it again, so that computation follows the real tokens.
 
-The documents of a batch stand one after another in one row of slots, each on whole blocks of :data:`BLOCK` slots, the
-longer ones first; only the last block of a document holds padding. Because neighbours in a document stay neighbours in
-the row, a window in the document is a window in the row. Documents of the same number of blocks stand together, and so
-are a batch without a copy.
+Documents are laid out one after another in a row of slots, longer ones first, each in whole blocks of :data:`BLOCK`
+slots; only a document's last block holds padding. Neighbours in a document stay neighbours in the row, so a window in
+the document is a window in the row. Documents with the same number of blocks are adjacent and form a batch without
+copying.
 """
 
 from __future__ import annotations
@@ -18,49 +18,51 @@ from torch import Tensor
 T = TypeVar("T")
 
 BLOCK = 32
-"""Slots in a block: a document wastes half of that on average."""
+"""Slots in a block: a document wastes half a block on average."""
 
 
 class Span(NamedTuple):
-    """Where a packed document stands."""
+    """The slots of a packed document."""
 
-    start: int  # its first slot
-    size: int  # number of its slots, a multiple of the block
+    start: int  # first slot
+    size: int  # number of slots, a multiple of the block
     length: int  # slots from its first to its last token
-    globals: tuple[int, ...]  # its slots with global attention, ascending
-    holes: bool  # whether some of its first ``length`` slots are masked
+    globals: tuple[int, ...]  # slots with global attention, ascending
+    holes: bool  # whether any of the first ``length`` slots is masked
 
 
 @dataclass(frozen=True)
 class Packing:
-    """How the tokens of a padded batch stand in packed slots.
+    """The layout of a padded batch in packed slots.
 
-    The tensors have one value for each slot, ``(slots,)``.
+    Tensors have one value per slot, ``(slots,)``, unless noted.
     """
 
     batch: int  # rows of the padded batch
     width: int  # columns of the padded batch
-    spans: list[Span]  # the packed documents in their order; rows without a token have none
-    source: Tensor  # int64, index of the token in the flattened batch; at padding that of the document's last token
-    inside: Tensor  # bool, whether it lies in a document
-    valid: Tensor  # bool, whether it holds a token to attend to: inside and not masked
-    is_global: Tensor  # bool, whether it has global attention
-    document: Tensor  # int64, number of its document in ``spans``
-    _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+    spans: list[Span]  # the packed documents in order; rows without a token have none
+    source: Tensor  # int64, index of the token in the flattened batch; at padding, of the document's last token
+    inside: Tensor  # bool, whether the slot is inside a document
+    valid: Tensor  # bool, whether the slot holds a token to attend to: inside and not masked
+    is_global: Tensor  # bool, whether the token has global attention
+    document: Tensor  # int64, index of the document in ``spans``
+    filled: Tensor  # int64, the slots inside documents, (tokens,)
+    global_slots: Tensor  # int64, the slots with global attention, (globals,)
+    _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def slots(self) -> int:
-        """Number of slots."""
+        """The number of slots."""
         return len(self.source)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what depends on the packing only, made once for all layers."""
+        """Return a cached value that depends on the packing alone, shared by all layers."""
         if key not in self._cache:
             self._cache[key] = make()
         return cast(T, self._cache[key])
 
     def places(self) -> Tensor:
-        """Return the place of each slot in its document, from 0."""
+        """Return the position of each slot in its document, from 0."""
         starts = torch.tensor([span.start for span in self.spans], dtype=torch.int64, device=self.document.device)
         return torch.arange(self.slots, device=self.document.device) - starts[self.document]
 
@@ -71,15 +73,15 @@ class Packing:
     def unpack(self, packed: Tensor) -> Tensor:
         """Return the values of slots as a padded batch, zeros at padding."""
         padded = packed.new_zeros(self.batch * self.width, *packed.shape[1:])
-        targets, slots = self.once("targets", lambda: (self.source[self.inside], self.inside.nonzero().squeeze(1)))
-        padded = padded.index_copy(0, targets, packed.index_select(0, slots))
+        targets = self.once("targets", lambda: self.source.index_select(0, self.filled))
+        padded = padded.index_copy(0, targets, packed.index_select(0, self.filled))
         return padded.view(self.batch, self.width, *packed.shape[1:])
 
 
 def document_spans(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Return where the documents of a padded batch begin in the flattened batch, and their lengths.
+    """Return the first index of every document in the flattened batch, and the lengths.
 
-    A document reaches from its first to its last unmasked token, so that padding may stand on either side.
+    A document runs from its first to its last unmasked token: padding may be on either side.
     """
     batch, width = mask.shape
     seen, columns = mask > 0, torch.arange(width)
@@ -91,12 +93,12 @@ def document_spans(mask: Tensor) -> tuple[Tensor, Tensor]:
 def pack_batch(
     mask: Tensor, global_mask: Tensor | None = None, cls: bool = False, device: torch.device | None = None
 ) -> Packing:
-    """Plan the packing of a batch.
+    """Plan the packing of a batch on the CPU and copy it to ``device``.
 
-    Masked tokens inside a document keep their places, because distances in the window count them.
+    Masked tokens inside a document keep their slots, because distances in the window count them.
     """
     device = device or mask.device
-    seen = mask.cpu()  # the plan is made of many small decisions
+    seen = mask.cpu()
     batch, width = seen.shape
     begins, lengths = document_spans(seen)
     sizes = (lengths + BLOCK - 1) // BLOCK * BLOCK
@@ -121,7 +123,15 @@ def pack_batch(
     counts = torch.zeros(len(order), dtype=torch.int64).index_add_(0, document, valid.long())
     columns = (starts.tolist(), sizes.tolist(), lengths.tolist(), map(tuple, global_slots), (counts < lengths).tolist())
     spans = [Span(*values) for values in zip(*columns, strict=True)]
-    source, inside, valid, is_global, document = (
-        tensor.to(device) for tensor in (source, inside, valid, is_global, document)
-    )
-    return Packing(batch, width, spans, source, inside, valid, is_global, document)
+    tensors = [source, inside, valid, is_global, document, inside.nonzero().squeeze(1), slots]
+    return Packing(batch, width, spans, *to_device(tensors, device))
+
+
+def to_device(tensors: list[Tensor], device: torch.device) -> list[Tensor]:
+    """Copy int64 and bool tensors from the CPU in one transfer, without waiting for CUDA."""
+    if device.type == "cpu":
+        return tensors
+    flat = torch.cat([tensor.flatten().long() for tensor in tensors])
+    flat = (flat.pin_memory() if device.type == "cuda" else flat).to(device, non_blocking=True)
+    parts = flat.split([tensor.numel() for tensor in tensors])
+    return [part.view(tensor.shape).to(tensor.dtype) for part, tensor in zip(parts, tensors, strict=True)]

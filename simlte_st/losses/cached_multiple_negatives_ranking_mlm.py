@@ -44,7 +44,7 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
         mlm_weight: Weight of the MLM term; 0 gives exactly ``CachedMultipleNegativesRankingLoss``.
         mini_batch_size: Number of texts per pass through the model, counted over all columns.
         mini_batch_num_tokens: Number of tokens per pass through the model, without padding, instead of a number of
-            texts. A longer text gets a pass of its own. ``mini_batch_size`` then applies to the scores only.
+            texts. A longer text gets its own pass. ``mini_batch_size`` then applies to the scores only.
         **options: Other options of ``MultipleNegativesRankingMLMLoss`` and ``CachedMultipleNegativesRankingLoss``.
 
     Raises:

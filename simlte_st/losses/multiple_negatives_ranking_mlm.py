@@ -71,7 +71,7 @@ class MLMLossMixin(LossStateMixin):
         self.masker: TokenMasker | None = None
         if mlm_weight > 0:
             self.masker = TokenMasker(model.tokenizer, mlm_probability, seed)
-            # Number of training batches, which seeds their masks; a buffer, so that resumed runs go on counting.
+            # Number of training batches, which seeds their masks; a buffer, so that resumed runs continue counting.
             self.register_buffer("batches", torch.zeros((), dtype=torch.int64))
             made = mlm_head if isinstance(mlm_head, MLMHead) else make_mlm_head(model, mlm_head, seed)
             self.mlm_head = made.to(model.device)

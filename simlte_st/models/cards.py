@@ -25,7 +25,7 @@ _INHERITED = {"base_model", "language", "license", "license_link", "license_name
 
 _NEW = "---\nlibrary_name: sentence-transformers\npipeline_tag: sentence-similarity\n---\n"
 
-_WITHOUT_TORCH = 'Without torch (`pip install "model2vec>=0.10"`; earlier versions read 512 tokens of a text):\n'
+_WITHOUT_TORCH = 'Without torch (`pip install "model2vec>=0.10"`; earlier versions read only 512 tokens of a text):\n'
 
 
 def write_model_card(folder: Path, *, name: str, base: str, summary: str, about: str) -> None:
@@ -93,7 +93,7 @@ def _inherited(base: str) -> dict[str, Any]:
 def _training_details(body: str) -> str:
     """Return arguments, logs and citations from a card that sentence-transformers generated.
 
-    Its training time counts until the card is written.
+    Its training time is left out: it includes everything until the card is written.
     """
     details = body.partition("\n## Training Details\n")[2]
     hints_and_time = r"<!--.*?-->\n*|### Training Time\n.*?(?=###)"
@@ -123,7 +123,7 @@ def export_card(
     name: str, base: str, settings: dict[str, Any], prompt: str, of_prompt: int, error: float, int8_cosine: float | None
 ) -> str:
     """Return the card of an ONNX export, with a script that encodes documents without torch and this package."""
-    reads = "any number of" if settings["max_length"] is None else f"{settings['max_length']:,}"
+    reads = "any number of" if settings["max_length"] is None else f"up to {settings['max_length']:,}"
     special = _SPECIAL_WORDS if settings["split_special_tokens"] else ""
     script = _SCRIPT.format(special=special, prompt=prompt, of_prompt=of_prompt)
     precision = (

@@ -72,7 +72,7 @@ def convert_base(
     foreign: dict[str, Any] = {"chunk_length": chunk_length} if backbone == "longformer" else longformer
     for name, value in foreign.items() if backbone else ():
         if value is not None:
-            raise ConfigurationError(f"{name}={value!r} does not go with backbone={backbone!r}: leave it out.")
+            raise ConfigurationError(f"{name}={value!r} cannot be combined with backbone={backbone!r}: leave it out.")
     target = Path(output)
     check_free(target, overwrite)
     from simlte_st.compat import encoder_of
@@ -96,7 +96,10 @@ def convert_base(
     with atomic_path(target) as path:
         if backbone == "longformer":
             save_as_longformer(loaded.model, path, max_length, tuned=loaded.tuned, **longformer)
-            how, limit = "in one pass, as a Longformer with the same weights", "Train it before you use it: it was not."
+            how, limit = (
+                "in one pass, as a Longformer with the same weights",
+                "It was not trained after the conversion: train it before use.",
+            )
         else:
             how, limit = "in chunks, whose embeddings are averaged", "It was not trained after the conversion."
             made = to_chunk_mean(loaded.model, max_length or WHOLE_DOCUMENTS, chunk_length)

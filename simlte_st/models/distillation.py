@@ -71,7 +71,7 @@ def to_static(
 ) -> Distilled:
     """Distil an encoder to a static model, which reads whole texts about a hundred times as fast.
 
-    The base encodes each token of its vocabulary by itself, a principal component analysis reduces the vectors to
+    The base encodes each token of its vocabulary on its own, a principal component analysis reduces the vectors to
     ``dimension``, and frequent tokens get less weight. The embedding of a text is the mean of its token vectors, scaled
     to length 1. The folder loads with sentence-transformers and, without torch, with
     ``model2vec.StaticModel.from_pretrained``. Prompts, word order and a latent semantic analysis of the base are lost.
@@ -88,7 +88,7 @@ def to_static(
         The folder, and the numbers of tokens and dimensions.
 
     Raises:
-        ModelError: The base cannot be loaded, is static already, has no fast tokenizer, or does not embed tokens.
+        ModelError: The base cannot be loaded, is already static, has no fast tokenizer, or does not embed tokens.
         ConfigurationError: An argument is out of range, or the output exists.
         MissingExtraError: The extra ``static`` is not installed.
 
@@ -179,7 +179,7 @@ def _modules_to_distil(loaded: LoadedModel) -> list[nn.Module]:
     from simlte_st.modules import TokenTable
 
     if is_static(loaded.model):
-        raise ModelError(f"{loaded.name!r} is a static model already.")
+        raise ModelError(f"{loaded.name!r} is already a static model.")
     encoder_of(loaded.model)  # raises if there is none
     modules = [module for module in loaded.model if not isinstance(module, (Normalize, TokenTable))]
     if not loaded.tuned:  # a bare language model has no pooling
@@ -188,7 +188,7 @@ def _modules_to_distil(loaded: LoadedModel) -> list[nn.Module]:
 
 
 def _read_by_base(tokenizer: Any, tokens: list[str]) -> list[list[int]]:
-    """Return the ids of each token by itself, between the special tokens of the base."""
+    """Return the ids of each token on its own, between the special tokens of the base."""
     bare, full = (tokenizer("a", add_special_tokens=special)["input_ids"] for special in (False, True))
     start = next(at for at in range(len(full)) if full[at : at + len(bare)] == bare)
     before, after, known = full[:start], full[start + len(bare) :], tokenizer.get_vocab()

@@ -98,7 +98,7 @@ def encode_documents(
         normalize: Scale the vectors to length 1.
         part_size: Documents in each part of the output; an interruption loses at most one part.
         device: Where to compute: cpu, cuda, cuda:1 or mps. Several devices, such as ``cuda:0,cuda:1``, share the work,
-            with a process for each (default: a GPU, if there is one).
+            with one process each (default: a GPU, if there is one).
         engine: ``local`` encodes in this process, ``ray`` in Ray actors on one or many machines; these need the output
             on a shared file system.
         actors: Number of Ray actors, each with a CPU and, if there are any, a GPU (default: as many as fit).
@@ -114,7 +114,7 @@ def encode_documents(
         ConfigurationError: The model is not loaded, or an argument is out of range; the output or its parts exist, and
             neither ``resume`` nor ``overwrite`` is set; the output does not end in .parquet, would replace the
             documents, or is in use by another process; or the device or cluster is not available.
-        ResumeError: There is nothing to resume, or the parts have other settings or weights.
+        ResumeError: There is nothing to resume, or the parts have different settings or weights.
         DataError: The documents cannot be read.
         ModelError: A vector is not finite, or an encoding process died.
         MissingExtraError: ``engine="ray"`` without the extra ``ray``.
@@ -151,7 +151,9 @@ def encode_documents(
     try:
         parts = Parts(reader, folder.absolute(), part_size)
         try:
-            with keeping(lambda: f"Finished parts of {part_size:,} documents are in {folder}: resume=True continues."):
+            with keeping(
+                lambda: f"Finished parts of {part_size:,} documents are in {folder}: continue with resume=True."
+            ):
                 paths = make_parts(parts, PartEncoder(model, batch_size, normalize), where, progress, warn=True)
         except SimlteError:
             if not any(folder.glob("part-*")):  # nothing to resume
@@ -249,7 +251,7 @@ def check_vectors(documents: Any, output: Path, *, resume: bool = False, overwri
         return
     check_new(output, overwrite)
     if interrupted and not overwrite:
-        raise ConfigurationError(f"{parts} exists already: resume it (resume=True) or replace it (overwrite=True).")
+        raise ConfigurationError(f"{parts} already exists: resume it (resume=True) or replace it (overwrite=True).")
     if output.is_dir() or (parts.exists() and not interrupted and not is_unused(parts)):
         raise ConfigurationError(f"{output} or {parts} was not written by this command: choose another output.")
 
@@ -261,7 +263,7 @@ def open_parts(output: Path, settings: dict[str, Any], *, resume: bool) -> FileL
     if resume:
         if different := changes(read_json(saved), settings):
             lock.release()
-            raise ResumeError(f"The interrupted run at {parts} has other settings ({'; '.join(different.values())}).")
+            raise ResumeError(f"The run at {parts} has different settings ({'; '.join(different.values())}).")
         return lock
     for path in parts.glob("part-*"):
         path.unlink()

@@ -91,7 +91,7 @@ def export_model(
 
     Raises:
         ModelError: The model cannot be loaded, its tokenizer or modules cannot be exported, or the export computes
-            other vectors.
+            different vectors.
         ConfigurationError: The output exists and is not an export, or an argument does not fit the model.
         MissingExtraError: The extra ``onnx`` for an encoder, or ``static`` for a static model, is not installed.
 
@@ -132,7 +132,7 @@ def _load(name: str) -> SentenceTransformer:
 
 
 def _begins_with_table(name: str) -> bool | None:
-    """Tell from its files whether a model is static, without importing torch; None for a model on the Hub."""
+    """Return whether a model is static, from its files, without importing torch; None for a model on the Hub."""
     if name in OWN_MODELS and not os.path.isdir(name):
         return name == OWN_STATIC
     folder = Path(find_model(name))
@@ -161,7 +161,7 @@ def _write_encoder(
     error = float((np.linalg.norm(vectors - expected, axis=1) / np.linalg.norm(expected, axis=1)).max())
     if not error <= TOLERANCE:
         raise ModelError(
-            f"The model {name!r} cannot be exported: its graph computes other vectors (relative difference "
+            f"The model {name!r} cannot be exported: its graph computes different vectors (relative difference "
             f"{error:.1e}). One of its modules branches on the data."
         )
     if dtype == "int8":
@@ -225,7 +225,7 @@ def _write(model: SentenceTransformer, name: str, path: Path) -> None:
                 output_names=["sentence_embedding"],
                 dynamic_axes={**axes, "sentence_embedding": {0: "batch"}},
             )
-    except Exception as error:  # torch and modules raise many kinds
+    except Exception as error:  # of many kinds, from torch and modules
         raise ModelError(f"The model {name!r} cannot be traced into an ONNX graph ({type(error).__name__}).") from error
 
 
@@ -257,7 +257,7 @@ def _settings(model: SentenceTransformer) -> dict[str, Any]:
 
 
 def _texts(model: SentenceTransformer) -> list[str]:
-    """Return random words of all lengths that the model reads."""
+    """Return texts of random words, of all lengths that the model reads."""
     vocabulary = sorted(word.strip("\u2581\u0120") for word in model.tokenizer.get_vocab())
     words = [word for word in vocabulary if word.isascii() and word.isalpha()] or ["a"]
     draw = Random(0)
@@ -296,7 +296,7 @@ _WITHOUT_TORCH = """\
 ## Without torch
 
 ```python
-from model2vec import StaticModel  # pip install "model2vec>=0.10"; earlier ones read 512 tokens of a text
+from model2vec import StaticModel  # pip install "model2vec>=0.10"; earlier ones read only 512 tokens
 
 vectors = StaticModel.from_pretrained("{name}").encode(["A long document ...", "Another one ..."])
 ```
@@ -336,7 +336,7 @@ def _write_static(
     for loaded in (StaticModel.from_pretrained(path), SentenceTransformer(str(path), device="cpu")):
         vectors: Any = loaded.encode(texts, show_progress_bar=False)
         if not _lowest_cosine(vectors, expected @ axes.numpy()) >= LEAST_COSINE:
-            raise ModelError(f"The model {name!r} cannot be exported: {type(loaded).__name__} computes other vectors.")
+            raise ModelError(f"The model {name!r} cannot be exported: {type(loaded).__name__} gets different vectors.")
         cosine = min(cosine, _lowest_cosine(vectors @ axes.numpy().T, expected))
     space = (path / WEIGHTS).stat().st_size / 2**20
     summary = (

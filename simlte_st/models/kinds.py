@@ -13,7 +13,7 @@ _KINDS = ("SparseEncoder", "CrossEncoder", "MultiVectorEncoder")
 
 
 def check_kind(name: str, places: tuple[str, ...], local: bool, cache: str | None = None) -> None:
-    """Check by its configuration that a model makes one vector for each text."""
+    """Check from its configuration that a model embeds each text as one vector."""
 
     def read(file: str) -> dict[str, Any]:
         paths = (load_file_path(place, file, cache_folder=cache, local_files_only=local) for place in places)

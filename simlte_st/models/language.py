@@ -44,7 +44,7 @@ _WORD = regex.compile(
 
 
 def warn_of_language(models: Mapping[str, SentenceTransformer], texts: Iterable[str]) -> None:
-    """Warn about models that were trained on another language than that of most texts."""
+    """Warn about models that were trained on a different language from most texts."""
     words = frequent_words(texts)
     if len(words) < FEWEST:
         return
@@ -52,7 +52,7 @@ def warn_of_language(models: Mapping[str, SentenceTransformer], texts: Iterable[
     shares = {name: known_share(model.tokenizer, words) for name, model in models.items()}
     if foreign := {name: share for name, share in shares.items() if share < least}:
         logger.warning(
-            "%s: trained on another language than that of most documents. At most %.0f%% of their %d most frequent "
+            "%s: trained on a different language from most documents. At most %.0f%% of their %d most frequent "
             "words are in the vocabulary. Use a base for their language, or a multilingual one such as "
             "intfloat/multilingual-e5-small.",
             ", ".join(foreign),

@@ -95,7 +95,7 @@ def load_model(
             model = load_stock(source, LOADED, device=device, model_kwargs=options)
     except (MissingExtraError, MemoryError):
         raise
-    except Exception as error:  # damaged files can raise anything
+    except Exception as error:  # damaged files cause all kinds of errors
         raise not_loaded(name, f"{type(error).__name__}: {error}") from error
     finally:
         torch.set_rng_state(random_state)
@@ -125,9 +125,9 @@ def model_source(name: str | os.PathLike[str]) -> str:
 def attend_fully(model: SentenceTransformer) -> None:
     """Switch a BigBird to full attention.
 
-    Block-sparse attention switches to full attention after the first short batch, gives a text other vectors beside
-    longer texts, and seeds numpy's global generator in every pass. Full attention takes as long for 1,024 tokens, and
-    twice as long for 4,096 (one thread).
+    Block-sparse attention switches to full attention after the first short batch, gives a text different vectors in a
+    batch with longer ones, and seeds numpy's global generator in every pass. Full attention takes as long for 1,024
+    tokens, and twice as long for 4,096 (one thread).
     """
     encoder: Any = model.transformers_model
     if getattr(encoder, "attention_type", None) == "block_sparse":
@@ -152,7 +152,7 @@ def check_encodes(model: SentenceTransformer, name: str) -> None:
 def check_room(model: SentenceTransformer, length: int, said: str) -> None:
     """Check that a length leaves room for text beside special tokens and the prompt for documents."""
     if (taken := taken_tokens(model, document_prompt(model))) >= length:
-        raise ConfigurationError(f"{said}, of which special tokens and the prompt take {taken}: no room for a text.")
+        raise ConfigurationError(f"{said}, and special tokens and the prompt take {taken} of them: no room for text.")
 
 
 def lengthen(loaded: LoadedModel, max_length: int) -> bool:

@@ -97,7 +97,7 @@ def append_lsa(
     from simlte_st.models.loading import load_model
     from simlte_st.models.static import is_plain, write_for_model2vec
 
-    model = load_model(base, dtype="auto", device=device).model  # it is saved as it is stored
+    model = load_model(base, dtype="auto", device=device).model  # keep the stored dtype when saving
     dimensions = end_with_lsa([model], reader, dimension, seed, progress)
     size = int(model.get_embedding_dimension() or 0)
     plain = is_plain(model)
@@ -155,8 +155,8 @@ def fold(model: SentenceTransformer, words: NDArray[np.float32], counts: csr_arr
 
     The analysis first becomes a second part of each token vector, with half of the weight in the median document, or
     less if documents are short, as in an encoder. The vectors are then rotated to their principal directions in the
-    documents and cut to their old size. This lost nothing on ten sets of documents, and a model that is trained again
-    does not grow.
+    documents and cut to their original size. On ten sets of documents this lost nothing, and a model that is trained
+    again does not grow.
 
     Args:
         model: A plain model (:func:`~simlte_st.models.static.is_plain`), which is changed.

@@ -79,7 +79,7 @@ def find_model(name: str | os.PathLike[str]) -> str:
 def check_model(name: Any) -> None:
     """Check that a model exists, without importing torch or downloading it.
 
-    The Hub is asked only if the model is not on this machine. A loaded model passes.
+    The Hub is queried only if the model is not on this machine. A loaded model passes.
     """
     if not isinstance(name, (str, os.PathLike)) or os.fspath(name) in OWN_MODELS:
         return
@@ -115,7 +115,7 @@ def hub_repositories(name: str) -> tuple[str, ...]:
 
 
 def hub_problem(repository: str) -> str | None:
-    """Return the error if the Hub does not answer; that a repository is missing is an answer."""
+    """Return the error if the Hub does not answer; reporting a missing repository is an answer."""
     from huggingface_hub import HfApi
 
     try:

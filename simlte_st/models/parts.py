@@ -67,7 +67,7 @@ class Parts:
         return length_hint(self.reader, 0) or None
 
     def __iter__(self) -> Iterator[Part]:
-        """Yield the parts from the first on."""
+        """Yield the parts, starting with the first."""
         documents = iter(self.reader)
         for number in itertools.count(1):
             if not (batch := list(islice(documents, self.size))):

@@ -147,7 +147,7 @@ def is_read(model: SentenceTransformer) -> bool:
 
 
 def fast_products(device: torch.device) -> AbstractContextManager[Any]:
-    """Return a context manager that computes large float32 linear layers with oneDNN, where that is faster."""
+    """Return a context manager that computes large float32 linear layers with oneDNN, if that is faster."""
     found = cpu_capabilities() if device.type == "cpu" else {}
     amd = str(found.get("cpu_name", "")).startswith("AMD") and bool(found.get("avx512_f"))
     return _OneDnnProducts() if amd and torch.backends.mkldnn.is_available() else nullcontext()

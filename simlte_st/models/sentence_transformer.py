@@ -61,7 +61,7 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
     def __init__(self, model_name_or_path: str | os.PathLike[str] | None = None, **options: Any) -> None:
         name = None if model_name_or_path is None else os.fspath(model_name_or_path)
         name = name and (named_folder(name) or name)
-        if name is not None and not options.get("trust_remote_code"):  # else the Hub is asked for a folder's name
+        if name is not None and not options.get("trust_remote_code"):  # or the Hub is queried for a folder's name
             options.setdefault("local_files_only", os.path.isdir(name))
         if name is not None and options.get("backend", "torch") == "torch":
             options["model_kwargs"] = _with_dtype(options)
@@ -70,14 +70,14 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
         with short_load_report():
             super().__init__(name, **options)
         attend_fully(self)
-        if not isinstance(self[0], Router):  # each of whose encoders reads a length of its own
+        if not isinstance(self[0], Router):  # whose encoders read different lengths
             length = readable_length(self)
             if length != self.max_seq_length:
                 self.max_seq_length = length
 
     @property
     def max_seq_length(self) -> int | None:
-        """Maximum number of tokens to read of a text, special tokens included; None for no limit."""
+        """Maximum number of tokens to read from a text, special tokens included; None for no limit."""
         length: int | None = super().max_seq_length
         return None if length is None or length >= NO_LIMIT else length
 

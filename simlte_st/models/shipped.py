@@ -79,7 +79,7 @@ def linear_weights(model: SentenceTransformer) -> dict[str, Tensor]:
 
 
 def put_together(name: str, load: Callable[[Path], SentenceTransformer]) -> Path:
-    """Unpack a model of this package, unless it is unpacked already, and return its folder.
+    """Unpack a model of this package, unless it is already unpacked, and return its folder.
 
     ``load`` loads the base, in float32 on the CPU. A model unpacked by another version of this package is unpacked
     again. With several processes, one unpacks and the others wait.
@@ -88,7 +88,7 @@ def put_together(name: str, load: Callable[[Path], SentenceTransformer]) -> Path
     digest = digest_of([str(RECIPE).encode(), *(path.read_bytes() for path in sorted(source.iterdir()))])
     if _is_made(target, digest):
         return target
-    check_place(target, f"Set the environment variable {HOME_VARIABLE} to a folder that can be written.")
+    check_place(target, f"Set the environment variable {HOME_VARIABLE} to a writable folder.")
     target.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as held:
         held.enter_context(FileLock(target.with_name(f".{name}.lock")))
@@ -99,7 +99,7 @@ def put_together(name: str, load: Callable[[Path], SentenceTransformer]) -> Path
                 model = SentenceTransformer(modules=model2vec_modules(str(source)), device="cpu")
             else:
                 base = base_of_own_models()
-                logger.warning("Making %s (first use only) from %s, in %s.", name, base, target)
+                logger.warning("Building %s (first use only) from %s, in %s.", name, base, target)
                 held.enter_context(quiet_transformers())
                 model = untrained(name, load(base))
                 add_difference(model, source / DIFFERENCE_FILE)

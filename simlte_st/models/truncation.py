@@ -1,4 +1,4 @@
-"""How much of texts a model reads, and how to read whole texts."""
+"""How much of each text a model reads, and how to read whole texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from simlte_st.prompts import document_prompt
 logger = logging.getLogger(__name__)
 
 CUT_SHARE = 0.1
-"""Share of truncated tokens from which reading whole documents is advised."""
+"""Share of truncated tokens above which reading whole documents is advised."""
 
 _SAMPLE = 64  # texts to look at before encoding
 
@@ -34,7 +34,7 @@ class Truncation:
     """Counts of truncated texts and tokens; :meth:`add` adds texts.
 
     Attributes:
-        max_seq_length: Maximum number of tokens read of a text, with special tokens and prompt; None for no limit.
+        max_seq_length: Maximum number of tokens read from a text, with special tokens and prompt; None for no limit.
         taken: Number of special tokens and prompt tokens among these.
         texts: Number of texts.
         tokens: Number of tokens of the texts, read or not, without special tokens and prompt.
@@ -104,7 +104,7 @@ class Truncation:
 def warn_of_truncation(model: SentenceTransformer, texts: Sequence[str], remedy: str = "") -> None:
     """Warn before encoding if the model reads less than nine tenths of the first texts.
 
-    ``{times}`` in the remedy is the factor by which also reading passages of all texts increases the work.
+    ``{times}`` in the remedy is the factor by which encoding all passages, too, increases the work.
     """
     read = Truncation.of(model)
     if read.budget is None:

@@ -43,7 +43,7 @@ class ChunkMean(Transformer):
         pooling_mode: Mode of ``Pooling`` within a chunk.
         include_prompt: Whether to pool the tokens of a prompt.
         normalize_chunks: Whether to scale chunk embeddings to length 1 before the mean.
-        **options: Options of ``Transformer``. ``max_seq_length`` is the number of tokens to read of a document,
+        **options: Options of ``Transformer``. ``max_seq_length`` is the number of tokens to read from a document,
             including special tokens; it may exceed the encoder's positions.
 
     Features:
@@ -168,7 +168,7 @@ def to_chunk_mean(model: Any, max_length: int = 4096, chunk_length: ChunkLength 
     Args:
         model: A model of ``Transformer``, ``Pooling`` with a single mode, and optionally ``Normalize``; or one that
             already reads in chunks. It does not change.
-        max_length: Tokens to read of a document, including special tokens. You can change the result's
+        max_length: Tokens to read from a document, including special tokens. You can change the result's
             ``max_seq_length`` at any time.
         chunk_length: Tokens in a chunk, including special tokens; None for as many as the model reads now.
 

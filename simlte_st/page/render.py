@@ -11,14 +11,14 @@ from simlte_st.search import Hit
 from simlte_st.search.hits import shortened
 
 SHOWN = 600
-"""Maximum characters of a document's beginning or best passage in a hit."""
+"""Maximum number of characters of a document's beginning or best passage in a hit."""
 
 COSINE = "Similarity in meaning: 1 is the same, about 0 is unrelated. The scale depends on the model."
 BM25 = "Weight of the query's words in the text; rare words count more. The scale depends on the query."
 
 _VALUE = 120  # maximum characters of a metadata value
 _SIGN = re.compile(r"[!-/:-@\[-`{-~]")
-_SYMBOL = re.compile(r"[-<>=~](?=[-<>=])|:(?=streamlit:)")  # Streamlit draws arrows and its logo, even of escaped signs
+_SYMBOL = re.compile(r"[-<>=~](?=[-<>=])|:(?=streamlit:)")  # Streamlit replaces these even if escaped
 
 _ADDRESS = re.compile(r"(https?://[^\s<>\"']+)")
 
@@ -65,7 +65,7 @@ def as_label(text: str) -> str:
 def hit_html(hit: Hit, rank: int, title: str | None = None) -> str:
     """Return a hit as HTML: rank, id, scores, metadata, beginning or best passage, and explanation.
 
-    The metadata skip ``title``, the column of titles.
+    The column of titles, ``title``, is left out of the metadata.
     """
     words = [word for word, _ in hit.words]
     text = shortened(hit.passage or hit.beginning, SHOWN)

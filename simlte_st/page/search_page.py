@@ -26,7 +26,7 @@ def open_index(folder: str, model: str | None) -> tuple[Index, threading.Lock]:
 
 
 class Page:
-    """The page as one interaction shows it."""
+    """The page during one interaction."""
 
     def __init__(self, folder: str, model: str | None) -> None:
         self.name = Path(folder).resolve().name

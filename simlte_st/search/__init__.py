@@ -1,4 +1,4 @@
-"""An index on disk: documents found by text or by other documents, with reasons. The names are in ``__init__.pyi``."""
+"""Search an index on disk by text or by documents, with explanations. The names are in ``__init__.pyi``."""
 
 import lazy_loader
 

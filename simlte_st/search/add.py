@@ -33,7 +33,7 @@ VECTORS_FOLDER = "vectors.parts"
 """Vectors that are not in the table yet."""
 
 REMEDY = "parts=True finds documents by all of their text, for about {times:.1f} times the work."
-"""What to do where a model truncates much. Off by default because of its cost."""
+"""Advice if a model truncates many tokens. Off by default because of its cost."""
 
 Made = Mapping[str, tuple[Any, int]]
 """Vector and number of tokens by the hash of the text."""
@@ -55,8 +55,8 @@ class IndexReport:
         reused: Number of texts and passages whose vector was in the index.
         documents: Number of documents in the index now.
         vectors: Number of vectors that a search compares.
-        misfits: Number of values left out, by column: binary, of another type than the column, or beyond the maximum
-            number of columns.
+        misfits: Number of values left out, by column: binary, of a different type from the column's, or beyond the
+            maximum number of columns.
     """
 
     reading: ReadReport
@@ -134,7 +134,7 @@ def add_documents(
     writer.learn_columns(first)
     vectors = store.folder / VECTORS_FOLDER
     if engine.elsewhere:
-        stream = _named(reader)  # from the beginning again
+        stream = _named(reader)  # start again for the second reading
         missing_texts = TextParts(reader, vectors, encoder, segmenter)
         make_parts(missing_texts, PartEncoder(encoder.model, batch_size), engine, progress)
     seen = set[str]()
@@ -146,7 +146,7 @@ def add_documents(
             bar.documents = length_hint(reader, 0) or None
             bar.begin(len(batch))
             writer.write(list(new.values()), _made_ahead(vectors, number), bar)
-    shutil.rmtree(vectors, ignore_errors=True)  # all are in the table
+    shutil.rmtree(vectors, ignore_errors=True)  # all vectors are in the table now
     report.reading = reader.report
     if sync:
         _remove_missing(store, reader, seen, report)
@@ -178,7 +178,7 @@ def _named(reader: DocumentReader) -> Iterator[Document]:
 def _remove_missing(store: Store, reader: DocumentReader, seen: set[str], report: IndexReport) -> None:
     """Remove documents that are no longer in the source, except those that could not be read."""
     if reader.report.stopped_at is not None:
-        raise ConfigurationError("Only a part of the documents was read (limit=): sync=True would remove the rest.")
+        raise ConfigurationError("Only part of the documents was read (limit=): sync=True would remove the rest.")
     missing = sorted({*store.rows("part = 0", ["id"])["id"].to_pylist()} - seen)
     prefixes = tuple(name for name in reader.unread if not name or name.endswith("/"))
     report.kept = [name for name in missing if name in reader.unread or name.startswith(prefixes)]

@@ -51,7 +51,7 @@ class Encoder:
         if isinstance(model, SentenceTransformer):
             self.model = model
             check_encodes(self.model, "the model of this index")
-        else:  # a folder is found from anywhere
+        else:  # absolute, to find a folder from anywhere
             self.name = os.path.abspath(model) if os.path.isdir(model) else os.fspath(model)
             self.model = load_model(model, device=device).model
         self.budget = self.truncation().budget

@@ -41,7 +41,7 @@ class Hit:
             of the other model, each standardised.
         cosine: Cosine of the query and the document, or its best passage; None with ``mode="text"``.
         bm25: BM25 score of the document; None if it is not among the documents ranked by BM25.
-        beginning: The first words of the text, with an ellipsis if it goes on.
+        beginning: The first words of the text, with an ellipsis if it is longer.
         passage: The passage nearest to the query, in an index with passages; None if the model reads the whole
             document, and with ``mode="text"``. With ``rerank=``, the passage that was read.
         metadata: The values of the other columns.

@@ -46,8 +46,8 @@ if TYPE_CHECKING:  # with torch
 Cosine = Annotated[float, Interval(ge=-1, le=1)]
 
 _TOGETHER = 512  # queries that :meth:`Index.link_each` searches at once
-_TOGETHER_CHARACTERS = 400_000  # of these queries: long ones would delay the hits for minutes
-_READ_TOGETHER = 4  # queries with ``rerank=``: seconds each, in which the files of their version must stay
+_TOGETHER_CHARACTERS = 400_000  # total of these queries: long ones would delay the hits for minutes
+_READ_TOGETHER = 4  # queries with ``rerank=``: each takes seconds, during which the files of its version must stay
 
 
 class Index:
@@ -120,7 +120,7 @@ class Index:
             device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
 
         Raises:
-            ConfigurationError: The folder exists or was made with other settings, or there is no such device or
+            ConfigurationError: The folder exists or was made with different settings, or there is no such device or
                 language.
             ModelError: The model does not exist, or the existing index has another one.
             MissingExtraError: LanceDB is not installed.
@@ -240,7 +240,7 @@ class Index:
             sync: Remove documents that are no longer in the source. Documents that could not be read this time are
                 kept.
             device: Where to compute: cpu, cuda, cuda:1 or mps. Several, such as ``cuda:0,cuda:1``, share the work, each
-                in a process of its own (default: a GPU, if there is one).
+                in its own process (default: a GPU, if there is one).
             engine: Whether to compute in this process (``local``) or in Ray actors on one machine or many (``ray``).
             actors: Number of Ray actors, each with a CPU and, if there are any, a GPU (default: as many as fit).
             address: Address of the Ray cluster (default: one that runs on this machine, or a new one).
@@ -261,7 +261,7 @@ class Index:
         from simlte_st.models.device import check_devices  # with torch
 
         check_devices(place)
-        kept = keeping(lambda: f"{self.folder} has {number_of(len(self), 'document')}: start again to add the others.")
+        kept = keeping(lambda: f"{self.folder} has {number_of(len(self), 'document')}: run it again to add the others.")
         with self._writing() as store, kept:
             return add_documents(
                 store, self.encoder, self._settings, reader,
@@ -270,7 +270,7 @@ class Index:
             )  # fmt: skip
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Delete documents, and return the number that the index had."""
+        """Delete documents, and return how many of them the index had."""
         with self._writing() as store:
             before = store.count()
             store.delete(_as_ids(ids))

@@ -34,7 +34,7 @@ _ROUNDING = 1e-6  # a smaller deviation of cosines counts as zero
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """Which documents a search returns; the arguments of :meth:`simlte_st.search.Index.search`."""
+    """The criteria of a search: the arguments of :meth:`simlte_st.search.Index.search`."""
 
     top_k: int | None = None
     threshold: float | None = None
@@ -44,7 +44,7 @@ class Criteria:
     def __post_init__(self) -> None:
         if self.threshold is not None and self.mode == "text":
             raise ConfigurationError(
-                f"threshold={self.threshold}: a threshold is a cosine, and mode='text' compares no vectors."
+                f"threshold={self.threshold}: a threshold is a cosine, but mode='text' does not compare vectors."
             )
 
 
@@ -98,7 +98,7 @@ def find_matches(store: Store, queries: Sequence[Query], criteria: Criteria) -> 
         nearest = _nearest(store, queries, depth, threshold, where)
     by_text: list[dict[str, float]] = [{} for _ in queries]
     if mode != "dense":
-        with ThreadPoolExecutor(min(_AT_ONCE, len(queries) or 1)) as pool:  # LanceDB takes one query in a call
+        with ThreadPoolExecutor(min(_AT_ONCE, len(queries) or 1)) as pool:  # LanceDB takes one query per call
             by_text = list(pool.map(lambda query: _matching(store, query, depth, where), queries))
     if threshold is not None:
         pairs = zip(by_text, nearest, strict=True)
@@ -166,7 +166,7 @@ def fused_scores(cosines: Mapping[str, float], by_text: Mapping[str, float]) -> 
     """Return the sum of each document's standardised BM25 score and its weighted, standardised cosine.
 
     Means and deviations are those of the first documents of either list, so that they do not depend on the size of the
-    corpus or on ``top_k=``. BM25's include documents without a word of the query: a rare word then counts for more than
+    corpus or on ``top_k=``. Those of BM25 include documents without any word of the query, so a rare word can outweigh
     all vectors.
 
     Args:

@@ -309,7 +309,7 @@ def _compared(column: str, operator: str, literal: str, kind: pa.DataType) -> st
         return f"{column} {operator} date '{day.isoformat()}'"
     if isinstance(moment, datetime):
         return f"{column} {operator} {_timestamp(moment if moment.tzinfo else _in_zone(moment, kind), kind)}"
-    # A day ends where the next one begins.
+    # A day ends when the next one begins.
     next_day = _midnight(moment + timedelta(days=1), kind) if moment < date.max else datetime.max
     first, after = _timestamp(_midnight(moment, kind), kind), _timestamp(next_day, kind)
     if operator in ("=", "=="):

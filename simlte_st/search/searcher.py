@@ -1,4 +1,4 @@
-"""From texts or documents to queries, and from queries to hits."""
+"""Turn texts or documents into queries, and queries into hits."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Searcher:
         return [Document("", text)]
 
     def document_queries(self, groups: Sequence[Sequence[Document]], with_vectors: bool) -> list[Query]:
-        """Return a query for each group of documents, whose hits exclude the group and documents of the same text.
+        """Return a query for each group of documents, whose hits exclude the group and documents with the same text.
 
         A text that the index has is not encoded again.
         """

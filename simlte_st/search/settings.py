@@ -34,24 +34,24 @@ def check_new_index(folder: Path, overwrite: bool = False) -> None:
     if not folder.exists() or (folder.is_dir() and all(each.name.startswith(".") for each in folder.iterdir())):
         return  # an empty folder may have a lock
     if not is_index(folder):
-        raise ConfigurationError(f"{folder} exists already and is not an index: choose another folder for the index.")
+        raise ConfigurationError(f"{folder} already exists and is not an index: choose another folder for the index.")
     check_new(folder, overwrite)
 
 
 def make_folder(folder: Path, encoder: Encoder, parts: bool, language: str | None, overwrite: bool) -> None:
-    """Make an index without documents; an existing one is replaced once the new one is complete."""
+    """Create an empty index; an existing one is replaced once the new one is complete."""
     settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts}
     settings |= {"dtype": encoder.dtype, "analyzer": ANALYZER, "language": language, "languages": []}
     if (similarity := encoder.model.similarity_fn_name) != "cosine" and type(encoder.model[-1]).__name__ != "Normalize":
         logger.warning("The model compares vectors by %s, but an index ranks by cosine.", similarity)
     lock = hold(folder)
     try:
-        check_new_index(folder, overwrite)  # again: another process may have made one meanwhile
+        check_new_index(folder, overwrite)  # again, as another process may have made one in the meantime
         with atomic_path(folder) as temporary:
             temporary.mkdir()
             Store.create(temporary, encoder.dimension)
             write_json(temporary / SETTINGS_FILE, settings)
-            if os.name == "nt":  # it cannot rename a folder with an open file
+            if os.name == "nt":  # Windows cannot rename a folder with an open file
                 lock.release()
     finally:
         lock.release()
@@ -117,7 +117,7 @@ def load_encoder(folder: Path, settings: dict[str, Any], model: Any, device: str
     different = changes({name: settings.get(name) for name in identity}, identity)
     if different:
         raise ModelError(
-            f"{folder} was made with another model than {encoder.name or 'the given one'} "
+            f"{folder} was made with a different model than {encoder.name or 'the given one'} "
             f"({'; '.join(different.values())}), so vectors cannot be compared. Name the right model with model=, or "
             "make another index."
         )

@@ -41,10 +41,10 @@ _FEWEST_FILES, _MOST_FILES = 16, 64  # small files to tolerate: 14 make a search
 _UNINDEXED = 0.125  # share of the rows, up to _FEW, that the indices may lack
 _OLD = timedelta(minutes=2)  # how long a running search can read the files of its version
 _VALUES = 1000  # per list in an SQL condition
-_ROUNDING = 1e-6  # cosines of one pair differ in the last digits between ways of searching
+_ROUNDING = 1e-6  # each way of searching rounds a pair's cosine differently
 
 APPROXIMATE_FROM = 50_000
-"""Number of rows from which on vectors have an approximate index (IVF); comparing fewer is fast."""
+"""Number of rows above which vectors get an approximate index (IVF); comparing fewer is fast."""
 
 PROBES = 100
 """Partitions searched by a query for a few rows: recall@10 is then .974 to .987 from 60,000 to a million rows
@@ -140,7 +140,7 @@ class Store:
             texts, _ = peek((text for group in groups for text in group["text"].to_pylist()), len)
         learned = make_segmenter("punkt", lambda: texts, language) if texts else PunktSegmenter()
         assert isinstance(learned, PunktSegmenter)
-        with suppress(PermissionError):  # who searches may have no right to write
+        with suppress(PermissionError):  # readers may lack write permission
             write_json(self.folder / PUNKT_FILE, learned.to_dict())
         return learned
 
@@ -213,7 +213,7 @@ class Store:
         kinds = require("lancedb.index", "index", "indexes")
         size = partition_size(self._table.count_rows())
         configs = {
-            "terms": kinds.FTS(  # documents and queries are analysed before
+            "terms": kinds.FTS(  # documents and queries have been analysed
                 base_tokenizer="whitespace",
                 max_token_length=None,
                 lower_case=False,
@@ -223,7 +223,7 @@ class Store:
             ),
             # Whole vectors, so that cosines are exact.
             "vector": kinds.IvfFlat(distance_type="cosine", target_partition_size=size),
-            "searched": kinds.Bitmap(),  # without it, each search reads the column in half of its time
+            "searched": kinds.Bitmap(),  # otherwise each search spends half of its time reading the column
         }
         self._table.create_index(column, config=configs[column], replace=True, name=_INDICES[column])
 
@@ -270,7 +270,7 @@ class Store:
                 if top_k is None or len(best[place]) >= top_k or (counts[place] < limit and probes == total):
                     ordered = sorted(best[place].items(), key=lambda item: (-item[1][0], item[0]))
                     found[number] = dict(ordered[:top_k])
-                else:  # several rows are of one document, or the filter leaves few rows near the query
+                else:  # several rows belong to one document, or the filter leaves few rows near the query
                     again.append(number)
             asked = np.array(again, dtype=np.int64)
             limit, probes = limit * 4, _or_all(probes * 4, total)

@@ -56,9 +56,9 @@ class EpochPermutation(Sampler[int]):
 class SeededBatchSampler(DefaultBatchSampler):
     """Batches of an :class:`EpochPermutation`.
 
-    The stock sampler draws all epochs from one generator, so a run resumed in a later epoch would see another order.
-    The permutation must be the attribute ``sampler``: on resumption, accelerate wraps the batch sampler and sets the
-    epoch of its ``sampler``.
+    The stock sampler draws all epochs from one generator, so a run resumed in a later epoch would see a different
+    order. The permutation must be the attribute ``sampler``: on resumption, accelerate wraps the batch sampler and sets
+    the epoch of its ``sampler``.
 
     Several processes take batches in turn (accelerate's ``BatchSamplerShard``). Together they form one batch of the
     run, with the same documents as in one process. The remainder of an epoch is dropped.

@@ -38,8 +38,8 @@ def checkpoint_directory(args: TrainingArguments, state: TrainerState) -> Path:
 class LossStateCallback(TrainerCallback):
     """Save the state of the loss (an MLM head, ...) with each checkpoint, and restore it when a run resumes.
 
-    The Trainer optimises these parameters but saves only the model's, so a resumed run would start with another head.
-    The callback also lets the head compute in bfloat16 if the Trainer computes the model in it.
+    The Trainer optimises these parameters but saves only the model's, so a resumed run would start with a different
+    head. The callback also lets the head compute in bfloat16 if the Trainer computes the model in it.
 
     Args:
         loss: The loss that the Trainer uses.
@@ -128,7 +128,7 @@ def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[Trainer
     """Return the callbacks that DocSplit needs in the stock Trainer.
 
     The Trainer puts them before its reporters (``report_to="tensorboard"``, ``"wandb"``, ...), which therefore get all
-    metrics. Add your own callbacks with ``trainer.add_callback``: a new list around these loses their place.
+    metrics. Add your own callbacks with ``trainer.add_callback``: in a new list, these would follow the reporters.
 
     Args:
         views: The transform; its callback tells it the epoch, so that each epoch draws new views.

@@ -72,9 +72,9 @@ def evaluate(
         corpus: The documents.
         fitted: Result of the training.
         measure: Whether documents are held out for a comparison.
-        probe: Whether a probe on their labels counts in the verdict.
+        probe: Whether a probe on their labels counts towards the verdict.
         lsa: Dimensions of a latent semantic analysis to append or fold in; 0 for none.
-        keep: Whether the verdict chooses the finished model, or it is always the trained model.
+        keep: Whether the verdict chooses the finished model, or the trained model is always kept.
     """
     model, tokens = loaded.model, corpus.token_views
     if not loaded.static:

@@ -71,7 +71,7 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
         loaded: The model, its loss and its views.
         corpus: The documents.
         workers: Number of processes that prepare batches.
-        save_steps: Steps between checkpoints; None for about ten checkpoints a run (four for a static model).
+        save_steps: Steps between checkpoints; None for about ten checkpoints per run (four for a static model).
     """
     model, preset, folder = loaded.model, loaded.preset, run.folder
     if corpus.stream is not None:

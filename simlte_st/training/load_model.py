@@ -86,10 +86,8 @@ def choose_base(
             reader = reader.first(200, shard_order(len(reader.names), run.seed, epoch=0))
         words = median_words(document.text for document in reader.peek())
         static = words >= LONG
-        kinds = ("a static model", "an encoder")[:: 1 if static else -1]
-        logger.info(
-            "The median document has %.0f words: training %s (static=%s: %s).", words, kinds[0], not static, kinds[1]
-        )
+        kinds = ("a static model", False, "an encoder") if static else ("an encoder", True, "a static model")
+        logger.info("The first documents have a median of %.0f words: training %s (static=%s: %s).", words, *kinds)
     name = OWN_STATIC if static else PACKAGED_BASE
     logger.info("Base: %s.", name)
     return name
@@ -156,7 +154,7 @@ def load_model(
         set_dropout(model, preset.dropout)
     if preset.attention_dropout is not None:
         set_attention_dropout(model, preset.attention_dropout)
-    # A static model has no limit for views to fit, and counting tokens would take as long as training.
+    # A static model has no length limit for views, and counting tokens would take as long as training.
     fitted = None if static else model
     views = DocSplitTransform(preset.view, model=fitted, seed=run.seed, segmenter=segmenter)
     return Loaded(loaded, preset, model, loss, views, static, reads)

@@ -116,7 +116,7 @@ class Preset:
 PRESETS: dict[str, Preset] = {
     # DocSplit, section 4.1, and SimLTE, section 3.1: BERT and Longformer, [CLS], batches of 36 and 12.
     "docsplit-bert": Preset(batch_size=36),
-    # A laptop has no memory for twelve papers at once, but for the tokens of four.
+    # A laptop lacks the memory for twelve papers at once, but can hold the tokens of four.
     "docsplit-longformer": Preset(batch_size=12, attention_dropout=0.0, mini_batch_num_tokens=16384, max_length=4096),
     # For sentence encoders. At the papers' temperature, 0.05, the most similar documents are pushed apart, which
     # destroys what the base knows; at 0.5, all documents are pushed apart a little. Steps and view length are from

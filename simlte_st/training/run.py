@@ -157,7 +157,7 @@ class RunFolder:
         self.check(overwrite=overwrite)
         if self.resume:
             if different := changes(self.saved, settings):
-                raise ResumeError(f"The interrupted run has other settings ({'; '.join(different.values())}).")
+                raise ResumeError(f"The interrupted run has different settings ({'; '.join(different.values())}).")
         elif self._interrupted:
             shutil.rmtree(self.path)
         self._lock = hold(self.path)

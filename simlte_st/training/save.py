@@ -103,7 +103,7 @@ def _card_section(result: TrainingResult, seed: int) -> str:
     unused = {"view", "epochs" if preset.steps else "steps", *(ONLY_ENCODERS if result.static else ())}
     values = {name: value for name, value in vars(preset).items() if name not in unused and value is not None}
     settings = ", ".join(f"{name}={value}" for name, value in {**values, "lsa": result.lsa, "seed": seed}.items())
-    how = f"Training draws two views of each document (`{preset.view}`) together, and apart from other documents."
+    how = f"Training pulls two views of each document (`{preset.view}`) together, and pushes other documents away."
     facts = [*result.facts(), f"Settings: `{settings}`"]
     table = [f"\n{result.gain['table']}"] if result.gain else []
     limit = "Word order does not count. For sentences and short texts an encoder is better."

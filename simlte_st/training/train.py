@@ -136,15 +136,15 @@ def train(
             0 for an encoder).
         keep: Which model to keep: ``verdict`` keeps the base if training did not clearly help, and saves the trained
             model in ``OUTPUT.trained``; ``trained`` always keeps the trained model.
-        held_out: Share of the documents to hold out for the verdict, at most 500 documents; up to three times the share
-            to reach 100. 0 gives no verdict.
+        held_out: Share of the documents to hold out for the verdict, at most 500 documents. Small corpora hold out up
+            to three times as much, to reach 100 documents. 0 skips the verdict.
         probe: Column of classes, folders or tags. A classifier trained on a few held-out labels of each class then
-            counts in the verdict; training does not see the labels.
+            counts towards the verdict; training does not see the labels.
         report: Write a page beside the model, ``OUTPUT.report.html``, with loss, verdict, and the held-out documents
             whose neighbours changed most, including their texts. Needs the extra ``explore``.
         bf16: Train in bfloat16 (default: if the hardware supports it, as some CPUs do).
         workers: Number of processes that prepare batches; 0 for the training process itself.
-        save_steps: Steps between checkpoints (default: about ten checkpoints a run, four for a static model).
+        save_steps: Steps between checkpoints (default: about ten checkpoints per run, four for a static model).
         device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
         seed: Random seed.
         resume: Continue an interrupted run; all other arguments must be the same.
@@ -158,7 +158,7 @@ def train(
         DataError: The source cannot be read, or has too few usable documents.
         ConfigurationError: An argument is out of range or conflicts with another, the device does not exist, or the
             output exists, contains the documents or is used by another process.
-        ResumeError: There is nothing to resume, or the run has other arguments.
+        ResumeError: There is nothing to resume, or the run has different arguments.
         ModelError: The base cannot be loaded, or cannot be trained this way.
         TrainingInterrupted: Ctrl-C or SIGTERM, after the current step and a checkpoint; continue with ``resume=True``.
         MissingExtraError: ``report=True`` without the extra ``explore``.

@@ -1,4 +1,4 @@
-"""The models of the package, and making them anew."""
+"""The models of the package, and how they are rebuilt."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from simlte_st.files import read_json
 
 
 def test_a_run(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # By itself a head is trained for 2,000 steps, four times here; how good it is has its own tests.
+    # By default a head is trained for 2,000 steps, here four times; other tests cover its quality.
     monkeypatch.setattr(benchmarks.citation, "citation_link_probe", partial(citation_link_probe, fit=None))
     shared = tmp_path / "shared"
     write_toy_sets(shared, sentences=2)
@@ -42,5 +42,5 @@ def test_a_run(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(benchmarks.citation, "measure", lambda *arguments: pytest.fail("nothing is left to do"))
     main(options)
     assert read_json(tmp_path / "citation.json") == record
-    with pytest.raises(SystemExit, match="other settings"):
+    with pytest.raises(SystemExit, match="different settings"):
         main([*options, "--seeds", "0", "1"])

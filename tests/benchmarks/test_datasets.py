@@ -1,4 +1,4 @@
-"""The papers' data sets in the forms that they come in, and labelled documents of other languages."""
+"""The papers' data sets in their original formats, and labelled documents in other languages."""
 
 from __future__ import annotations
 

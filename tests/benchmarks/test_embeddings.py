@@ -1,4 +1,4 @@
-"""The tables of document embeddings, on toys: models, static models, other languages."""
+"""The tables of document embeddings on toy data: models, static models, other languages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from simlte_st.models.loading import load_model
 
 @pytest.fixture
 def shared(tmp_path: Path) -> Path:
-    """Two genres, of which documents are longer than the tiny encoder reads; papers; judged sentences."""
+    """Two genres with documents longer than the tiny encoder's limit; papers; scored sentence pairs."""
     folder = tmp_path / "shared"
     write_toy_sets(folder, sentences=1)
     return folder

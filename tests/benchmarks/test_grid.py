@@ -1,4 +1,4 @@
-"""Parts of the papers' experiments one by one; the whole is in test_paper.py."""
+"""Single parts of the papers' experiments; test_paper.py covers whole runs."""
 
 from __future__ import annotations
 
@@ -88,9 +88,10 @@ def test_what_is_the_same_for_both_is_no_uncertainty() -> None:
 @pytest.mark.parametrize(
     "ours",
     [
-        # Seed 0 gains 20% on both sets, seed 1 nothing: only by keeping them together are the extremes reached often.
+        # Seed 0 gains 20% on both sets, seed 1 nothing: the extremes are frequent only if the sets are resampled
+        # together.
         {"a": [[0.6, 0.6], [0.5, 0.5]], "b": [[0.6, 0.6], [0.5, 0.5]]},
-        {"a": [[0.6], [0.5], [0.55]], "b": [[0.6], [0.5], [0.5]]},  # of trainings alone there is a range
+        {"a": [[0.6], [0.5], [0.55]], "b": [[0.6], [0.5], [0.5]]},  # over training runs alone, the interval is a range
     ],
 )
 def test_seeds_are_resampled_together_over_the_data_sets(ours: dict[str, list[list[float]]]) -> None:

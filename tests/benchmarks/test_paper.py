@@ -19,7 +19,7 @@ Main = Callable[..., Path]
 
 @pytest.fixture(scope="module")
 def run(bert_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Main]:
-    """Run the experiments on toy sets, once before the first test; each call gives the folder."""
+    """Run the experiments on toy sets once, before the first test; return the folder."""
     folder = tmp_path_factory.mktemp("paper")
     write_papers_sets(folder / "shared")
 
@@ -58,7 +58,7 @@ def test_every_system_is_measured_on_every_set(run: Main) -> None:
     assert trained["ablation-epochs-fresh-0"]["documents"] == 4
     assert trained["contrastive-tension-0"]["batch_size"] == 8
     page = (folder / "results" / "paper.md").read_text()
-    wanted = ["Gain over SimCSE", "All documents", "A few documents a class", "Citations"]
+    wanted = ["Gain over SimCSE", "All documents", "A few documents per class", "Citations"]
     if importlib.util.find_spec("spacy"):
         wanted += ["Redundancy", "Attention from [CLS] on bbc"]
     assert [line[3:] for line in page.splitlines() if line.startswith("## ")] == [*wanted, "Ablations"]

@@ -1,4 +1,4 @@
-"""What all benchmarks share: records, pages, timing, readers."""
+"""Records, pages, timing and readers, which all benchmarks share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simlte_st.files import read_json
 
 @pytest.mark.parametrize("path", records(), ids=lambda path: str(path.relative_to(RESULTS)))
 def test_pages_are_made_of_their_records(path: Path) -> None:
-    """Where this fails: python -m benchmarks.pages."""
+    """If this fails, run python -m benchmarks.pages."""
     assert render(path.stem, read_json(path)) == path.with_suffix(".md").read_text(encoding="utf-8")
 
 

@@ -16,7 +16,7 @@ def test_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.setattr(torch, "set_num_threads", lambda number: None)
 
     def here(command: list[str]) -> str:
-        """Run the command here: a process of its own would import torch for longer than it measures."""
+        """Run the command in this process; a new one would take longer to import torch than to measure."""
         capsys.readouterr()
         star_transformer.main(command[1:])
         return capsys.readouterr().out

@@ -36,7 +36,7 @@ from simlte_st.training import get_preset
 
 
 def made(noise: float, seed: int = 1) -> tuple[Vectors, list[list[str]], list[str]]:
-    """Documents of six topics; vectors and words tell the topic, more or less clearly."""
+    """Documents of six topics; vectors and words show the topic, more or less clearly."""
     generator = np.random.default_rng(seed)
     topics = np.arange(120) % 6
     places = np.random.default_rng(0).normal(size=(6, 16))[topics]
@@ -69,7 +69,7 @@ def test_labels_and_links_judge() -> None:
 
 
 def entry(recipe: str, value: float, label: float, clear: bool = True, **candidates: float) -> dict[str, Any]:
-    """An encoder of which all measures say ``value``, but for those by name; split-half retrieval says nothing."""
+    """An encoder whose measures are all ``value``, except the named ones; split-half retrieval is neutral."""
 
     def number(mean: float) -> dict[str, float]:
         margin = 0.01 if clear else 1.0
@@ -92,7 +92,7 @@ def test_labels_that_disagree_are_unclear() -> None:
 
 
 def judged_by_chance(misled: str = "") -> dict[str, list[dict[str, Any]]]:
-    """Two sets; structure tells what labels say, the other way round on one that misleads."""
+    """Two sets; structure agrees with the labels, or contradicts them on a misleading set."""
     every = {}
     for name in ("20news", "bbc"):
         sign = -1 if name == misled else 1

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal in which no message is wrapped: tests that look for words need not know where a line ends."""
+    """A terminal that is too wide to wrap messages, so that tests can search them for words."""
     monkeypatch.setenv("COLUMNS", "1000")
 
 

@@ -41,7 +41,7 @@ def bake(
 
     Args:
         source: What.
-        heat: Degrees, less with ``mode="air"`` or ``closed=False``. By default, the recipe's.
+        heat: Degrees; fewer with ``mode="air"`` or ``closed=False``. By default, the recipe's.
         mode: What heats, 50% of the time.
         racks: Racks.
         overwrite: Whether to eat what is there.
@@ -54,7 +54,7 @@ def bake(
 
 @pytest.fixture
 def baked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What the command ``bake`` calls the function with."""
+    """The arguments that the command ``bake`` passes to the function."""
     calls: list[Any] = []
     monkeypatch.setattr(app, "COMMANDS", ("bake",))
 
@@ -102,11 +102,11 @@ def test_help_comes_from_docstrings(baked: list[Any], capsys: pytest.CaptureFixt
     shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
     for words in (
         "Bake a dish. Slowly, with --heat.",
-        "Degrees, less with --mode air or --no-closed. By default, the recipe's.",
+        "Degrees; fewer with --mode air or --no-closed. By default, the recipe's.",
         "What heats, 50% of the time. [choices: air, grill] [default: air]",
         "Examples: simlte bake bread --heat 9",
         "--quiet Show only results, warnings and errors.",
-        "A folder of files with a document each",
+        "A folder with one document per file",
     ):
         assert words in shown, words
     assert not {"--cook", "--label-column", "--metadata", "--progress"} & set(shown.split())
@@ -141,7 +141,7 @@ def test_wrong_arguments_are_told_in_two_lines(
 def test_errors_and_log_lines_are_in_the_words_of_the_command(
     baked: list[Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logging.root, "handlers", [])  # as in a process of its own
+    monkeypatch.setattr(logging.root, "handlers", [])  # as in a new process
     assert main(["bake", "bread", "--heat", "13"]) == 1
     assert capsys.readouterr().err == (
         "Hot (5): --mode grill is safer, not other=3.\n"

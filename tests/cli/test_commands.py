@@ -1,4 +1,4 @@
-"""One run of each command that no other file has."""
+"""Run each command that no other file tests."""
 
 from __future__ import annotations
 
@@ -68,4 +68,4 @@ def test_export(encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     expected = SentenceTransformer(str(encoder_path), device="cpu").encode(texts)
     assert np.abs(simlte_st.load_onnx(output).encode(texts) - expected).max() < 1e-5
     assert main(shlex.split(f"export {encoder_path} --output {output}")) == 1
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err

@@ -1,6 +1,6 @@
-"""What is wrong with a command is said before seconds of imports, by its arguments, the files, and what is installed.
+"""Errors in arguments, files and installed packages are reported before imports that take seconds.
 
-One process runs many commands, one after the other: none of them may import what is heavy.
+One process runs many commands in turn; none of them may import a heavy package.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HEAVY = ("torch", "transformers", "datasets", "sentence_transformers", "sklearn"
 
 ERRORS = [
     ("search ix '-40 degrees'", 2, "Write -- before a text"),
-    # A source that is not there.
+    # A source that does not exist.
     ("train nowhere --output x", 1, "'nowhere'"),
     ("train --stream nowhere --output x --max-steps 1", 1, "'nowhere'"),
     ("evaluate simlte-static --data texts --label x --test-data nowhere", 1, "'nowhere'"),
@@ -37,27 +37,27 @@ ERRORS = [
     ("index simlte-static table.csv --text-column body --output i", 1, "no column 'body'"),
     ("explore simlte-static table.csv --output p.html", 1, "Cannot tell which column .* --text-column"),
     ("train table.csv --text-column title --probe topic --output x", 1, "no column 'topic'"),
-    # An index that is not there.
+    # An index that does not exist.
     ("search nowhere words", 1, "no index at nowhere"),
     ("serve nowhere", 1, "no index at nowhere"),
-    # A model that is not there.
+    # A model that does not exist.
     ("compare texts nomodel", 1, "'nomodel'"),
     ("encode owner/nomodel texts --output v.parquet", 1, "'owner/nomodel'.* hf download owner/nomodel"),
     ("encode simlte-longfromer texts --output v.parquet", 1, "loaded. Did you mean 'simlte-longformer'. .*hf"),
     ("export nomodel --output c", 1, "'nomodel'"),
     ("demo --output full", 1, "full is not replaced"),
-    # An output that exists, is not ours, or cannot be.
+    # An output that exists, is not ours, or cannot be written.
     ("train texts --output full --overwrite", 1, "full is not replaced"),
     ("train texts --output texts", 1, "texts holds the documents"),
     ("encode simlte-static texts --output v.csv", 1, "ends in .parquet"),
-    ("encode simlte-static texts --output full.parquet", 1, "full.parquet exists already: .*--overwrite"),
-    ("index simlte-static texts --output full", 1, "full exists already"),
+    ("encode simlte-static texts --output full.parquet", 1, "full.parquet already exists: .*--overwrite"),
+    ("index simlte-static texts --output full", 1, "full already exists"),
     ("explore simlte-static texts --output full", 1, "ends in .html"),
     ("dedupe texts --output k.txt", 1, "name that ends in .jsonl"),
-    ("link ix words --output hits.jsonl", 1, "hits.jsonl exists already"),
-    # Values that no command takes.
+    ("link ix words --output hits.jsonl", 1, "hits.jsonl already exists"),
+    # Values that no command accepts.
     ("encode simlte-static texts --output v.parquet --actors 2", 1, "--actors .*--engine ray"),
-    # What is mistyped.
+    # Misspelt commands and options.
     ("trian texts", 2, 'Did you mean "train"'),
     ("train texts --output x --epoch 3", 2, "Did you mean --epochs"),
     ("encode m texts --output v.parquet --batch-size 0", 2, "at least 1"),
@@ -89,7 +89,7 @@ MISSING = [
 
 
 def run_all(commands: list[str]) -> list[dict[str, Any]]:
-    """Run commands in this process; return for each its status, what it printed, and what was imported by then."""
+    """Run commands in this process; return the status, output and imports so far of each."""
     from simlte_st.cli.main import main
 
     outcomes = []
@@ -120,7 +120,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def outcomes_of(commands: list[str], place: Path, missing: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    """Run commands in a process of their own, without some packages."""
+    """Run commands in a new process, without some packages."""
     environment = {**os.environ, "SIMLTE_ST_HOME": str(place / "home"), "HF_HUB_OFFLINE": "1", "COLUMNS": "100"}
     without = f"import runpy, sys; sys.modules |= dict.fromkeys({missing!r})"
     code = f"{without}; runpy.run_path({__file__!r}, run_name='__main__')"

@@ -124,7 +124,7 @@ def test_hits_go_to_files(index: Path, tmp_path: Path, capfd: pytest.CaptureFixt
     file, links, table = tmp_path / "hits.jsonl", tmp_path / "links.jsonl", tmp_path / "hits.csv"
     run(f"link {index} d2 --top-k 3 --output {file}", capfd)
     assert [row["id"] for row in rows_of(file)] == [row["id"] for row in rows]
-    assert "exists already" in run(f"link {index} d2 --output {file}", capfd, 1)[1]
+    assert "already exists" in run(f"link {index} d2 --output {file}", capfd, 1)[1]
     run(f"link {index} d2 --top-k 3 --output {table}", capfd)
     [first, *_] = cells = [*csv.DictReader(table.open())]
     assert [cell["id"] for cell in cells] == [row["id"] for row in rows]

@@ -49,7 +49,7 @@ def test_train_encode_evaluate(
     evaluate = f"evaluate {model} --data {labelled} --label kind --head logistic --draws 2 --quiet"
     assert main(shlex.split(evaluate)) == 0
     table = capsys.readouterr().out
-    base = f"{encoder_path}, in chunks"  # found in the model's folder, and reading as the model does
+    base = f"{encoder_path}, in chunks"  # found in the model's folder, with the same limit as the model
     for row in ("TF-IDF", base, str(model)):
         assert len(re.findall(rf"^\| {re.escape(row)} +\|", table, re.MULTILINE)) == 2, table
     assert f"{model}, against {base}: " in table
@@ -115,8 +115,8 @@ def test_a_source_whose_name_is_no_utf8(
 @pytest.mark.parametrize(
     ("command", "number", "status", "kept"),
     [
-        ("encode", signal.SIGINT, 130, r"Stopped\. Finished parts of 1,024 documents are in .*: --resume goes on\."),
-        ("index", signal.SIGTERM, 143, r"Stopped\. .* has 0 documents: start again to add the others\."),
+        ("encode", signal.SIGINT, 130, r"Stopped\. Finished parts of 1,024 documents .*: continue with --resume\."),
+        ("index", signal.SIGTERM, 143, r"Stopped\. .* has 0 documents: run it again to add the others\."),
         ("explore", signal.SIGTERM, 143, r"simlte: stopped\."),
     ],
 )

@@ -24,7 +24,7 @@ def test_convert(encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     out, _ = run(f"convert {encoder_path} --max-length 300 --attention-window 32 --output {output}", capsys)
     assert f'SentenceTransformer("{output}")' in out
     assert SentenceTransformer(str(output), device="cpu").max_seq_length == 300
-    assert "exists already" in run(f"convert {encoder_path} --output {output}", capsys, 1)[1]
+    assert "already exists" in run(f"convert {encoder_path} --output {output}", capsys, 1)[1]
     command = f"convert {encoder_path} --backbone chunk-mean --max-length 300 --chunk-length 32 --output {chunks}"
     assert json.loads(run(f"{command} --json", capsys)[0]) == {"base": str(encoder_path), "output": str(chunks)}
     assert simlte_st.SentenceTransformer(str(chunks), device="cpu").encode(["ba " * 250]).shape == (1, 32)
@@ -42,19 +42,19 @@ def test_append_an_analysis(
     assert "read 30 documents" in err
     assert "analysis of 5 dimensions" in out
     assert simlte_st.SentenceTransformer(str(output), device="cpu").get_embedding_dimension() == 37
-    assert "--max-length does not go" in run(f"{command} --max-length 300 --overwrite", capsys, 1)[1]
+    assert "--max-length cannot be combined" in run(f"{command} --max-length 300 --overwrite", capsys, 1)[1]
 
 
 def test_distil(encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("skeletoken", reason="needs the extra static")
     output = tmp_path / "fast"
     command = f"convert {encoder_path} --static --output {output}"
-    assert "vectors of 12 numbers" in run(f"{command} --dimension 12", capsys)[0]
+    assert "vectors of 12 dimensions" in run(f"{command} --dimension 12", capsys)[0]
     assert SentenceTransformer(str(output), device="cpu").encode("ba bun").shape == (12,)
     for wrong in ("--max-length 300", "--lsa x", "--limit 3"):
-        assert f"{wrong.split()[0]} does not go with" in run(f"{command} {wrong} --overwrite", capsys, 1)[1]
+        assert f"{wrong.split()[0]} cannot be combined with" in run(f"{command} {wrong} --overwrite", capsys, 1)[1]
     other = f"convert {encoder_path} --output {tmp_path / 'x'} --seed 9"
-    assert "--seed does not go with" in run(other, capsys, 1)[1]
+    assert "--seed cannot be combined with" in run(other, capsys, 1)[1]
 
 
 def test_export_a_static_model(static_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,7 +26,7 @@ def terms(text: str, language: str = "en") -> list[str]:
 @settings(max_examples=60)
 @given(st.lists(st.one_of(WORDS, JOINED), min_size=1, max_size=12), st.sampled_from(["en", "de", "ar", "hi", "zh"]))
 def test_any_word_of_any_text_is_a_term_of_it(words: list[str], language: str) -> None:
-    """Whatever stands between spaces in a text has, by itself, terms that the text has too: all of them."""
+    """The terms of a chunk between spaces, analysed on its own, are all terms of the text."""
     for separator in (" ", "\n", ", ", " (", "; "):
         have = set(terms(separator.join(words), language))
         for word in words:

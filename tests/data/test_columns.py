@@ -1,4 +1,4 @@
-"""Titles, and what kind of values the columns of documents hold."""
+"""Titles, and the types of the columns of documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The corpus on disk: written once, complete or not there, and read without being loaded."""
+"""The corpus on disk: written once, complete or missing, and read without loading it."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def test_copies_are_left_out_and_counted(tmp_path: Path) -> None:
     copies = [Document(f"copy-{number}", text) for number, text in enumerate(TEXTS)]
     corpus, report = write_corpus([*DOCUMENTS, *copies, Document("other", f"{TEXTS[3]} ")], tmp_path, view=DocSplit())
     assert list(corpus["id"]) == ["d0", "d1", "d3", "d4", "other"], "the first of each text; one letter more is another"
-    assert report.left_out == {"too short for two views": 1, "exact copy of another document": 5}
-    with pytest.raises(EmptyCorpusError, match=r"left out: exact copy of another document \(2\)"):
+    assert report.left_out == {"too short for two views": 1, "exact duplicate of another document": 5}
+    with pytest.raises(EmptyCorpusError, match=r"left out: exact duplicate of another document \(2\)"):
         write_corpus([DOCUMENTS[0]] * 3, tmp_path / "same", view=DocSplit())
 
 
@@ -93,7 +93,7 @@ def test_punkt_learns_from_the_corpus_and_is_written_beside_it(tmp_path: Path, m
 @pytest.mark.parametrize("documents", [[], DOCUMENTS[:1], [DOCUMENTS[0], DOCUMENTS[2], Document("e", "Short")]])
 def test_fewer_than_two_usable_documents_is_an_error_and_no_corpus(tmp_path: Path, documents: list[Document]) -> None:
     expected = {3: "left out: too short", 1: "1 can be used", 0: "no usable document"}[len(documents)]
-    for _ in range(2):  # the second call does not take what the first one left for a corpus
+    for _ in range(2):  # the second call does not treat an incomplete folder as a corpus
         with pytest.raises(EmptyCorpusError, match=expected):
             write_corpus(documents, tmp_path, view=DocSplit())
         assert "corpus.json" not in names(tmp_path)
@@ -105,7 +105,7 @@ def test_a_crash_leaves_no_corpus_and_the_next_call_starts_anew(tmp_path: Path) 
     written = []
 
     def breaking() -> Iterator[Document]:
-        for number in range(1000):  # more than Punkt learns from, so that record batches are on disk by then
+        for number in range(1000):  # more than Punkt learns from, so that record batches are already on disk
             assert not (tmp_path / "corpus.arrow").exists()
             written.append(sum(path.stat().st_size for path in tmp_path.glob(".corpus.arrow.*/*")))
             yield Document(f"old {number}", f"one two three {number}\n" * 100)

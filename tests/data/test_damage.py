@@ -1,4 +1,4 @@
-"""Files of every kind, damaged in every way: an error that says so, or a report of what was skipped."""
+"""Damaged files of every kind give a clear error, or a report of the skipped rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SUFFIXES = (
     ".txt", ".md", ".jsonl", ".csv", ".tsv", ".parquet", ".jsonl.gz", ".csv.zst"
 )  # fmt: skip
 FORMATTED = (".eml", ".mbox", ".html", ".pdf", ".docx", ".odt", ".rtf", ".epub")
-# What parsers look for: quotes, ends, marks of encodings, escapes, heads of compressed files.
+# Bytes that parsers look for: quotes, line ends, byte order marks, escapes, compression headers.
 ODD_BYTES = [
     b"\0", b'"', b"\n", b"\r", b"\xff\xfe", b"\xef\xbb\xbf", b"\xff\xfe\0\0", b"\\ud800", b"{", b"]", b"PAR1",
     b"\x1f\x8b",
@@ -31,12 +31,12 @@ ODD_BYTES = [
 
 
 def plain(text: str) -> str:
-    """Leave out what a PDF's simplest font and XML cannot hold."""
+    """Remove characters that a PDF's simplest font or XML cannot hold."""
     return "".join(character for character in text if character.isascii() and character.isprintable())
 
 
 def write(path: Path, rows: list[str]) -> bytes:
-    """Write a sound file of texts; give its bytes."""
+    """Write an intact file of texts and return its bytes."""
     if path.suffix == ".parquet":
         pq.write_table(pa.table({"id": [str(n) for n in range(len(rows))], "text": pa.array(rows, pa.string())}), path)
     elif ".jsonl" in path.suffixes:
@@ -71,7 +71,7 @@ def write(path: Path, rows: list[str]) -> bytes:
 
 @st.composite
 def damages(draw: st.DrawFn, data: bytes) -> bytes:
-    """Cut, overwrite, insert, repeat and leave out, here and there; or nothing of it is left."""
+    """Truncate, overwrite, insert, repeat and delete bytes at random places, or leave nothing."""
     if draw(st.integers(0, 7)) == 0:
         return draw(st.binary(max_size=200))
     for _ in range(draw(st.integers(1, 3))):

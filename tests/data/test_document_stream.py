@@ -1,4 +1,4 @@
-"""The order of a stream: the same whoever reads it and wherever they begin, in the memory of a buffer."""
+"""The order of a stream: the same for every reader and start, in the memory of one buffer."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_the_account_is_of_what_was_taken(make: Make, tmp_path: Path, caplog: py
             stream[row]
     [message] = caplog.messages
     assert "100 documents" in message
-    for told in (stream, make(path=path)):  # that of another process, which read nothing
+    for told in (stream, make(path=path)):  # as in another process, which has read nothing
         counted = told.taken(250)
         assert (counted.documents, counted.passes) == (100, 2.5)
         assert told.taken(16).documents == 16

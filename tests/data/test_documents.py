@@ -1,4 +1,4 @@
-"""The reader: what becomes a document, what is counted instead, under which id, and that nothing is held."""
+"""The reader: documents and their ids, counts of everything else, and constant memory."""
 
 from __future__ import annotations
 

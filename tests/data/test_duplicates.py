@@ -1,4 +1,4 @@
-"""Duplicates, exact and near: which are found, and what remains without them."""
+"""Exact and near-duplicates: which are found, and which documents remain."""
 
 from __future__ import annotations
 
@@ -85,11 +85,11 @@ def jaccard(one: str, other: str) -> float:
 
 def test_what_is_a_duplicate_is_like_the_first_of_its_group() -> None:
     words = random.Random(1).choices(WORDS, k=400)
-    # Each is like the next one, the first and the last are not alike.
+    # Each is similar to the next one, but the first and the last are not similar.
     chain = [" ".join(words[start : start + 300]) for start in (0, 35, 70)]
     assert groups_of(chain) == [0, 0, 2]
     assert groups_of([chain[0], chain[2], chain[1]]) == [0, 1, 0]
-    # A copy of a text that is a near copy itself.
+    # A copy of a text that is itself a near-duplicate.
     assert groups_of([chain[0], chain[1], chain[1].upper(), TEXTS[0], chain[0]]) == [0, 0, 0, 3, 0]
     drafts = [
         " ".join(f"{round_ if place < 4 * round_ else 0}w{place}" for place in range(100)) for round_ in range(24)
@@ -142,7 +142,7 @@ def test_documents_of_one_template_cost_as_much_as_others(template: Any, own: in
     draw = random.Random(0)
     alike = template(own, draw)
     others = [" ".join(unlike(len(text.split()), draw)) for text in alike]
-    seconds(others[:50])  # tables that are made once
+    seconds(others[:50])  # tables that are created once
     assert seconds(alike) < 5 * seconds(others)
 
 
@@ -184,7 +184,7 @@ def test_the_first_of_each_group_is_kept_under_the_names_of_the_source(tmp_path:
     assert re.match(r"2 of 9 .*\(1 exact, 1 near\), in 2 groups\. 7", report.summary())
     assert [each.text for each in read_documents(output)] == [*FEW, texts[8]]
 
-    with pytest.raises(ConfigurationError, match="exists already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         dedupe(source, output)
     assert dedupe(source, output, near=False, overwrite=True).kept == 8
     assert dedupe(source, output, similarity=1.0, overwrite=True).kept == 8
@@ -203,7 +203,7 @@ def test_what_cannot_be_written_is_said_first(tmp_path: Path) -> None:
 
 
 class Turning(list[str]):
-    """Texts that are as many, and others, each time they are read."""
+    """An equal number of different texts each time they are read."""
 
     def __iter__(self) -> Any:
         self.insert(0, self.pop())

@@ -1,4 +1,4 @@
-"""The report: what was read, skipped, mended and ignored, in few lines."""
+"""The report: what was read, skipped, repaired and ignored, in a few lines."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def test_long_paragraphs_reach_the_segmenter_in_pieces_cut_at_white_space() -> N
     assert len(seen) > 1
     assert max(map(len, seen)) <= 20_000
     assert "".join(seen) == text
-    assert set(" ".join(sentences).split()) == {"seven77"}  # none was cut in two
+    assert set(" ".join(sentences).split()) == {"seven77"}  # none was split
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_blank_lines_separate_paragraphs() -> None:
 def test_lines_are_paragraphs_where_there_are_no_blank_lines_and_one_is_long() -> None:
     long = "long " * 30
     assert paragraphs_of(f"title\n{long}\nend") == ["title", long.strip(), "end"]
-    # with blank lines, it is those that count
+    # blank lines take precedence
     assert paragraphs_of(f"title\n{long}\n\nend") == [f"title\n{long.strip()}", "end"]
 
 
@@ -230,7 +230,7 @@ def test_learned_punkt_knows_the_abbreviations_of_its_sample() -> None:
     learned = PunktSegmenter.learn(SAMPLE)
     assert {"dr", "prof"} <= learned.parameters.abbrev_types
     assert learned(TEXT) == CUTS
-    # ... and it is the learning that does it
+    # ... and only because of what Punkt has learned
     assert "Dr." in PunktSegmenter()(TEXT)
 
 

@@ -1,4 +1,4 @@
-"""Documents in shards: where they are read from, from which row on, and what is wrong with them."""
+"""Documents in shards: their sources, reading from a row, and errors."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_text_in_a_struct(tmp_path: Path) -> None:
         ("/nowhere/a.parquet", {}, "There is no file or folder '/nowhere/a.parquet'"),
         ("nosuch://bucket/a.parquet", {}, "cannot be opened (ValueError: Protocol not known"),
         ("hub:owner/name", {}, "hub:owner/name cannot be loaded from the Hub"),
-        (["a", 5], {}, "A list is not read as a stream. A stream is read from parquet files"),
+        (["a", 5], {}, "A list cannot be read as a stream. A stream is read from parquet files"),
     ],
 )
 def test_what_cannot_be_opened(folder: Path, source: Any, options: dict[str, str], message: str) -> None:

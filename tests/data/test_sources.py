@@ -84,7 +84,7 @@ def test_models_in_a_folder_are_no_documents(tmp_path: Path) -> None:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two folders with a file of the same name each, and two tables; the current folder is around them."""
+    """Two folders, each with a file of the same name, and two tables, all in the current folder."""
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.txt").write_text(f"a of {folder}")

@@ -1,4 +1,4 @@
-"""Tables: texts are found in structs and by their length, and columns of one name are kept apart."""
+"""Tables: texts in structs or found by length, and columns with the same name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compressed files and lines: what is broken is named, and nothing is lost in silence."""
+"""Compressed files and lines: errors name broken files, and nothing is lost silently."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_texts_are_cut_as_the_tokenizer_cuts_them(name: str, monkeypatch: pytest
     assert (tokens.word_tokens(tokenizer) is not None) == (name in BY_WORD and KEEPS)
     texts = [*map(make_document, range(8)), "", "It's  na\u00efve:\t1,234.5%", " ".join(map(make_document, range(30)))]
     expected = cut_whole(tokenizer, texts)
-    tokenizer.enable_truncation(8)  # as model2vec leaves one
+    tokenizer.enable_truncation(8)  # as model2vec saves it
     tokenizer.enable_padding(length=64)
     assert cut(tokenizer, texts) == expected
     assert tokens.count_tokens(tokenizer, texts) == [len(ids) for ids in expected]

@@ -1,4 +1,4 @@
-"""The transform under the unmodified Trainer: other views in each epoch, in this process and in workers."""
+"""The transform in the unmodified Trainer: new views in each epoch, in this process and in workers."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_fit_trains_on_the_views_of_every_epoch(
         for name, (anchor, positive) in examples_of(documents, epoch=epoch, model=model).items():
             origin[ids(anchor), ids(positive)] = (epoch, name)
     assert len(origin) == epochs * len(documents)
-    seen = [[origin[pair] for pair in batch] for batch in loss.batches]  # a KeyError: trained on something else
+    seen = [[origin[pair] for pair in batch] for batch in loss.batches]  # a KeyError if other texts were used
     assert sorted(item for batch in seen for item in batch) == sorted(origin.values())
     assert len(seen) == epochs * len(documents) // batch_size
     for batch in seen:

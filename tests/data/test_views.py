@@ -1,4 +1,4 @@
-"""DocSplit: what is dealt, with which probability, from which generator, and how much of a document is seen."""
+"""DocSplit: the split and its probability, its random generator, and how much of a document the views cover."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_views_are_disjoint_ordered_nonempty_and_complete(
 
 
 def sides_by_epoch(view: DocSplit, document: SegmentedDocument, draws: int, budget: int | None = None) -> list[str]:
-    """Draw in many epochs; each draw as a string that tells the side of each sentence, such as ``ABBA.``."""
+    """Draw in many epochs; return each draw as a string of views by sentence, such as ``ABBA.``."""
     found = []
     for epoch in range(draws):
         letters = ["."] * len(document.sentences)
@@ -140,13 +140,13 @@ def test_views_depend_on_seed_epoch_and_id_only() -> None:
         random.random()
         between[document.id] = draw_views(document, view, seed=1, epoch=2)
     assert between == alone
-    assert len({pair.anchor for pair in alone.values() if pair}) == 20  # another id, another draw
+    assert len({pair.anchor for pair in alone.values() if pair}) == 20  # a different id gives a different draw
     for other in ({"seed": 2, "epoch": 2}, {"seed": 1, "epoch": 3}, {"seed": 2, "epoch": 1}):
         assert all(draw_views(document, view, **other) != alone[document.id] for document in documents)
 
 
 def test_the_scheme_of_generators_is_stable() -> None:
-    """Whoever changes this changes what every seed means: runs could not be repeated or resumed."""
+    """A change here changes the meaning of every seed: runs could not be repeated or resumed."""
     rng = view_rng(7, 3, "doc")
     assert [rng.getrandbits(32) for _ in range(3)] == [3870031325, 796895718, 3844913893]
     assert sides_by_epoch(DocSplit(), make([1] * 16), 2) == ["AABBBBABBAABABBA", "AAABAAABBAABAAAB"]
@@ -171,7 +171,7 @@ def test_views_of_odd_texts_have_all_of_them_and_are_alike_in_every_worker(
         assert (pair is not None) == DocSplit().accepts(document) == has_two_words(document)
         if pair is not None:
             assert sorted(letters(pair.anchor + pair.positive)) == sorted(letters("".join(document.sentences)))
-    # Workers get other documents, in another order, and have drawn other numbers before.
+    # Workers get different documents in a different order, and have drawn other numbers before.
     share = draw.sample(documents, draw.randint(1, len(documents)))
     random.seed(draw.random())
     assert [draw_views(each, DocSplit(), seed=seed, epoch=epoch) for each in share] == [pairs[e.id] for e in share]
@@ -311,7 +311,7 @@ def test_windows_are_runs_within_budget_and_full(sizes: list[int], budget: int, 
         assert window == list(range(len(sizes)))
         return
     assert taken <= budget or len(window) == at_least or len(window) == len(sizes)
-    # As full as whole sentences can make it: the next, after it or, at the document's end, before it, does not fit.
+    # The window is as full as whole sentences allow: neither neighbour of it would fit.
     if window[-1] + 1 < len(sizes):
         assert taken + sizes[window[-1] + 1] > budget
     elif window[0] > 0 and len(window) > at_least:

@@ -33,7 +33,7 @@ def pile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def own_static(static_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The static model that is compared whatever models are named."""
+    """The static model that is always compared."""
     monkeypatch.setattr(bench, "OWN_STATIC", str(static_path))
     return str(static_path)
 
@@ -108,7 +108,7 @@ def test_labels_that_are_too_few_are_told(pile: Path, encoder_path: Path) -> Non
 
 
 def probes(*noises: float) -> list[FewShotResult]:
-    """Probes of the same 80 documents in two classes, whose vectors tell their classes more or less clearly."""
+    """Probes of the same 80 documents in two classes, whose vectors show their classes more or less clearly."""
     labels = ["a", "b"] * 40
     right = np.array([[float(label == "a"), float(label == "b")] for label in labels])
     rows = [right + noise * np.random.default_rng(0).normal(size=right.shape) for noise in noises]

@@ -55,7 +55,7 @@ def test_halves_are_what_their_parts_say(model: SentenceTransformer, corpus: lis
 
 
 def test_halves_are_as_long_as_the_verdict_knows_them(model: SentenceTransformer, corpus: list[Document]) -> None:
-    """However much a model reads: 62 tokens, unless another length is asked for."""
+    """Halves have 62 tokens for any model, unless another length is requested."""
     model.max_seq_length = 40
     for asked, budget in (({}, 38), ({"half_length": 20}, 20), ({"half_length": None}, 38)):
         anchors, positives = split_half_views(corpus, budget=budget)

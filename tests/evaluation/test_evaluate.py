@@ -1,4 +1,4 @@
-"""Models measured on a user's documents."""
+"""Evaluate models on a user's documents."""
 
 from __future__ import annotations
 
@@ -49,20 +49,20 @@ def test_models_are_measured_beside_their_base(model: SentenceTransformer, corpu
 
 
 def test_documents_are_read_as_the_reader_says_and_labels_by_their_column(
-    encoder_path: Path, corpus: list[Document], tmp_path: Path
+    encoder_path: Path, corpus: list[Document], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rows = [{"id": each.id, "body": each.text, "kind": each.label} for each in corpus]
+    rows = [{"id": each.id, "body": each.text, "kind": each.label if row else None} for row, each in enumerate(corpus)]
     for name, part in (("all", rows), ("train", rows[:30]), ("test", rows[30:])):
         (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, part)), encoding="utf-8")
     names = [str(encoder_path)]
     reader = read_documents(tmp_path / "all.jsonl", text_column="body", limit=40)
     plain = evaluate_models(names, reader, halves=20, seed=3, progress=False)
     assert plain.probes == {}
-    assert plain.reading.documents == 40
-    assert plain.halves[names[0]].structure.documents == 20
+    assert (plain.reading.documents, plain.halves[names[0]].structure.documents) == (40, 20)
     parts = [read_documents(tmp_path / f"{name}.jsonl", text_column="body") for name in ("train", "test")]
     apart = evaluate_models(names, parts[0], label="kind", test_data=parts[1], draws=2, progress=False)
-    assert apart.train_documents == 30
+    assert apart.train_documents == 29
+    assert "1 of 30 documents have no label" in caplog.text
     assert len(apart.probes[TFIDF].full.test) == len(corpus) - 30
 
 

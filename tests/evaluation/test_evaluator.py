@@ -78,7 +78,7 @@ def test_the_evaluator_measures_what_a_comparison_does(
 
 
 def test_halves_fit_what_the_model_reads(tiny_model_for_evaluation: Build, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = tiny_model_for_evaluation()  # set to 16 tokens, 2 of them special, and able to read 64
+    model = tiny_model_for_evaluation()  # set to 16 tokens, 2 of them special; it could read 64
     model.prompts = {"long": "w1 w2 w3 w4 "}
     texts = ["\n\n".join(f"w{(number * 7 + word) % 60} w2" for word in range(100)) for number in range(4)]
     documents = [Document(str(row), text) for row, text in enumerate(texts)]

@@ -26,9 +26,10 @@ from simlte_st.evaluation.scores import TfidfScores
 
 
 def test_hand_made_case() -> None:
-    # Angles in degrees. Query 0 finds its own; query 1 is nearer to B 2 than to B 1; query 2 ranks its own third.
+    # Angles in degrees. Query 0 finds its other half; query 1 is nearer to B 2 than to B 1; query 2 ranks its own half
+    # third.
     angles_a, angles_b = np.deg2rad([0.0, 40.0, 10.0]), np.deg2rad([1.0, 90.0, 55.0])
-    a = np.stack([np.cos(angles_a), np.sin(angles_a)], axis=1) * [[1.0], [5.0], [0.1]]  # lengths must not matter
+    a = np.stack([np.cos(angles_a), np.sin(angles_a)], axis=1) * [[1.0], [5.0], [0.1]]  # vector lengths must not matter
     b = np.stack([np.cos(angles_b), np.sin(angles_b)], axis=1)
     result = split_half_retrieval(a, b)
     assert result.ranks.tolist() == [1, 3, 2]
@@ -87,7 +88,7 @@ def test_split_half_of_tfidf_loses_ties() -> None:
     texts = ["alpha beta", "alpha beta", "gamma delta", "delta gamma epsilon"]
     assert of_words(texts, texts).ranks.tolist()[:2] == [2, 2]
     assert of_words(["same words"] * 5, ["same words"] * 5).mrr == pytest.approx(0.2)
-    # A document without words is like every other one to it.
+    # A document without words is equally similar to all others.
     ranks = of_words(["?", "alpha beta", "gamma"], ["alpha", "beta alpha", "gamma"]).ranks
     assert ranks.tolist() == [3, 1, 1]
     with pytest.raises(DataError, match="at least 2"):
@@ -112,7 +113,7 @@ def test_texts_without_a_common_word_are_no_neighbours() -> None:
 
 
 def topical(noise: float) -> tuple[np.ndarray, np.ndarray, list[str], list[str]]:
-    """Halves of 60 documents of six topics; vectors tell the topic, more or less clearly, and words always."""
+    """Halves of 60 documents of six topics; vectors show the topic more or less clearly, words always do."""
     generator = np.random.default_rng(0)
     topics = np.arange(60) % 6
     places = np.random.default_rng(1).normal(size=(6, 16))[topics]
@@ -138,7 +139,7 @@ def test_neighbours_share_words_where_both_tell_topics() -> None:
 
 
 def test_words_agreement_by_hand() -> None:
-    """Half one has its nearest in half one; that is compared with the nearest of half two by words."""
+    """The nearest halves of the same side, compared with those of the other side by words."""
     first = np.array([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 1.0]])
     words = np.array([[1], [0], [3], [0]]), np.array([[1], [2], [3], [2]])
     assert words_agreement(first, first, words).scores.tolist() == [1.0, 0.5, 1.0, 0.5]

@@ -29,7 +29,7 @@ def test_logistic_is_scikit_learns_own() -> None:
 
 
 def test_logistic_chooses_how_much_it_is_held_back() -> None:
-    """On short vectors and uneven classes C = 1 answers with the largest class."""
+    """With short vectors and unbalanced classes, C = 1 always predicts the largest class."""
     (x, y), (tx, ty) = clouds(150, 0.5), clouds(150, 0.5, seed=1)
     short, uneven = 0.05 * x, np.where(y == 0, 0, np.where(np.arange(150) % 4 == 0, y, 0))
     assert choose_inverse_l2(short, y) > 1.0
@@ -74,7 +74,7 @@ TEST = np.arange(60) % 3
 
 
 def probe(right: float, draws: int = 6, test: np.ndarray = TEST, seed: int = 0) -> FewShotResult:
-    """Draws that are right with a probability, each about other texts."""
+    """Draws that are right with a given probability, each on different texts."""
     generator = np.random.default_rng(seed)
     results = []
     for _ in range(draws):

@@ -55,7 +55,7 @@ def test_static_models_are_judged_by_their_similarities(shift: float, similar: f
 
 
 def probe(errors: int, texts: int = 90) -> FewShotResult:
-    """Draws that take the first texts, so many of 90, for texts of another class."""
+    """Draws that predict a wrong class for the first ``errors`` texts."""
     test = np.arange(texts) % 3
     predicted = np.where(np.arange(texts) < errors, (test + 1) % 3, test)
     return FewShotResult((ProbeResult(0.5, 1 - errors / texts, test, predicted),) * 4)
@@ -75,7 +75,7 @@ def test_documents_are_compared_in_pairs(shift: float, word: str) -> None:
 
 
 def test_structure_is_not_enough() -> None:
-    """Its neighbours must not share fewer words, and documents must not merely be told apart better."""
+    """Neighbours must not share fewer words, and it is not enough to separate documents better."""
     base = halves()
     for model, word in (
         (halves(0.1), "helped"),

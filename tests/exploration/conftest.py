@@ -13,7 +13,7 @@ from simlte_st.exploration import ExploreReport, explore
 
 @pytest.fixture(scope="session")
 def corpus() -> list[Document]:
-    """60 documents in three groups of words of their own, the last few odd ones."""
+    """60 documents in three groups with separate words; the last few are outliers."""
     documents = []
     for number in range(54):
         draw, group = random.Random(number), number % 3
@@ -42,7 +42,7 @@ def corpus() -> list[Document]:
 
 @pytest.fixture(scope="session")
 def source(corpus: list[Document], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same as a file, with a row that holds nothing."""
+    """The same as a file, with an empty row."""
     rows = [{"id": one.id, "text": one.text, **(one.metadata or {})} for one in corpus]
     path = tmp_path_factory.mktemp("source") / "corpus.jsonl"
     write_jsonl(path, [*rows, {"id": "empty", "text": " "}])
@@ -51,6 +51,6 @@ def source(corpus: list[Document], tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="session")
 def explored(source: Path, encoder_path: Path, tmp_path_factory: pytest.TempPathFactory) -> ExploreReport:
-    """The page of it, with its table beside it."""
+    """Its page and table."""
     output = tmp_path_factory.mktemp("page") / "corpus.html"
     return explore(encoder_path, source, output=output, topics=3, seed=1, device="cpu")

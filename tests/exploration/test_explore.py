@@ -24,7 +24,7 @@ from simlte_st.search.encoder import Encoder
 
 
 def data_of(page: Path) -> dict[str, Any]:
-    """Read what the page's script reads."""
+    """Read the data of the page's script."""
     match = re.search(r'<script id="data"[^>]*>([^<]*)</script>', page.read_text(encoding="utf-8"))
     assert match is not None
     data: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(match[1])))
@@ -51,7 +51,7 @@ def test_the_table_holds_every_document_and_column(explored: ExploreReport, corp
 
 
 def test_the_page_grows_with_the_documents_and_not_with_their_groups(explored: ExploreReport) -> None:
-    """A list of its group for each of 100,000 mails of one template would be a page of gigabytes."""
+    """Listing the group of each of 100,000 e-mails from one template would give a page of gigabytes."""
     data, table = data_of(Path(explored.page)), pq.read_table(explored.table)
     ids = table["id"].to_pylist()
     named = [ids[group] if data["groups"].count(group) > 1 else None for group in data["groups"]]
@@ -159,7 +159,7 @@ def test_what_is_wrong_is_said_before_anything_is_encoded(
     problem(ConfigurationError, "similarity=2", similarity=2)
     problem(ConfigurationError, "topics=1", topics=1)
     (tmp_path / "p.parquet").write_text("mine")
-    problem(ConfigurationError, r"p\.parquet exists already")
+    problem(ConfigurationError, r"p\.parquet already exists")
     (tmp_path / "p.parquet").unlink()
     beside = tmp_path.parent / "p.parquet"
     beside.write_text("documents")

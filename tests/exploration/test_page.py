@@ -33,7 +33,7 @@ class Page(BrowserPage):
         return [each.text for each in self.driver.find_elements("css selector", selector)]
 
     def pixels(self) -> int:
-        """Count colours on the picture of the map: a blank one has hardly any."""
+        """Count the colours in the picture of the map; a blank one has hardly any."""
         from PIL import Image
 
         picture = Image.open(io.BytesIO(self.one("#plot").screenshot_as_png)).convert("RGB")
@@ -54,11 +54,13 @@ def test_the_page_draws_and_asks_nobody_for_anything(page: Page, width: int, hei
     assert ground == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 23, 28)")
     assert page.pixels() > 50
     assert len(page.texts("#legend li")) >= 3
-    log = [entry for entry in page.driver.get_log("browser") if entry["source"] != "rendering"]  # a GPU that is missing
+    log = [entry for entry in page.driver.get_log("browser") if entry["source"] != "rendering"]  # a missing GPU
     assert [entry for entry in log if entry["level"] in ("SEVERE", "WARNING")] == []
     messages = [json.loads(entry["message"])["message"] for entry in page.driver.get_log("performance")]
     requests = [one["params"] for one in messages if one["method"] == "Network.requestWillBeSent"]
-    asked = {one["request"]["url"] for one in requests if one["documentURL"] == page.url}  # not of the browser's own
+    asked = {
+        one["request"]["url"] for one in requests if one["documentURL"] == page.url
+    }  # not the browser's own requests
     assert {url for url in asked if not url.startswith(("data:", "blob:", "about:"))} == {page.url}
 
 

@@ -62,7 +62,7 @@ def test_a_number_of_ones_own() -> None:
 @pytest.mark.filterwarnings("error")
 def test_documents_that_are_all_alike_have_no_more_topics_than_kinds() -> None:
     draw = np.random.default_rng(3)
-    two = unit(blobs(2, 20, 0.0) + 1e-7 * draw.normal(size=(40, 16)))  # as batches of other lengths round
+    two = unit(blobs(2, 20, 0.0) + 1e-7 * draw.normal(size=(40, 16)))  # like rounding in batches of other lengths
     topics = find_topics(two, Halves(np.arange(40), two, two))
     assert topics.sizes.tolist() == [20, 20]
     assert (topics.assigned != NONE).all()

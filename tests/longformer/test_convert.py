@@ -4,23 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from longformer_support import randomise
-from transformers import (
-    AutoModel,
-    BertConfig,
-    BertForMaskedLM,
-    BertModel,
-    ElectraConfig,
-    ElectraForMaskedLM,
-    ElectraModel,
-    LongformerModel,
-    MPNetConfig,
-    MPNetModel,
-    PreTrainedModel,
-    RobertaConfig,
-    RobertaForMaskedLM,
-    RobertaModel,
-)
 
 from simlte_st.errors import ModelError
 from simlte_st.longformer import SimlteLongformerForMaskedLM, SimlteLongformerModel, convert_to_longformer
@@ -35,13 +20,13 @@ SIZES = {
 }
 
 
-def make(model: type[PreTrainedModel], config: type, **fields: object) -> PreTrainedModel:
+def make(model: type[transformers.PreTrainedModel], config: type, **fields: object) -> transformers.PreTrainedModel:
     made = model(config(**{**SIZES, **fields})).eval()
     randomise(made)
     return made
 
 
-def batch_for(model: PreTrainedModel, lengths: tuple[int, ...] = (20, 7)) -> dict[str, torch.Tensor]:
+def batch_for(model: transformers.PreTrainedModel, lengths: tuple[int, ...] = (20, 7)) -> dict[str, torch.Tensor]:
     mask = (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]).long()
     ids = torch.randint(5, 60, mask.shape).where(mask > 0, model.config.pad_token_id)
     return {"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids)}
@@ -50,13 +35,13 @@ def batch_for(model: PreTrainedModel, lengths: tuple[int, ...] = (20, 7)) -> dic
 @pytest.mark.parametrize(
     ("model", "config", "fields"),
     [
-        (BertModel, BertConfig, {}),
-        (RobertaModel, RobertaConfig, {}),
-        (ElectraModel, ElectraConfig, {"embedding_size": 32}),
+        (transformers.BertModel, transformers.BertConfig, {}),
+        (transformers.RobertaModel, transformers.RobertaConfig, {}),
+        (transformers.ElectraModel, transformers.ElectraConfig, {"embedding_size": 32}),
     ],
 )
 def test_documents_within_half_a_window_come_out_as_before(
-    model: type[PreTrainedModel], config: type, fields: dict[str, object]
+    model: type[transformers.PreTrainedModel], config: type, fields: dict[str, object]
 ) -> None:
     original = make(model, config, **fields)
     converted = convert_to_longformer(original, max_length=300, attention_window=40)
@@ -74,14 +59,14 @@ def test_documents_within_half_a_window_come_out_as_before(
 @pytest.mark.parametrize(
     ("model", "config", "fields"),
     [
-        (BertForMaskedLM, BertConfig, {}),
-        (RobertaForMaskedLM, RobertaConfig, {}),
-        (RobertaForMaskedLM, RobertaConfig, {"tie_word_embeddings": False}),
-        (ElectraForMaskedLM, ElectraConfig, {"embedding_size": 32}),
+        (transformers.BertForMaskedLM, transformers.BertConfig, {}),
+        (transformers.RobertaForMaskedLM, transformers.RobertaConfig, {}),
+        (transformers.RobertaForMaskedLM, transformers.RobertaConfig, {"tie_word_embeddings": False}),
+        (transformers.ElectraForMaskedLM, transformers.ElectraConfig, {"embedding_size": 32}),
     ],
 )
 def test_the_head_comes_along(
-    model: type[PreTrainedModel], config: type, fields: dict[str, object], tmp_path: Path
+    model: type[transformers.PreTrainedModel], config: type, fields: dict[str, object], tmp_path: Path
 ) -> None:
     original = make(model, config, **fields)
     original.save_pretrained(tmp_path)
@@ -95,11 +80,11 @@ def test_the_head_comes_along(
 
 
 def test_a_checkpoint_without_a_head_and_its_way_through_the_stock_model(bert_path: Path, tmp_path: Path) -> None:
-    AutoModel.from_pretrained(bert_path).save_pretrained(tmp_path / "encoder")
+    transformers.AutoModel.from_pretrained(bert_path).save_pretrained(tmp_path / "encoder")
     converted = convert_to_longformer(tmp_path / "encoder", max_length=200, attention_window=32)
     assert isinstance(converted, SimlteLongformerModel)
     converted.save_pretrained(tmp_path / "stock")
-    stock = LongformerModel.from_pretrained(tmp_path / "stock").eval()
+    stock = transformers.LongformerModel.from_pretrained(tmp_path / "stock").eval()
     ids = torch.randint(5, 60, (1, 200))
     cls = torch.eye(200)[:1].long()
     found = converted.eval()(ids).last_hidden_state
@@ -107,7 +92,7 @@ def test_a_checkpoint_without_a_head_and_its_way_through_the_stock_model(bert_pa
 
 
 def test_positions_are_tiled() -> None:
-    original = make(RobertaModel, RobertaConfig)
+    original = make(transformers.RobertaModel, transformers.RobertaConfig)
     table = original.embeddings.position_embeddings.weight[2:]
     for length in (127, 10):
         converted = convert_to_longformer(original, max_length=length, attention_window=8)
@@ -118,8 +103,11 @@ def test_positions_are_tiled() -> None:
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (lambda: MPNetModel(MPNetConfig(**SIZES)), "'mpnet' cannot be converted.* bert, "),
-        (lambda: ElectraModel(ElectraConfig(**SIZES, embedding_size=16)), "embeddings have 16 numbers, not 32"),
+        (lambda: transformers.MPNetModel(transformers.MPNetConfig(**SIZES)), "'mpnet' cannot be converted.* bert, "),
+        (
+            lambda: transformers.ElectraModel(transformers.ElectraConfig(**SIZES, embedding_size=16)),
+            "embedding_size=16 differs from hidden_size=32",
+        ),
     ],
 )
 def test_what_cannot_be_converted_is_refused_by_name(model: object, message: str) -> None:

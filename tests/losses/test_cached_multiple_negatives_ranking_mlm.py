@@ -26,7 +26,7 @@ from torch import Tensor
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.training.load_model import set_dropout
 
-# The same as the plain loss.
+# Equality with the plain loss.
 
 
 @pytest.mark.parametrize("mlm_input", ["separate", "shared"])
@@ -102,7 +102,7 @@ def test_evaluation(with_head: SentenceTransformer, documents: list[str], mlm_in
 def test_prompts(with_head: SentenceTransformer, documents: list[str], as_tensor: int | None) -> None:
     with_head[1].include_prompt = False
     columns = [with_head.preprocess(texts, prompt="ba bei bo: ") for texts in cut(documents)[:2]]
-    if as_tensor:  # as the collator gives it for a dataset, or an iterable one
+    if as_tensor:  # as the collator returns it for a map-style or an iterable dataset
         columns = [{**column, "prompt_length": torch.full((as_tensor,), column["prompt_length"])} for column in columns]
     compare(*both(with_head, columns), rtol=1e-5, atol=1e-5)
 
@@ -141,7 +141,7 @@ def test_the_second_embedding_step_replays_dropout(
     assert not torch.allclose(first[0], first[1], atol=1e-3), "dropout changes the embeddings"
 
 
-# How it is back-propagated.
+# Backpropagation.
 
 
 @pytest.mark.parametrize("mlm_input", ["separate", "shared"])
@@ -158,7 +158,7 @@ def test_the_second_embedding_step_replays_dropout(
 def test_scaled_terms(with_head: SentenceTransformer, documents: list[str], mlm_input: Any, scaling: Scaling) -> None:
     columns = columns_of(with_head, documents)
     plain, cached = both(with_head, columns, mlm_input=mlm_input, scaling=scaling)
-    # The gradient of the token types' embeddings is a sum over all tokens, which nearly cancel each other.
+    # The gradient of the token type embeddings is a sum over all tokens, which nearly cancel.
     tokens = sum(int(column["attention_mask"].sum()) for column in columns)
     found = torch.cat([value.flatten() for value in plain.values() if value is not None])
     compare(plain, cached, rtol=0, atol=rounding(tokens, found))
@@ -181,7 +181,7 @@ def test_autocast(with_head: SentenceTransformer, documents: list[str], mlm_inpu
         found = {name: value.detach() for name, value in values.items()}
         results.append({**found, **gradients(with_head), **gradients(loss.mlm_head)})  # type: ignore[arg-type]
     plain, cached = results
-    # The second embedding step is in the backward pass, outside of the context.
+    # The second embedding step runs in the backward pass, outside the context.
     assert types == [torch.bfloat16] * (len(types))
     assert len(types) == (1 + 2 if mlm_input == "shared" else 2 + 3)
     for name, value in plain.items():
@@ -197,7 +197,7 @@ def test_autocast(with_head: SentenceTransformer, documents: list[str], mlm_inpu
 
 
 class Graphs:
-    """Counts the numbers that autograd keeps for backward passes, while they are kept."""
+    """Counts the numbers that autograd currently keeps for backward passes."""
 
     def __init__(self) -> None:
         self.held = 0
@@ -241,6 +241,6 @@ def test_1024_documents_take_the_memory_of_a_mini_batch(
     cached = CachedMultipleNegativesRankingMLMLoss
     small, large = (peak(cached, rows, mini_batch_size=64) for rows in (64, 1024))
     assert large < 1.3 * small
-    # Were all graphs kept, it would be as many times as much as there are documents.
+    # If all graphs were kept, it would grow with the number of documents.
     plain, more = (peak(MultipleNegativesRankingMLMLoss, rows) for rows in (64, 128))
     assert more > 1.8 * plain > 1.8 * small

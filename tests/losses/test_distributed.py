@@ -37,7 +37,7 @@ CACHED = {
     "cached gather": ("gather", {"mini_batch_size": 3}),
     "cached accumulated": ("accumulated", {"mini_batch_size": 3}),
     "cached nothing masked": ("nothing masked", {"mini_batch_size": 3}),
-    # Other numbers of mini-batches in the two processes.
+    # Different numbers of mini-batches in the two processes.
     "cached by tokens": ("separate", {"mini_batch_num_tokens": 60}),
     "cached shared by tokens": ("shared", {"mini_batch_num_tokens": 60}),
 }
@@ -81,7 +81,7 @@ def run_case(case: str, path: str, pairs: Pairs, rank: int, wrap: bool) -> dict[
 def step(
     case: str, loss: Any, runner: Any, head: Any, model: SentenceTransformer, pairs: Pairs, rank: int, wrap: bool
 ) -> dict[str, Any]:
-    """The step of a loss; ``runner`` is the part of it that runs the model."""
+    """A step of a loss; ``runner`` is the part that runs the model."""
     synchronisations: list[int] = []
     if wrap:
         # As the Trainer wraps a SentenceTransformer: BERT's pooler is not used.
@@ -123,7 +123,7 @@ def work(rank: int, folder: str, path: str, data: list[Pairs]) -> None:
 
 @pytest.fixture(scope="module")
 def data(documents: list[str]) -> list[Pairs]:
-    """For each rank two batches of pairs: other documents, of other lengths, but as many."""
+    """Two batches of pairs per rank: different documents and lengths, equal numbers."""
     sentences = [document.split(". ") for document in documents]
 
     def batch(first: int, length: int) -> tuple[list[str], list[str]]:
@@ -135,7 +135,7 @@ def data(documents: list[str]) -> list[Pairs]:
 
 @pytest.fixture(scope="module")
 def ranks(data: list[Pairs], encoder_path: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What two processes find for all cases: starting them is what takes the time."""
+    """Results of two processes for all cases, because starting them takes most of the time."""
     folder = tmp_path_factory.mktemp("ranks")
     # A forked process need not import everything again, which takes most of half a minute; CUDA does not allow it.
     method = "fork" if sys.platform == "linux" and not torch.cuda.is_available() else "spawn"
@@ -146,7 +146,7 @@ def ranks(data: list[Pairs], encoder_path: Path, tmp_path_factory: pytest.TempPa
 
 
 def alone(case: str, data: list[Pairs], encoder_path: Path) -> list[dict[str, Any]]:
-    """What each process finds by itself, but that the MLM mean is over the tokens of both: it is told how many."""
+    """The results of each process on its own, with the MLM mean over the tokens of both."""
     counts: list[list[int]] = [[], []]
 
     def run(rank: int, mean_count: Any) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def compare(ranks: list[dict[str, Any]], part: str, expected: dict[str, Tensor])
     first, second = (rank[part] for rank in ranks)
     assert first.keys() == second.keys() == expected.keys()
     for name, value in expected.items():
-        assert torch.equal(first[name], second[name]), name  # else the ranks drift apart
+        assert torch.equal(first[name], second[name]), name  # otherwise the ranks would drift apart
         torch.testing.assert_close(first[name], value, rtol=1e-4, atol=1e-6, msg=lambda text, name=name: name + text)
 
 
@@ -175,7 +175,7 @@ def test_gradients_are_the_mean_over_the_processes(
 ) -> None:
     single = alone(case, data, encoder_path)
     expected = {name: (value + single[1][part][name]) / 2 for name, value in single[0][part].items()}
-    # The two differ, so a gradient that was not averaged shows.
+    # The two differ, so the test would notice a gradient that was not averaged.
     assert any(
         (value - single[1][part][name]).abs().max() > 10 * (1e-6 + 1e-4 * value.abs().max())
         for name, value in single[0][part].items()
@@ -205,7 +205,7 @@ def test_gathered_negatives_are_those_of_the_joint_batch(
     value = loss([model.preprocess(texts) for texts in joint], None)
     per_rank = [rank["gather"]["values"]["contrastive"][0] for rank in ranks]
     assert sum(per_rank) / WORLD == pytest.approx(value.item(), rel=1e-5)
-    # More negatives than a process has by itself.
+    # More negatives than a single process has.
     assert all(
         gathered > rank["separate"]["values"]["contrastive"][0] + 0.1
         for gathered, rank in zip(per_rank, ranks, strict=True)

@@ -25,7 +25,7 @@ def naive(anchors: Tensor, positives: Tensor) -> dict[str, float]:
 def batch(seed: int, rows: int, columns: int = 2) -> list[Tensor]:
     generator = torch.Generator().manual_seed(seed)
     first = torch.randn(rows, 6, generator=generator) + 1.0
-    # Of any length, and the second view near the first.
+    # Any lengths, and second views near the first ones.
     return [3.0 * first + column * torch.randn(rows, 6, generator=generator) for column in range(columns)]
 
 
@@ -57,7 +57,7 @@ def test_a_batch_of_one_document_has_no_pairs() -> None:
     alignment = float((single[0] / single[0].norm() - single[1] / single[1].norm()).square().sum())
     metrics.update(single)
     assert metrics.take() == pytest.approx({"alignment": alignment}, abs=6e-5)
-    # Nor does it count among the batches that have some.
+    # It does not count among the batches with negatives either.
     metrics.update(whole)
     metrics.update(single)
     expected = naive(*whole)

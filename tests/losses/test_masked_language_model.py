@@ -73,7 +73,7 @@ def test_the_checkpoints_head_gives_the_stock_logits(kind: str, tied: bool, bert
     path = save_checkpoint(tmp_path / kind, bert_path, kind, tie_word_embeddings=tied)
     masked_lm = AutoModelForMaskedLM.from_pretrained(path)
     shared = torch.equal(masked_lm.get_input_embeddings().weight, masked_lm.get_output_embeddings().weight)
-    assert shared is tied  # else the two cases are one
+    assert shared is tied  # otherwise the two cases would be the same
     model = load(path)
     state = torch.get_rng_state()
     head = make_mlm_head(model)
@@ -164,7 +164,7 @@ def test_a_model_that_is_no_transformer(make: Callable[[Any], nn.Module], bert_p
             make_mlm_head(model, source)  # type: ignore[arg-type]
 
 
-# The library's messages.
+# The library's log messages.
 
 
 PAD, UNK, CLS, SEP, MASK = range(5)
@@ -213,9 +213,9 @@ def test_special_tokens_padding_and_prompts_are_never_chosen(
 ) -> None:
     more = {} if prompt is None else {"prompt_length": prompt}
     features = flat(ROWS, **more) if form == "flat" else batch(ROWS, form, **more)
-    masker = TokenMasker(tokenizer, 1.0)  # chooses all it may
+    masker = TokenMasker(tokenizer, 1.0)  # selects all tokens that may be selected
     has_prompt = prompt is not None and bool(torch.as_tensor(prompt).any())
-    # With a prompt of three tokens, [CLS] among them, what is left of each row begins at the fourth.
+    # With a prompt of three tokens, including [CLS], the rest of each row begins at the fourth.
     expected = [12, 13, 31, 32, 33] if has_prompt else [10, 11, 12, 13, 20, 30, 31, 32, 33]
     for number in range(5):
         assert chosen_ids(masker, features, number) == expected
@@ -245,7 +245,7 @@ def test_rates(tokenizer: PreTrainedTokenizerBase, probability: float) -> None:
     stayed = masked[chosen] == ids[chosen]
     other = masked[chosen][~became_mask & ~stayed]
     vocabulary = len(tokenizer)
-    # A random token is the mask token or the old one by chance, one time in the vocabulary each.
+    # A random token equals the mask token or the old one with a chance of one in the vocabulary size.
     assert close(became_mask.float().mean().item(), 0.8 + 0.1 / vocabulary, total)
     assert close(stayed.float().mean().item(), 0.1 + 0.1 / vocabulary, total)
     assert close(len(other) / total, 0.1 * (1 - 2 / vocabulary), total)
@@ -256,7 +256,7 @@ def test_rates(tokenizer: PreTrainedTokenizerBase, probability: float) -> None:
     kinds = [index for index in range(vocabulary) if index != MASK]
     chi_square = ((counts[kinds] - expected).square() / expected).sum().item()
     assert abs(chi_square - len(kinds)) < 6 * (2 * len(kinds)) ** 0.5
-    # Every position alike.
+    # All positions are equally likely.
     by_column = chosen.float().mean(0)
     assert (by_column - probability).abs().max() < 6 * (probability * (1 - probability) / size[0]) ** 0.5
     # Positions that were not chosen are as they were.
@@ -325,7 +325,7 @@ def test_value_and_gradients_are_those_of_all_logits_at_once(chunk_size: int, wi
     expected = plain(hidden, weight, optional, targets)
     found = chunked_cross_entropy(hidden, weight, optional, targets, chunk_size)
     assert_close(found, expected)
-    # As a part of a larger sum, so that the gradient with respect to it is not 1.
+    # Part of a larger sum, so that its incoming gradient is not 1.
     for ours, theirs in zip(
         torch.autograd.grad(0.3 * found, leaves), torch.autograd.grad(0.3 * expected, leaves), strict=True
     ):
@@ -351,7 +351,7 @@ def test_autocast(grad: bool) -> None:
 
 
 class Sizes(TorchDispatchMode):
-    """Notes the rows of every matrix as wide as the vocabulary."""
+    """Records the number of rows of each matrix as wide as the vocabulary."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -21,7 +21,7 @@ from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNega
 from simlte_st.losses.masked_language_model import IGNORE, TokenMasker
 from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
 
-# At mlm_weight=0: the stock loss.
+# With mlm_weight=0, the stock loss.
 
 
 @pytest.mark.parametrize("columns", [2, 3])
@@ -105,7 +105,7 @@ def test_against_a_plain_reference(
     masker = TokenMasker(with_head.tokenizer, probability)
     masked = [masker(column, (0, number)) for number, column in enumerate(columns)]
     counts = [int((label != IGNORE).sum()) for _, label in masked]
-    assert counts[0] != counts[1] > 0  # else the mean over both would be the mean of two means
+    assert counts[0] != counts[1] > 0  # otherwise the mean over both would equal the mean of two means
 
     masked_lm = BertForMaskedLM.from_pretrained(perturbed_path).eval()
     expected = reference(masked_lm, columns, masked, scale, mlm_input == "shared")
@@ -148,7 +148,7 @@ def test_the_number_of_passes(
     inner = with_head[0].forward
     monkeypatch.setattr(with_head[0], "forward", lambda *args, **kwargs: passes.append(1) or inner(*args, **kwargs))
     anchors, positives, _ = cut(documents)
-    if not alike:  # by much padding in one pass
+    if not alike:  # by adding padding to one pass
         anchors = [text.split(".")[0] for text in anchors]
     columns = [with_head.preprocess(texts) for texts in (anchors, positives)]
     MultipleNegativesRankingMLMLoss(with_head, mlm_input=mlm_input)(columns, None)
@@ -162,7 +162,7 @@ def test_no_token_masked_gives_zero_and_finite_gradients(with_head: SentenceTran
     total(value).backward()
     assert loss.mlm_head is not None
     for name, parameter in loss.mlm_head.named_parameters():
-        assert parameter.grad is not None, name  # the graph is there, as on the other processes
+        assert parameter.grad is not None, name  # the graph exists, as in the other processes
         assert not parameter.grad.any(), name
     assert all(value.isfinite().all() for value in gradients(with_head).values() if value is not None)
     assert with_head[0].auto_model.get_input_embeddings().weight.grad.any()  # of the contrastive term
@@ -199,7 +199,7 @@ def test_the_trainer_logs_the_terms_and_the_metrics(
         assert 0 < line["alignment"] < 4
         assert -1 <= line["mean_cosine"] <= 1
         assert -8 <= line["uniformity"] <= 0
-    assert lines[0]["alignment"] != lines[1]["alignment"]  # of these steps, not of the run
+    assert lines[0]["alignment"] != lines[1]["alignment"]  # over these steps, not the whole run
     for name, value in loss.mlm_head.named_parameters():
         assert not torch.equal(value, before[name]), name
 
@@ -209,7 +209,7 @@ Kind: TypeAlias = Any
 
 @pytest.fixture(params=[MultipleNegativesRankingMLMLoss, CachedMultipleNegativesRankingMLMLoss])
 def kind(request: pytest.FixtureRequest) -> Any:
-    """Both losses: the term is the same."""
+    """Both losses, which share the term."""
     return request.param
 
 
@@ -263,7 +263,7 @@ def test_the_extra_state_goes_round(kind: Kind, model: SentenceTransformer, docu
     second.load_extra_state({**state, "batches": torch.tensor(7)})
     assert second.batches == 7
     assert torch.equal(mlm(first), mlm(second))
-    # In place, because an optimizer may hold them; and the model is left alone.
+    # In place, because an optimizer may hold them; the model stays unchanged.
     assert all(a is b for a, b in zip(parameters, second.mlm_head.parameters(), strict=True))
     assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
 

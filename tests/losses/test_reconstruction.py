@@ -69,7 +69,7 @@ def test_columns_of_as_many_tokens_have_equation_7(model: SentenceTransformer, d
     loss = ReconstructionLoss(MultipleNegativesRankingLoss(model))
     means = []
     for features in columns:
-        told = nn.CrossEntropyLoss(ignore_index=IGNORE)  # over each column by itself
+        told = nn.CrossEntropyLoss(ignore_index=IGNORE)  # over each column separately
         logits = loss.head(model(dict(features))["token_embeddings"])
         means.append(told(logits.mT, features["input_ids"].where(features["attention_mask"] == 1, IGNORE)))
     terms = loss([dict(features) for features in columns])

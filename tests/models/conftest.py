@@ -30,14 +30,14 @@ def base(encoder_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package that ships nothing yet."""
+    """A package without shipped models."""
     monkeypatch.setattr(shipped, "FOLDER", tmp_path / "weights")
     return tmp_path / "weights"
 
 
 @pytest.fixture
 def tiny(base: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The tiny base in the place of the published one."""
+    """The tiny base instead of the published one."""
     monkeypatch.setattr(shipped, "base_of_own_models", lambda: base)
     return base
 

@@ -1,4 +1,4 @@
-"""The table of bases says what works with a tiny model of each kind."""
+"""The table of bases agrees with what works on a tiny model of each kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bases_support import BASES, try_base, works_of
 PAGE = Path(__file__).parents[2] / "docs" / "bases.md"
 ROWS = re.findall(r"^\| (.*?) \| .*? \| ((?:(?:yes|no) \| ){4})", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 
-pytestmark = pytest.mark.skipif(  # not imported here: LanceDB reads the level of its log once in a process
+pytestmark = pytest.mark.skipif(  # not imported here: LanceDB reads its log level once per process
     not all(importlib.util.find_spec(extra) for extra in ("lancedb", "model2vec", "onnx", "onnxruntime")),
     reason="needs extras",
 )

@@ -60,7 +60,7 @@ def test_a_stock_longformer_is_adopted(with_head: bool, tmp_path: Path) -> None:
     tuned.save_pretrained(str(tmp_path / "tuned"))
     convert_base(tmp_path / "tuned", tmp_path / "kept")
     kept = SentenceTransformer(str(tmp_path / "kept"), device="cpu")
-    # Its tokenizer cuts after 64 tokens. No token attends globally, as in the stock model.
+    # Its tokenizer truncates after 64 tokens. No token attends globally, as in the stock model.
     np.testing.assert_allclose(kept.encode([text[:200]]), tuned.encode([text[:200]]), atol=1e-5)
 
 
@@ -96,7 +96,7 @@ def test_what_reads_in_chunks_reads_more_of_them(encoder_path: Path, tmp_path: P
 def test_nothing_is_overwritten_or_half_written(encoder_path: Path, tmp_path: Path) -> None:
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "precious").write_text("x")
-    for overwrite, message in ((False, "exists already"), (True, "is not replaced")):
+    for overwrite, message in ((False, "already exists"), (True, "is not replaced")):
         with pytest.raises(ConfigurationError, match=message):
             convert_base(encoder_path, tmp_path / "m", overwrite=overwrite)
     (tmp_path / "m" / "modules.json").write_text("[]")

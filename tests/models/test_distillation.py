@@ -43,7 +43,7 @@ def tiny(folder: Path, tokenizer: PreTrainedTokenizerFast, *after: torch.nn.Modu
     return SentenceTransformer(modules=[Transformer(str(folder)), Pooling(32, "mean"), *after], device="cpu")
 
 
-# What is distilled.
+# The result of a distillation.
 
 
 def test_one_folder_for_sentence_transformers_and_for_model2vec(
@@ -69,7 +69,7 @@ def test_it_is_what_model2vec_makes(encoder_path: Path) -> None:
     from model2vec.distill import distill_from_model
 
     model = SentenceTransformer(str(encoder_path), device="cpu")
-    model[0].auto_model.name_or_path = str(encoder_path)  # else the Hub is asked
+    model[0].auto_model.name_or_path = str(encoder_path)  # otherwise the Hub is queried
     theirs = distill_from_model(model[0].auto_model, model.tokenizer, pca_dims=12, device="cpu", quantize_to="float32")
     ours = distilled(model, dimension=12, progress=False)
     assert ours.tokenizer.get_vocab() == theirs.tokenizer.get_vocab()
@@ -88,7 +88,7 @@ def test_tokens_that_somebody_added_stay(tmp_path: Path) -> None:
     assert "[CLS]" not in made.tokenizer.get_vocab()
 
 
-# What it is distilled from.
+# The base of a distillation.
 
 
 def llama(folder: Path) -> SentenceTransformer:
@@ -131,7 +131,7 @@ def test_a_bare_language_model_is_pooled_by_the_mean(bert_path: Path, encoder_pa
     torch.testing.assert_close(embeddings(one), embeddings(two), atol=1e-6, rtol=0)
 
 
-# What cannot be distilled.
+# Models that cannot be distilled.
 
 
 def test_refused_before_anything_is_computed(

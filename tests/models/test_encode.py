@@ -22,13 +22,13 @@ def corpus(documents: list[str]) -> list[Document]:
 
 
 def interrupt(model: SentenceTransformer, corpus: list[Document], output: Path) -> None:
-    """Encode two parts of ten documents and be stopped in the third."""
+    """Encode two parts of ten documents, and stop in the third."""
 
     def broken() -> Iterator[Document]:
         yield from corpus[:25]
         raise KeyboardInterrupt
 
-    kept = r"Stopped\. Finished parts of 10 documents are in .*v\.parquet\.parts: resume=True continues\."
+    kept = r"Stopped\. Finished parts of 10 documents are in .*v\.parquet\.parts: continue with resume=True\."
     with pytest.raises(Interrupted, match=kept):
         encode_documents(model, broken(), output, part_size=10)
 
@@ -88,7 +88,7 @@ def test_resuming_needs_the_same_settings(model: SentenceTransformer, corpus: li
 
     with pytest.raises(KeyboardInterrupt):
         encode_documents(model, broken(), output, part_size=10)
-    with pytest.raises(ResumeError, match="other settings"):
+    with pytest.raises(ResumeError, match="different settings"):
         encode_documents(model, corpus, output, part_size=10, normalize=True, resume=True)
     with pytest.raises(ConfigurationError, match="resume=True"):
         encode_documents(model, corpus, output)
@@ -97,7 +97,7 @@ def test_resuming_needs_the_same_settings(model: SentenceTransformer, corpus: li
 def test_nothing_is_overwritten_unasked(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
     output = tmp_path / "v.parquet"
     encode_documents(model, corpus[:3], output)
-    with pytest.raises(ConfigurationError, match="exists already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         encode_documents(model, corpus, output)
     encode_documents(model, corpus[:5], output, overwrite=True, normalize=True)
     vectors = np.array(pq.read_table(output)["vector"].to_pylist())
@@ -157,7 +157,7 @@ def test_broken_off_at_any_moment_it_ends_with_the_same_bytes(
 ) -> None:
     whole, output = tmp_path / "whole.parquet", tmp_path / "v.parquet"
     encode_documents(model, corpus, whole, part_size=20)
-    with broken_off_at(rename):  # settings, three parts; the vectors; what then is removed
+    with broken_off_at(rename):  # settings, three parts, the vectors, then the removal
         encode_documents(model, corpus, output, part_size=20)
     assert output.exists() == (rename == 5)
     encode_documents(model, corpus, output, part_size=20, resume=True)

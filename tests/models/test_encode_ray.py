@@ -26,7 +26,7 @@ from simlte_st.progress import progress_bar
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
-    """A cluster of two CPUs, to which this process is connected; gives its address."""
+    """The address of a cluster of two CPUs to which this process is connected."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         context = ray.init(
@@ -49,7 +49,7 @@ def test_a_killed_actor_repeats_one_part(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.chdir(tmp_path)  # what is relative is meant from here, on all machines
+    monkeypatch.chdir(tmp_path)  # relative paths start from this folder on all machines
     Path("texts").mkdir()
     for number, text in enumerate(documents[:25]):
         Path(f"texts/{number:02d}.txt").write_text(text)
@@ -58,7 +58,7 @@ def test_a_killed_actor_repeats_one_part(
     tried = tmp_path / "tried"
 
     def die_in_the_second_part(module: Any, inputs: Any, output: Any) -> None:
-        if (texts := len(output["sentence_embedding"])) == 1:  # the digest asks which weights are used
+        if (texts := len(output["sentence_embedding"])) == 1:  # the digest checks which weights are used
             return
         with tried.open("a") as file:
             file.write(f"{texts} ")
@@ -101,14 +101,14 @@ def test_what_a_killed_driver_made_is_not_made_again(
     command = [sys.executable, "-c", DRIVER, *map(str, (encoder_path, source, output)), cluster]
     parts = tmp_path / "v.parquet.parts"
     with subprocess.Popen(command) as driver:
-        deadline = time.monotonic() + 300  # on two busy cores Ray takes minutes to begin
+        deadline = time.monotonic() + 300  # Ray takes minutes to start on two busy cores
         while len(list(parts.glob("part-*"))) < 2:
             assert driver.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.05)
         driver.kill()
-    time.sleep(1)  # its actor ends with it
-    made = {int(path.name.split("-")[1]) for path in parts.glob("part-*")}  # from 1, in the order of two actors
+    time.sleep(1)  # the actor ends with its process
+    made = {int(path.name.split("-")[1]) for path in parts.glob("part-*")}  # counted from 1, in the order of two actors
     assert 2 <= len(made) < 10
     encoded: list[str] = []
     original = model.encode_document
@@ -126,7 +126,7 @@ def test_what_cannot_start_is_refused_with_the_numbers() -> None:
     assert _resources({"CPU": 4, "GPU": 4}, None, "cpu") == (4, 0)
     with pytest.raises(ConfigurationError, match=r"actors=3: .* room for 2\. .* 2 CPUs"):
         _resources({"CPU": 2}, 3, None)
-    with pytest.raises(ConfigurationError, match=r"a CPU and a GPU.* 0\."):
+    with pytest.raises(ConfigurationError, match=r"room for 0\. Each takes a CPU and a GPU"):
         _resources({"CPU": 8}, None, "cuda")
 
 

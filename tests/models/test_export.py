@@ -40,7 +40,7 @@ def assert_same_vectors(source: Path, folder: Path, texts: list[str] = TEXTS, **
 
 
 def run_script(folder: Path) -> np.ndarray:
-    """Run the card's script where there is no torch; give its vectors."""
+    """Run the card's script without torch and return its vectors."""
     card = (folder / "README.md").read_text(encoding="utf-8")
     script = re.findall(r"```python\n(.*?)```", card, re.DOTALL)[1]
     code = (
@@ -136,14 +136,14 @@ def test_what_cannot_be_exported(encoder_path: Path, tmp_path: Path, monkeypatch
 
     with monkeypatch.context() as patch:
         patch.setattr(loading, "load_model", deciding)
-        with pytest.raises(ModelError, match="other vectors"):
+        with pytest.raises(ModelError, match="different vectors"):
             export_model(encoder_path, tmp_path / "onnx")
     assert not (tmp_path / "onnx").exists()
     with pytest.raises(ModelError, match=r"export\.json"):
         simlte_st.load_onnx(encoder_path)
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "modules.json").touch()
-    with pytest.raises(ConfigurationError, match=r"without export\.json"):
+    with pytest.raises(ConfigurationError, match=r"no export\.json"):
         export_model(encoder_path, tmp_path / "thesis", overwrite=True)
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(MissingExtraError, match=r"\[onnx\]"):

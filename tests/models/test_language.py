@@ -1,4 +1,4 @@
-"""A base that was trained on another language is told by its vocabulary; English with code or formulas is not."""
+"""The vocabulary reveals a base for another language; English with code or formulas gives no warning."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def texts_of(name: str, number: int = 60) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lists of words that fit a test have fewer than real documents."""
+    """Word lists short enough for a test have fewer words than real documents."""
     monkeypatch.setattr(language, "FEWEST", 20)
 
 
@@ -61,7 +61,7 @@ def english() -> Tokenizer:
 
 @pytest.fixture(scope="module")
 def multilingual() -> Tokenizer:
-    """A vocabulary of all languages above, which marks the beginnings of words as XLM-R's does."""
+    """A vocabulary of all languages above, which marks word starts as XLM-R's does."""
     words = [word for name in FREQUENT for word in FREQUENT[name].split()]
     pieces = [*(f"\u2581{word}" for word in words), *{sign for word in words for sign in word}]
     scores = [("<unk>", 0.0), ("\u2581", -2.0), *((piece, -5.0 - len(piece) / 100) for piece in dict.fromkeys(pieces))]
@@ -75,7 +75,7 @@ def multilingual() -> Tokenizer:
 def test_what_a_vocabulary_has_whole_tells_the_language(name: str, english: Tokenizer, multilingual: Tokenizer) -> None:
     words = frequent_words(texts_of(name))
     assert len(words) >= 20
-    if name != "Thai":  # of which it has letters and words, and no pairs of letters
+    if name != "Thai":  # for which it has letters and words, but no pairs of letters
         assert known_share(multilingual, words) > 0.9
     if name == "English":
         assert known_share(english, words) == 1
@@ -103,4 +103,4 @@ def test_an_index_says_it_once(model: SentenceTransformer, tmp_path: Path, caplo
         assert not caplog.records, "too few words say nothing"
         index.add(texts_of("German")[:40], progress=False)
         index.add(texts_of("German"), progress=False)
-    assert sum("another language" in record.getMessage() for record in caplog.records) == 1
+    assert sum("a different language" in record.getMessage() for record in caplog.records) == 1

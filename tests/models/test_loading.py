@@ -52,7 +52,7 @@ def test_a_model_that_is_no_transformer(tmp_path: Path) -> None:
 
 
 def test_what_a_checkpoint_lacks_is_the_same_each_time(bert_path: Path) -> None:
-    """The checkpoint of a masked language model has no pooler, which is drawn, and no vector depends on it."""
+    """A masked language model has no pooler; a random one is added, which affects no vector."""
     torch.manual_seed(1)
     state = torch.get_rng_state()
     one = load_model(bert_path).model
@@ -102,7 +102,7 @@ def test_the_length(bert_path: Path) -> None:
 
 
 def model_with_a_shorter_tokenizer(kind: str, path: Path, tokenizer_path: Path, **settings: Any) -> Path:
-    """The tokenizer says 64 tokens, whatever the positions are."""
+    """The tokenizer's limit is 64 tokens, for any number of positions."""
     config = AutoConfig.for_model(kind, **SIZES, vocab_size=140, pad_token_id=0, **settings)
     AutoModel.from_config(config).save_pretrained(path)
     AutoTokenizer.from_pretrained(tokenizer_path).save_pretrained(path)
@@ -196,13 +196,13 @@ def test_the_words_of_special_tokens_are_text(encoder_path: Path, tmp_path: Path
         counts = [
             ids.count(loaded.tokenizer.convert_tokens_to_ids(f"[{name}]")) for name in ("MASK", "SEP", "CLS", "PAD")
         ]
-        # a model whose own prompts are written with them reads them
+        # a model reads them as special tokens if its prompts use them
         assert counts == ([1, 2, 2, 1] if prompt else [0, 1, 1, 0])
 
 
 @pytest.mark.parametrize("length", [1, 2])
 def test_a_length_without_room_for_a_text_is_refused(length: int, encoder_path: Path) -> None:
-    room = f"max_seq_length={length} tokens, of which special tokens and the prompt take 2: no room for a text"
+    room = f"max_seq_length={length} tokens, and special tokens and the prompt take 2 of them: no room for text"
     with pytest.raises(ConfigurationError, match=room):
         load_model(encoder_path, max_seq_length=length)
     loaded = load_model(encoder_path, max_seq_length=3)

@@ -23,7 +23,7 @@ def test_vectors_of_tokens_are_tfidf_s_singular_vectors(model: SentenceTransform
     words = TfidfVectorizer(sublinear_tf=True, analyzer=lambda tokens: tokens)
     tfidf = words.fit_transform(texts).toarray()
     _, sizes, vectors = np.linalg.svd(tfidf, full_matrices=False)
-    noise = (20 - sizes[0] ** 2) / 19  # what a vector says of a single document, on average
+    noise = (20 - sizes[0] ** 2) / 19  # share of a vector that describes a single document, on average
     kept = sizes[:12] ** 2 > noise
     factors = np.sqrt(1 - noise / sizes[:12][kept] ** 2) / np.sqrt(sizes[:12][kept])
     rows = model.tokenizer.convert_tokens_to_ids(list(words.get_feature_names_out()))
@@ -100,7 +100,7 @@ def test_it_is_folded_into_a_static_model(static_path: Path, documents: list[str
     lengths = [np.median([np.linalg.norm(row @ part) for row in dense]) for part in (own, latent)]
     share = 0.5 * np.median([min(1, row.sum() / 512) for row in dense])
     both = np.hstack([own, latent * np.sqrt(share / (1 - share)) * lengths[0] / lengths[1]])
-    # 37 numbers in 32: what is lost are the directions that the tokens of these documents hardly have.
+    # 37 numbers in 32: the directions that are lost hardly occur in the tokens of these documents.
     _, _, directions = np.linalg.svd(np.sqrt(dense.sum(0))[:, None] * both, full_matrices=False)
     expected = unit_rows(dense @ both @ directions[:32].T)
     found = mine.encode(documents)

@@ -28,7 +28,7 @@ def test_a_packaged_base_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture
 def hub(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The tiny base in the Hub's cache; the package is not installed. Gives its folder there."""
+    """The tiny base in the Hub's cache; the package is not installed. Return its folder there."""
     ship(BERT, tiny)
     monkeypatch.setattr(names, "packaged_base_installed", lambda: False)
     monkeypatch.setattr(shipped, "base_of_own_models", base_of_own_models)

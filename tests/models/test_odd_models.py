@@ -1,4 +1,4 @@
-"""Models of other makes work, or one sentence says before any work what is missing."""
+"""Unusual models work, or an early error says what is missing."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_model_without_a_padding_token(encoder_path: Path, tmp_path: Path) -> 
 
 
 def test_a_loss_sees_what_encode_gives(docs: Path, bert_path: Path, tmp_path: Path) -> None:
-    """Rows of the last module that encode cuts off do not learn; those that it keeps do."""
+    """Rows of the last module that encode truncates do not learn; the others do."""
     folder = dense(tmp_path, bert_path)
     simlte_st.train(
         docs, tmp_path / "out", base=folder, max_steps=2, held_out=0.0, progress=False, learning_rate=1e-3, warmup=0.0

@@ -1,4 +1,4 @@
-"""The vector of a text depends on the text: not on its neighbours, their padding, or what was encoded before."""
+"""A text's vector depends on the text only, not on other texts, padding or earlier calls."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def stock_model(folder: Path) -> sentence_transformers.SentenceTransformer:
 
 
 def watch(model: Any) -> list[tuple[int, int, int]]:
-    """Note the texts, the width and the tokens of each pass."""
+    """Record the texts, width and tokens of each pass."""
     notes: list[tuple[int, int, int]] = []
     model[0].register_forward_pre_hook(
         lambda module, inputs: notes.append(

@@ -1,4 +1,4 @@
-"""The identity of a model: the same on every machine, another one wherever its vectors would be others."""
+"""A model's identity: the same on every machine, and different if its vectors would differ."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_model_is_the_same_wherever_and_however_it_is_loaded(places: Path, tmp
     for name in (sentence_transformers.SentenceTransformer, SentenceTransformer):
         model = name(str(place), device="cpu")
         assert identity_of(model) == known
-        model.encode(["ba bei bo " * 50, "ba"], batch_size=2)  # which sets truncation and padding of the tokenizer
+        model.encode(["ba bei bo " * 50, "ba"], batch_size=2)  # sets the tokenizer's truncation and padding
         model.save_pretrained(str(tmp_path / "again"))
         assert identity_of(model) == identity_of(load_model(tmp_path / "again", device="cpu").model) == known
 

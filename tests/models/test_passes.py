@@ -27,7 +27,7 @@ LENGTHS = [1, 2, 3, 3, 5, 8, 13, 21, 34, 40, 55, 62, 63, 90, 400]
 
 
 def mixed_texts(lengths: list[int] = LENGTHS) -> list[str]:
-    """Texts in any order: their characters say little of their tokens, one is empty and one is there twice."""
+    """Shuffled texts: character counts say little about token counts, one is empty and one occurs twice."""
     texts = [" ".join([",,,," if number % 3 else "ba"] * length) for number, length in enumerate(lengths)]
     return random.Random(0).sample([*texts, "", texts[4]], len(texts) + 2)
 
@@ -60,7 +60,7 @@ def test_the_vectors_are_the_stock_classs(
     model, stock, texts = SentenceTransformer(str(path), device="cpu"), stock_model(path), mixed_texts()
     model.tokenizer.padding_side = stock.tokenizer.padding_side = side
     notes = watch(model)
-    # Padding on the left moves the positions of a BERT: a text keeps those that it has by itself.
+    # Left padding would shift BERT's positions; a text keeps those that it has without padding.
     together = 1 if side == "left" else 32
     for options in ({}, {"prompt": "bei bo "}, {"normalize_embeddings": True, "truncate_dim": 8}):
         np.testing.assert_allclose(
@@ -218,7 +218,7 @@ def test_products_are_those_of_the_stock_function(products: list[int], make: Cal
 
 
 class Scaled(Tensor):
-    """A tensor of another kind, as quantised weights are."""
+    """A tensor subclass, as quantised weights use."""
 
 
 @torch.no_grad()

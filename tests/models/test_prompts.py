@@ -1,4 +1,4 @@
-"""A document is the same to every verb: all that measure, compare or train read it behind the prompt of encode."""
+"""All commands that measure, compare or train read documents with the same prompt as encode."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def prompted(bert_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A base with E5's names of prompts: none is the default, and "document" is there and empty."""
+    """A base with E5's prompt names, no default prompt, and an empty prompt "document"."""
     return saved(bert_path, tmp_path_factory.mktemp("models") / "prompted")
 
 
@@ -71,7 +71,7 @@ def test_every_verb_reads_documents_behind_the_prompt(
     def watched(self: SentenceTransformer, features: dict[str, Any], **options: Any) -> Any:
         if "offsets" not in features:
             ids = features["input_ids"]
-            # The others are texts of sentence-transformers' model card, and one that shows which weights are used.
+            # Ignore the texts of sentence-transformers' model card and of the check of the weights.
             seen.extend(ids[(ids != tokenizer.unk_token_id).all(1), 1:6].tolist())
         return forward(self, features, **options)
 

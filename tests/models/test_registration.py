@@ -1,4 +1,4 @@
-"""The architectures are registered whatever the order of imports, and nothing heavy is imported for it."""
+"""Architectures are registered for any order of imports, without importing heavy packages."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ for name, (texts, vectors) in expected.items():
 def test_what_is_saved_is_loaded_by_the_stock_class_in_another_process(
     encoder_path: Path, bert_path: Path, static_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Modules are imported for models that have them, so that those without come first."""
+    """Modules are imported when a model has them, so models without modules come first."""
     monkeypatch.chdir(tmp_path)
-    convert_base(encoder_path, "simlte-longformer", max_length=100)  # a folder comes before the model of its name
+    convert_base(encoder_path, "simlte-longformer", max_length=100)  # a folder of this name takes precedence
     convert_base(encoder_path, "chunks", chunk_length=20)
     latent = Stock(str(encoder_path), device="cpu")
     end_with_lsa([latent], TEXTS, 4)
@@ -68,8 +68,8 @@ def test_what_is_saved_is_loaded_by_the_stock_class_in_another_process(
     vectors = {}
     for name, model in models.items():
         vectors[name] = (TEXTS, model.encode_document(TEXTS).tolist())
-        model.save_pretrained(name)  # last: the weights may be mapped from the file that it replaces
-    # A name on the Hub, in its cache.
+        model.save_pretrained(name)  # last, because the weights may be mapped from the file that it replaces
+    # A Hub name that is in the cache.
     commit = Path("models--me--mine/snapshots") / ("0" * 40)
     shutil.copytree("chunks", commit)
     (commit.parent.parent / "refs").mkdir()

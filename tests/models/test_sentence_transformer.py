@@ -74,7 +74,7 @@ def test_a_length_beyond_the_positions_is_refused(longformer_path: Path, tmp_pat
         model.max_seq_length = 101
     model.max_seq_length = 50
     assert model.max_seq_length == 50
-    # A folder whose tokenizer knows of no limit, or of a wrong one.
+    # A folder whose tokenizer has no limit, or a wrong one.
     path = Path(shutil.copytree(longformer_path, tmp_path / "m"))
     settings = json.loads((path / "tokenizer_config.json").read_text())
     (path / "tokenizer_config.json").write_text(json.dumps({**settings, "model_max_length": 10**30}))

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("weights")
 
 
 def folder_of(name: str) -> Path:
-    """Give the folder of a model, which is made if it is not there."""
+    """Return the folder of a model, and make it first if needed."""
     return Path(model_source(name))
 
 
@@ -118,7 +118,7 @@ def test_it_is_made_anew_where_anything_of_it_changes(tiny: Path, monkeypatch: p
 
 
 def test_what_the_recipe_number_stands_for() -> None:
-    """Where one of these changes, the number must rise too: else models that are unpacked already stay as they are."""
+    """If one of these changes, raise the number too; otherwise models that are already unpacked stay."""
     assert (RECIPE, POWER, FLAT, OWN_ENCODERS) == (1, 0.25, 64, {BERT: 512, LONGFORMER: 4096})
 
 
@@ -143,7 +143,7 @@ def test_where_it_fails_nothing_is_left(tiny: Path, monkeypatch: pytest.MonkeyPa
 
 
 def ask(began: multiprocessing.Barrier, made: multiprocessing.SimpleQueue) -> None:
-    """Ask for a model in a process of its own; tell whether this one made it."""
+    """Load a model in a new process; return whether that process unpacked it."""
     start, calls = shipped.untrained, []
     shipped.untrained = lambda *given: calls.append(given) or start(*given)
     began.wait(timeout=60)
@@ -173,5 +173,5 @@ def test_a_place_that_cannot_be_written(tiny: Path, tmp_path: Path, monkeypatch:
     ship(BERT, tiny)
     (tmp_path / "file").touch()
     monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "file"))
-    with pytest.raises(ConfigurationError, match=f"not a folder.*{HOME_VARIABLE}"):
+    with pytest.raises(ConfigurationError, match=f"not a writable folder.*{HOME_VARIABLE}"):
         folder_of(BERT)

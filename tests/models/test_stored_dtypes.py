@@ -1,4 +1,4 @@
-"""Checkpoints of 16 bits compute in float32 on a CPU, wherever a model is named, unless something else is asked."""
+"""16-bit checkpoints compute in float32 on a CPU wherever a model is named, unless another dtype is given."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SIZES = {
 ENCODERS: dict[str, Callable[[], PreTrainedModel]] = {
     "bert": lambda: BertModel(BertConfig(**SIZES, max_position_embeddings=64)),
     "llama": lambda: LlamaModel(LlamaConfig(**SIZES, max_position_embeddings=64)),
-    # Its scale is a buffer, which has fewer digits where the model is made in 16 bits.
+    # Its scale is a buffer, which is rounded if the model is created in 16 bits.
     "gemma": lambda: Gemma3TextModel(Gemma3TextConfig(**SIZES, head_dim=8, num_key_value_heads=2)),
     "t5": lambda: T5EncoderModel(T5Config(vocab_size=140, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4)),
 }

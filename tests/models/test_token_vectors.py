@@ -75,5 +75,5 @@ def test_an_index_notices_other_weights_and_tokens(documents: list[str], static_
         Index.open(tmp_path / "index", device="cdua").search(documents[0])
     weights = {name: values * np.float32(1.5) for name, values in load_file(place / "model.safetensors").items()}
     save_file(weights, place / "model.safetensors")
-    with pytest.raises(ModelError, match="was made with another model"):
+    with pytest.raises(ModelError, match="was made with a different model"):
         Index.open(tmp_path / "index").search(documents[0])

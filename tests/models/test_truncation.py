@@ -1,4 +1,4 @@
-"""What is said of how much a model reads is counted, prompts too, and what is advised can be done."""
+"""Reports on truncation count prompts too, and their advice works."""
 
 from __future__ import annotations
 

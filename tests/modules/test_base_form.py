@@ -50,7 +50,7 @@ def expanded(text: str) -> str:
         ("the film 's end ; it 's it 's been", "the film 's end ; it is it has been"),
         ("I 'd 've , I 'd've , the 2 'll , couldn't 've", "I would have , I would have , the 2 will , could not have"),
         ("so n't , them 'm , AI 've n't", "so not , them am , AI have not"),
-        # whatever is before them
+        # for any word before them
         ("should've could've that've Tom'll AI've Wo'll", "should have could have that have Tom will AI have Wo will"),
         # case
         ("WON'T! I'D I'M IT'S IT's let'S", "will not! I would I am IT is IT is let us"),
@@ -99,7 +99,7 @@ def test_only_contractions_change(parts: list[tuple[tuple[str, str], str]]) -> N
 def test_odd_texts_take_no_longer(text: str) -> None:
     began = time.process_time()
     expanded(text)
-    assert time.process_time() - began < 2  # seconds; a step back for each character would take minutes
+    assert time.process_time() - began < 2  # takes seconds; backtracking at each character would take minutes
 
 
 def make(bert_path: Path) -> SentenceTransformer:
@@ -166,7 +166,7 @@ def test_what_is_cut_is_counted_in_what_is_read(
     model = simlte_st.SentenceTransformer(modules=list(make(bert_path)), device="cpu")
     model.max_seq_length = 12
     fits, longer = "won't " * 5, "won't " * 6  # two tokens each, where "won't" itself has three
-    caplog.clear()  # what loading said
+    caplog.clear()  # messages from loading
     with caplog.at_level("WARNING", "simlte_st"):
         model.encode([fits], prompt="")
         assert caplog.messages == []

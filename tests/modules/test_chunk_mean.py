@@ -1,4 +1,4 @@
-"""A chunk mean against its encoder: the same on what fits a chunk, the mean made by hand on longer texts."""
+"""Compare a chunk mean with its encoder: equal on short texts, the mean by hand on longer ones."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_every_family_and_its_way_to_disk(tmp_path: Path, family: str) -> None:
 
 
 def test_the_docs_convert_a_folder_of_version_0_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its encoder was inside an architecture of transformers, and its Pooling took the embedding from [CLS]."""
+    """Its encoder was inside a transformers architecture, and its Pooling used [CLS]."""
     model = make_model(tmp_path / "base")
     to_chunk_mean(model, 300).save_pretrained(str(tmp_path / "new"))
     modules: list[torch.nn.Module] = [model[0], Pooling(32, "cls"), Normalize()]
@@ -146,7 +146,7 @@ def test_settings_of_the_model_come_along_and_it_stays_as_it_was(tmp_path: Path)
 def test_lengths(tmp_path: Path) -> None:
     model = make_model(tmp_path)
     assert to_chunk_mean(model)[0].chunk_length == 24
-    model.max_seq_length = 4096  # more than there are positions
+    model.max_seq_length = 4096  # more than the number of positions
     assert to_chunk_mean(model)[0].chunk_length == 64
     converted = to_chunk_mean(model, chunk_length=16)
     converted.max_seq_length = 40

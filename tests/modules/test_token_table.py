@@ -38,7 +38,7 @@ def tabled(model: SentenceTransformer) -> SentenceTransformer:
 
 
 def test_the_cosine_mixes_that_of_the_encoder_with_that_of_the_table(model: SentenceTransformer) -> None:
-    model.max_seq_length = 40  # what is not read has no say in either
+    model.max_seq_length = 40  # unread text affects neither
     texts = [" ".join(text.split()[: 1 + 2 * number]) for number, text in enumerate(TEXTS)]  # most of them are padded
     own, table = unit_rows(model.encode(texts)), table_for(model)
     model.append(table)

@@ -10,7 +10,7 @@ from simlte_st.search import Index
 
 @pytest.fixture(scope="session")
 def hostile() -> Document:
-    """A document that takes over a page that shows it as markup."""
+    """A document that would hijack a page that shows it as markup."""
     return Document(
         "<img src=x onerror=\"document.title='owned'\">",
         "Ba bun bis <script>document.title='owned'</script> **ba** [ba](javascript:ba) $ba$ :red[ba] -> :streamlit:.",

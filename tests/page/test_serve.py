@@ -40,7 +40,7 @@ def test_what_is_wrong_is_said_before_there_is_a_page(
 
 
 def test_the_end_waits_for_a_search(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(net_util, "get_external_ip", net_util.get_external_ip)  # what the command replaces is put back
+    monkeypatch.setattr(net_util, "get_external_ip", net_util.get_external_ip)  # the command's replacements are undone
     monkeypatch.setenv("STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE", "true")
     _, turn = open_index(str(folder), None)
     searching: list[threading.Timer] = []
@@ -68,7 +68,7 @@ def browser(tmp_path: Path) -> Iterator[Any]:
 
 @pytest.fixture
 def outside() -> Iterator[socket.socket]:
-    """What a request to anywhere else would reach: a proxy that nobody needs."""
+    """The target of all outside requests: a proxy that must stay unused."""
     with socket.socket() as proxy:
         proxy.bind(("127.0.0.1", 0))
         proxy.listen()
@@ -78,7 +78,7 @@ def outside() -> Iterator[socket.socket]:
 
 @pytest.fixture
 def served(folder: Path, tmp_path: Path, outside: socket.socket) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """The command as a user starts it, in a home that Streamlit has never seen."""
+    """The command as a user starts it, in a home without Streamlit files."""
     port, home = free_port(), tmp_path / "home"
     home.mkdir()
     proxy = f"http://127.0.0.1:{outside.getsockname()[1]}"
@@ -108,7 +108,7 @@ def served(folder: Path, tmp_path: Path, outside: socket.socket) -> Iterator[tup
 
 
 def listening(port: int) -> list[str]:
-    """Read from Linux's tables where something listens: IPv4 addresses as they are there, and any of IPv6."""
+    """Read the listening addresses from Linux's tables: IPv4 as given there, and any IPv6."""
     tables = [Path(f"/proc/net/{name}") for name in ("tcp", "tcp6")]
     rows = [line.split() for table in tables if table.exists() for line in table.read_text().splitlines()[1:]]
     return [row[1].split(":")[0] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"]
@@ -160,7 +160,7 @@ def test_in_a_browser(
     page.wait("document.querySelector('.st-key-neighbour-2-1')")
     page.click(".st-key-back button")
     page.wait(f"document.querySelector('p.document').innerText === {json.dumps(hostile.text)}")
-    # A key that is pressed while the page is drawn anew can be lost on a busy machine; a person presses it again.
+    # A key pressed while the page is redrawn can be lost on a busy machine; a person would press it again.
     until = time.monotonic() + 60
     while page.run("!!document.querySelector('[role=dialog]')"):
         assert time.monotonic() < until, "the document does not close"

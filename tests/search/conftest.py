@@ -25,7 +25,7 @@ def corpus(documents: list[str]) -> list[Document]:
 
 @pytest.fixture(scope="session")
 def indices(encoder_path: Path, corpus: list[Document], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of the indices of them, which tests have copies of: making one takes five times as long."""
+    """A folder of their indices, which tests copy because making one takes five times as long."""
     folder, model = tmp_path_factory.mktemp("indices"), SentenceTransformer(str(encoder_path), device="cpu")
     for name in ("index", "parted"):
         Index.create(folder / name, model, parts=name == "parted").add(corpus)
@@ -46,7 +46,7 @@ def parted(indices: Path, model: SentenceTransformer, tmp_path: Path) -> Index:
 
 @pytest.fixture
 def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The texts that are encoded from now on."""
+    """A list of the texts encoded from now on."""
     texts: list[str] = []
     original = Encoder.counted
 
@@ -60,7 +60,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture(scope="session")
 def contents() -> Callable[[Index], list[tuple[Any, ...]]]:
-    """What an index holds, to be compared with another's."""
+    """Return the content of an index, for comparisons."""
 
     def of(index: Index) -> list[tuple[Any, ...]]:
         columns = ["id", "part", "hash", "text", "passage", "vector"]

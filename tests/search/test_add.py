@@ -55,10 +55,10 @@ def test_passages_are_whole_sentences_that_fit(parted: Index, corpus: list[Docum
     assert all(row["passage"].endswith(".") for row in rows[1:])
     longer = corpus[4].text + " Bis bun."
     report = parted.add([replace(corpus[4], text=longer)])
-    assert encoded == [longer, longer.removeprefix(rows[1]["passage"]).strip()]  # the first passage is as it was
+    assert encoded == [longer, longer.removeprefix(rows[1]["passage"]).strip()]  # the first passage is unchanged
     assert report.truncation.cut_texts == 0
     shorter = parted.add([replace(corpus[4], text="Bis bun.")])
-    assert shorter.vectors == 19  # no passage of the longer text is left
+    assert shorter.vectors == 19  # no passage of the longer text remains
     assert [row["part"] for row in parted._store.rows("id = 'd4'", ["part"]).to_pylist()] == [0]
 
 
@@ -118,7 +118,7 @@ def test_sync_keeps_rows_whose_ids_are_known(model: SentenceTransformer, tmp_pat
     report = index.add(write(first), sync=True)
     assert (report.kept, len(index)) == ([], 1)
     assert [hit.id for hit in index.search("Ba bun b.")] == ["a"]
-    with pytest.raises(ConfigurationError, match="Only a part"):
+    with pytest.raises(ConfigurationError, match="Only part"):
         index.add(read_documents([first["text"]], limit=1), sync=True)
 
 
@@ -161,7 +161,7 @@ def test_what_was_encoded_first_outlives_an_interruption(
     model: SentenceTransformer, corpus: list[Document], encoded: list[str], tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(encoder, "BATCH", 3)
-    monkeypatch.setattr(device, "device_pool", lambda model, devices: nullcontext())  # quicker, and all the same here
+    monkeypatch.setattr(device, "device_pool", lambda model, devices: nullcontext())  # faster, and no different here
     index, merges = Index.create(tmp_path / "made", model), []
     merge, make = Store.merge, PartEncoder.make
 

@@ -1,4 +1,4 @@
-"""Indices that were copied in part, or whose files are damaged: an error that says which, or the same as before."""
+"""Incomplete or damaged indices give an error that names the index, or the same results as before."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_damaged_file_is_an_error_or_makes_no_difference(
     parted.delete(["d7"])
     query, half = corpus[3].text[:100], tmp_path / "half"
     before = found(parted.folder, model, query)
-    kinds: dict[tuple[str, str], Path] = {}  # the newest of each kind: older ones may be in no version that is read
+    kinds: dict[tuple[str, str], Path] = {}  # the newest of each kind, as older ones may be unused
     for path in sorted(parted.folder.rglob("*"), key=lambda path: path.stat().st_mtime_ns):
         if path.is_file() and path.parent.name != "_transactions":
             kinds[path.suffix, path.name if "_indices" in path.parts else path.parent.name] = path

@@ -152,7 +152,7 @@ ROWS = {
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    # By our own function: LanceDB reads the level of its log, which test_index looks at, once in a process.
+    # With our own function: LanceDB reads its log level, which test_index checks, once per process.
     return connect(tmp_path_factory.mktemp("moments")).create_table("rows", pa.table(ROWS, schema=SCHEMA))
 
 
@@ -178,7 +178,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Any:
         ("made = '2024-01-15T23:59:59.000005'", "c"),
         ("made BETWEEN '2024-01-14' AND '2024-01-15'", "abc"),
         ("sent > '2024-03-01T01:00:00Z '", "cd"),
-        ("sent > timestamp '2024-03-01T10:00:00'", "cd"),  # a moment without a zone is in the column's
+        ("sent > timestamp '2024-03-01T10:00:00'", "cd"),  # a time without a zone is in the column's zone
         ("sent = '2024-03-01'", "abc"),
         ("kind = 'day = ''2024-01-15'''", "a"),
         ("kind = 'x' OR (day = '2024-01-14' AND NOT made > '2024-01-15')", "ab"),

@@ -1,4 +1,4 @@
-"""An index of a static embedding, which reads documents to their end and finds long ones by passages, too."""
+"""An index of a static model, which reads whole documents and can also find them by passages."""
 
 from __future__ import annotations
 

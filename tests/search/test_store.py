@@ -96,7 +96,7 @@ def _rows(vectors: NDArray[np.float32], first: int = 0, parts: int = 1) -> pa.Ta
 
 
 def _partitions(made: store.Store, vector: NDArray[np.float32]) -> int:
-    """Count the partitions, in all segments of the index together: as many as a search for all looks through."""
+    """Count the partitions in all segments of the index: the number that a full search reads."""
     query = made._table.search(vector, vector_column_name="vector").distance_type("cosine").nprobes(10_000)
     number = re.search(r"partitions_ranked=([^,]+),", query.limit(1).analyze_plan())
     return int(number[1]) if number else 0
@@ -130,12 +130,12 @@ def test_an_index_of_another_model_is_refused(index: Index, model: SentenceTrans
     with torch.no_grad():
         next(model.parameters())[0, 0] += 1
     again = Index.open(index.folder, model)
-    with pytest.raises(ModelError, match=r"another model .*weights: was '"):
+    with pytest.raises(ModelError, match=r"a different model .*weights: was '"):
         again.add(corpus)
-    with pytest.raises(ModelError, match="another model"):
+    with pytest.raises(ModelError, match="a different model"):
         again.search("ba bun")
     assert len(again.search("ba bun", mode="text")) > 0  # compares no vectors
-    with pytest.raises(ModelError, match="another model"):
+    with pytest.raises(ModelError, match="a different model"):
         Index.create(index.folder, model, exist_ok=True)
 
 
@@ -165,7 +165,7 @@ def test_a_model_of_another_similarity_is_told(
 
 
 def test_making_an_index_loses_nothing(index: Index, model: SentenceTransformer, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="exists already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         Index.create(index.folder, model)
     with pytest.raises(ConfigurationError, match="made with parts=False"):
         Index.create(index.folder, model, parts=True, exist_ok=True)
@@ -173,7 +173,7 @@ def test_making_an_index_loses_nothing(index: Index, model: SentenceTransformer,
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "text.txt").write_text("ba")
     for options in ({"exist_ok": True}, {"overwrite": True}):
-        with pytest.raises(ConfigurationError, match="exists already and is not an index"):
+        with pytest.raises(ConfigurationError, match="already exists and is not an index"):
             Index.create(tmp_path / "mine", model, **options)
     assert (tmp_path / "mine" / "text.txt").read_text() == "ba"
     assert len(Index.open(index.folder, model)) == 10

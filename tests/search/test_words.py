@@ -1,4 +1,4 @@
-"""Documents, queries and reasons are made terms by the same rules; of a long query, the words that say most count."""
+"""Documents, queries and explanations share the rules for terms; long queries keep their best words."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def languages(index: Index) -> list[str]:
 def test_the_words_that_say_most() -> None:
     known = WordCounts(documents=100, indexed=100, counts={"ba": 99, "bei": 20, "bo": 2})
     assert list(known.of_query("The ba ba ba. Bei bei bo, cun and not the bei!", ["en"])) == ["cun", "bo", "bei", "ba"]
-    # what is often asked for counts more than what is rarer
+    # a word frequent in the query counts more than a rarer word
     assert list(known.of_query("bei " * 9 + "cun", ["en"])) == ["bei", "cun"]
     weight = (1 + math.log(9)) * math.log1p((100 - 20 + 0.5) / (20 + 0.5))
     assert weight > math.log1p((100 - 1 + 0.5) / (1 + 0.5)) > weight / (1 + math.log(9))
@@ -66,7 +66,7 @@ def test_words_are_counted_when_an_index_has_doubled(
     assert add(3, 4)["indexed"] == 3
     found = add(5)
     assert found == {"documents": 6, "indexed": 6, "counts": {"the": 6, "w0x": 3, "w1x": 3, "zebra": 6}}
-    (index.folder / WORDS_FILE).unlink()  # as where a process is killed before it counts
+    (index.folder / WORDS_FILE).unlink()  # as if a process was killed before counting
     assert asdict(Index.open(index.folder, model)._searcher._words) == found
     assert list(index._searcher.words_of_query("zebra w0x w5")[0]) == ["w5", "w0x", "zebra"]
     monkeypatch.setattr(words, "_SAMPLE", 4)

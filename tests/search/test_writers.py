@@ -28,7 +28,7 @@ def test_an_index_holds_for_one_writer(index: Index, corpus: list[Document]) -> 
         for write in (lambda: index.add(corpus), lambda: index.delete(["d1"])):
             with pytest.raises(ConfigurationError, match="is already working"):
                 write()
-        assert len(index.search(corpus[0].text)) == 10  # who reads is not kept out
+        assert len(index.search(corpus[0].text)) == 10  # readers are not blocked
     finally:
         lock.release()
 
@@ -75,7 +75,7 @@ def test_kill_9_loses_one_batch(
 
 
 class Killed(BaseException):
-    """What no code of this package handles, as a signal that kills."""
+    """An error that no code of this package handles, like a killing signal."""
 
 
 def test_killed_at_any_step_the_same_command_makes_the_same_index(
@@ -198,6 +198,6 @@ def test_of_two_that_make_an_index_at_once_one_stops_and_the_others_stays(
         return load(*args)
 
     monkeypatch.setattr(encoder, "Encoder", overtaken)
-    with pytest.raises(ConfigurationError, match="exists already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         Index.create(folder, model)
     assert len(Index.open(folder, model)) == 1

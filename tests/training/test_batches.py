@@ -49,13 +49,13 @@ def test_the_order_depends_on_seed_and_epoch() -> None:
 
 
 def test_nothing_that_came_before_matters() -> None:
-    # A run that is resumed in epoch 2 sees the order of the run that got there.
+    # A run resumed in epoch 2 sees the same order as an uninterrupted one.
     one = sampler(seed=7)
     for epoch in range(3):
         one.set_epoch(epoch)
         order = list(one)
-        torch.manual_seed(epoch)  # and the global generator is not used
+        torch.manual_seed(epoch)  # the order does not depend on the global generator
     assert order == at_epoch(2, seed=7)
     assert list(one) == order
-    next(iter(one))  # nor a pass that was broken off
+    next(iter(one))  # nor does it depend on an unfinished pass
     assert list(one) == order

@@ -1,4 +1,4 @@
-"""The callbacks of a Trainer: state of the loss, complete checkpoints, logs, interrupts, and losses that diverge."""
+"""The Trainer's callbacks: loss state, complete checkpoints, logs, interrupts, and divergence."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def make_trainer(encoder_path: Path, documents: list[str], tmp_path: Path) -> Ca
             model, mlm_weight=settings.pop("mlm_weight", 1.0), seed=settings.pop("head_seed", 0)
         )
         if loss.masker is not None:
-            loss.masker.seed = 0  # whatever the head's is
+            loss.masker.seed = 0  # independent of the head's seed
         loss = wrap(loss)
         sentences = [document.split(". ") for document in documents[:24]]
         options = {"max_steps": 4, "per_device_train_batch_size": 6, "learning_rate": 1e-3, "save_steps": 2}
@@ -94,7 +94,7 @@ def test_a_resumed_run_goes_on_with_its_head(
     assert not same(saved, start)
     assert not same(saved, seen[4])
     assert same(load_file(tmp_path / "run" / "checkpoint-4" / LOSS_FILE), seen[4])
-    assert not list(checkpoint.glob(".*"))  # no rest of the atomic write
+    assert not list(checkpoint.glob(".*"))  # no leftovers of the atomic write
 
     restored: list[dict[str, Tensor]] = []
     resumed = make_trainer(
@@ -105,7 +105,7 @@ def test_a_resumed_run_goes_on_with_its_head(
     resumed.train(resume_from_checkpoint=str(checkpoint))
     assert len(restored) == 2
     assert same(restored[0], saved)
-    # With the optimizer, the data and the random numbers in their place too, it ends where the whole run ends.
+    # With optimizer, data and random numbers restored, it ends like the uninterrupted run.
     assert same(head_of(resumed), seen[4])
     assert same(dict(resumed.model.state_dict()), dict(whole.model.state_dict()))
     (checkpoint / LOSS_FILE).unlink()
@@ -197,7 +197,7 @@ def interrupt(number: int, times: int) -> Callable[[int], None]:
 
 @pytest.fixture(params=[signal.SIGINT, signal.SIGTERM])
 def number(request: pytest.FixtureRequest) -> Iterator[signal.Signals]:
-    """A signal, whose handler is put back."""
+    """A signal whose handler is restored afterwards."""
     previous = signal.signal(request.param, signal.default_int_handler)
     yield request.param
     assert signal.getsignal(request.param) is signal.default_int_handler
@@ -215,7 +215,7 @@ def test_an_interrupt_finishes_the_step_and_saves(
     checkpoint = last_complete_checkpoint(tmp_path / "run")
     assert checkpoint == tmp_path / "run" / "checkpoint-2"
     assert (checkpoint / LOSS_FILE).exists()
-    # Which can be resumed, and ends by itself.
+    # It can be resumed, and ends on its own.
     callback = InterruptCallback()
     resumed = make_trainer(lambda loss: [LossStateCallback(loss), callback])
     resumed.train(resume_from_checkpoint=str(checkpoint))
@@ -233,7 +233,7 @@ def test_a_second_interrupt_stops_at_once(
     assert not (tmp_path / "run" / "checkpoint-2").exists()
 
 
-# Losses and weights that are no numbers.
+# Losses and weights that are not finite.
 
 
 def test_a_loss_that_is_no_number_stops_the_run(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:

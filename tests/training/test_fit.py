@@ -1,4 +1,4 @@
-"""The Trainer of a run: its arguments, its batches, and what its checkpoints tell."""
+"""The Trainer of a run: its arguments, batches and checkpoints."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_no_text_is_both_trained_on_and_held_out(tmp_path: Path) -> None:
     assert sorted([*held, *left]) == sorted(texts), "each text once, whichever of its copies would be held out"
     assert {document.id[:2] for document in holder.documents} == {"0-"}, "the first copy decides"
     assert views.report is not None
-    assert views.report.left_out == {"exact copy of another document": 600}
+    assert views.report.left_out == {"exact duplicate of another document": 600}
 
 
 OPTIONS: dict[str, Any] = {"batch_size": 8, "max_steps": 2, "learning_rate": 3e-3, "held_out": 0.3, "progress": False}
@@ -60,7 +60,7 @@ UNMEASURED: dict[str, Any] = {**OPTIONS, "held_out": 0.0}
 
 @pytest.fixture(scope="module")
 def long() -> list[str]:
-    """110 documents of 102 tokens, of which a base reads 62."""
+    """110 documents of 102 tokens; a base reads 62 of them."""
     return [make_document(number) for number in range(110)]
 
 

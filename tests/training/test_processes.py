@@ -48,14 +48,14 @@ Work = Callable[[int], None]
 
 
 def launch(folder: Path, work: Work, wait: float = 100) -> list[int]:
-    """Run a function in two processes, as torchrun would, their output in ``rank-N.txt``; give the exit statuses."""
+    """Run a function in two processes like torchrun, with output in ``rank-N.txt``; return exit statuses."""
     store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     names = {"WORLD_SIZE": WORLD, "LOCAL_WORLD_SIZE": WORLD, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": store.port}
-    names["TORCHELASTIC_USE_AGENT_STORE"] = "True"  # which outlives the processes
+    names["TORCHELASTIC_USE_AGENT_STORE"] = "True"  # outlives the processes
 
     def begin(rank: int) -> None:
-        distributed.HEAD_START = 0.0  # no launcher is there
-        PartialState._reset_state()  # the parent's, of one process
+        distributed.HEAD_START = 0.0  # there is no launcher
+        PartialState._reset_state()  # set by the parent for one process
         work(rank)
 
     started = [
@@ -77,7 +77,7 @@ def output(folder: Path) -> list[str]:
 
 
 def at_step(number: int, action: Callable[[], None]) -> None:
-    """Do something in this process when a step begins."""
+    """Call a function in this process when a step begins."""
 
     class Acting(callbacks.CompleteCallback):
         def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -88,7 +88,7 @@ def at_step(number: int, action: Callable[[], None]) -> None:
 
 
 def of_kind(documents: list[str], name: str) -> Any:
-    """Documents, as a stream of four shards where the settings are for one."""
+    """Documents, or a stream of four shards if the settings are for a stream."""
     if name != "streamed":
         return documents
     return read_documents(Dataset.from_dict({"text": documents}).to_iterable_dataset(num_shards=4), stream=True)
@@ -103,7 +103,7 @@ def small_buffer() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def trained(bert_path: Path, documents: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What two processes make in all undisturbed cases, and of one that a signal to one of them stops."""
+    """Results of two processes: all uninterrupted cases, and one that a signal to one process stops."""
     folder = tmp_path_factory.mktemp("two")
     rows = [*documents, "One more. It is left out of a pass."]
 
@@ -141,7 +141,7 @@ def test_two_processes_train_what_one_does(
     result = train(of_kind(documents, name), tmp_path / "one", base=bert_path, **{**COMMON, **SAME[name]})
     one, two = weights(tmp_path / "one"), weights(trained / name)
     assert one.keys() == two.keys()
-    for key in one.keys() - {key for key in one if key.endswith("key.bias")}:  # whose gradient is rounding
+    for key in one.keys() - {key for key in one if key.endswith("key.bias")}:  # its gradient is rounding error
         np.testing.assert_allclose(two[key], one[key], atol=1e-5, rtol=0, err_msg=key)
     start = weights(bert_path)
     assert max(np.abs(value - one[key.removeprefix("bert.")]).max() for key, value in start.items()

@@ -1,4 +1,4 @@
-"""Runs that were stopped or killed, and go on to the same bytes."""
+"""Runs that were stopped or killed give the same bytes when resumed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simlte_st.data import DocSplitTransform
 from simlte_st.errors import ConfigurationError, ResumeError
 from simlte_st.training import TrainingResult, callbacks
 
-# Dropout on, an MLM head, and several epochs: everything that could come out differently.
+# Dropout, an MLM head and several epochs: everything that could differ.
 KILLED: dict[str, Any] = {"preset": "docsplit-bert", "epochs": 8, "batch_size": 8, "save_steps": 4, "seed": 5}
 
 
@@ -53,7 +53,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(
         train(documents, tmp_path / "killed", progress=False, **arguments)
     with pytest.raises(ResumeError, match=r"seed: was 5, is 6"):
         train(documents, tmp_path / "killed", progress=False, resume=True, **{**arguments, "seed": 6})
-    # This process is another one than was killed.
+    # This is a different process from the killed one.
     result = train(documents, tmp_path / "killed", progress=False, resume=True, **arguments)
     assert result.preset.mlm_weight == 0.1
     first, second = (folder / "model.safetensors" for folder in (tmp_path / "killed", undisturbed))

@@ -1,4 +1,4 @@
-"""What is checked before a run begins, its work folder, and the base that it begins with."""
+"""Checks before a run, its work folder, and its base."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def test_long_documents_get_a_static_model_and_short_ones_an_encoder(
         caplog.clear()
         with caplog.at_level("INFO", "simlte_st"):
             assert chosen(read_documents(documents), tmp_path) == name
-        assert f"The median document has {words} words" in caplog.text
+        assert f"The first documents have a median of {words} words" in caplog.text
         assert other in caplog.text
-    # The median decides, and not the mean.
+    # The median decides, not the mean.
     assert chosen(read_documents([*SHORT[:5], *LENGTHY[:4]]), tmp_path) == PACKAGED_BASE
     assert chosen(read_documents([*SHORT[:4], *LENGTHY[:5]]), tmp_path) == OWN_STATIC
     stream = Dataset.from_dict({"text": LENGTHY}).to_iterable_dataset()

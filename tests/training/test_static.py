@@ -1,4 +1,4 @@
-"""Trainings of static models: a base that is one, and one that is distilled first."""
+"""Train static models, from a static base and from a distilled one."""
 
 from __future__ import annotations
 

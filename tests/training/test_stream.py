@@ -1,4 +1,4 @@
-"""Training on documents that are read while it goes on."""
+"""Training on documents that are read during the run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simlte_st.data import document_stream, read_documents
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError, ResumeError, SimlteError
 from simlte_st.training import load_corpus
 
-# Dropout on, an MLM head, and more steps than a pass has batches.
+# Dropout, an MLM head, and more steps than a pass has batches.
 OPTIONS: dict[str, Any] = {
     "preset": "docsplit-bert", "max_length": "base", "batch_size": 8, "max_steps": 16, "save_steps": 4,
     "progress": False, "device": "cpu", "bf16": False, "keep": "trained", "seed": 5,
@@ -67,7 +67,7 @@ def test_a_run_goes_on_at_the_document_to_the_same_bytes_and_holds_no_copy_of_th
     assert len(set(drawn)) == whole.corpus.documents
     assert not held_out & set(drawn)
     drawn.clear()
-    # Workers read for themselves, and count what they read.
+    # Each worker reads for itself and counts its documents.
     result = train(
         read_documents(source, stream=True), tmp_path / "m", base=bert_path, resume=True, workers=2, **OPTIONS
     )
@@ -93,7 +93,7 @@ def test_what_a_stream_cannot_do(settings: dict[str, Any], message: str, encoder
 
 
 def test_a_shard_that_breaks_is_named_and_the_run_goes_on_when_it_is_mended(encoder_path: Path, tmp_path: Path) -> None:
-    source = write(tmp_path / "files", rows=50)  # a hundred documents are read for the model's card
+    source = write(tmp_path / "files", rows=50)  # the model card reads a hundred documents
     options = {**OPTIONS, "base": encoder_path, "preset": "docsplit-tuned", "max_steps": 20}
     train(read_documents(source, stream=True), tmp_path / "whole", **options)
     last = document_stream.shard_order(4, seed=5, epoch=0)[-1]

@@ -159,7 +159,7 @@ def test_bad_input_is_refused_before_anything_is_written(
 
 def test_a_finished_model_is_not_replaced_unasked(trained: Path, encoder_path: Path, documents: list[str]) -> None:
     before = (trained / "model.safetensors").read_bytes()
-    with pytest.raises(ConfigurationError, match="exists already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         train(documents, trained, base=encoder_path)
     with pytest.raises(ResumeError, match="is finished"):
         train(documents, trained, base=encoder_path, resume=True)

@@ -42,7 +42,7 @@ class TextFormat:
                 raise BadTextError("pipe, socket or device")
             self.check_library()
             read = self.read(path, reading)
-        except Exception as error:  # libraries raise anything for damaged files
+        except Exception as error:  # libraries raise all kinds of errors for damaged files
             return skip_of(error, name, name)
         text, columns = (read, {}) if isinstance(read, str) else (read.text, read.columns)
         columns = folder_columns(path) | columns
@@ -52,11 +52,11 @@ class TextFormat:
 
 @dataclass(frozen=True)
 class TableFormat:
-    """A format with a document per row; ``open`` raises ``DataError`` for a file without columns."""
+    """A format with one document per row; ``open`` raises ``DataError`` for a file without columns."""
 
     suffixes: tuple[str, ...]  # in lower case
     open: Callable[[Path, Reading], Table]
-    count_rows: Callable[[Path], int | None] = lambda path: None  # if counting is free
+    count_rows: Callable[[Path], int | None] = lambda path: None  # if counting costs nothing
 
 
 PLAIN_TEXT = TextFormat((".txt",), read_text)
@@ -87,7 +87,7 @@ _TEXT_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstan
 _TABLE_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, TableFormat))
 
 DESCRIPTION = (
-    f"a folder of files with a document each ({', '.join(_TEXT_SUFFIXES)}), one such file, or any other text file; "
+    f"a folder with one document per file ({', '.join(_TEXT_SUFFIXES)}), one such file, or any other text file; "
     f"a table ({', '.join(_TABLE_SUFFIXES)}; except for parquet also followed by {' or '.join(COMPRESSED)})"
 )
 """All formats in words, for messages and ``--help``."""

@@ -15,7 +15,7 @@ from simlte_st.data.text_files import decode_text, read_whole, tidy_lines
 _SPACE = re.compile(r"[ \t\n\f\r]{2,}|[\t\n\f\r]")  # anything but a single space
 _LABEL = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})""", re.IGNORECASE)
 _XML_LABEL = re.compile(rb"""\s*<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}["']([\w.:-]{1,40})""")
-_LABEL_BYTES = 1024  # the standard requires the label among these first bytes
+_LABEL_BYTES = 1024  # the standard requires the label within these first bytes
 _PYTHON_NAMES = {"gbk": "gb18030", "utf-16le": "utf-8", "utf-16be": "utf-8"}  # as in the standard
 _SELF_CLOSED = re.compile(r"<(?!(?:br|hr|img|input|meta|link|col|area|base|wbr)\b)([a-zA-Z][\w:-]*)((?:\s[^<>]*)?)/>")
 
@@ -121,7 +121,7 @@ def _is_hidden(node: Any) -> bool:
 
 
 def _decode(data: bytes, encoding: str, mend: bool) -> str:
-    """Decode a page in the encoding that it declares, or else in the given one."""
+    """Decode a page in the encoding that it declares, otherwise in the given one."""
     import webencodings
 
     label = _LABEL.search(data[:_LABEL_BYTES]) or _XML_LABEL.match(data[:_LABEL_BYTES])

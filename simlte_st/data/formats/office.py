@@ -23,7 +23,7 @@ _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # around an encrypted docume
 
 _WORD_PARTS = (re.compile(r"word/document\d*\.xml"), re.compile(r"word/(?:foot|end)notes\d*\.xml"))
 _WORD_BREAKS = {"br": "\n", "cr": "\n", "tab": " ", "noBreakHyphen": "-"}
-_WORD_UNREAD = frozenset(("moveFrom", "Fallback"))  # the old place of moved text, and copies for old readers
+_WORD_UNREAD = frozenset(("moveFrom", "Fallback"))  # the original position of moved text, and copies for old readers
 _ODT_BREAKS = {"line-break": "\n", "s": " ", "tab": " "}
 _ODT_UNREAD = frozenset(("tracked-changes", "annotation", "note-citation", "forms"))
 _XML_UNREAD = frozenset((  # not prose in JATS and TEI: metadata, references, formulas

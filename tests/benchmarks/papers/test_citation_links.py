@@ -27,7 +27,7 @@ def topic_papers(papers: int, topics: int, dim: int) -> tuple[np.ndarray, np.nda
 
 
 def topic_pairs(topic: np.ndarray, rows: range, count: int, seed: int) -> LinkPairs:
-    """Papers of one topic are linked, others are not; half and half."""
+    """Half of the pairs are of one topic and linked; the others are not."""
     generator = np.random.default_rng(seed)
     pairs: list[tuple[int, int]] = []
     while len(pairs) < count:
@@ -46,7 +46,7 @@ def test_features_by_hand() -> None:
 
 
 def test_hand_made_accuracy() -> None:
-    # A linear head on the products tells the same axis from another one: all is told rightly, whatever the pair.
+    # A linear head on the products recognises a shared axis, so it classifies every pair correctly.
     x = np.eye(4, dtype=np.float32)[[0, 1, 2, 3] * 6]
     pairs = [(a, b) for a in range(24) for b in range(24) if a != b and (a % 4 == b % 4 or (a + b) % 8 == 3)]
     labels = [int(a % 4 == b % 4) for a, b in pairs]
@@ -71,7 +71,7 @@ def test_it_is_the_probe_on_features_of_one_scale() -> None:
     )
     found = citation_link_probe(x, train, test, fit=SHORT)
     assert found == expected.accuracy
-    # Powers of two scale floats exactly: the same numbers, not only about the same.
+    # Powers of two scale floats exactly, so the numbers are equal, not just close.
     assert citation_link_probe(x * 1024, train, test, fit=SHORT) == found
 
 
@@ -81,5 +81,5 @@ def test_threshold_by_hand() -> None:
     # Training: links at 10 and 20 degrees, none at 45 and 90: the threshold lies between 20 and 45.
     train = made([(0, 1), (0, 2), (0, 3), (0, 4)], [1, 1, 0, 0])
     test = made([(1, 2), (2, 3), (3, 4), (0, 5), (1, 3)], [1, 1, 1, 0, 0])
-    # 3 and 4, 45 degrees apart, are linked all the same.
+    # 3 and 4 are linked although they are 45 degrees apart.
     assert citation_link_threshold(scores, train, test) == pytest.approx(4 / 5)

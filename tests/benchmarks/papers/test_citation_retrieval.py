@@ -31,7 +31,7 @@ def test_hand_made_case() -> None:
 
 
 def random_case(seed: int, dim: int = 5) -> tuple[np.ndarray, np.ndarray]:
-    """Papers 0 to 39 cite papers 40 to 199, near ones rather than far ones."""
+    """Papers 0 to 39 cite papers 40 to 199, mostly near ones."""
     generator = np.random.default_rng(seed)
     x = generator.normal(size=(200, dim)).astype(np.float32)
     unit = x / np.linalg.norm(x, axis=1, keepdims=True)

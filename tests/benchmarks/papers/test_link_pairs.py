@@ -12,7 +12,7 @@ from simlte_st.errors import DataError
 
 
 def random_links(papers: int, count: int, seed: int) -> np.ndarray:
-    """Distinct links; papers with low numbers are cited more often, as in life."""
+    """Distinct links; papers with low numbers are cited more often, as a few real papers are."""
     generator = np.random.default_rng(seed)
     links: set[tuple[int, int]] = set()
     while len(links) < count:
@@ -44,7 +44,7 @@ def test_no_negative_is_a_link_and_no_pair_occurs_twice(seed: int, split: str, s
         assert len(kept) == len(links)
     else:
         assert not set(parts[0].pairs.ravel().tolist()) & set(parts[1].pairs.ravel().tolist())
-    for p, n in zip(positives, drawn, strict=True):  # each paper is on each side as often in negatives as in links
+    for p, n in zip(positives, drawn, strict=True):  # each paper is on each side of as many negatives as links
         assert [Counter(p[:, side].tolist()) for side in (0, 1)] == [Counter(n[:, side].tolist()) for side in (0, 1)]
 
 
@@ -52,7 +52,7 @@ def test_share_and_seed() -> None:
     links = random_links(80, 200, 1)
     train, test = link_pairs(links, test_share=0.3, seed=5)
     assert len(train.pairs) + len(test.pairs) == 400
-    assert len(test.pairs) == pytest.approx(120, abs=4)  # pairs that cite each other go together
+    assert len(test.pairs) == pytest.approx(120, abs=4)  # pairs that cite each other stay together
     again = link_pairs(links[::-1], test_share=0.3, seed=5)  # the order of the links does not matter
     for one, other in zip((train, test), again, strict=True):
         assert np.array_equal(one.pairs, other.pairs)

@@ -14,7 +14,7 @@ def test_hand_made_case() -> None:
     # 4-0 and 4-1 (10), 5-1 and 5-3 (35), 4-2 (40), ...
     scores = on_circle([0, 20, 50, 90, 10, 55, 200])
     result = linking(scores, [(0, 4), (1, 5), (2, 5)], posts=4, ranks=(1, 2, 3, 5, 100))
-    # 4-0 belongs together and 4-1, which is as near, does not: it stands before.
+    # 4-0 is a link; 4-1 is equally near but is not one, so it ranks first.
     assert result["r_precision"] == {1: 1.0, 2: 0.5, 3: pytest.approx(2 / 3), 5: pytest.approx(3 / 5), 100: 3 / 12}
     assert result["mrp"] == pytest.approx(np.mean([1, 1 / 2, 2 / 3, 3 / 5, 1 / 4]))
     assert result["map"] == pytest.approx((1 / 2 + (1 + 2 / 3) / 2) / 2), "an article without posts is asked nothing"

@@ -1,4 +1,4 @@
-"""What a model reads of a text, and the attention, layers and weights of its tokens, beside the stock models."""
+"""Compare the tokens that a model reads, and their attention, layers and weights, with the stock models."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_row_of_cls_is_the_stock_model_s(modern: bool, bert_path: Path, tmp_
         found = cls_attention(model, read, layer)
         assert found == pytest.approx(expected[layer][0, :, 0].mean(0).tolist(), abs=1e-6)
         assert sum(found) == pytest.approx(1, abs=1e-5)
-    if not (modern and transformers.__version__.startswith("5.0")):  # which leaves a ModernBERT eager by itself
+    if not (modern and transformers.__version__.startswith("5.0")):  # which makes a ModernBERT eager by default
         assert encoder_of(model).config._attn_implementation == before
 
 

@@ -66,14 +66,14 @@ def test_it_is_the_papers_objective_step_by_step(bert_path: Path, documents: lis
         labels = torch.tensor(pairs.label[rows.start : rows.stop], dtype=torch.float32)
         optimizer.zero_grad()
         torch.nn.functional.binary_cross_entropy_with_logits(logits, labels, reduction="sum").backward()
-        torch.nn.utils.clip_grad_norm_(kept.parameters(), 1.0)  # the Trainer clips what is in the model
+        torch.nn.utils.clip_grad_norm_(kept.parameters(), 1.0)  # the Trainer clips only the model's gradients
         optimizer.param_groups[0]["lr"] = rate * (1 - step / steps)
         optimizer.step()
 
     made = SentenceTransformer(str(tmp_path / "out"), device="cpu").state_dict()
     for name, value in kept.state_dict().items():
         if "pooler" in name:
-            continue  # not in the checkpoint, and of no use: drawn anew at each loading
+            continue  # not in the checkpoint and not used: random after each loading
         torch.testing.assert_close(made[name], value, atol=2e-5, rtol=1e-4)
 
 

@@ -1,4 +1,4 @@
-"""CSV and TSV files: sound ones and damaged ones."""
+"""Intact and damaged CSV and TSV files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_bad_csv_rows_are_counted_one_by_one(tmp_path: Path) -> None:
     assert reader.report.repaired == {"invalid characters removed or replaced": 1}
     assert reader.report.examples["wrong number of fields"] == ["line 3: 1 instead of 2", "line 4: 3 instead of 2"]
     assert reader.report.examples["wrong encoding"][1].startswith("lines 8 to 9: ")
-    # what an unclosed quote swallowed is told by its lines
+    # the lines that an unclosed quote swallowed are reported
     assert reader.report.examples["malformed row"][1].startswith("lines 13 to 1")
 
 

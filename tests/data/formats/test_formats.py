@@ -1,4 +1,4 @@
-"""The table of formats: files are known by their suffixes, and those that need an extra are counted without it."""
+"""The table of formats: suffixes identify files, and files that need a missing extra are counted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ JATS = """<!DOCTYPE article SYSTEM "JATS.dtd" [<!ENTITY own SYSTEM "file:///etc/
     <journal-meta><p>J</p></journal-meta><title>Rivers &amp; <i>floods</i></title></front><sec><title>So</title><p>CO<b
     >2</b> &eacute;t <!-- no -->rose, &own; <m:math>x</m:math>fell.</p></sec><ref-list>Cited</ref-list></article>"""
 TEI = """<TEI xmlns="http://www.tei-c.org/ns/1.0"><teiHeader><title>Hamlet</title><publicationStmt>CC</publicationStmt>
-    </teiHeader><l>Who is<lb/>there?</l><l>Nay<note>No</note> <hi>ans<lb break="no"/>wer</hi>
+    </teiHeader><l>Who is<lb/>there?</l><l>Nay<note>No</note> <hi>answ<lb break="no"/>er</hi>
     <choice><sic>em</sic><corr>me</corr></choice>.</l></TEI>"""
 ALTO = """<alto xmlns="x#"><OCR>An engine</OCR><TextBlock><TextLine><String CONTENT="A"/><SP/><String CONTENT="steam"
     SUBS_TYPE="HypPart1" SUBS_CONTENT="steamship"/><HYP CONTENT="-"/></TextLine><TextLine><String CONTENT="ship"

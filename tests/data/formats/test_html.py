@@ -1,4 +1,4 @@
-"""HTML files: what of them is text, in which encoding, and what cannot be read is counted."""
+"""HTML files: the text that is read, encodings, and counts of unreadable files."""
 
 from __future__ import annotations
 
@@ -83,14 +83,14 @@ def test_encodings_of_html(tmp_path: Path) -> None:
         texts(path)
 
 
-# Each element of a page is seen, or it is not; what is seen must be in the text, in order, and nothing else.
+# Exactly the visible elements of a page must be in the text, in order.
 SEEN = ("p", "div", "b", "span", "section", "li", "button", "object", "h2", "article", "td", "pre", "a", "label", "foo")
 UNSEEN = ("script", "style", "noscript", "nav", "title", "iframe", "p hidden", "div style=display:none")
 
 
 @st.composite
 def trees(draw: st.DrawFn, depth: int = 4) -> list[Any]:
-    """A tag and what is in it: words or further trees."""
+    """A tag and its content: words or more trees."""
     inside = st.one_of(st.just("word"), trees(depth - 1)) if depth else st.just("word")
     return [draw(st.sampled_from(SEEN + UNSEEN)), *draw(st.lists(inside, max_size=3))]
 
@@ -98,14 +98,14 @@ def trees(draw: st.DrawFn, depth: int = 4) -> list[Any]:
 @settings(max_examples=300)
 @given(trees=st.lists(trees(), min_size=1, max_size=5), ends=st.randoms(use_true_random=False))
 def test_whatever_a_browser_shows_is_in_the_text(trees: list[Any], ends: random.Random) -> None:
-    """html5lib builds the tree by the same rules, but for templates: what is seen in it must be in the text."""
+    """html5lib builds the tree by the same rules, except for templates; its visible text must be read."""
     numbers = itertools.count()
 
     def markup(tree: Any) -> str:
         if tree == "word":
             return f" w{next(numbers)} "
         tag = tree[0].split()[0]
-        # Raw text ends at its first end tag: those are closed.
+        # Raw text ends at its first end tag, so close these.
         end = f"</{tag}>" if tree[0] in UNSEEN[:6] or ends.random() < 0.8 else ""
         return f"<{tree[0]}>{''.join(map(markup, tree[1:]))}{end}"
 

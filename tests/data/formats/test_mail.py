@@ -1,4 +1,4 @@
-"""E-mails: single files, raw ones under other names, and mailboxes; what of them is text, and odd ones."""
+"""E-mails: single files, raw ones under other names, mailboxes, their text, and malformed ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from simlte_st.errors import DataError, EmptyCorpusError
 
 
 def mail(body: str | bytes = "The body.\n", *headers: str, kind: str = "text/plain; charset=utf-8") -> bytes:
-    """Return a mail as it is sent; further headers go before the usual ones."""
+    """Return a raw mail; additional headers precede the usual ones."""
     usual = ["From: Ann <ann@example.com>", "To: Bob <bob@example.com>", "Subject: Rain", f"Content-Type: {kind}"]
     usual += ["Date: Thu, 22 Aug 2002 18:26:25 +0700", "Message-ID: <1@example.com>"]
     names = {header.split(":")[0] for header in headers}
@@ -152,7 +152,7 @@ def test_what_is_no_mail_or_cannot_be_read_is_counted(tmp_path: Path, data: byte
 
 @pytest.mark.parametrize("depth", [50, 2_000])
 def test_parts_in_thousands_of_others_take_no_time(tmp_path: Path, depth: int) -> None:
-    """Python's parser gives up in them; what it makes of the beginning may be read."""
+    """Python's parser gives up on these; it may return their beginning."""
     parts = "".join(f"--{level}\nContent-Type: multipart/mixed; boundary={level + 1}\n\n" for level in range(depth))
     (tmp_path / "deep.eml").write_bytes(mail(parts + f"--{depth}\n\nInside.\n", kind="multipart/mixed; boundary=0"))
     (tmp_path / "good.eml").write_bytes(mail())
@@ -201,7 +201,7 @@ def test_quotes_and_signatures_are_left_out_on_request(tmp_path: Path) -> None:
         ("Bob schrieb am Montag:\n> Regnet es?\nJa.", "Ja."),
         ("> all of it\n> is quoted", ""),
         ("A paragraph\nof four lines,\nits own,\nand then:\n> quoted", "A paragraph\nof four lines,\nits own,"),
-        # Nothing of these is quoted.
+        # None of these is a quote.
         ("Note:\n---- a rule ----\nand more", "Note:\n---- a rule ----\nand more"),
         ("if a > b:\n    return", "if a > b:\n    return"),
         ("  indented\n\n\n\nas it was", "  indented\n\n\n\nas it was"),

@@ -1,4 +1,4 @@
-"""Markdown: the text below its front matter, and what only looks like it."""
+"""Markdown: the text after the front matter, and text that only looks like front matter."""
 
 from __future__ import annotations
 

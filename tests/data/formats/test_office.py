@@ -1,4 +1,4 @@
-"""DOCX, ODT, RTF and EPUB: what of them is text, and files that are made to do harm."""
+"""DOCX, ODT, RTF and EPUB: the text that is read, and malicious files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRANSITIONAL = f'xmlns:w="{WORD}" xmlns:mc="{COMPATIBILITY}"'
 
 
 def write_word(path: Path, body: str, footnotes: str = "") -> Path:
-    """Write a Word file of its parts."""
+    """Write a Word file from its parts."""
     parts = {"word/document.xml": f"<w:document {TRANSITIONAL}><w:body>{body}</w:body></w:document>"}
     if footnotes:
         parts["word/footnotes.xml"] = f"<w:footnotes {TRANSITIONAL}>{footnotes}</w:footnotes>"

@@ -1,4 +1,4 @@
-"""Parquet files: which columns are read, and what is broken is named."""
+"""Parquet files: the columns that are read, and errors that name broken files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PDF files: those that hold no text are counted."""
+"""PDF files; those without text are counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text files: line ends, encodings, and what is no text."""
+"""Text files: line ends, encodings, and files that are not text."""
 
 from __future__ import annotations
 
