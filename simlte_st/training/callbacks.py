@@ -16,10 +16,11 @@ from tqdm.auto import tqdm
 from transformers import ProgressCallback, TrainerCallback, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
+from simlte_st.arguments import checked
 from simlte_st.compat import FirstCallbacks
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.distributed import barrier, is_main, largest, world
-from simlte_st.errors import TrainingDiverged
+from simlte_st.errors import ResumeError, TrainingDiverged
 from simlte_st.files import atomic_path
 from simlte_st.losses.loss_state import LossStateMixin
 from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
@@ -44,6 +45,7 @@ class LossStateCallback(TrainerCallback):
         loss: The loss that the Trainer uses.
     """
 
+    @checked
     def __init__(self, loss: LossStateMixin) -> None:
         self.loss = loss
 
@@ -63,7 +65,10 @@ class LossStateCallback(TrainerCallback):
         self.loss.set_head_precision(bool(args.bf16))
         if state.global_step == 0 or not self.loss.extra_state():
             return
-        self.loss.load_extra_state(load_file(checkpoint_directory(args, state) / LOSS_FILE))
+        path = checkpoint_directory(args, state) / LOSS_FILE
+        if not path.exists():
+            raise ResumeError(f"{path} is missing: resume a run of the same output_dir that had these callbacks.")
+        self.loss.load_extra_state(load_file(path))
 
 
 class CompleteCallback(TrainerCallback):
@@ -118,6 +123,7 @@ class LossMetricsCallback(TrainerCallback):
                 state.log_history[-1].update(metrics)
 
 
+@checked
 def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[TrainerCallback]:
     """Return the callbacks that DocSplit needs in the stock Trainer.
 

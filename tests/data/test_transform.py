@@ -60,7 +60,7 @@ def train(model: SentenceTransformer, tmp_path: Path) -> Callable[..., Recording
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if "callbacks=[views.callback]" in record.getMessage()]
+    return [record.getMessage() for record in caplog.records if "callbacks=trainer_callbacks(" in record.getMessage()]
 
 
 @pytest.mark.parametrize(

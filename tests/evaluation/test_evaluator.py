@@ -43,7 +43,7 @@ def test_the_evaluator_in_a_real_trainer(
 ) -> None:
     model = tiny_model_for_evaluation()
     texts, _ = labelled_texts
-    split = StructureEvaluator([Document(str(row), text) for row, text in enumerate(texts)], name="held_out")
+    split = StructureEvaluator(texts, name="held_out")
     dataset = Dataset.from_dict({"anchor": texts, "positive": texts[3:] + texts[:3]})
     settings = {"max_steps": 4, "per_device_train_batch_size": 4, "eval_strategy": "steps", "eval_steps": 2}
     settings |= {"save_steps": 2, "load_best_model_at_end": True, "metric_for_best_model": "eval_held_out_agreement"}
@@ -66,10 +66,9 @@ def test_the_evaluator_in_a_real_trainer(
 def test_the_evaluator_measures_what_a_comparison_does(
     model: SentenceTransformer, documents: list[str], tmp_path: Path
 ) -> None:
-    held_out = [Document(str(row), text) for row, text in enumerate(documents)]
-    evaluator = StructureEvaluator(held_out, name="held", seed=4)
+    evaluator = StructureEvaluator(documents, name="held", seed=4)
     metrics = evaluator(model, str(tmp_path))
-    compared = compare_halves({"m": model}, held_out, seed=4)
+    compared = compare_halves({"m": model}, documents, seed=4)
     assert metrics["held_agreement"] == compared["m"].structure.agreement
     assert evaluator.primary_metric == "held_agreement"
     assert evaluator.last_result is not None
@@ -92,11 +91,7 @@ def test_halves_fit_what_the_model_reads(tiny_model_for_evaluation: Build, monke
 
     monkeypatch.setattr(model, "encode", counting)
     lengths = {}
-    for name, settings in {
-        "own": {},
-        "less": {"max_seq_length": 12},
-        "more": {"max_seq_length": 512},
-    }.items():
+    for name, settings in {"own": {}, "less": {"max_seq_length": 12}, "more": {"max_seq_length": 512}}.items():
         StructureEvaluator(documents, **settings)(model)  # type: ignore[arg-type]
         assert len(encoded) == 8
         lengths[name] = max(len(text.split()) for text in encoded)

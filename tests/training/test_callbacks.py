@@ -20,7 +20,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState
 
 from simlte_st import train
 from simlte_st.data.transform import DocSplitTransform
-from simlte_st.errors import TrainingDiverged
+from simlte_st.errors import ConfigurationError, ResumeError, TrainingDiverged
 from simlte_st.losses import MultipleNegativesRankingMLMLoss, ReconstructionLoss
 from simlte_st.training import fit as fitting
 from simlte_st.training.batches import SeededBatchSampler
@@ -108,6 +108,9 @@ def test_a_resumed_run_goes_on_with_its_head(
     # With optimizer, data and random numbers restored, it ends like the uninterrupted run.
     assert same(head_of(resumed), seen[4])
     assert same(dict(resumed.model.state_dict()), dict(whole.model.state_dict()))
+    (checkpoint / LOSS_FILE).unlink()
+    with pytest.raises(ResumeError, match="is missing"):
+        resumed.train(resume_from_checkpoint=str(checkpoint))
 
 
 def test_the_callbacks_are_those_that_a_loss_needs(model: SentenceTransformer) -> None:
@@ -126,6 +129,8 @@ def test_the_callbacks_are_those_that_a_loss_needs(model: SentenceTransformer) -
         assert first is views.callback
         assert type(second) is SamplerEpochCallback
         assert [(type(callback), callback.loss) for callback in others] == wanted  # type: ignore[attr-defined]
+    with pytest.raises(ConfigurationError, match=r"(?s)views=.*: must be DocSplitTransform\.$"):
+        trainer_callbacks(stock, views)  # type: ignore[arg-type]
 
 
 def state_at(step: int, **more: Any) -> TrainerState:
