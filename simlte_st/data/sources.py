@@ -108,7 +108,7 @@ def _opened(source: Any, reading: Reading) -> Source:
     if hasattr(source, "__iter__") and not other:
         return Source(name, lambda: _items(source, name, reading), size, isinstance(source, Iterator))
     raise DataError(
-        f"A {type(source).__name__} is not a source of documents (pass one split of a DatasetDict; collect a "
+        f"{type(source).__name__}: not a source of documents (pass one split of a DatasetDict; collect a "
         f"LazyFrame). Documents are read from {PLACES}; a list of these; a data set, data frame or a column of one; "
         "an iterable of strings, Documents or mappings with a text."
     )
