@@ -219,24 +219,6 @@ def ast() -> str:
     return written(["here", "paper"], rows)
 
 
-def static() -> str:
-    """Compare static embeddings with bags of words and an encoder, by set."""
-    lengths, few = tables("static")[:2]
-    words = {row[0]: row[1:] for row in lengths[1:]}["words (median)"]
-    columns = {f"{TITLES[name]} ({words[i]})": i + 1 for i, name in enumerate(few[0][1:]) if name in TITLES}
-    rows = {
-        "TF-IDF": "TF-IDF",
-        "LSA": "LSA by itself",
-        "MiniLM at 256": "all-MiniLM-L6-v2, 256 tokens",
-        "MiniLM adapted, at 256": "adapted",
-        "static, distilled": "static: distilled",
-        "simlte-static": "simlte-static, as it ships",
-        "static, DocSplit": "trained on these documents",
-        "static, DocSplit + LSA": "with the LSA, as by default",
-    }
-    return chosen(few, columns, rows)
-
-
 def static_gain() -> str:
     """Report the lead of a static model over an adapted encoder, by document length."""
     [table] = [table for table in tables("static") if table[0][0].startswith("5 labels per class")]
@@ -328,7 +310,7 @@ def corpus_size_in_words() -> str:
         (f"{int(found[name][0].replace(',', '')) / 60:.0f} minutes to {name} ({found[name][1]} GB of memory)")
         for name in ("index", "train", "explore")
     ]
-    return f"With the static model, one core takes {', '.join(needs)} for 100,000 documents of 250 words."
+    return f"With the static model on one core, 100,000 documents of 250 words take {', '.join(needs)}."
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
@@ -336,8 +318,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "paper_longer": partial(gain_over_simcse, "paper_400_steps/paper"),
 } | {
     block.__name__: block
-    for block in (readers, gain, verdict, speed, second_base, language_model, citation, ta_sbert, ast, static,
-                  static_gain, languages, search, losses, rerank, corpus_size, corpus_size_in_words)
+    for block in (readers, gain, verdict, speed, second_base, language_model, citation, ta_sbert, ast, static_gain,
+                  languages, search, losses, rerank, corpus_size, corpus_size_in_words)
 }  # fmt: skip
 
 
