@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from simlte_st.errors import DataError
+from simlte_st.errors import DataError, number_of
 from simlte_st.evaluation.scores import bootstrap_interval
 from simlte_st.evaluation.table import in_interval, markdown_table
 from simlte_st.files import read_json
@@ -206,10 +206,10 @@ def is_between(probability: float, low: float, high: float) -> bool:
 def record_in_words(probability: float, static: bool = False) -> str:
     """Return the record of benchmark runs with a similar probability, as a sentence."""
     [bin_] = [each for each in _record(static)["calibration"] if is_between(probability, each["from"], each["to"])]
-    runs, kind = bin_["better"] + bin_["unclear"] + bin_["worse"], "runs with static models" if static else "runs"
+    runs = number_of(bin_["better"] + bin_["unclear"] + bin_["worse"], "run")
     return (
-        f"Of {runs} {kind} of our benchmark that looked like this one, labels called {bin_['better'] or 'none'} better "
-        f"and {bin_['worse'] or 'none'} worse."
+        f"In our benchmark, {runs}{' with static models' * static} looked like this one: labels called "
+        f"{bin_['better'] or 'none'} better and {bin_['worse'] or 'none'} worse."
     )
 
 

@@ -114,7 +114,7 @@ def test_the_record_is_counted() -> None:
     for probability in (0.0, 0.05, 0.4, LIKELY, 0.95, 1.0):
         [each] = [one for one in bins if one["from"] <= probability < one["to"] or probability == one["to"] == 1]
         runs = each["better"] + each["unclear"] + each["worse"]
-        found = rf"Of {runs} .* {each['better']} better .*{each['worse'] or 'none'} worse\."
+        found = rf"In our benchmark, {runs} run.* {each['better']} better .*{each['worse'] or 'none'} worse\."
         assert re.fullmatch(found, record_in_words(probability))
     verdict = give_verdict(halves(), halves(0.1))
     assert record_in_words(verdict.probability) in verdict.summary()
