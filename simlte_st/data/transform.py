@@ -12,9 +12,10 @@ import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from annotated_types import Interval
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.readers import InputExample
@@ -244,7 +245,7 @@ def docsplit_objectives(
     loss: nn.Module,
     *,
     epochs: Count = 1,
-    batch_size: Count = 36,
+    batch_size: Annotated[int, Interval(ge=2)] = 36,
     view: View | None = None,
     seed: Seed = 0,
     model: SentenceTransformer | None = None,

@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch import Tensor
 
-from simlte_st.arguments import Count, Seed, checked
+from simlte_st.arguments import Count, Seed, check_value, checked
 from simlte_st.compat import encoder_of
 from simlte_st.distributed import mean_over_processes
 from simlte_st.errors import DataError, ModelError
@@ -62,6 +62,7 @@ class MLMLossMixin(LossStateMixin):
         **options: Any,
     ) -> None:
         super().__init__(model, *arguments, **options)
+        check_value("mini_batch_size", getattr(self, "mini_batch_size", None), Count | None)  # of the cached loss
         self.mlm_weight = mlm_weight
         self.mlm_probability = mlm_probability
         self.mlm_input = mlm_input

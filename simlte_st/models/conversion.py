@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
 
-from simlte_st.arguments import Count, checked
+from simlte_st.arguments import checked
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.files import atomic_path, check_free
 from simlte_st.models.names import shown_base
@@ -23,7 +23,7 @@ def convert_base(
     output: str | os.PathLike[str],
     *,
     backbone: Literal["chunk-mean", "longformer"] | None = None,
-    max_length: Count | None = None,
+    max_length: Annotated[int, Interval(ge=3)] | None = None,
     pooling: Literal["keep", "cls", "mean"] = "keep",
     chunk_length: Annotated[int, Interval(ge=3)] | None = None,
     attention_window: Annotated[int, Interval(ge=2)] | list[int] | None = None,

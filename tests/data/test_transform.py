@@ -22,6 +22,7 @@ from simlte_st.data.document import Document
 from simlte_st.data.sentences import PunktSegmenter, segment_document, tokenizer_counter
 from simlte_st.data.transform import DocSplitTransform, EpochClock, docsplit_examples, docsplit_objectives
 from simlte_st.data.views import DocSplit, InverseCloze, View, ViewPair, draw_views
+from simlte_st.errors import ConfigurationError
 
 BATCH = 8
 
@@ -165,6 +166,8 @@ def test_the_prompt_for_documents_stands_before_the_views_and_takes_its_room(
     model.prompts = {"query": "cis: ", "document": "", "passage": "ba bei bo: "}
     made = examples_of(texts, model=model, seed=3)
     [(loader, _)] = docsplit_objectives(texts, torch.nn.Identity(), model=model, seed=3, segmenter=PUNKT)
+    with pytest.raises(ConfigurationError, match="batch_size=1"):  # without negatives
+        docsplit_objectives(texts, torch.nn.Identity(), batch_size=1)
     assert texts_by_id(loader.dataset) == made
     assert all(view.startswith("ba bei bo: ") for own in made.values() for view in own)
     words = [sum(len(view.split()) for own in each.values() for view in own) for each in (plain, made)]

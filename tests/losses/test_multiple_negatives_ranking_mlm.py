@@ -232,6 +232,11 @@ def test_bad_settings(kind: Kind, model: SentenceTransformer, settings: dict[str
         kind(model, **settings)
 
 
+def test_mini_batches_are_not_empty(model: SentenceTransformer) -> None:
+    with pytest.raises(ConfigurationError, match="mini_batch_size=0"):
+        CachedMultipleNegativesRankingMLMLoss(model, mini_batch_size=0)
+
+
 def test_a_tokenizer_without_a_mask_token(kind: Kind, model: SentenceTransformer, documents: list[str]) -> None:
     model.tokenizer.mask_token = None
     with pytest.raises(ModelError, match=r"mask token.*mlm_weight=0"):

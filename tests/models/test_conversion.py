@@ -102,8 +102,8 @@ def test_nothing_is_overwritten_or_half_written(encoder_path: Path, tmp_path: Pa
     (tmp_path / "m" / "modules.json").write_text("[]")
     with pytest.raises(ConfigurationError, match="attention_window"):
         convert_base(encoder_path, tmp_path / "m", attention_window=7, overwrite=True)
-    with pytest.raises(ConfigurationError, match="max_length=0"):
-        convert_base(encoder_path, tmp_path / "m", max_length=0, overwrite=True)
+    with pytest.raises(ConfigurationError, match="max_length=2"):
+        convert_base(encoder_path, tmp_path / "m", max_length=2, overwrite=True)
     assert {path.name for path in (tmp_path / "m").iterdir()} == {"precious", "modules.json"}
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
     convert_base(encoder_path, tmp_path / "m", max_length=100, overwrite=True)
