@@ -198,7 +198,7 @@ def test_what_cannot_be_written_is_said_first(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"kept\.csv"):
         dedupe(source, tmp_path / "kept.csv")
     (tmp_path / "other.removed.jsonl").write_text("mine")
-    with pytest.raises(ConfigurationError, match=r"other\.removed\.jsonl exists"):
+    with pytest.raises(ConfigurationError, match=r"other\.removed\.jsonl already exists"):
         dedupe(source, tmp_path / "other.jsonl")
 
 
