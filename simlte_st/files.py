@@ -53,8 +53,8 @@ def atomic_path(target: str | os.PathLike[str], *others: Path) -> Iterator[Path]
     temporary, before = holder / target.name, holder / f"{target.name}.before"
     try:
         yield temporary
-        (holder / "mode").touch()
         for path in temporary.rglob("*.safetensors"):  # safetensors lets only the owner read them
+            (holder / "mode").touch()
             path.chmod((holder / "mode").stat().st_mode & 0o777)
         for other in others:
             os.replace(holder / other.name, other)

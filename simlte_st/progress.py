@@ -114,9 +114,11 @@ class TextBar:
 
 
 @contextmanager
-def reading(model: SentenceTransformer, name: str, texts: Sequence[str], *, shown: bool) -> Iterator[None]:
-    """Show a progress bar while a model reads texts."""
-    with TextBar(model, name, len(texts), shown=shown) as bar:
-        bar.begin(len(texts))
+def reading(
+    model: SentenceTransformer, name: str, texts: Sequence[str], *, documents: int | None = None, shown: bool
+) -> Iterator[None]:
+    """Show a progress bar while a model reads texts; it counts ``documents``, by default as many as texts."""
+    with TextBar(model, name, documents or len(texts), shown=shown) as bar:
+        bar.begin(documents or len(texts))
         with bar.reading(texts):
             yield

@@ -22,7 +22,7 @@ from simlte_st.data.rows import (
 )
 from simlte_st.data.sentences import peek
 from simlte_st.data.sources import PLACES, Source, open_source
-from simlte_st.errors import DataError, EmptyCorpusError
+from simlte_st.errors import DataError, EmptyCorpusError, number_of
 from simlte_st.files import valid_unicode
 
 INVALID = "invalid characters removed or replaced"
@@ -61,7 +61,7 @@ class ReadReport:
 
     def summary(self) -> str:
         """Return a few lines about what was read, skipped, repaired and ignored."""
-        line = f"read {self.documents:,} document{'' if self.documents == 1 else 's'} ({self.characters:,} characters)"
+        line = f"read {number_of(self.documents, 'document')} ({self.characters:,} characters)"
         lines = [line + (f" from the column {self.text_column!r}" if self.text_column else ""), *self.troubles()]
         if self.stopped_at is not None:
             lines.append(f"stopped at the limit of {self.stopped_at:,} documents; the rest was not read")
@@ -199,7 +199,7 @@ class DocumentReader:
                         return
                     yield document
         except BrokenSourceError as error:
-            read = f"{report.documents:,} document{'' if report.documents == 1 else 's'} had been read before"
+            read = f"{number_of(report.documents, 'document')} had been read before"
             raise DataError(f"{error}; {read}. Download or create it again.") from error
         report.finished, self.checksum = True, texts.hexdigest()
         if not report.documents and self._remembers:

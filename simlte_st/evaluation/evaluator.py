@@ -20,7 +20,7 @@ from simlte_st.evaluation.halves import NEIGHBOURS, StructureResult, draw_halves
 from simlte_st.models.loading import check_room
 from simlte_st.models.passes import TextReader
 from simlte_st.models.static import is_static
-from simlte_st.progress import TextBar
+from simlte_st.progress import reading
 from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:
@@ -62,15 +62,14 @@ def encode_texts(
 
     The bar counts ``documents``, by default as many as texts.
     """
-    bar = TextBar(model, bar_name, documents or len(texts), shown=show_progress_bar)
+    bar = reading(model, bar_name, texts, documents=documents, shown=show_progress_bar)
     with reading_at_most(model, max_seq_length), bar:
-        bar.begin(documents or len(texts))
         if type(model) is sentence_transformers.SentenceTransformer:  # others have their own encode
             reader = TextReader(model, batch_size, texts)
             model, batch_size = reader.model, reader.batch_size
-        options: dict[str, Any] = {"prompt": document_prompt(model), "batch_size": batch_size}
-        with bar.reading(texts):
-            embeddings = model.encode(list(texts), **options, show_progress_bar=False)
+        embeddings = model.encode(
+            list(texts), prompt=document_prompt(model), batch_size=batch_size, show_progress_bar=False
+        )
     return np.asarray(embeddings, dtype=np.float32)
 
 

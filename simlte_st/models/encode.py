@@ -17,7 +17,7 @@ from filelock import FileLock
 
 from simlte_st.arguments import Count, checked
 from simlte_st.data.documents import read_documents
-from simlte_st.errors import ConfigurationError, ResumeError, SimlteError, keeping
+from simlte_st.errors import ConfigurationError, ResumeError, SimlteError, keeping, number_of
 from simlte_st.files import (
     SETTINGS_FILE,
     atomic_path,
@@ -58,7 +58,7 @@ class EncodingReport:
 
     def summary(self) -> str:
         """Return the numbers of documents and dimensions, and of truncated texts."""
-        number = f"{self.documents:,} document{'' if self.documents == 1 else 's'}"
+        number = number_of(self.documents, "document")
         return f"Encoded {number} into vectors of {self.dimension} dimensions. {self.truncation.summary()}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.compat import checkpoint_name, readable_length, taken_tokens
 from simlte_st.data.sentences import tokenizer_counter
+from simlte_st.errors import number_of
 from simlte_st.models.names import name_of
 from simlte_st.modules.base_form import texts_as_read
 from simlte_st.prompts import document_prompt
@@ -82,7 +83,7 @@ class Truncation:
         if self.max_seq_length is None:
             return f"{subject} reads whole texts."
         reads = f"{subject} reads the first {self.max_seq_length:,} tokens of a text"
-        texts = f"of {self.texts:,} text{'' if self.texts == 1 else 's'}"
+        texts = f"of {number_of(self.texts, 'text')}"
         if not self.cut_texts:
             return f"{reads}: none {texts} is longer."
         verb, share = "is" if self.cut_texts == 1 else "are", self.cut_tokens / self.tokens
