@@ -91,30 +91,38 @@ def assert_same_gradients(found: dict[str, Tensor], expected: dict[str, Tensor],
 
 
 def emulate_kernel(patch: pytest.MonkeyPatch) -> None:
-    """Put what PyTorch's FlashAttention operators compute on a GPU, dense and on a CPU, in their place."""
-    kept: list[Tensor] = []
+    """Replace PyTorch's FlashAttention operators by dense products on a CPU."""
+    masks: list[Tensor] = []
 
-    def scores(query: Tensor, key: Tensor, bounds: Tensor, reach: int) -> Tensor:
-        places = torch.arange(len(query))
-        document = torch.bucketize(places, bounds, right=True)
-        sees = (document[:, None] == document) & ((places[:, None] - places).abs() <= reach)
+    def scores(query: Tensor, key: Tensor, of_query: Tensor, of_key: Tensor, *sizes: int, reach: int | None) -> Tensor:
+        for bounds, size in zip((of_query, of_key), sizes, strict=True):
+            assert bounds.dtype == torch.int32
+            assert bounds.diff().max() <= size
+        rows, columns = torch.arange(len(query))[:, None], torch.arange(len(key))
+        documents = (torch.bucketize(x, bounds, right=True) for x, bounds in ((rows, of_query), (columns, of_key)))
+        sees = torch.eq(*documents)
+        if reach is not None:
+            sees &= (rows - columns).abs() <= reach
         found = torch.einsum("qhd,khd->hqk", query, key) / query.shape[-1] ** 0.5
         return found.masked_fill(~sees, float("-inf"))
 
-    def forward(query, key, value, bounds, _, most, __, dropout, causal, debug, *, window_size_left, window_size_right):  # type: ignore[no-untyped-def]
-        assert (bounds.dtype, bounds.diff().max(), causal, debug) == (torch.int32, most, False, False)
-        logits = scores(query, key, bounds, window_size_left)
+    def forward(query, key, value, *rest, window_size_left=None, window_size_right=None):  # type: ignore[no-untyped-def]
+        *bounds, dropout, causal, debug = rest
+        assert (causal, debug, window_size_left) == (False, False, window_size_right)
+        logits = scores(query, key, *bounds, reach=window_size_left)
         total = logits.logsumexp(-1)
-        kept[:] = [functional.dropout(torch.ones_like(logits), dropout)]
-        out = torch.einsum("hqk,khd->qhd", (logits - total[..., None]).exp() * kept[0], value)
-        return out, total, torch.zeros(2), torch.zeros(()), torch.zeros(0)
+        masks.append(functional.dropout(torch.ones_like(logits), dropout))
+        out = torch.einsum("hqk,khd->qhd", (logits - total[..., None]).exp() * masks[-1], value)
+        return out, total, torch.tensor(len(masks) - 1), torch.zeros(()), torch.zeros(0)
 
-    def backward(grad, query, key, value, out, total, bounds, _, most, __, dropout, causal, *random, **window):  # type: ignore[no-untyped-def]
-        weights = (scores(query, key, bounds, window["window_size_left"]) - total[..., None]).exp()
-        gains = torch.einsum("qhd,khd->hqk", grad, value) * kept[0] - (grad * out).sum(-1).T[..., None]
+    def backward(grad, query, key, value, out, total, *rest, window_size_left=None, window_size_right=None):  # type: ignore[no-untyped-def]
+        *bounds, _, causal, number, __ = rest
+        assert (causal, window_size_left) == (False, window_size_right)
+        weights = (scores(query, key, *bounds, reach=window_size_left) - total[..., None]).exp()
+        gains = torch.einsum("qhd,khd->hqk", grad, value) * masks[number] - (grad * out).sum(-1).T[..., None]
         slopes = weights * gains / query.shape[-1] ** 0.5
         to_query = torch.einsum("hqk,khd->qhd", slopes, key)
-        shares = ((slopes, query), (weights * kept[0], grad))
+        shares = ((slopes, query), (weights * masks[number], grad))
         return (to_query, *(torch.einsum("hqk,qhd->khd", *share) for share in shares))
 
     patch.setattr(torch.ops.aten, "_flash_attention_forward", forward)

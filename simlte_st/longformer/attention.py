@@ -49,10 +49,9 @@ class LongformerSelfAttention(nn.Module):
     def forward(self, hidden: Tensor, packing: Packing, varlen: bool = False) -> Tensor:
         """Attend within windows, to global tokens and from them; ``varlen`` selects that backend if it can run."""
         dropout = self.dropout if self.training else 0.0
-        shape = (len(hidden), self.heads, hidden.shape[1] // self.heads)
-        query, key, value = (projection(hidden).view(shape) for projection in (self.query, self.key, self.value))
         if packing.slots == 0:
             return hidden
+        query, key, value = self._projected(hidden, fused=varlen)
         varlen = varlen and accepts(query, packing)
         if varlen:
             local = varlen_attention(query, key, value, packing, self.window, dropout)
@@ -62,30 +61,38 @@ class LongformerSelfAttention(nn.Module):
         if len(packing.global_slots) == 0:
             return local
         # Replaces the output of the local projections.
-        return local.index_copy(0, *self._global_rows(hidden, packing, dropout, local.dtype, varlen))
+        rows = self._global_rows(hidden, packing, dropout, varlen)
+        return local.index_copy(0, packing.global_slots, rows.to(local.dtype))
 
-    def _global_rows(
-        self, hidden: Tensor, packing: Packing, dropout: float, dtype: torch.dtype, varlen: bool
-    ) -> tuple[Tensor, Tensor]:
-        """Return the slots of all global tokens, by document, and the output of their attention."""
-        slots = packing.global_slots
-        query = self.query_global(hidden.index_select(0, slots))
-        query = (query / math.sqrt(query.shape[-1] // self.heads)).view(len(slots), self.heads, -1)
+    def _projected(self, hidden: Tensor, fused: bool) -> list[Tensor]:
+        """Return queries, keys and values, ``(slots, heads, size)``; ``fused`` computes them in one product."""
+        local = (self.query, self.key, self.value)
+        if fused and all(map(_is_plain, local)):
+            weight, bias = (torch.cat([getattr(each, name) for each in local]) for name in ("weight", "bias"))
+            projected = functional.linear(hidden, weight, bias).chunk(3, dim=1)
+        else:
+            projected = tuple(each(hidden) for each in local)
+        return [each.view(len(hidden), self.heads, -1) for each in projected]
+
+    def _global_rows(self, hidden: Tensor, packing: Packing, dropout: float, varlen: bool) -> Tensor:
+        """Return the output of all global tokens, by slot, ``(globals, hidden)``."""
+        query = self.query_global(hidden.index_select(0, packing.global_slots))
+        query = (query / math.sqrt(query.shape[-1] // self.heads)).view(len(query), self.heads, -1)
         # Carrying back pays while a document has fewer queries (tokens x heads) than a hidden state has numbers. On a
         # GPU one product over all documents is faster than one for each size.
         plain = _is_plain(self.key_global) and _is_plain(self.value_global)
-        make = _one_bucket if varlen and plain and len(slots) * self.heads < hidden.shape[1] else _buckets
+        make = _one_bucket if varlen and plain and len(query) * self.heads < hidden.shape[1] else _buckets
         buckets = packing.once((make, query.dtype), lambda: make(packing, query.dtype))
-        most = max(bucket.queries.shape[1] for bucket in buckets)
+        most = max(bucket.most for bucket in buckets)
         attend = _carried_back if plain and most * self.heads < hidden.shape[1] else _projected_document
-        outputs, places = [], []
+        outputs = []
         for bucket in buckets:
             states = hidden[bucket.start : bucket.start + bucket.documents * bucket.size]
             states = states.view(bucket.documents, bucket.size, -1)
-            attended = attend(states, query[bucket.queries], self.key_global, self.value_global, bucket.bias, dropout)
-            outputs.append(attended.flatten(0, 1) if bucket.complete else attended[bucket.real])
-            places.append(bucket.queries.flatten() if bucket.complete else bucket.queries[bucket.real])
-        return slots.index_select(0, torch.cat(places)), torch.cat(outputs).to(dtype)
+            own = query[bucket.places].unflatten(0, (-1, bucket.most))
+            attended = attend(states, own, self.key_global, self.value_global, bucket.bias, dropout).flatten(0, 1)
+            outputs.append(attended if bucket.real is None else attended[bucket.real])
+        return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 
 
 def windowed_attention(
@@ -113,15 +120,16 @@ class _Bucket(NamedTuple):
     start: int  # first slot of the first document
     documents: int  # number of documents
     size: int  # slots of each
-    queries: Tensor  # int64, index of each global token among all of the batch, 0 where missing, (documents, most)
-    real: Tensor  # bool, False where missing, (documents, most)
-    complete: bool  # whether none is missing
+    most: int  # most global tokens of a document
     bias: Tensor  # masks padding and other documents: added to the scores, (documents, 1 or most, size)
+    places: slice | Tensor  # numbers of their global tokens in the batch; any where one is missing, (documents * most,)
+    real: Tensor | None = None  # int64, rows of their output; None if no token is missing
 
 
 def _is_plain(linear: nn.Module) -> bool:
     """Return whether a projection is a plain linear layer, without adapter, quantisation or hook."""
-    return type(linear) is nn.Linear and not linear._forward_hooks and not linear._forward_pre_hooks
+    plain = type(linear) is nn.Linear and linear.bias is not None
+    return plain and not linear._forward_hooks and not linear._forward_pre_hooks
 
 
 def _carried_back(
@@ -129,22 +137,25 @@ def _carried_back(
 ) -> Tensor:
     """Attend from ``query``, ``(documents, most, heads, size)``, without projecting ``states``."""
     documents, most, heads, head = query.shape
+
+    def by_document(x: Tensor) -> Tensor:
+        return x.view(heads, documents, most, -1).transpose(0, 1)
+
+    def by_head(x: Tensor) -> Tensor:
+        return x.view(documents, heads, most, -1).transpose(0, 1).flatten(1, 2)
+
     # One matrix product a head: (heads, documents * most, head) @ (heads, head, hidden).
-    by_head = query.flatten(0, 1).transpose(0, 1)
-    back = torch.bmm(by_head, key.weight.view(heads, head, -1)).view(heads, documents, most, -1)
-    back = back.permute(1, 2, 0, 3).reshape(documents, most * heads, -1).to(states.dtype)
-    scores = torch.bmm(back, states.transpose(1, 2))
-    if key.bias is not None:
-        scores = scores + (query * key.bias.view(heads, head)).sum(-1).view(documents, most * heads, 1)
-    scores = (scores.view(documents, most, heads, -1) + bias[:, :, None]).flatten(1, 2)
+    query = query.flatten(0, 1).transpose(0, 1)
+    back = by_document(torch.bmm(query, key.weight.view(heads, head, -1))).flatten(1, 2)
+    scores = torch.bmm(back.to(states.dtype), states.transpose(1, 2)).view(documents, heads, most, -1)
+    scores = scores + by_document(torch.bmm(query, key.bias.view(heads, head, 1))) + bias[:, None]
     weights = _softmax(scores, dropout, scores.dtype)
-    sums = torch.bmm(weights.to(states.dtype), states).view(documents * most, heads, -1).transpose(0, 1)
-    attended: Tensor = torch.bmm(sums, value.weight.view(heads, head, -1).transpose(1, 2)).transpose(0, 1)
-    if value.bias is not None:
-        # After dropout the weights no longer sum to one.
-        total = weights.sum(-1).view(documents * most, heads, 1)
-        attended = attended + total * value.bias.view(heads, head)
-    return attended.reshape(documents, most, heads * head)
+    sums = by_head(torch.bmm(weights.flatten(1, 2).to(states.dtype), states))
+    attended = torch.bmm(sums, value.weight.view(heads, head, -1).transpose(1, 2))
+    # After dropout the weights no longer sum to one.
+    total = by_head(weights.sum(-1)) if dropout else 1.0
+    attended = attended + total * value.bias.view(heads, 1, head)
+    return attended.transpose(0, 1).reshape(documents, most, heads * head)
 
 
 def _projected_document(
@@ -159,8 +170,7 @@ def _projected_document(
 
 
 def _softmax(scores: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
-    weights: Tensor = functional.softmax(scores, dim=-1, dtype=torch.float32).to(dtype)
-    return functional.dropout(weights, dropout)
+    return functional.dropout(scores.softmax(-1).to(dtype), dropout)  # the sums are in 32 bits in any case
 
 
 def _one_bucket(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
@@ -168,8 +178,7 @@ def _one_bucket(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
     slots = packing.global_slots
     sees = (packing.document == packing.document[slots][:, None]) & packing.valid
     bias = torch.zeros(sees.shape, dtype=dtype, device=slots.device).masked_fill(~sees, float("-inf"))
-    numbers = torch.arange(len(slots), device=slots.device)[None]
-    return [_Bucket(0, 1, packing.slots, numbers, numbers >= 0, True, bias[None])]
+    return [_Bucket(0, 1, packing.slots, len(slots), bias[None], slice(None))]
 
 
 def _buckets(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
@@ -181,13 +190,15 @@ def _buckets(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
             continue
         start, size, device = spans[0].start, spans[0].size, packing.valid.device
         counts = torch.tensor([len(span.globals) for span in spans])
-        places = torch.arange(int(counts.max()))
-        real = places < counts[:, None]
-        queries = (before + (counts.cumsum(0) - counts)[:, None] + places).where(real, 0)
-        before += int(counts.sum())
+        most, total = int(counts.max()), int(counts.sum())
         valid = packing.valid[start : start + len(spans) * size].view(len(spans), 1, size)
         bias = torch.zeros(valid.shape, dtype=dtype, device=device).masked_fill(~valid, float("-inf"))
-        complete = bool(real.all())
-        queries, real = to_device([queries, real], device)
-        buckets.append(_Bucket(start, len(spans), size, queries, real, complete, bias))
+        bucket = _Bucket(start, len(spans), size, most, bias, slice(before, before + total))
+        if total < len(spans) * most:
+            real = torch.arange(most) < counts[:, None]
+            places = before + (real.flatten().cumsum(0) - 1).clamp(min=0)
+            places, real = to_device([places, real.flatten().nonzero().squeeze(1)], device)
+            bucket = bucket._replace(places=places, real=real)
+        buckets.append(bucket)
+        before += total
     return buckets

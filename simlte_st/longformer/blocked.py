@@ -22,7 +22,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from simlte_st.longformer.packing import BLOCK, Packing, Span
+from simlte_st.longformer.packing import BLOCK, Packing, Span, to_device
 
 CHUNK = 128
 """Queries that share a stretch of keys: more would mask more keys, fewer would shrink the products. Halved for windows
@@ -88,19 +88,19 @@ def chunk_bias(packing: Packing, chunks: list[Chunk], window: int, dtype: torch.
     return torch.zeros(sees.shape, dtype=dtype, device=sees.device).masked_fill(~sees, float("-inf"))[:, None]
 
 
-def far_columns(chunks: list[Chunk], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the slots of far global tokens, padded, and which are real, both ``(chunks, far)``."""
+def far_columns(chunks: list[Chunk], device: torch.device) -> list[Tensor]:
+    """Return the slots of far global tokens, padded, ``(chunks, far)``, and which are real, ``(chunks or 1, far)``."""
     most = chunks[0].shape[2]
     # Pad with the chunk's first query, a valid slot.
     slots = [[*chunk.far, *[chunk.query] * (most - len(chunk.far))] for chunk in chunks]
-    counts = torch.tensor([len(chunk.far) for chunk in chunks], device=device)
-    real = torch.arange(most, device=device) < counts[:, None]
-    return torch.tensor(slots, dtype=torch.int64, device=device).view(len(chunks), most), real
+    real = torch.arange(most) < torch.tensor([len(chunk.far) for chunk in chunks])[:, None]
+    columns = torch.tensor(slots, dtype=torch.int64).view(len(chunks), most)
+    return to_device([columns, real[:1] if real.all() else real], device)
 
 
 def slots_of(chunks: list[Chunk], device: torch.device) -> tuple[Tensor, Tensor]:
     """Return the slots of queries and of keys of chunks of one shape, ``(chunks, queries or keys)``, int64."""
-    first = torch.tensor([(chunk.query, chunk.key) for chunk in chunks], device=device)
+    [first] = to_device([torch.tensor([(chunk.query, chunk.key) for chunk in chunks])], device)
     rows = first[:, :1] + torch.arange(chunks[0].queries, device=device)
     return rows, first[:, 1:] + torch.arange(chunks[0].keys, device=device)
 
@@ -134,7 +134,6 @@ def groups_of(packing: Packing, window: int, dtype: torch.dtype) -> list[Group]:
         numbers = place[columns[:, ::2]] // 2  # stretches begin at even places
         far, real = far_columns(chunks, device)
         if far.shape[1]:
-            real = real[:1] if real.all() else real
             beside = torch.zeros(real.shape, dtype=dtype, device=device).masked_fill(~real, float("-inf"))
             count = max(len(bias), len(beside))
             shape = (count, 1, rows.shape[1])

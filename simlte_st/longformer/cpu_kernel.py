@@ -7,6 +7,7 @@ are merged into the softmax afterwards.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -14,7 +15,6 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from simlte_st.longformer.blocked import Chunk, chunk_bias, far_columns, grouped_chunks
-from simlte_st.longformer.far_keys import FarKeys
 from simlte_st.longformer.packing import Packing
 
 
@@ -26,7 +26,44 @@ class Run(NamedTuple):
     step: int  # slots from one chunk to the next
     bias: Tensor  # mask of the stretch, (chunks or 1, 1, queries, keys)
     far: Tensor  # slots of the global tokens outside the stretch, (chunks, far), int64
-    far_bias: Tensor  # 0 for real ones, minus infinity for padding, (chunks, 1, 1, far)
+    far_bias: Tensor  # 0 for real ones, minus infinity for padding, (chunks or 1, 1, 1, far)
+
+
+class FarKeys(NamedTuple):
+    """Keys and values beyond the stretch, ``(chunks, heads, far, size)``, merged through the logsumexp.
+
+    Given the merged output and logsumexp, the fused kernel's backward pass returns the gradients of its share.
+    """
+
+    key: Tensor
+    value: Tensor
+    bias: Tensor  # as in the run, at least float32
+
+    def scores(self, query: Tensor) -> Tensor:
+        """Return scores in the bias' dtype, ``(chunks, heads, queries, far)``."""
+        wide = self.bias.dtype
+        return query.to(wide) @ self.key.to(wide).transpose(-2, -1) / math.sqrt(query.shape[-1]) + self.bias
+
+    def merge(self, query: Tensor, attended: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the output and logsumexp, ``(chunks, heads, queries)``, of all keys."""
+        scores = self.scores(query)
+        merged = torch.logaddexp(total, scores.logsumexp(-1))
+        weights = (scores - merged[..., None]).exp()
+        # In float32: a factor rounded to 16 bits would shift a whole row and its gradients.
+        kept = attended * (total - merged).exp()[..., None]
+        kept += weights @ self.value.to(weights.dtype)
+        return kept, merged
+
+    def gradients(self, query: Tensor, grad: Tensor, out: Tensor, total: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the gradients of queries, keys and values; ``out`` and ``total`` are the merged ones."""
+        weights = (self.scores(query) - total[..., None]).exp()
+        wide = weights.dtype
+        gains = grad.to(wide) @ self.value.to(wide).transpose(-2, -1)
+        # The softmax's gradient: each weight times the gain of its value over the output.
+        gains -= (grad.to(wide) * out).sum(-1, keepdim=True)
+        to_scores = (weights * gains / math.sqrt(query.shape[-1])).to(grad.dtype)
+        to_key = to_scores.transpose(-2, -1) @ query
+        return to_scores @ self.key, to_key, weights.to(grad.dtype).transpose(-2, -1) @ grad
 
 
 def has_cpu_kernel() -> bool:

@@ -63,8 +63,9 @@ class Packing:
 
     def places(self) -> Tensor:
         """Return the position of each slot in its document, from 0."""
-        starts = torch.tensor([span.start for span in self.spans], dtype=torch.int64, device=self.document.device)
-        return torch.arange(self.slots, device=self.document.device) - starts[self.document]
+        device = self.document.device
+        [starts] = to_device([torch.tensor([span.start for span in self.spans], dtype=torch.int64)], device)
+        return torch.arange(self.slots, device=device) - starts[self.document]
 
     def pack(self, padded: Tensor, fill: int) -> Tensor:
         """Return the values of a padded batch ``(batch, width)`` at each slot; ``fill`` at padding."""

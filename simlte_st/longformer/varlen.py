@@ -1,26 +1,29 @@
 """Windowed attention on CUDA through PyTorch's FlashAttention kernel for variable lengths. It has not yet run on a GPU.
 
-The kernel has windows but no global keys: those beyond the window are merged into its softmax. Padding between
-documents becomes documents of its own. The operators are called directly, because ``varlen_attn`` of
-``torch.nn.attention.varlen`` has no dropout and no gradient for its logsumexp.
+The kernel has windows but no global keys. A further pass for each global token of a document attends from the slots
+beyond its window, and its output is merged through the logsumexp. Given the merged output and logsumexp, the kernel's
+own backward pass returns the gradients of its share of the softmax. Padding between documents becomes documents of its
+own. The operators are called directly, because ``varlen_attn`` of ``torch.nn.attention.varlen`` has no dropout and no
+gradient for its logsumexp.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn import functional
 
 from simlte_st.errors import ConfigurationError
-from simlte_st.longformer.far_keys import FarKeys
 from simlte_st.longformer.packing import Packing, to_device
 
 DEVICE, DTYPES, SIZES = "cuda", (torch.float16, torch.bfloat16), range(8, 257, 8)
 """What the kernel accepts."""
+
+GLOBALS = 8
+"""Most global tokens of a document, as each takes a pass."""
 
 _DOCUMENTS = ("cum_seq_q", "cum_seq_k", "max_q", "max_k", "dropout_p", "is_causal")
 _OPERATORS = {
@@ -42,7 +45,7 @@ def check_operators() -> None:
 def accepts(query: Tensor, packing: Packing) -> bool:
     """Return whether the kernel can compute a batch; it cannot mask tokens inside documents."""
     known = query.device.type == DEVICE and query.dtype in DTYPES and query.shape[2] in SIZES
-    return known and not any(span.holes for span in packing.spans)
+    return known and not any(span.holes or len(span.globals) > GLOBALS for span in packing.spans)
 
 
 def varlen_attention(
@@ -50,78 +53,100 @@ def varlen_attention(
 ) -> Tensor:
     """Attend within windows and to global tokens."""
     plan = packing.once(("varlen", window), lambda: _plan(packing, window))
-    with torch.autocast(query.device.type, enabled=False):  # far scores in 32 bits, as in the backward pass
-        attended: Tensor = _VarlenAttention.apply(query, key, value, plan, dropout)  # type: ignore[no-untyped-call]
+    attended: Tensor = _VarlenAttention.apply(query, key, value, plan, dropout)  # type: ignore[no-untyped-call]
     return attended.flatten(1)
 
 
+class _Far(NamedTuple):
+    """One global token of each document."""
+
+    slots: Tensor  # int64, its slot, or any slot for documents without one, (documents,)
+    bias: Tensor  # 0 for rows that see it beyond the window, otherwise minus infinity, (rows,)
+
+
 class _Plan(NamedTuple):
-    bounds: Tensor  # int32, first slots of documents and of the padding between them, and the number of slots
-    longest: int  # most slots between two bounds
+    bounds: tuple[Any, ...]  # of documents and of the padding between them, as the operators' arguments
     window: dict[str, int]  # half of it on each side, as the operators' arguments
     rows: int  # slots up to the end of the last document that the window does not cover
-    far: Tensor  # int64, slots of the global tokens of these documents
-    bias: Tensor  # 0 where one of the rows sees one of them beyond the window, otherwise minus infinity, (rows, far)
-
-    def documents(self, dropout: float) -> tuple[Any, ...]:
-        """Return the operators' arguments that :data:`_DOCUMENTS` names."""
-        return (self.bounds, self.bounds, self.longest, self.longest, dropout, False)
+    far_bounds: tuple[Any, ...]  # the documents in these rows, with one key each
+    far: list[_Far]
 
 
 def _plan(packing: Packing, window: int) -> _Plan:
-    bounds, far, rows = {0}, list[int](), 0
+    reach, starts, rows = window // 2, [0], 0
+    far: list[dict[int, int]] = []  # global tokens by the first slot of their document
     for span in packing.spans:
-        last = span.start + span.length - 1
-        bounds |= {last + 1, span.start + span.size}
-        if any(max(slot - span.start, last - slot) > window // 2 for slot in span.globals):
-            far += span.globals
-            rows = span.start + span.size
-    starts = sorted(bounds)
-    longest = max(end - start for start, end in pairwise(starts))
-    first, slots = to_device([torch.tensor(starts), torch.tensor(far, dtype=torch.int64)], packing.valid.device)
-    distance = (torch.arange(rows, device=slots.device)[:, None] - slots).abs()
-    sees = (packing.document[:rows, None] == packing.document[slots]) & (distance > window // 2)
-    bias = torch.zeros(sees.shape, device=slots.device).masked_fill(~sees, float("-inf"))
-    sides = dict.fromkeys(("window_size_left", "window_size_right"), window // 2)
-    return _Plan(first.int(), longest, sides, rows, slots, bias)
+        last, end = span.start + span.length - 1, span.start + span.size
+        starts += [last + 1, end] if last + 1 < end else [end]
+        for number, slot in enumerate(s for s in span.globals if max(s - span.start, last - s) > reach):
+            far += [{}] * (number == len(far))
+            far[number], rows = {**far[number], span.start: slot}, end
+    bounds = torch.tensor(starts)
+    sizes, count = bounds.diff(), int((bounds < rows).sum())
+    tensors = [bounds]
+    for slots in far:
+        own = torch.tensor([slots.get(start, -1) for start in starts[:count]])
+        of_row = own.repeat_interleave(sizes[:count])
+        hidden = (of_row < 0) | ((torch.arange(rows) - of_row).abs() <= reach)
+        tensors += [own.where(own >= 0, bounds[:count]), hidden]
+    whole, *moved = to_device(tensors, packing.valid.device)
+    whole, longest = whole.int(), int(sizes.max())
+    one_each = torch.arange(count + 1, dtype=torch.int32, device=whole.device)
+    biases = (torch.zeros(rows, device=whole.device).masked_fill(each, float("-inf")) for each in moved[1::2])
+    return _Plan(
+        (whole, whole, longest, longest),
+        dict.fromkeys(("window_size_left", "window_size_right"), reach),
+        rows,
+        (whole[: count + 1], one_each, longest, 1),
+        [_Far(*each) for each in zip(moved[::2], biases, strict=True)],
+    )
 
 
 class _VarlenAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, plan: _Plan, dropout: float) -> Any:
-        out, total, *random = torch.ops.aten._flash_attention_forward(
-            query, key, value, *plan.documents(dropout), False, **plan.window
-        )[:4]
-        ones = plan.bias.new_ones(query.shape[1], *plan.bias.shape)
-        factor = functional.dropout(ones, dropout) if dropout else None
-        if plan.rows:
-            if total.shape != (query.shape[1], len(query)):
-                raise ConfigurationError(_UNKNOWN.format(torch.__version__, "a logsumexp of another shape"))
-            own = slice(plan.rows)
-            merged, total[:, own] = _far(key, value, plan, factor).merge(
-                query[own].transpose(0, 1), out[own].transpose(0, 1), total[:, own]
-            )
-            out[own] = merged.transpose(0, 1).to(out.dtype)
-        ctx.save_for_backward(query, key, value, out, total, factor, *random)
+        own = slice(plan.rows)
+        out, total, *random = _forward(query, key, value, *plan.bounds, dropout, **plan.window)
+        if total.shape != (query.shape[1], len(query)):
+            raise ConfigurationError(_UNKNOWN.format(torch.__version__, "a logsumexp of another shape"))
+        for slots, bias in plan.far:
+            part, others, *more = _forward(query[own], key[slots], value[slots], *plan.far_bounds, dropout)
+            others += bias
+            # In float32: a share rounded to 16 bits would shift a whole row and its gradients.
+            share = (others - total[:, own]).sigmoid().T[..., None]
+            out[own] = torch.lerp(out[own].to(share.dtype), part.to(share.dtype), share)
+            total[:, own] = torch.logaddexp(total[:, own], others)
+            random += more
+        ctx.save_for_backward(query, key, value, out, total, *random)
         ctx.plan, ctx.dropout = plan, dropout
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        query, key, value, out, total, factor, *random = ctx.saved_tensors
+        query, key, value, out, total, *random = ctx.saved_tensors
         plan, own, grad = ctx.plan, slice(ctx.plan.rows), grad.contiguous()
-        grads = torch.ops.aten._flash_attention_backward(
-            grad, query, key, value, out, total, *plan.documents(ctx.dropout), *random, **plan.window
+        to_query, to_key, to_value = _backward(
+            grad, query, key, value, out, total, *plan.bounds, ctx.dropout, *random[:2], **plan.window
         )
-        if plan.rows:
-            near, slope, merged = (each[own].transpose(0, 1) for each in (query, grad, out))
-            to_rows, *to_far = _far(key, value, plan, factor).gradients(near, slope, merged, total[:, own])
-            grads[0][own] += to_rows.transpose(0, 1)
-            for total_grad, part in zip(grads[1:], to_far, strict=True):
-                total_grad.index_add_(0, plan.far, part.transpose(0, 1))
-        return (*grads, None, None)
+        for number, (slots, bias) in enumerate(plan.far, 1):
+            state = random[2 * number : 2 * number + 2]
+            inputs = (grad[own], query[own], key[slots], value[slots], out[own], total[:, own] - bias)
+            queries, keys, values = _backward(*inputs, *plan.far_bounds, ctx.dropout, *state)
+            to_query[own] += queries
+            to_key.index_add_(0, slots, keys)
+            to_value.index_add_(0, slots, values)
+        return to_query, to_key, to_value, None, None
 
 
-def _far(key: Tensor, value: Tensor, plan: _Plan, factor: Tensor | None) -> FarKeys:
-    return FarKeys(key[plan.far].transpose(0, 1), value[plan.far].transpose(0, 1), plan.bias, factor)
+def _forward(*arguments: Any, **window: int) -> Sequence[Tensor]:
+    """Return the output, its logsumexp, ``(heads, slots)``, and the random state, two tensors."""
+    found: Sequence[Tensor] = torch.ops.aten._flash_attention_forward(*arguments, False, False, **window)[:4]
+    return found
+
+
+def _backward(*arguments: Any, **window: int) -> Sequence[Tensor]:
+    """Return the gradients of queries, keys and values; a row of infinite logsumexp has none."""
+    *inputs, dropout, seed, offset = arguments
+    found: Sequence[Tensor] = torch.ops.aten._flash_attention_backward(*inputs, dropout, False, seed, offset, **window)
+    return found

@@ -254,8 +254,6 @@ def test_dropout_draws_as_if_each_weight_were_drawn_by_itself() -> None:
 def test_varlen_gradients_with_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
     emulate_kernel(monkeypatch)
     packing = make_packing([70, 40, 9], 2)
-    plan = varlen._plan(packing, 8)
-    packing.once(("varlen", 8), lambda: plan._replace(bias=plan.bias.double()))
     inputs = torch.randn(3, packing.slots, 1, 8, dtype=torch.float64, requires_grad=True)
 
     def attended(inputs: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from longformer_support import (
+    HIDDEN,
     assert_same_gradients,
     emulate_kernel,
     gradients,
@@ -18,7 +19,7 @@ from longformer_support import (
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, LongformerForMaskedLM, LongformerModel
 
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerForMaskedLM, SimlteLongformerModel
+from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerForMaskedLM, SimlteLongformerModel, varlen
 
 
 def make_pair(window: int | list[int] = 16, **fields: object) -> tuple[LongformerModel, SimlteLongformerModel]:
@@ -57,6 +58,22 @@ def test_hidden_states_and_gradients_are_the_stock_models(
     window: int | list[int], lengths: list[int], globals_each: int
 ) -> None:
     assert_same(*make_pair(window), make_batch(lengths, globals_each))
+
+
+@pytest.mark.parametrize(("backend", "dtype"), [("sdpa", torch.float32), ("varlen", torch.bfloat16)])
+def test_nothing_but_the_mask_is_read_from_the_device(
+    backend: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(varlen, "DEVICE", "meta")
+    with torch.device("meta"):  # reading a value raises an error
+        model = SimlteLongformerModel(SimlteLongformerConfig(**stock_config().to_dict())).to(dtype)
+        ids = torch.ones(3, 600, dtype=torch.int64)
+    model.set_attn_implementation(backend)
+    mask = (torch.arange(600) < torch.tensor([[600], [300], [7]])).long()
+    marked = (torch.arange(600) < torch.tensor([[3], [2], [0]])).long()
+    for global_mask in (None, marked):
+        model(ids, mask, global_mask).last_hidden_state.sum().backward()
+    assert model.encoder.layer[0].attention.self.key.weight.grad.shape == (HIDDEN, HIDDEN)
 
 
 def test_other_ways_to_give_the_input() -> None:
