@@ -6,10 +6,11 @@ Every batch has the same number of tokens. The last rows are documents of mixed 
 on, with new lengths in each turn. Models of MiniLM's size (6 layers, 384 hidden, 12 heads) with random weights take
 turns: our Longformer, also with attn_implementation="varlen", and transformers', with the same weights and [CLS]
 global; all of them with attention dropout .1; and BERT with full attention through SDPA. GPUs differ, so compare the
-ratios: how many times as long the others take. The greatest difference of our states from transformers', of both
-backends, shows whether the GPU's kernels are correct. A model that fails is left out. After --seconds no further length
-begins: --dtypes bfloat16 --seconds 200 --repeats 3 is meant for four minutes. The varlen backend has not yet run on a
-GPU.
+ratios: how many times as long the others take. "graph" replays the layers of the varlen backend as one CUDA graph: the
+host then launches once. Kernels and waits for the GPU are those of a whole pass. The greatest difference of our states
+from transformers', of both backends, shows whether the GPU's kernels are correct. A model that fails is left out. After
+--seconds no further length begins: --dtypes bfloat16 --seconds 200 --repeats 3 is meant for four minutes. The varlen
+backend has not yet run on a GPU.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import argparse
 import copy
 import statistics
 import time
+import warnings
+from functools import cache
 from itertools import cycle, product
 from pathlib import Path
 from typing import Any
@@ -30,12 +33,13 @@ from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
 from benchmarks.timing import ratio, side_by_side
 from simlte_st.errors import ConfigurationError
+from simlte_st.longformer.packing import pack_batch
 from simlte_st.training.load_model import set_attention_dropout
 
-VARLEN = f"{OURS}, varlen"
+VARLEN, GRAPH = f"{OURS}, varlen", f"{OURS}, graph"
 OTHERS = {
-    VARLEN: "varlen", STOCK: STOCK, f"{OURS}, dropout": "dropout .1", f"{VARLEN}, dropout": "varlen, dropout .1",
-    f"{STOCK}, dropout": f"{STOCK}, dropout .1", "full": "full attention",
+    VARLEN: "varlen", GRAPH: "graph", STOCK: STOCK, f"{OURS}, dropout": "dropout .1",
+    f"{VARLEN}, dropout": "varlen, dropout .1", f"{STOCK}, dropout": f"{STOCK}, dropout .1", "full": "full attention",
 }  # fmt: skip
 """The models that ours is compared with, and the titles of their columns."""
 
@@ -83,12 +87,15 @@ def measure(length: int, mixed: bool, dtype: str, options: argparse.Namespace) -
             for side, model in models.items()
             if grad or "dropout" not in side
         }
-        peaks = {}
+        if device == "cuda" and not (grad or mixed):
+            jobs[GRAPH] = graphed(models[VARLEN], batches[0])
+        peaks, counts = {}, {}
         for side, job in jobs.items():
             try:
                 if side.startswith(VARLEN):
                     models[side].set_attn_implementation("varlen")
                 peaks[side] = peak(job, device)
+                counts[side] = launches(job, device)
             except (RuntimeError, ConfigurationError) as error:  # no memory, or no kernel for this GPU or PyTorch
                 print(f"{side}, {name}, {length} tokens: {str(error)[:200]}", flush=True)
         seconds = side_by_side({side: jobs[side] for side in peaks}, options.repeats, device)
@@ -98,7 +105,8 @@ def measure(length: int, mixed: bool, dtype: str, options: argparse.Namespace) -
             for side in (OURS, VARLEN)
             if {side, STOCK} <= peaks.keys() and not grad
         ]
-        rows.append({**row, "seconds": seconds, "peak_bytes": peaks, "difference": max(apart, default=None)})
+        measured = {"seconds": seconds, "peak_bytes": peaks, "launches": counts}
+        rows.append({**row, **measured, "difference": max(apart, default=None)})
     return rows
 
 
@@ -113,6 +121,40 @@ def turns(model: Any, batches: list[Batch], grad: bool) -> Job:
     """Make a job that takes the next batch at each turn."""
     steps = cycle([model_step(model, batch, grad) for batch in batches])
     return lambda: next(steps)()
+
+
+def graphed(model: Any, batch: Batch) -> Job:
+    """Make a job that runs the layers on one batch, captured as a CUDA graph at its first run."""
+
+    @cache
+    def graph() -> torch.cuda.CUDAGraph:
+        device = batch["input_ids"].device
+        packing = pack_batch(batch["attention_mask"].cpu() > 0, cls=True, device=device)
+        states = torch.randn(packing.slots, model.config.hidden_size, device=device, dtype=model.dtype)
+        stream, made = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+        with torch.no_grad(), torch.cuda.stream(stream):
+            model.encoder(states, packing, False)  # plans the batch, which a graph cannot
+            with torch.cuda.graph(made, stream=stream):
+                model.encoder(states, packing, False)
+        return made
+
+    return lambda: graph().replay()
+
+
+def launches(job: Job, device: str) -> tuple[int, int]:
+    """Return the numbers of kernels of a job, and of its waits for the GPU (0 and 0 on a CPU)."""
+    if device == "cpu":
+        return 0, 0
+    with warnings.catch_warnings(record=True) as waits:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        job()
+        torch.cuda.set_sync_debug_mode("default")
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
+        job()
+        torch.cuda.synchronize()
+    kernels = [event for event in seen.events() if event.device_type == torch.autograd.DeviceType.CUDA]
+    return len(kernels), sum("synchroniz" in str(wait.message) for wait in waits)
 
 
 def peak(job: Job, device: str) -> int:
@@ -154,6 +196,8 @@ def page(record: dict[str, Any]) -> str:
                 "ms": f"{1000 * statistics.median(seconds[OURS]):.1f}",
                 **{title: f"{ratio(seconds[side], seconds[OURS]):.2f}x" if side in seconds else ""
                    for side, title in OTHERS.items() if side in measured},
+                **{f"{side}, kernels / waits": " / ".join(map(str, row["launches"].get(side, ())))
+                   for side in (OURS, VARLEN, STOCK) if "launches" in row and side in measured},
                 **{f"{side}, MiB": f"{row['peak_bytes'].get(side, 0) / 2**20:,.0f}"
                    for side in (OURS, VARLEN, STOCK) if side in measured},
                 "difference": "" if apart is None else f"{apart:.1e}",
