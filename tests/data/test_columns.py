@@ -41,7 +41,7 @@ def documents(**columns: list[Any]) -> list[Document]:
         ([f"label {number % 50}" for number in range(60)], "category"),
     ],
 )
-def test_kinds(values: list[Any], kind: str) -> None:
+def test_column_kinds(values: list[Any], kind: str) -> None:
     [column] = columns_of(documents(column=values))
     assert column.kind == kind
     assert all(isinstance(shown, str) for shown in column.shown())
