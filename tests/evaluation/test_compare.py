@@ -38,7 +38,7 @@ def own_static(static_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(static_path)
 
 
-def test_settings_side_by_side_and_the_best_by_its_labels(pile: Path, encoder_path: Path, own_static: str) -> None:
+def test_compare_recommends_the_best_probe(pile: Path, encoder_path: Path, own_static: str) -> None:
     result = simlte_st.compare(pile, [encoder_path], probe="kind", progress=False)
     name = str(encoder_path)
     assert [each.name for each in result.candidates] == [
@@ -69,7 +69,7 @@ def test_settings_side_by_side_and_the_best_by_its_labels(pile: Path, encoder_pa
     assert values["candidates"][2]["probe"]["low"] <= cut.score <= values["candidates"][2]["probe"]["high"]
 
 
-def test_without_labels_it_is_what_is_read_that_decides(pile: Path, encoder_path: Path, own_static: str) -> None:
+def test_share_of_tokens_read_decides_without_labels(pile: Path, encoder_path: Path, own_static: str) -> None:
     long = simlte_st.compare(pile, [encoder_path], sample=40, progress=False)
     assert (long.documents, long.labelled) == (40, 0)
     assert long.recommended == f"{encoder_path}, whole"
@@ -86,7 +86,7 @@ def test_without_labels_it_is_what_is_read_that_decides(pile: Path, encoder_path
     assert longest.summary().endswith("\n\n    simlte train my_documents --static --output my-model")
 
 
-def test_models_that_are_not_here_are_left_out_unless_they_were_named(
+def test_missing_models_are_skipped_unless_named(
     pile: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(bench, "PACKAGED_BASE", str(encoder_path))
@@ -102,7 +102,7 @@ def test_models_that_are_not_here_are_left_out_unless_they_were_named(
         simlte_st.compare(pile, sample=10, progress=False)
 
 
-def test_labels_that_are_too_few_are_told(pile: Path, encoder_path: Path) -> None:
+def test_too_few_labels_is_an_error(pile: Path, encoder_path: Path) -> None:
     with pytest.raises(DataError, match=r"probe='kind': .* 60 documents"):
         simlte_st.compare(pile, [encoder_path], probe="kind", sample=40, progress=False)
 
@@ -115,7 +115,7 @@ def probes(*noises: float) -> list[FewShotResult]:
     return [few_shot_probe(each, labels, each, labels, draws=4) for each in rows]
 
 
-def test_one_as_good_within_the_interval_and_much_faster_is_recommended() -> None:
+def test_much_faster_model_of_equal_quality_is_recommended() -> None:
     best, close, far = probes(0.4, 0.42, 9)
     encoder = Candidate("encoder", 64, 0.5, 3.0, "simlte encode encoder d", few_shot=best)
 
@@ -131,7 +131,7 @@ def test_one_as_good_within_the_interval_and_much_faster_is_recommended() -> Non
     assert [beside(close, 270), beside(close, 29), beside(far, 270)] == ["fast", "encoder", "encoder"]
 
 
-def test_without_labels_long_documents_get_a_static_model_and_others_an_encoder() -> None:
+def test_static_model_is_recommended_for_long_documents() -> None:
     rows = [
         Candidate("static", None, 1.0, command="simlte encode static d", static=True),
         Candidate("static + LSA", None, 1.0, command="simlte train d --static", static=True),

@@ -170,7 +170,7 @@ def compare(ranks: list[dict[str, Any]], part: str, expected: dict[str, Tensor])
 
 @pytest.mark.parametrize("part", ["head", "encoder"])
 @pytest.mark.parametrize("case", [case for case in BACKWARDS if case != "gather"])
-def test_gradients_are_the_mean_over_the_processes(
+def test_gradients_are_averaged_over_processes(
     case: str, part: str, ranks: list[dict[str, Any]], data: list[Pairs], encoder_path: Path
 ) -> None:
     single = alone(case, data, encoder_path)
@@ -184,7 +184,7 @@ def test_gradients_are_the_mean_over_the_processes(
 
 
 @pytest.mark.parametrize("case", [case for case in BACKWARDS if case != "gather"])
-def test_values_are_those_of_each_process(
+def test_loss_values_match_each_process_alone(
     case: str, ranks: list[dict[str, Any]], data: list[Pairs], encoder_path: Path
 ) -> None:
     for rank, single in zip(ranks, alone(case, data, encoder_path), strict=True):
@@ -195,7 +195,7 @@ def test_values_are_those_of_each_process(
         assert [rank[case]["values"]["mlm"][0] > 0 for rank in ranks] == [True, False]
 
 
-def test_gathered_negatives_are_those_of_the_joint_batch(
+def test_gathered_negatives_match_the_joint_batch(
     ranks: list[dict[str, Any]], data: list[Pairs], encoder_path: Path
 ) -> None:
     model = SentenceTransformer(str(encoder_path), device="cpu")
@@ -223,7 +223,7 @@ def test_gathered_negatives_are_those_of_the_joint_batch(
 
 
 @pytest.mark.parametrize("case", CACHED)
-def test_the_cached_loss_is_the_plain_one(case: str, ranks: list[dict[str, Any]]) -> None:
+def test_cached_loss_matches_the_plain_loss(case: str, ranks: list[dict[str, Any]]) -> None:
     plain = CACHED[case][0]
     for rank in ranks:
         for name in ("contrastive", "mlm"):
@@ -234,7 +234,7 @@ def test_the_cached_loss_is_the_plain_one(case: str, ranks: list[dict[str, Any]]
         compare([rank[case] for rank in ranks], part, expected)
 
 
-def test_gradients_are_averaged_once_for_all_mini_batches(ranks: list[dict[str, Any]]) -> None:
+def test_gradients_are_averaged_once_per_step(ranks: list[dict[str, Any]]) -> None:
     for case, (plain, _) in CACHED.items():
         for rank in ranks:
             assert rank[case]["synchronisations"] == rank[plain]["synchronisations"] == BACKWARDS[plain], case
