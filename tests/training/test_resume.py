@@ -32,7 +32,7 @@ def undisturbed(bert_path: Path, documents: list[str], tmp_path_factory: pytest.
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a forked process need not import everything again")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_run_resumes_to_the_same_bytes(
+def test_killed_run_resumes_to_the_same_bytes(
     number: signal.Signals, undisturbed: Path, bert_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
     arguments = {"base": bert_path, **KILLED}
@@ -64,7 +64,7 @@ def losses(result: TrainingResult) -> list[float]:
     return [line["loss"] for line in result.log if "loss" in line]
 
 
-def test_another_number_of_threads_or_workers_goes_on_with_the_same_views(
+def test_resuming_with_other_threads_or_workers_keeps_views(
     encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[dict[str, list[str]]] = []
@@ -89,9 +89,7 @@ def test_another_number_of_threads_or_workers_goes_on_with_the_same_views(
     assert_same_bytes(tmp_path / "whole", tmp_path / "n")
 
 
-def test_a_converted_run_with_attention_dropout_resumes_to_the_same_bytes(
-    bert_path: Path, documents: list[str], tmp_path: Path
-) -> None:
+def test_converted_base_resumes_to_the_same_bytes(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
     options: dict[str, Any] = {"base": bert_path, "preset": "docsplit-longformer", "max_length": 200, **LONG}
     options["attention_dropout"] = 0.1
     train(documents, tmp_path / "a", **options)
@@ -102,7 +100,7 @@ def test_a_converted_run_with_attention_dropout_resumes_to_the_same_bytes(
     assert_same_bytes(tmp_path / "a", tmp_path / "b")
 
 
-def test_a_run_that_was_killed_after_its_last_step_is_not_trained_further(
+def test_run_killed_after_its_last_step_only_finishes(
     encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options: dict[str, Any] = {"base": encoder_path, "max_steps": 4, "save_steps": 2, "mlm_weight": 0.0, **OPTIONS}
@@ -118,7 +116,7 @@ def test_a_run_that_was_killed_after_its_last_step_is_not_trained_further(
     assert_same_bytes(tmp_path / "m", tmp_path / "n")
 
 
-def test_a_full_disk_keeps_the_last_checkpoint_and_the_run_goes_on_to_the_same_bytes(
+def test_run_on_a_full_disk_resumes_to_the_same_bytes(
     undisturbed: Path, bert_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save, saved = torch.save, []
