@@ -142,7 +142,7 @@ def test_documents_of_one_template_take_no_longer(template: Any, own: int) -> No
     draw = random.Random(0)
     alike = template(own, draw)
     others = [" ".join(unlike(len(text.split()), draw)) for text in alike]
-    seconds(others[:50])  # tables that are created once
+    seconds(others[:50])  # warm up: some tables are built once
     assert seconds(alike) < 5 * seconds(others)
 
 
@@ -203,7 +203,7 @@ def test_unwritable_output_is_reported_first(tmp_path: Path) -> None:
 
 
 class Turning(list[str]):
-    """An equal number of different texts each time they are read."""
+    """A list that rotates each time it is read."""
 
     def __iter__(self) -> Any:
         self.insert(0, self.pop())

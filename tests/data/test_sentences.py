@@ -103,7 +103,7 @@ def test_overlong_sentence_is_split_into_equal_pieces() -> None:
     assert " ".join(sentences).split() == words
     counts = [len(sentence.split()) for sentence in sentences]
     assert max(counts) <= MAX_WORDS
-    assert min(counts) >= MAX_WORDS // 2 - 1  # no crumbs
+    assert min(counts) >= MAX_WORDS // 2 - 1  # no tiny pieces
 
 
 @pytest.mark.parametrize("text", ["漢字。", '."', "\u200b", "a\n"], ids=ascii)
@@ -116,7 +116,7 @@ def test_segmentation_time_is_not_quadratic(text: str, model: SentenceTransforme
         for budget in (None, 100):
             assert draw_views(document, view, budget=budget) is not None
     PunktSegmenter.learn([whole])
-    assert time.process_time() - begin < 60  # it takes one or two
+    assert time.process_time() - begin < 60  # usually one or two seconds
 
 
 def test_long_paragraphs_are_segmented_in_pieces() -> None:

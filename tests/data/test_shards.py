@@ -59,7 +59,7 @@ def test_reading_resumes_from_a_row(folder: Path) -> None:
             assert texts(ShardReader(shards, [1, 2, 0], reading.shard, reading.row)) == whole[read:]
 
 
-def test_skipped_rows_are_counted_and_ids_repeat(tmp_path: Path) -> None:
+def test_skipped_rows_are_counted_and_duplicate_ids_stay(tmp_path: Path) -> None:
     pq.write_table(
         pa.table({"id": ["a", "a", None, "b"], "text": ["One.", "Two.", "Three.", None]}), tmp_path / "a.parquet"
     )

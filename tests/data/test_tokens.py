@@ -49,7 +49,7 @@ def counts(tokenizer: Tokenizer, texts: list[str]) -> list[Counter[int]]:
 
 TOKENIZER = bare("word_piece")
 KEEPS = tokens.word_tokens(TOKENIZER) is not None or tokenizers.__version__ >= "0.23"
-"""Before tokenizers 0.23 nothing can be kept for as long as a tokenizer lives."""
+"""Before version 0.23, tokenizers cannot hold a cache for their lifetime."""
 
 
 @given(st.lists(st.tuples(st.sampled_from(PIECES) | st.text(max_size=4), st.sampled_from(SPACES)), max_size=20))

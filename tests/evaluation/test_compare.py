@@ -15,7 +15,7 @@ from simlte_st.evaluation.compare import Comparison
 from simlte_st.evaluation.probe import FewShotResult, few_shot_probe
 
 WORDS = {"a": "Ba ba ba.", "b": "Sor sor sor."}
-"""What tells the two classes apart, in the last sentence: a model that reads 64 tokens does not see it."""
+"""The last sentence, which distinguishes the classes; a model that reads 64 tokens never sees it."""
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def pile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def own_static(static_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The static model that is always compared."""
+    """The static model in every comparison."""
     monkeypatch.setattr(bench, "OWN_STATIC", str(static_path))
     return str(static_path)
 
@@ -108,7 +108,7 @@ def test_too_few_labels_is_an_error(pile: Path, encoder_path: Path) -> None:
 
 
 def probes(*noises: float) -> list[FewShotResult]:
-    """Probes of the same 80 documents in two classes, whose vectors show their classes more or less clearly."""
+    """Probe 80 documents in two classes, with different amounts of noise in their vectors."""
     labels = ["a", "b"] * 40
     right = np.array([[float(label == "a"), float(label == "b")] for label in labels])
     rows = [right + noise * np.random.default_rng(0).normal(size=right.shape) for noise in noises]

@@ -113,7 +113,7 @@ def test_texts_without_common_words_are_not_neighbours() -> None:
 
 
 def topical(noise: float) -> tuple[np.ndarray, np.ndarray, list[str], list[str]]:
-    """Halves of 60 documents of six topics; vectors show the topic more or less clearly, words always do."""
+    """Halves of 60 documents of six topics: noisy vectors, and words that identify the topic."""
     generator = np.random.default_rng(0)
     topics = np.arange(60) % 6
     places = np.random.default_rng(1).normal(size=(6, 16))[topics]

@@ -75,7 +75,7 @@ def test_documents_are_compared_in_pairs(shift: float, word: str) -> None:
 
 
 def test_structure_alone_is_not_enough() -> None:
-    """Neighbours must not share fewer words, and it is not enough to separate documents better."""
+    """Neighbours must not share fewer words, and better separation of documents is not enough."""
     base = halves()
     for model, word in (
         (halves(0.1), "helped"),

@@ -62,7 +62,7 @@ def test_number_of_topics_can_be_set() -> None:
 @pytest.mark.filterwarnings("error")
 def test_near_identical_documents_share_a_topic() -> None:
     draw = np.random.default_rng(3)
-    two = unit(blobs(2, 20, 0.0) + 1e-7 * draw.normal(size=(40, 16)))  # like rounding in batches of other lengths
+    two = unit(blobs(2, 20, 0.0) + 1e-7 * draw.normal(size=(40, 16)))  # like rounding differences between batches
     topics = find_topics(two, Halves(np.arange(40), two, two))
     assert topics.sizes.tolist() == [20, 20]
     assert (topics.assigned != NONE).all()

@@ -195,7 +195,7 @@ def test_autocast(with_head: SentenceTransformer, documents: list[str], mlm_inpu
 
 
 class Graphs:
-    """Counts the numbers that autograd currently keeps for backward passes."""
+    """Counts the values that autograd currently keeps for backward passes."""
 
     def __init__(self) -> None:
         self.held = 0

@@ -25,7 +25,7 @@ def naive(anchors: Tensor, positives: Tensor) -> dict[str, float]:
 def batch(seed: int, rows: int, columns: int = 2) -> list[Tensor]:
     generator = torch.Generator().manual_seed(seed)
     first = torch.randn(rows, 6, generator=generator) + 1.0
-    # Any lengths, and second views near the first ones.
+    # Vectors of any length; positives are near their anchors.
     return [3.0 * first + column * torch.randn(rows, 6, generator=generator) for column in range(columns)]
 
 

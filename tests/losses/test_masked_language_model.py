@@ -245,7 +245,7 @@ def test_masking_rates(tokenizer: PreTrainedTokenizerBase, probability: float) -
     stayed = masked[chosen] == ids[chosen]
     other = masked[chosen][~became_mask & ~stayed]
     vocabulary = len(tokenizer)
-    # A random token equals the mask token or the old one with a chance of one in the vocabulary size.
+    # A random token equals the mask token or the old one with probability 1 / vocabulary size.
     assert close(became_mask.float().mean().item(), 0.8 + 0.1 / vocabulary, total)
     assert close(stayed.float().mean().item(), 0.1 + 0.1 / vocabulary, total)
     assert close(len(other) / total, 0.1 * (1 - 2 / vocabulary), total)

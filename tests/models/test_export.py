@@ -23,7 +23,7 @@ from simlte_st.models.lsa import end_with_lsa
 from simlte_st.modules import PositionPooling, TokenTable
 
 TEXTS = ["", "ba.", make_document(1, 1), *(make_document(number, 1 + 3 * number) for number in range(2, 7))]
-"""Of 2 to 150 tokens and more, in no order."""
+"""Texts of 2 to more than 150 tokens, unsorted."""
 
 
 def save(model: SentenceTransformer, folder: Path) -> Path:
@@ -157,7 +157,7 @@ LOADERS = {
     "model2vec": ("torch", "StaticModel.from_pretrained"),
     "sentence_transformers": ("simlte_st", "SentenceTransformer"),
 }
-"""For each library, what it does not need, and how it loads a folder."""
+"""By library: a module that it must not need, and its loader."""
 
 
 @pytest.fixture

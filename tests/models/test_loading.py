@@ -141,7 +141,7 @@ def test_positions_limit_a_tokenizer_without_limit(bert_path: Path, tmp_path: Pa
     tokenizer.model_max_length = 10**30
     tokenizer.save_pretrained(tmp_path)
     base = load_model(tmp_path).model
-    assert base.max_seq_length == 39  # of 40 positions, position 0 is the padding's
+    assert base.max_seq_length == 39  # position 0 of 40 is for padding
     assert base.encode(["ba " * 100]).shape == (1, 32)
 
 

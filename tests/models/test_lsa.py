@@ -98,7 +98,7 @@ def test_lsa_is_folded_into_static_models(static_path: Path, documents: list[str
     lengths = [np.median([np.linalg.norm(row @ part) for row in dense]) for part in (own, latent)]
     share = 0.5 * np.median([min(1, row.sum() / 512) for row in dense])
     both = np.hstack([own, latent * np.sqrt(share / (1 - share)) * lengths[0] / lengths[1]])
-    # 37 numbers in 32: the directions that are lost hardly occur in the tokens of these documents.
+    # 37 dimensions in 32: the lost directions hardly occur in these documents.
     _, _, directions = np.linalg.svd(np.sqrt(dense.sum(0))[:, None] * both, full_matrices=False)
     expected = unit_rows(dense @ both @ directions[:32].T)
     found = mine.encode(documents)

@@ -37,7 +37,7 @@ def stock_model(path: Path) -> sentence_transformers.SentenceTransformer:
 
 
 def watch(model: Any) -> list[tuple[int, int, int]]:
-    """Note the texts, the width and the tokens of each pass."""
+    """Record the texts, width and tokens of each pass."""
     notes: list[tuple[int, int, int]] = []
 
     def note(module: Any, inputs: Any) -> None:

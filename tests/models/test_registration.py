@@ -81,7 +81,7 @@ def test_stock_class_loads_saved_models_in_another_process(
 
 
 def test_import_after_sentence_transformers() -> None:
-    # Here these were imported first.
+    # In this process, both are already imported.
     assert sentence_transformers.__version__
     assert simlte_st.__version__
     config = AutoConfig.for_model(

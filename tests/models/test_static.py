@@ -43,7 +43,7 @@ def test_vectors_match_the_stock_class(static_path: Path, texts: list[str], monk
     assert loaded.copy().model.max_seq_length == float("inf")
     ours = simlte_st.SentenceTransformer(static_path, device="cpu")
     assert ours.max_seq_length is None
-    monkeypatch.setattr(tokens, "TOKENIZED_CHARACTERS", 700)  # of a text of several thousand
+    monkeypatch.setattr(tokens, "TOKENIZED_CHARACTERS", 700)  # the longest text has several thousand
     monkeypatch.setattr("simlte_st.models.static.TOKENIZED_CHARACTERS", 1_500)
     expected = stock_vectors(texts)
     assert np.abs(expected[20]).max() == 0

@@ -163,7 +163,9 @@ def test_encoded_texts_survive_an_interruption(
     model: SentenceTransformer, corpus: list[Document], encoded: list[str], tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(encoder, "BATCH", 3)
-    monkeypatch.setattr(device, "device_pool", lambda model, devices: nullcontext())  # faster, and no different here
+    monkeypatch.setattr(
+        device, "device_pool", lambda model, devices: nullcontext()
+    )  # faster, with the same result here
     index, merges = Index.create(tmp_path / "made", model), []
     merge, make = Store.merge, PartEncoder.make
 

@@ -40,7 +40,7 @@ def test_damaged_files_raise_or_do_not_change_results(
     refused, told = set(), []
     for path, name in itertools.product(kinds.values(), DAMAGES):
         if name == "missing" and path.suffix in (".manifest", ".json"):
-            continue  # LanceDB opens the version before, and words are counted again
+            continue  # LanceDB opens the previous version, and words are recounted
         shutil.copytree(parted.folder, half)
         DAMAGES[name](half / path.relative_to(parted.folder))
         try:

@@ -123,7 +123,7 @@ def test_set_dropout(kind: str, attention: str, only_attention: bool) -> None:
     assert not torch.equal(run(), run())
 
 
-# ModernBERT has one number for attention weights and for a dropout of hidden states, which stays.
+# ModernBERT uses one number for attention dropout and for a hidden dropout, which stays.
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("longformer", "modernbert")])
 def test_set_attention_dropout_keeps_hidden_dropout(kind: str) -> None:
     settings = {"max_position_embeddings": 64, **KINDS[kind], "vocab_size": 60, "pad_token_id": 0}

@@ -42,7 +42,7 @@ SAME: dict[str, dict[str, Any]] = {
 }
 """Settings with which two processes train the same model as one."""
 RANDOM: dict[str, Any] = {"epochs": 3, "save_steps": 4, "seed": 5}
-"""Dropout on, and other batches in each epoch; the resumption that is tested is in the second one."""
+"""With dropout and several epochs; runs are interrupted in the second one."""
 
 Work = Callable[[int], None]
 

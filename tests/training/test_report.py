@@ -24,7 +24,7 @@ OPTIONS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, str]]:
-    """Documents that begin with text like markup, in two folders, one with such a name."""
+    """Documents that begin with markup, in two folders, one named like markup."""
     folders = ["<i>a</i>", "b"]
     texts = [f"{HOSTILE} {make_document(number)}" for number in range(120)]
     return [{"id": str(number), "text": text, "folder": folders[number % 2]} for number, text in enumerate(texts)]

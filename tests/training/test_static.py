@@ -148,7 +148,7 @@ def test_verdict_compares_whole_halves(static_path: Path, tmp_path: Path) -> Non
     assert result.gain["documents"] >= 30
     gains = result.gain["halves"]
     assert set(gains) >= {"base", "trained"}
-    # Halves of 62 tokens, on which encoders are compared, would be found much less often.
+    # Halves of 62 tokens, as for encoders, would be found far less often.
     assert gains["base"]["split_half_mrr"] > 0.9
     refused = train(
         documents, tmp_path / "same", base=static_path, held_out=0.3, lsa=0,
