@@ -137,7 +137,7 @@ def test_fewer_documents_than_a_batch_is_an_error(make: Make) -> None:
         make(TEXTS[:7], without=set(map(text_key, TEXTS[:4])))[0]
 
 
-def test_usable_segments_only_borderline_documents() -> None:
+def test_usable_by_segments_only_unclear_documents() -> None:
     cut = []
 
     def counting(text: str) -> list[str]:

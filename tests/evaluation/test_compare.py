@@ -19,9 +19,9 @@ WORDS = {"a": "Ba ba ba.", "b": "Sor sor sor."}
 
 
 @pytest.fixture(scope="module")
-def pile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def corpus_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """80 documents of 105 tokens in two classes, and three that no probe can use."""
-    path = tmp_path_factory.mktemp("pile") / "pile.jsonl"
+    path = tmp_path_factory.mktemp("corpus") / "corpus.jsonl"
     rows = [
         {"text": f"{make_document(number)} {WORDS['ab'[number % 2]] * 4}", "kind": "ab"[number % 2]}
         for number in range(80)
@@ -38,8 +38,8 @@ def own_static(static_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(static_path)
 
 
-def test_compare_recommends_the_best_probe(pile: Path, encoder_path: Path, own_static: str) -> None:
-    result = simlte_st.compare(pile, [encoder_path], probe="kind", progress=False)
+def test_compare_recommends_the_best_probe(corpus_file: Path, encoder_path: Path, own_static: str) -> None:
+    result = simlte_st.compare(corpus_file, [encoder_path], probe="kind", progress=False)
     name = str(encoder_path)
     assert [each.name for each in result.candidates] == [
         own_static, f"{own_static} + LSA", name, f"{name}, whole", f"{name}, whole + LSA", "TF-IDF"
@@ -47,8 +47,8 @@ def test_compare_recommends_the_best_probe(pile: Path, encoder_path: Path, own_s
     static, static_with_lsa, cut, whole, with_lsa, words = result.candidates
     assert [each.static for each in result.candidates] == [True, True] + [False] * 4
     assert static.reads is static_with_lsa.reads is None
-    assert static.command == f"simlte encode {own_static} {pile} --output vectors.parquet"
-    assert static_with_lsa.command == f"simlte train {pile} --static --probe kind --output my-model"
+    assert static.command == f"simlte encode {own_static} {corpus_file} --output vectors.parquet"
+    assert static_with_lsa.command == f"simlte train {corpus_file} --static --probe kind --output my-model"
     assert static.documents_per_second > whole.documents_per_second
     assert (cut.reads, whole.reads, words.reads) == (64, 32_768, None)
     assert cut.share == pytest.approx(0.52, abs=0.05)
@@ -57,7 +57,7 @@ def test_compare_recommends_the_best_probe(pile: Path, encoder_path: Path, own_s
     assert words.score > cut.score + 0.2, "the classes are in what is cut"
     best = next(each for each in result.candidates if each.name == result.recommended)
     assert best.score > cut.score
-    assert whole.command == f"simlte train {pile} --base {name} --probe kind --output my-model"
+    assert whole.command == f"simlte train {corpus_file} --base {name} --probe kind --output my-model"
     assert (with_lsa.name, with_lsa.command) == (
         f"{name}, whole + LSA", whole.command.replace(" --output", " --lsa 256 --output")
     )  # fmt: skip
@@ -69,8 +69,8 @@ def test_compare_recommends_the_best_probe(pile: Path, encoder_path: Path, own_s
     assert values["candidates"][2]["probe"]["low"] <= cut.score <= values["candidates"][2]["probe"]["high"]
 
 
-def test_share_of_tokens_read_decides_without_labels(pile: Path, encoder_path: Path, own_static: str) -> None:
-    long = simlte_st.compare(pile, [encoder_path], sample=40, progress=False)
+def test_share_of_tokens_read_decides_without_labels(corpus_file: Path, encoder_path: Path, own_static: str) -> None:
+    long = simlte_st.compare(corpus_file, [encoder_path], sample=40, progress=False)
     assert (long.documents, long.labelled) == (40, 0)
     assert long.recommended == f"{encoder_path}, whole"
     assert "share of tokens read decides: 100%" in long.summary()
@@ -87,24 +87,24 @@ def test_share_of_tokens_read_decides_without_labels(pile: Path, encoder_path: P
 
 
 def test_missing_models_are_skipped_unless_named(
-    pile: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    corpus_file: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(bench, "PACKAGED_BASE", str(encoder_path))
     monkeypatch.setattr(bench, "OWN_MODELS", {"nomodel": 64})
-    result = simlte_st.compare(pile, sample=10, progress=False)
+    result = simlte_st.compare(corpus_file, sample=10, progress=False)
     assert result.candidates[2].name == str(encoder_path)
     assert "'nomodel'" in caplog.text
     with pytest.raises(ModelError, match="nomodel"):
-        simlte_st.compare(pile, ["nomodel"], progress=False)
+        simlte_st.compare(corpus_file, ["nomodel"], progress=False)
     monkeypatch.setattr(bench, "PACKAGED_BASE", "nomodel")
     monkeypatch.setattr(bench, "OWN_STATIC", "nomodel")
     with pytest.raises(ModelError, match=r"\[demo\]"):
-        simlte_st.compare(pile, sample=10, progress=False)
+        simlte_st.compare(corpus_file, sample=10, progress=False)
 
 
-def test_too_few_labels_is_an_error(pile: Path, encoder_path: Path) -> None:
+def test_too_few_labels_is_an_error(corpus_file: Path, encoder_path: Path) -> None:
     with pytest.raises(DataError, match=r"probe='kind': .* 60 documents"):
-        simlte_st.compare(pile, [encoder_path], probe="kind", sample=40, progress=False)
+        simlte_st.compare(corpus_file, [encoder_path], probe="kind", sample=40, progress=False)
 
 
 def probes(*noises: float) -> list[FewShotResult]:

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from support import broken_off_at
+from support import interrupt_at_rename
 
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, Interrupted, ModelError, ResumeError
@@ -159,7 +159,7 @@ def test_interrupted_run_ends_with_the_same_bytes(
 ) -> None:
     whole, output = tmp_path / "whole.parquet", tmp_path / "v.parquet"
     encode_documents(model, corpus, whole, part_size=20)
-    with broken_off_at(rename):  # settings, three parts, the vectors, then the removal
+    with interrupt_at_rename(rename):  # settings, three parts, the vectors, then the removal
         encode_documents(model, corpus, output, part_size=20)
     assert output.exists() == (rename == 5)
     encode_documents(model, corpus, output, part_size=20, resume=True)

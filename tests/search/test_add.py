@@ -163,9 +163,7 @@ def test_encoded_texts_survive_an_interruption(
     model: SentenceTransformer, corpus: list[Document], encoded: list[str], tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(encoder, "BATCH", 3)
-    monkeypatch.setattr(
-        device, "device_pool", lambda model, devices: nullcontext()
-    )  # faster, with the same result here
+    monkeypatch.setattr(device, "device_pool", lambda model, devices: nullcontext())  # faster, with the same result
     index, merges = Index.create(tmp_path / "made", model), []
     merge, make = Store.merge, PartEncoder.make
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from training_support import LONG, OPTIONS, assert_same_bytes, broken_off, forked
+from training_support import LONG, OPTIONS, assert_same_bytes, forked, interrupt_at_step
 
 from simlte_st import train
 from simlte_st.data import DocSplitTransform
@@ -24,8 +24,8 @@ KILLED: dict[str, Any] = {"preset": "docsplit-bert", "epochs": 8, "batch_size": 
 
 
 @pytest.fixture(scope="module")
-def undisturbed(bert_path: Path, documents: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    output = tmp_path_factory.mktemp("undisturbed") / "whole"
+def uninterrupted(bert_path: Path, documents: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("uninterrupted") / "whole"
     train(documents, output, base=bert_path, progress=False, **KILLED)
     return output
 
@@ -33,7 +33,7 @@ def undisturbed(bert_path: Path, documents: list[str], tmp_path_factory: pytest.
 @pytest.mark.skipif(sys.platform != "linux", reason="a forked process need not import everything again")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_killed_run_resumes_to_the_same_bytes(
-    number: signal.Signals, undisturbed: Path, bert_path: Path, documents: list[str], tmp_path: Path
+    number: signal.Signals, uninterrupted: Path, bert_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
     arguments = {"base": bert_path, **KILLED}
     told = tmp_path / "told.txt"
@@ -56,7 +56,7 @@ def test_killed_run_resumes_to_the_same_bytes(
     # This is a different process from the killed one.
     result = train(documents, tmp_path / "killed", progress=False, resume=True, **arguments)
     assert result.preset.mlm_weight == 0.1
-    first, second = (folder / "model.safetensors" for folder in (tmp_path / "killed", undisturbed))
+    first, second = (folder / "model.safetensors" for folder in (tmp_path / "killed", uninterrupted))
     assert first.read_bytes() == second.read_bytes()
 
 
@@ -75,7 +75,7 @@ def test_resuming_with_other_threads_or_workers_keeps_views(
     views, threads = drawn[-3:], torch.get_num_threads()
     try:
         torch.set_num_threads(threads + 1)
-        with broken_off(whole.steps - 2):
+        with interrupt_at_step(whole.steps - 2):
             train(documents, tmp_path / "m", **options)
         torch.set_num_threads(threads)
         resumed = train(documents, tmp_path / "m", resume=True, **options)
@@ -83,7 +83,7 @@ def test_resuming_with_other_threads_or_workers_keeps_views(
         torch.set_num_threads(threads)
     assert drawn[-3:] == views
     assert losses(resumed) == pytest.approx(losses(whole), rel=1e-3)
-    with broken_off(whole.steps - 2):
+    with interrupt_at_step(whole.steps - 2):
         train(documents, tmp_path / "n", **options)
     train(documents, tmp_path / "n", resume=True, workers=1, **options)
     assert_same_bytes(tmp_path / "whole", tmp_path / "n")
@@ -93,7 +93,7 @@ def test_converted_base_resumes_to_the_same_bytes(bert_path: Path, documents: li
     options: dict[str, Any] = {"base": bert_path, "preset": "docsplit-longformer", "max_length": 200, **LONG}
     options["attention_dropout"] = 0.1
     train(documents, tmp_path / "a", **options)
-    with broken_off(3):
+    with interrupt_at_step(3):
         train(documents, tmp_path / "b", **options)
     assert (tmp_path / "b.run" / "base" / "modules.json").exists()
     train(documents, tmp_path / "b", resume=True, **options)
@@ -117,7 +117,7 @@ def test_run_killed_after_its_last_step_only_finishes(
 
 
 def test_run_on_a_full_disk_resumes_to_the_same_bytes(
-    undisturbed: Path, bert_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    uninterrupted: Path, bert_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save, saved = torch.save, []
 
@@ -135,4 +135,4 @@ def test_run_on_a_full_disk_resumes_to_the_same_bytes(
     assert not (tmp_path / "m").exists()
     result = train(documents, tmp_path / "m", resume=True, **arguments)
     assert result.steps > 0
-    assert_same_bytes(undisturbed, tmp_path / "m")
+    assert_same_bytes(uninterrupted, tmp_path / "m")

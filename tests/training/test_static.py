@@ -17,7 +17,7 @@ from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from support import make_document
-from training_support import assert_same_bytes, broken_off, weights
+from training_support import assert_same_bytes, interrupt_at_step, weights
 
 from simlte_st import train
 from simlte_st.data import DocSplitTransform, read_documents
@@ -76,7 +76,7 @@ def test_few_documents_limit_the_number_of_passes(static_path: Path, documents: 
 def test_stopped_run_resumes_to_the_same_bytes(static_path: Path, documents: list[str], tmp_path: Path) -> None:
     options = {**OPTIONS, "save_steps": 2, "base": static_path}
     train(documents, tmp_path / "whole", **options)
-    with broken_off(5):
+    with interrupt_at_step(5):
         train(documents, tmp_path / "m", **options)
     train(documents, tmp_path / "m", resume=True, workers=1, **options)
     assert_same_bytes(tmp_path / "whole", tmp_path / "m")
@@ -131,7 +131,7 @@ def test_encoder_is_distilled_once_before_training(
     options = {**OPTIONS, "base": encoder_path, "static": True, "save_steps": 2}
     train(documents, tmp_path / "whole", **options)
     assert calls == [str(encoder_path)]
-    with broken_off(5):
+    with interrupt_at_step(5):
         train(documents, tmp_path / "m", **options)
     result = train(documents, tmp_path / "m", resume=True, **options)
     assert len(calls) == 2, "what was distilled is in the folder of the run"

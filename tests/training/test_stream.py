@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support import make_document
-from training_support import assert_same_bytes, broken_off
+from training_support import assert_same_bytes, interrupt_at_step
 
 from simlte_st import train
 from simlte_st.data import document_stream, read_documents
@@ -56,7 +56,7 @@ def test_resumed_run_continues_the_stream_to_the_same_bytes(
     whole = train(read_documents(source, stream=True), tmp_path / "whole", base=bert_path, **OPTIONS)
     assert len(filled) < 20, "rows are taken in their order, from buffer to buffer"
     assert whole.steps == 16
-    with broken_off(10):
+    with interrupt_at_step(10):
         train(read_documents(source, stream=True), tmp_path / "m", base=bert_path, **OPTIONS)
     kept = b"".join(path.read_bytes() for path in (tmp_path / "m.run").rglob("*") if path.is_file())
     texts = [row["text"] for file in sorted(source.iterdir()) for row in pq.read_table(file).to_pylist()]
