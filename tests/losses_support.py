@@ -76,7 +76,7 @@ def mean_model(transformer: Transformer) -> SentenceTransformer:
 
 
 def flattening(path: Path) -> SentenceTransformer:
-    """Make such a model for flattened columns."""
+    """Make a model like ``mean_model`` for flattened columns."""
     return mean_model(Flattened(str(path)))
 
 

@@ -49,8 +49,8 @@ def write_jsonl(path: Path, rows: Iterable[Any]) -> Path:
 
 
 @contextmanager
-def broken_off_at(rename: int) -> Iterator[None]:
-    """Interrupt the block with Ctrl-C before its rename with this number, counted from 0."""
+def interrupt_at_rename(rename: int) -> Iterator[None]:
+    """Interrupt the block with Ctrl-C before a rename, given by its number from 0."""
     replace, renamed = os.replace, []
 
     def replace_or_break(*paths: Any) -> None:

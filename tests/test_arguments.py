@@ -32,7 +32,7 @@ def bake(
     return {name: value for name, value in locals().items() if name != "source"}
 
 
-def test_values_that_fit_are_passed_on() -> None:
+def test_valid_values_are_passed_on() -> None:
     given: dict[str, Any] = {
         "minutes": np.int64(3), "pause": 0, "heat": 1, "share": np.float32(0.5), "seed": 2**32 - 1, "cosine": -1,
         "mode": "grill", "length": "base", "racks": ["a"], "name": "x", "closed": False,
@@ -62,20 +62,20 @@ def test_values_that_fit_are_passed_on() -> None:
         ({"closed": 1}, "closed=1: must be True or False."),
     ],
 )
-def test_values_that_do_not_fit_are_named(values: dict[str, Any], message: str) -> None:
+def test_invalid_values_are_named(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError) as raised:
         bake("x", **values)
     assert str(raised.value).startswith(message)
 
 
-def test_unknown_arguments_are_told_with_the_nearest() -> None:
+def test_unknown_arguments_suggest_the_nearest() -> None:
     with pytest.raises(TypeError, match=r"bake\(\) has no argument 'minute'\. Did you mean 'minutes'\?"):
         bake("x", minute=3)
     with pytest.raises(TypeError, match="source"):
         bake()
 
 
-def test_methods_and_keywords_of_any_name() -> None:
+def test_methods_and_extra_keywords_are_checked() -> None:
     class Oven:
         @checked
         def __init__(self, heat: Positive, **others: Any) -> None:
@@ -97,14 +97,14 @@ class Dish:
         check_fields(self)
 
 
-def test_fields_of_a_dataclass_are_checked() -> None:
+def test_dataclass_fields_are_checked() -> None:
     assert Dish(2).kind == "soup"
     for values in ({"weight": 0}, {"weight": 1, "kind": "pie"}):
         with pytest.raises(ConfigurationError, match=r"weight=0|kind='pie'"):
             Dish(**values)
 
 
-def test_one_value_is_checked_by_an_annotation() -> None:
+def test_check_value() -> None:
     check_value("size", 3, Count)
     check_value("size", None, Annotated[int, Interval(ge=2)] | None)
     with pytest.raises(ConfigurationError, match="size=1: must be a whole number, at least 2"):

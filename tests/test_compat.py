@@ -41,7 +41,7 @@ class _Wrapper(torch.nn.Module):
         self.module = module
 
 
-def test_the_encoder_is_found_through_wrappers(model: SentenceTransformer) -> None:
+def test_encoder_is_found_through_wrappers(model: SentenceTransformer) -> None:
     encoder = model[0].auto_model
     assert isinstance(encoder, PreTrainedModel)
     assert encoder_of(model) is encoder
@@ -54,9 +54,7 @@ def test_the_encoder_is_found_through_wrappers(model: SentenceTransformer) -> No
         encoder_of(torch.nn.Sequential())
 
 
-def test_the_weights_that_a_checkpoint_lacks_are_told(
-    bert_path: Path, encoder_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_missing_weights_are_reported(bert_path: Path, encoder_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     state = torch.get_rng_state()
     whole, missing = load_masked_lm(bert_path)
     assert isinstance(whole, BertForMaskedLM)
@@ -88,7 +86,7 @@ def test_only_weights_that_change_embeddings_are_reported(
 
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="PyTorch is built without oneDNN")
 @torch.no_grad()
-def test_a_linear_layer_by_onednn() -> None:
+def test_onednn_linear() -> None:
     inputs, layer = torch.randn(2, 9, 32), torch.nn.Linear(32, 7)
     torch.testing.assert_close(onednn_linear(inputs, layer.weight, layer.bias), layer(inputs))
     torch.testing.assert_close(
@@ -108,7 +106,7 @@ def test_mini_batches_by_rows_and_by_tokens() -> None:
     assert mini_batch_ranges(features, 2, 1) == [(row, row + 1) for row in range(5)]
 
 
-def test_attention_is_eager_for_a_while_and_then_as_before(bert_path: Path) -> None:
+def test_eager_attention_is_restored(bert_path: Path) -> None:
     encoder = encoder_of(SentenceTransformer(str(bert_path), device="cpu"))
     inputs = {"input_ids": torch.tensor([[2, 9, 3]]), "output_attentions": True}
     assert encoder.config._attn_implementation == "sdpa"
@@ -122,7 +120,7 @@ def test_attention_is_eager_for_a_while_and_then_as_before(bert_path: Path) -> N
 
 
 @pytest.mark.parametrize(("own", "wanted", "reads"), [(64, None, 64), (64, 20, 20), (30, 50, 50), (4096, None, 64)])
-def test_the_readable_length_is_what_is_wanted_or_set_within_the_positions(
+def test_readable_length_is_within_the_positions(
     model: SentenceTransformer, own: int, wanted: int | None, reads: int
 ) -> None:
     model.max_seq_length = own
@@ -132,7 +130,7 @@ def test_the_readable_length_is_what_is_wanted_or_set_within_the_positions(
 @pytest.mark.parametrize(
     ("length", "prompt", "budget"), [(4096, None, 62), (64, "ba bei: ", 59), (4, "ba bei bo bun bis", 1)]
 )
-def test_the_budget_is_within_the_positions_and_never_less_than_one_token(
+def test_view_budget_is_within_the_positions(
     model: SentenceTransformer, length: int, prompt: str | None, budget: int
 ) -> None:
     model.max_seq_length = length
@@ -160,7 +158,7 @@ SMALL = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "in
     ],
     ids=["BERT", "RoBERTa", "T5", "no transformer"],
 )
-def test_positions_that_can_be_used(transformer: Any, reads: int | None) -> None:
+def test_usable_positions(transformer: Any, reads: int | None) -> None:
     encoder = transformer()
     assert readable_tokens(Stub(encoder)) == reads  # type: ignore[arg-type]
     if encoder is not None and reads is not None:
@@ -171,7 +169,7 @@ def test_positions_that_can_be_used(transformer: Any, reads: int | None) -> None
                 encoder(input_ids=torch.full((1, reads + 1), 5))
 
 
-def test_the_trainer_uses_the_gpu_that_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trainer_uses_the_given_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen: list[torch.device] = []
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
     arguments = SentenceTransformerTrainingArguments(output_dir=str(tmp_path), use_cpu=True)

@@ -13,7 +13,7 @@ def launch(monkeypatch: pytest.MonkeyPatch, rank: int = 1, number: int = 2) -> N
         monkeypatch.setenv(name, str(value))
 
 
-def test_one_process_does_all_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_process_needs_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
     launch(monkeypatch, rank=0, number=1)
     assert launched() == (0, 1)
     assert on_main(abs)(-3) == main_first(abs)(-3) == 3
@@ -21,7 +21,7 @@ def test_one_process_does_all_by_itself(monkeypatch: pytest.MonkeyPatch) -> None
     assert shows(DataError("no"))
 
 
-def test_the_main_process_shows_its_errors_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_the_main_process_are_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
     launch(monkeypatch, rank=1)
     with pytest.raises(ConfigurationError, match="device='cuda:0'"):
         connect("cuda:0")

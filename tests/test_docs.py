@@ -98,7 +98,7 @@ def test_code_runs(
 
 
 @pytest.mark.parametrize("path", pages(), ids=name_of)
-def test_commands_are_commands(path: Path) -> None:
+def test_commands_parse(path: Path) -> None:
     app = build()
     for _, _, code in blocks(path, "bash"):
         for line in code.replace("\\\n", " ").splitlines():
@@ -115,7 +115,7 @@ def test_commands_are_commands(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", pages(), ids=name_of)
-def test_links_lead_somewhere(path: Path) -> None:
+def test_links_resolve(path: Path) -> None:
     text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
         built = {DOCS / "commands.md", DOCS / "results" / "index.md"}  # by docs/conf.py
@@ -123,17 +123,17 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", pages(), ids=name_of)
-def test_numbers_are_those_of_the_results(path: Path) -> None:
+def test_numbers_match_the_results(path: Path) -> None:
     """If this fails, run python -m benchmarks.readme_numbers."""
     text = path.read_text(encoding="utf-8")
     assert filled(text) == text
 
 
-def test_the_figure_is_that_of_the_results() -> None:
+def test_figure_matches_the_results() -> None:
     assert FIGURE.read_text(encoding="utf-8") == figure()
 
 
-def test_messages_are_those_of_the_package() -> None:
+def test_messages_exist_in_the_package() -> None:
     source = "".join(path.read_text(encoding="utf-8") for path in (CHECKOUT / "simlte_st").rglob("*.py"))
     source = re.sub(r'"\s*\n\s*f?"', "", source)
     rows = re.findall(r"^\| (`.*?`) \|", (DOCS / "troubleshooting.md").read_text(encoding="utf-8"), re.MULTILINE)
@@ -147,13 +147,13 @@ ROOMS = sorted(path.parent.name for path in (CHECKOUT / "simlte_st").glob("*/__i
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_the_reference_has_all_that_can_be_imported(room: str) -> None:
+def test_reference_lists_all_public_names(room: str) -> None:
     reference = "".join(path.read_text(encoding="utf-8") for path in (DOCS / "api").glob("*.md"))
     for name in getattr(importlib.import_module(f"simlte_st.{room}"), "__all__", []):
         assert re.search(rf"\.{name}$", reference, re.MULTILINE), name
 
 
-def test_rooms_import_from_those_above_them() -> None:
+def test_folders_import_only_from_folders_above() -> None:
     """The order is that of the table in CONTRIBUTING.md."""
     house = (CHECKOUT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("### Lines of code")[0]
     rows = re.findall(r"^\| (`.*?`) \|", house, re.MULTILINE)
@@ -191,7 +191,7 @@ def test_adapters_are_trained_saved_and_merged(
     assert not np.allclose(merged, before, atol=1e-5)
 
 
-def test_own_documents_as_a_task_of_mteb(
+def test_own_documents_as_an_mteb_task(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("mteb")

@@ -50,13 +50,13 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return run
 
 
-def test_all_are_listed() -> None:
+def test_all_examples_are_listed() -> None:
     listed = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     scripts = {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".ipynb")}
     assert set(re.findall(r"\]\((.*?)\)", listed)) == scripts
 
 
-def test_the_notebook_prints_what_is_stored_in_it(example: Example, tmp_path: Path) -> None:
+def test_notebook_output_is_up_to_date(example: Example, tmp_path: Path) -> None:
     cells = json.loads((EXAMPLES / "train_folder.ipynb").read_text("utf-8"))["cells"]
     outputs = [output for cell in cells for output in cell.get("outputs", []) if output.get("name") == "stdout"]
     stored = "".join("".join(output["text"]) for output in outputs)
@@ -78,7 +78,7 @@ def test_transform_with_the_stock_trainer(example: Example) -> None:
     assert all("'contrastive'" in line and "'mlm'" in line for line in lines)
 
 
-def test_a_folder_to_a_model(example: Example, tmp_path: Path) -> None:
+def test_train_a_folder(example: Example, tmp_path: Path) -> None:
     documents = tmp_path / "documents"
     documents.mkdir()
     for number in range(24):
@@ -108,14 +108,14 @@ def test_search(example: Example) -> None:
     assert found.count("(cosine ") == 3
 
 
-def test_posts_are_linked_from_a_threshold_on(example: Example) -> None:
+def test_link_posts_with_a_threshold(example: Example) -> None:
     [(links, right)] = re.findall(
         r"8 new posts, (\d+) links, (\d+) of them", example("link_posts.py", "--documents", "16")
     )
     assert 4 <= int(right) <= int(links) <= 16
 
 
-def test_a_corpus_is_seen(example: Example, tmp_path: Path) -> None:
+def test_explore_a_corpus(example: Example, tmp_path: Path) -> None:
     assert "Open corpus.html" in example("explore_corpus.py", "--documents", "32")
     assert (tmp_path / "corpus.html").stat().st_size > 100_000
 
@@ -130,7 +130,7 @@ def test_modules_of_the_papers(example: Example) -> None:
         assert sum(map(float, re.findall(r"0\.\d\d", weights))) == pytest.approx(1, abs=0.06)
 
 
-def test_the_demo(
+def test_demo(
     example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")

@@ -30,7 +30,7 @@ from simlte_st.files import (
 from simlte_st.files import home as home_folder
 
 
-def test_a_file_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_written_atomically(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     target = Path("~", "file.txt")
     with atomic_path(target) as path:
@@ -45,7 +45,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.
     assert [entry.name for entry in target.parent.iterdir()] == ["file.txt"]
 
 
-def test_files_that_belong_together_are_renamed_together(tmp_path: Path) -> None:
+def test_several_files_are_written_together(tmp_path: Path) -> None:
     page, table = tmp_path / "page.html", tmp_path / "page.parquet"
     for text in ("old", "new"):
         with atomic_path(page, table) as path:
@@ -58,7 +58,7 @@ def test_files_that_belong_together_are_renamed_together(tmp_path: Path) -> None
     assert len(os.listdir(tmp_path)) == 2
 
 
-def test_a_directory_replaces_a_full_directory(tmp_path: Path) -> None:
+def test_directory_replaces_a_non_empty_directory(tmp_path: Path) -> None:
     target = tmp_path / "model"
     target.mkdir()
     (target / "old").write_text("old")
@@ -75,7 +75,7 @@ def write_model(path: Path, content: str) -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
-def test_the_old_model_is_back_after_an_error_between_the_renames(
+def test_old_model_is_restored_if_a_rename_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
 ) -> None:
     target, rename = tmp_path / "model", os.replace
@@ -93,7 +93,7 @@ def test_the_old_model_is_back_after_an_error_between_the_renames(
     assert os.listdir(tmp_path) == ["model"]
 
 
-def test_weights_are_as_readable_as_other_files(tmp_path: Path) -> None:
+def test_weights_have_the_permissions_of_other_files(tmp_path: Path) -> None:
     (tmp_path / "a.json").touch()
     with atomic_path(tmp_path / "model") as folder:
         folder.mkdir()
@@ -117,7 +117,7 @@ def test_only_models_are_replaced(tmp_path: Path) -> None:
     check_free(target, overwrite=True)
 
 
-def test_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_places_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_place(tmp_path / "new" / "deep" / "output")
     for name in ("", ".", "..", "/", "folder/.."):
         with pytest.raises(ConfigurationError, match="not name a file"):
@@ -133,7 +133,7 @@ def test_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.Monkey
                 check_place(tmp_path / "output")
 
 
-def test_an_output_does_not_hold_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_must_not_contain_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "all" / "texts"
     source.mkdir(parents=True)
     (source / "a.txt").write_text("text\n")
@@ -149,7 +149,7 @@ def test_an_output_does_not_hold_its_source(tmp_path: Path, monkeypatch: pytest.
     check_apart("hub:name", source)
 
 
-def test_a_work_folder_has_one_process(tmp_path: Path) -> None:
+def test_work_folder_allows_one_process(tmp_path: Path) -> None:
     lock = hold(tmp_path / "m.run")
     with pytest.raises(ConfigurationError, match=r"is already working in .*m\.run"):
         hold(tmp_path / "m.run")
@@ -161,13 +161,13 @@ def test_a_work_folder_has_one_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b'{"a": 1, "b', b"\0" * 20, b'{"a": "\xff"}'])
-def test_json_that_is_cut_is_named(tmp_path: Path, content: bytes) -> None:
+def test_truncated_json_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.json").write_bytes(content)
     with pytest.raises(DamagedFileError, match=r"a\.json is truncated or damaged"):
         read_json(tmp_path / "a.json")
 
 
-def test_the_variable_decides(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_variable_sets_the_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert home_folder() == home
     monkeypatch.setenv("SIMLTE_ST_HOME", "~/somewhere")
     assert home_folder() == Path.home() / "somewhere"
@@ -181,7 +181,7 @@ def test_the_variable_decides(home: Path, monkeypatch: pytest.MonkeyPatch) -> No
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_a_full_disk_is_a_sentence_whoever_met_it(error: Exception, tmp_path: Path) -> None:
+def test_full_disk_gives_a_clear_error(error: Exception, tmp_path: Path) -> None:
     target = tmp_path / "model"
     target.mkdir()
     (target / "old").write_text("old")
@@ -193,7 +193,7 @@ def test_a_full_disk_is_a_sentence_whoever_met_it(error: Exception, tmp_path: Pa
     assert (target / "old").read_text() == "old"
 
 
-def test_json_holds_what_names_of_files_are_read_with(tmp_path: Path) -> None:
+def test_json_replaces_undecodable_characters(tmp_path: Path) -> None:
     latin = os.fsdecode(b"caf\xe9")
     write_json(tmp_path / "a.json", {latin: [latin, "\ud83d\ude00", 1.5, float("nan")]})
     assert read_json(tmp_path / "a.json") == {"caf\ufffd": ["caf\ufffd", "\U0001f600", 1.5, None]}
@@ -202,7 +202,7 @@ def test_json_holds_what_names_of_files_are_read_with(tmp_path: Path) -> None:
     assert changes({}, {"b": True}) == {"b": "b: was not given, is True"}
 
 
-def test_a_user_without_a_home_needs_only_a_folder_for_models() -> None:
+def test_import_without_a_home_directory() -> None:
     code = "import os, pwd; os.environ.clear(); pwd.getpwuid = {}.__getitem__; import simlte_st.files as files, nltk; "
     asked = [sys.executable, "-c", f"{code}print(files.home())"]
     assert subprocess.run(asked, check=True, capture_output=True, text=True).stdout.startswith("/nonexistent")

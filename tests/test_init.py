@@ -13,7 +13,7 @@ import simlte_st.data
 import simlte_st.training
 
 
-def test_every_name_is_there() -> None:
+def test_public_names_exist() -> None:
     for package in (simlte_st, simlte_st.data, simlte_st.training):
         assert dir(package) == sorted(package.__all__)
         for name in package.__all__:
@@ -21,12 +21,12 @@ def test_every_name_is_there() -> None:
     assert {"train", "explore", "compare", "encode_documents", "read_documents", "Index"} < set(simlte_st.__all__)
 
 
-def test_the_citation_has_the_version_of_the_package() -> None:
+def test_citation_has_the_package_version() -> None:
     project, citation = ((Path(__file__).parents[1] / name).read_text() for name in ("pyproject.toml", "CITATION.cff"))
     assert re.findall(r'^version = "(.+)"', project, re.M) == re.findall("^version: (.+)", citation, re.M) != []
 
 
-def test_importing_waits_for_nothing_heavy() -> None:
+def test_import_loads_no_heavy_package() -> None:
     code = (
         "import sys, simlte_st, simlte_st.data, simlte_st.training, simlte_st.training.presets\n"
         "loaded = {'torch', 'transformers', 'sentence_transformers', 'datasets', 'pyarrow'} & set(sys.modules)\n"

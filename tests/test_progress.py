@@ -9,7 +9,7 @@ import pytest
 from simlte_st.progress import logs_above_bars, progress_bar, with_progress_bar
 
 
-def test_a_bar_has_a_name_and_the_total_of_its_items(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bar_shows_name_and_total(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(with_progress_bar([1, 2, 3], "Counting")) == [1, 2, 3]
     shown = capsys.readouterr().err
     assert "Counting: 100%" in shown
@@ -18,7 +18,7 @@ def test_a_bar_has_a_name_and_the_total_of_its_items(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err == ""
 
 
-def test_an_error_closes_the_bar(capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_close_the_bar(capsys: pytest.CaptureFixture[str]) -> None:
     def broken() -> Iterator[int]:
         yield 1
         raise OSError("The disk is gone.")
@@ -30,7 +30,7 @@ def test_an_error_closes_the_bar(capsys: pytest.CaptureFixture[str]) -> None:
     assert "2/2" not in text, "not said to be complete"
 
 
-def test_log_lines_stand_above_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_lines_appear_above_the_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     handler = logging.StreamHandler(sys.stderr)
     monkeypatch.setattr(logging.root, "handlers", [handler])
     with logs_above_bars(), progress_bar("Training", 4):

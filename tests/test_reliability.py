@@ -10,7 +10,7 @@ PAGE = ROOT / "docs" / "reliability.md"
 TEST = re.compile(r"\[`(test_\w+)`\]\(\.\./(tests/[\w/]+\.py)\)")
 
 
-def test_every_promise_has_a_test_that_is_there() -> None:
+def test_every_promise_names_an_existing_test() -> None:
     _, *promises = re.split(r"^- \*\*", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert len(promises) > 10
     for promise in promises:

@@ -12,7 +12,7 @@ from simlte_st.progress import TextBar
 
 
 @pytest.mark.parametrize("kind", ["encoder", "chunk-mean", "static"])
-def test_it_moves_with_every_pass(
+def test_bar_moves_with_every_pass(
     kind: str, encoder_path: Path, static_model: SentenceTransformer, tmp_path: Path, documents: list[str]
 ) -> None:
     model = static_model

@@ -118,7 +118,7 @@ class Calls(TrainerCallback):
 
 
 @contextmanager
-def broken_off(step: int) -> Iterator[None]:
+def interrupt_at_step(step: int) -> Iterator[None]:
     """Interrupt the training in the block after a step, without a checkpoint."""
 
     def stop(self: object, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

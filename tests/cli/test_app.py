@@ -127,7 +127,7 @@ def test_help_comes_from_docstrings(baked: list[Any], capsys: pytest.CaptureFixt
         ("", "parameter DISH requires an argument"),
     ],
 )
-def test_wrong_arguments_are_told_in_two_lines(
+def test_invalid_arguments_print_a_two_line_error(
     words: str, said: str, baked: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["bake", *words.split()]) == 2
@@ -138,7 +138,7 @@ def test_wrong_arguments_are_told_in_two_lines(
     assert not baked
 
 
-def test_errors_and_log_lines_are_in_the_words_of_the_command(
+def test_errors_and_log_lines_name_command_options(
     baked: list[Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.root, "handlers", [])  # as in a new process
@@ -165,13 +165,13 @@ def test_every_command_has_examples_that_parse(
         assert callable(build().parse_args(words, exit_on_error=False, print_error=False)[0])
 
 
-def test_every_option_has_a_help() -> None:
+def test_every_option_has_help_text() -> None:
     for name, each in COMMANDS.items():
         for parameter, (_, _, text) in each.parameters.items():
             assert text, (name, parameter)
 
 
-def test_options_of_a_training_reach_it(
+def test_train_options_reach_the_function(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[Any] = []

@@ -131,7 +131,7 @@ def outcomes_of(commands: list[str], place: Path, missing: tuple[str, ...] = ())
     return found
 
 
-def test_errors_come_before_what_is_heavy(place: Path) -> None:
+def test_errors_are_reported_before_heavy_imports(place: Path) -> None:
     outcomes = outcomes_of([command for command, _, _ in ERRORS], place)
     for (command, status, pattern), outcome in zip(ERRORS, outcomes, strict=True):
         assert re.search(pattern, outcome["said"]), outcome
@@ -140,7 +140,7 @@ def test_errors_come_before_what_is_heavy(place: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [command for command, status, _ in ERRORS if status == 2])
-def test_typing_errors_take_less_than_a_second(command: str, place: Path) -> None:
+def test_typos_are_reported_within_a_second(command: str, place: Path) -> None:
     code = (
         "import resource, shlex, sys\n"
         "from simlte_st.cli.main import main\n"
@@ -152,14 +152,14 @@ def test_typing_errors_take_less_than_a_second(command: str, place: Path) -> Non
     assert float(printed) < 1.0
 
 
-def test_missing_extras_are_named_before_what_is_heavy(place: Path) -> None:
+def test_missing_extras_are_reported_before_heavy_imports(place: Path) -> None:
     outcomes = outcomes_of([command for command, _, _ in MISSING], place, tuple({name for _, name, _ in MISSING}))
     for (_, package, extra), outcome in zip(MISSING, outcomes, strict=True):
         assert re.search(rf"'{package}' is needed .*pip install .*\[{extra}\]", outcome["said"]), outcome
         assert (outcome["status"], outcome["heavy"]) == (1, []), outcome
 
 
-def test_every_command_is_here() -> None:
+def test_every_command_is_covered() -> None:
     assert {command.split()[0] for command, _, _ in ERRORS if command} >= set(COMMANDS)
 
 

@@ -44,7 +44,7 @@ def run(command: str, capfd: pytest.CaptureFixture[str], status: int = 0) -> tup
     return captured.out, captured.err
 
 
-def test_search_prints_a_table_as_wide_as_the_terminal(
+def test_search_table_fits_the_terminal(
     index: Path, documents: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
@@ -62,7 +62,7 @@ def test_search_prints_a_table_as_wide_as_the_terminal(
         assert run(f"{command.format(index=index)} --quiet", capfd, status)[0] == ""
 
 
-def test_queries_and_ids_come_from_standard_input(
+def test_queries_and_ids_are_read_from_stdin(
     index: Path, documents: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def typed(*lines: str) -> None:
@@ -85,7 +85,7 @@ def test_queries_and_ids_come_from_standard_input(
     assert "or ids to --delete" in run(f"index model --delete d3 --output {index}", capfd, 1)[1]
 
 
-def test_a_title_from_the_text_is_shown_once(
+def test_title_taken_from_text_is_shown_once(
     static_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     Index.create(tmp_path / "ix", static_path).add([Document("d1", "The old harbour\nShips come in the morning.")])
@@ -96,7 +96,7 @@ def test_a_title_from_the_text_is_shown_once(
     assert lines[2] == "      Ships come in the morning."
 
 
-def test_a_search_by_words_or_by_a_static_model_waits_for_no_torch(
+def test_text_and_static_search_do_not_import_torch(
     index: Path, static_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
     static = Index.create(tmp_path / "static", static_path)
@@ -115,7 +115,7 @@ def test_a_search_by_words_or_by_a_static_model_waits_for_no_torch(
     assert re.findall(r"^ +1  (d\d+) +\S", found.stdout, re.MULTILINE) == ["d3", "d4", "d6"]
 
 
-def test_hits_go_to_files(index: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_hits_are_written_to_files(index: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     out, _ = run(f"link {index} d2 --top-k 3 --format jsonl --explain", capfd)
     rows = [json.loads(line) for line in out.splitlines()]
     assert len(rows) == 3
@@ -160,7 +160,7 @@ def test_changed_sources(
     assert (values["added"], values["unchanged"], values["read"]["documents"]) == (0, 3, 3)
 
 
-def test_hits_are_read_by_another_model(
+def test_hits_are_reranked_by_another_model(
     index: Path, documents: list[str], encoder_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     out, _ = run(f"search {index} '{documents[3][:50]}' --rerank {encoder_path} --top-k 3 --explain", capfd)

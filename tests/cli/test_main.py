@@ -55,7 +55,7 @@ def test_train_encode_evaluate(
     assert f"{model}, against {base}: " in table
 
 
-def test_evaluate_on_a_test_set_and_against_a_base(
+def test_evaluate_with_test_data_and_base(
     labelled: Path, encoder_path: Path, static_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = f"evaluate {encoder_path} --base {static_path} --data {labelled} --label kind --test-data {labelled} "
@@ -66,7 +66,7 @@ def test_evaluate_on_a_test_set_and_against_a_base(
     assert "read 48 documents" in captured.err
 
 
-def test_errors_are_told_without_a_traceback(
+def test_errors_are_printed_without_traceback(
     folder: Path, static_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     train = f"train {folder} --base {static_path} --output {tmp_path / 'out'} --quiet"
@@ -82,7 +82,7 @@ def test_errors_are_told_without_a_traceback(
         assert "Traceback" not in error
 
 
-def test_errors_that_nobody_has_foreseen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unexpected_errors(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def fail(error: Exception) -> None:
         def check_model(name: str) -> None:
             raise error
@@ -99,7 +99,7 @@ def test_errors_that_nobody_has_foreseen(monkeypatch: pytest.MonkeyPatch, capsys
         main([*EXPORT, "--debug"])
 
 
-def test_a_source_whose_name_is_no_utf8(
+def test_source_name_is_not_utf8(
     folder: Path, static_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = folder.rename(tmp_path / os.fsdecode(b"D\xe9p\xf4t"))
@@ -120,7 +120,7 @@ def test_a_source_whose_name_is_no_utf8(
         ("explore", signal.SIGTERM, 143, r"simlte: stopped\."),
     ],
 )
-def test_a_signal_says_what_is_kept(
+def test_signal_reports_what_is_kept(
     command: str,
     number: signal.Signals,
     status: int,
@@ -145,7 +145,7 @@ def test_a_signal_says_what_is_kept(
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_sigterm_ends_a_child_that_inherits_the_handler(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sigterm_ends_child_that_inherits_the_handler(monkeypatch: pytest.MonkeyPatch) -> None:
     statuses = []
 
     def check_model(name: str) -> None:

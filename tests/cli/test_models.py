@@ -32,7 +32,7 @@ def test_convert(encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert re.search("--attention-window 32 .*--backbone", err)
 
 
-def test_append_an_analysis(
+def test_append_lsa(
     encoder_path: Path, documents: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output, source = tmp_path / "mine", tmp_path / "texts.jsonl"
@@ -57,7 +57,7 @@ def test_distil(encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "--seed cannot be combined with" in run(other, capsys, 1)[1]
 
 
-def test_export_a_static_model(static_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_export_static_model(static_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("model2vec", reason="needs the extra static")
     command = f"export {static_path} --output {tmp_path}/small --dimension 8"
     assert f'model2vec.StaticModel.from_pretrained("{tmp_path}/small")' in run(command, capsys)[0]

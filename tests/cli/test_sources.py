@@ -23,7 +23,7 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_command_takes_several_sources(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_take_several_sources(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dedupe", "rows.jsonl", "table.parquet", "--output", "out.jsonl"]) == 0
     assert "read 3 documents" in capsys.readouterr().err
     assert main(["dedupe", "rows.jsonl", "nothing.jsonl", "--output", "out.jsonl"]) == 1
@@ -42,7 +42,7 @@ def test_a_command_takes_several_sources(notes: Path, capsys: pytest.CaptureFixt
         "encode MODEL notes/a.txt --output notes/a.txt",
     ],
 )
-def test_no_command_replaces_its_documents(
+def test_commands_do_not_overwrite_their_source(
     command: str, notes: Path, static_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = {path: path.read_bytes() for path in notes.rglob("*") if path.is_file()}
@@ -52,7 +52,7 @@ def test_no_command_replaces_its_documents(
     assert {path: path.read_bytes() for path in notes.rglob("*") if path.is_file()} == before
 
 
-def test_an_empty_name_is_not_the_working_folder(
+def test_empty_name_is_not_the_working_directory(
     notes: Path, static_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = sorted(notes.rglob("*"))

@@ -11,13 +11,13 @@ from simlte_st.cli.main import main
 from simlte_st.cli.terminal import PrintableStream, in_options, printable, wrapped
 
 
-def test_commands_to_the_terminal_are_shown() -> None:
+def test_escape_sequences_are_printed_escaped() -> None:
     assert printable("a\x1b[2Jb\x07\x9b31m\x7f\u202eevil") == r"a\x1b[2Jb\x07\x9b31m\x7f\u202eevil"
     for text in ("Größe 日本 🙂", "tab\t, end\n, return\r", "‏עברית"):
         assert printable(text) == text
 
 
-def test_bars_still_move() -> None:
+def test_progress_bars_still_move() -> None:
     stream = io.StringIO()
     shown = PrintableStream(stream)
     with tqdm(total=2, desc="\x1b]0;title\x07", file=shown, position=1, ascii=True) as bar:
@@ -26,7 +26,7 @@ def test_bars_still_move() -> None:
     assert "\x1b]" not in stream.getvalue()
 
 
-def test_names_and_messages_cannot_command_the_terminal(
+def test_names_and_messages_cannot_send_escape_sequences(
     tmp_path: Path, static_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging, "basicConfig", lambda **options: None)
@@ -40,7 +40,7 @@ def test_names_and_messages_cannot_command_the_terminal(
     assert not {"\x1b", "\x07"} & set(said)
 
 
-def test_messages_are_wrapped_and_what_is_laid_out_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_are_wrapped_but_not_tables_or_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "50")
     table, code, row = f"| {'a ' * 40}|", f"    {'b ' * 40}", f"name\t{'c ' * 40}"
     shown = wrapped("\n".join([table, "some words " * 12, code, row]))
@@ -62,5 +62,5 @@ FLAGS = {"held_out": "--held-out", "pooling": "--pooling", "bf16": "--bf16", "la
         ("held_out==0 and pooling=f(x) are code", "held_out==0 and pooling=f(x) are code"),
     ],
 )
-def test_parameters_become_options_and_nothing_else_does(message: str, shown: str) -> None:
+def test_only_parameters_become_options(message: str, shown: str) -> None:
     assert in_options(message, FLAGS) == shown

@@ -25,7 +25,7 @@ def terms(text: str, language: str = "en") -> list[str]:
 
 @settings(max_examples=60)
 @given(st.lists(st.one_of(WORDS, JOINED), min_size=1, max_size=12), st.sampled_from(["en", "de", "ar", "hi", "zh"]))
-def test_any_word_of_any_text_is_a_term_of_it(words: list[str], language: str) -> None:
+def test_terms_of_each_word_are_terms_of_the_text(words: list[str], language: str) -> None:
     """The terms of a chunk between spaces, analysed on its own, are all terms of the text."""
     for separator in (" ", "\n", ", ", " (", "; "):
         have = set(terms(separator.join(words), language))
@@ -38,7 +38,7 @@ def test_any_word_of_any_text_is_a_term_of_it(words: list[str], language: str) -
         assert not any(set(term) & set(" \t\n\r\x0b\x0c") or not term for term in have)
 
 
-def test_stop_words_are_left_out_where_there_are_others() -> None:
+def test_stop_words_are_dropped_unless_alone() -> None:
     def words(text: str, *languages: str) -> list[str]:
         return list(dict.fromkeys(each.word for each in content_terms(text, languages or ["en"])))
 
@@ -60,7 +60,7 @@ def test_stop_words_are_left_out_where_there_are_others() -> None:
     assert is_stop_word("είναι", "el"), "the list has no accents"
 
 
-def test_a_word_is_stemmed_in_each_language_of_an_index() -> None:
+def test_query_words_are_stemmed_in_each_index_language() -> None:
     found = [each.term for each in content_terms("universities", ["en", "nl"])]
     assert found[:2] == [term_of("universities", "en"), term_of("universities", "nl")]
     assert found[0] != found[1]
@@ -86,7 +86,7 @@ def test_a_word_is_stemmed_in_each_language_of_an_index() -> None:
         ("pl", "książki", "książka"), ("cs", "knihami", "kniha"), ("it", "università", "universita"),
     ],
 )  # fmt: skip
-def test_forms_of_a_word_have_one_term(language: str, one: str, other: str) -> None:
+def test_word_forms_share_a_term(language: str, one: str, other: str) -> None:
     assert term_of(one, language) == term_of(other, language)
 
 
@@ -99,7 +99,7 @@ def test_forms_of_a_word_have_one_term(language: str, one: str, other: str) -> N
         ("pt", "NÃO", "nao"),
     ],
 )
-def test_a_word_is_found_with_and_without_its_accents_by_one_term(language: str, one: str, bare: str) -> None:
+def test_accented_and_bare_words_share_one_term(language: str, one: str, bare: str) -> None:
     assert term_of(one, language) != term_of(bare, language)
     for query, text in itertools.product((one, bare), repeat=2):
         shared = {each.term for each in content_terms(query, [language])} & set(terms(text, language))
@@ -112,12 +112,12 @@ def test_a_word_is_found_with_and_without_its_accents_by_one_term(language: str,
      ("bn", "ড়", "ঢ়"),
      ("dv", "ދިވެހި", "ދވހ"), ("th", "เสือ", "เสื่อ"), ("en", "12", "13")],
 )  # fmt: skip
-def test_other_words_have_other_terms(language: str, one: str, other: str) -> None:
+def test_different_words_have_different_terms(language: str, one: str, other: str) -> None:
     assert terms(one, language)
     assert not set(terms(one, language)) & set(terms(other, language)) - set("เสอ")
 
 
-def test_terms_of_joined_words_signs_and_scripts() -> None:
+def test_terms_of_joined_words_symbols_and_scripts() -> None:
     assert terms("node.js (C++, C# and .NET)") == ["node.js", "node", "js", "c++", "c#", "and", ".net", "net"]
     assert terms("C++17, a+b, x+1, issue #12.") == ["c++", "17", "a", "b", "x", "1", "issu", "12"]
     assert terms("👩‍💻❤️🇩🇪 1️⃣") == ["👩", "💻", "❤", "🇩🇪", "1"]
@@ -129,7 +129,7 @@ def test_terms_of_joined_words_signs_and_scripts() -> None:
     assert term_of("کتاب", "fa") in terms("کتاب‌ها", "fa")
 
 
-def test_signs_around_a_word_are_no_part_of_it() -> None:
+def test_surrounding_punctuation_is_stripped() -> None:
     assert [words_of(f"{sign}Snow,") for sign in "([{\"'\u201c\u2018"] == [["snow"]] * 7
     assert [terms(f"(Snow{sign}") for sign in ".,;:!?)]}\"'\u201d\u2019"] == [["snow"]] * 13
     assert terms("(C++) .NET, 3.5% \u201cnode.js\u201d") == [
@@ -145,7 +145,7 @@ def test_signs_around_a_word_are_no_part_of_it() -> None:
     ]
 
 
-def test_words_are_in_their_normal_form() -> None:
+def test_words_are_normalised() -> None:
     assert words_of("Don't stop: node.js, C++ & ÉTÉ!") == ["don", "t", "stop", "node", "js", "c++", "été"]
     assert words_of("天气 ข่าว") == ["天", "气", "ข่", "า", "ว"]
     assert words_of("क्रिकेट में") == ["क्रिकेट", "में"]
@@ -154,7 +154,7 @@ def test_words_are_in_their_normal_form() -> None:
     assert words_of("_hard_ snake_case") == ["hard", "snake_case"]
 
 
-def test_time_grows_with_the_length() -> None:
+def test_analysis_takes_linear_time() -> None:
     for text in ("a.-" * 60_000, "漢" * 60_000, "a" * 180_000, "x-" * 90_000 + "1", "'" * 180_000, "é́" * 60_000,
                  "+" * 180_000, "a+" * 90_000, "🇩" * 60_000, "\u200c" * 180_000, "Zm9v/3+b" * 22_000,
                  "0a ff 1c " * 20_000, "12.5,-3e-7\t" * 16_000, '{"id":17,"ok":[1,2]},' * 8_000):  # fmt: skip
@@ -164,7 +164,7 @@ def test_time_grows_with_the_length() -> None:
         assert time.process_time() - start < 3
 
 
-def test_an_own_vectorizer_has_the_words_of_the_analyzer() -> None:
+def test_tfidf_uses_the_analyzer_words() -> None:
     texts = ["वर्षा हुई", "天气很好", "naïve C++"]
     assert fit_tfidf(texts).get_feature_names_out().tolist() == sorted(
         ["वर्षा", "हुई", "天", "天气", "气", "气很", "很", "很好", "好", "naïve", "c++"]

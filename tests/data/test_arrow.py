@@ -27,7 +27,7 @@ LIBRARIES = ["pandas", "polars", "pyarrow"]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_data_frame(library: str) -> None:
+def test_data_frame(library: str) -> None:
     frame = make_frame(library, {"doc_id": [7, 8, 9], "n": [1, 2, 3], "body": ["a", None, "c"], "class": [1, 0, None]})
     reader = read_documents(frame, label_column="class")
     for _ in range(2):
@@ -42,7 +42,7 @@ def test_a_data_frame(library: str) -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_column_of_a_data_frame(library: str) -> None:
+def test_data_frame_column(library: str) -> None:
     column = make_frame(library, {"body": ["a", None, "c"]})["body"]
     reader = read_documents(column)
     for _ in range(2):
@@ -85,7 +85,7 @@ COLUMNS = {
 
 @pytest.mark.parametrize("kind", COLUMNS)
 @pytest.mark.parametrize("name", ["text", "abstract", "other"])
-def test_a_column_of_any_arrow_type_is_read_or_named(kind: str, name: str) -> None:
+def test_arrow_column_types_are_read_or_named(kind: str, name: str) -> None:
     column, is_text = COLUMNS[kind]
     source = pa.table({name: column, "further": [1], "__index_level_0__": ["x"]})
     if is_text:
@@ -96,7 +96,7 @@ def test_a_column_of_any_arrow_type_is_read_or_named(kind: str, name: str) -> No
             texts(source, text_column=name)
 
 
-def test_ids_that_are_uuids_decimals_or_dates() -> None:
+def test_ids_may_be_uuids_decimals_or_dates() -> None:
     ids = [UUID(int=7), Decimal("1.50"), datetime.date(2020, 1, 2), datetime.datetime(2020, 1, 2, 3), b"no"]
     reader = read_documents([{"id": each, "text": "a"} for each in ids])
     assert [document.id for document in reader] == [

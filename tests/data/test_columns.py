@@ -41,7 +41,7 @@ def documents(**columns: list[Any]) -> list[Document]:
         ([f"label {number % 50}" for number in range(60)], "category"),
     ],
 )
-def test_kinds(values: list[Any], kind: str) -> None:
+def test_column_kinds(values: list[Any], kind: str) -> None:
     [column] = columns_of(documents(column=values))
     assert column.kind == kind
     assert all(isinstance(shown, str) for shown in column.shown())
@@ -54,11 +54,11 @@ def test_dates_are_seconds() -> None:
 
 
 def test_titles() -> None:
-    pile = documents(Title=["One <b>", "", "Three"], other=["x", "y", "z" * 500])
-    columns = columns_of(pile)
-    assert titles_of(pile, columns) == ["One <b>", "Text 1", "Three"]
-    assert titles_of(pile, columns, "other")[0] == "x"
-    assert len(titles_of(pile, columns, "other")[2]) == 120
+    corpus = documents(Title=["One <b>", "", "Three"], other=["x", "y", "z" * 500])
+    columns = columns_of(corpus)
+    assert titles_of(corpus, columns) == ["One <b>", "Text 1", "Three"]
+    assert titles_of(corpus, columns, "other")[0] == "x"
+    assert len(titles_of(corpus, columns, "other")[2]) == 120
     assert titles_of([Document("a", "\n\n The first line \nsecond")], []) == ["The first line"]
     assert titles_of([Document("a", "Hello,\n\nwho knows the way?\nThanks")], []) == ["Hello, who knows the way?"]
     assert titles_of([Document("a", "12\n34")], []) == ["12 34"]

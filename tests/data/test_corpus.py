@@ -34,7 +34,7 @@ def names(directory: Path) -> set[str]:
     return {path.name for path in directory.iterdir()}
 
 
-def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
+def test_corpus_round_trip(tmp_path: Path) -> None:
     corpus, report = write_corpus(iter(DOCUMENTS), tmp_path, view=DocSplit(), segmenter=PunktSegmenter())
     usable = [segment_document(document, PunktSegmenter()) for document in DOCUMENTS if document.text != "Word"]
     assert list(from_rows(corpus[:])) == usable
@@ -51,7 +51,7 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
     assert names(tmp_path) == {"corpus.arrow", "corpus.json", "punkt.json"}
 
 
-def test_a_complete_corpus_is_read_without_the_documents(tmp_path: Path) -> None:
+def test_complete_corpus_does_not_need_the_documents(tmp_path: Path) -> None:
     corpus, report = write_corpus(DOCUMENTS, tmp_path, view=DocSplit())
     before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     again, report_again = write_corpus(never(), tmp_path, view=DocSplit())
@@ -60,7 +60,7 @@ def test_a_complete_corpus_is_read_without_the_documents(tmp_path: Path) -> None
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
 
 
-def test_the_corpus_is_mapped_and_not_loaded(tmp_path: Path) -> None:
+def test_corpus_is_memory_mapped(tmp_path: Path) -> None:
     documents = (Document(str(number), f"Sentence {number}. Another one.") for number in range(700))
     corpus, report = write_corpus(documents, tmp_path, view=DocSplit(), segmenter=PunktSegmenter())
     assert isinstance(corpus.data, MemoryMappedTable)
@@ -70,7 +70,7 @@ def test_the_corpus_is_mapped_and_not_loaded(tmp_path: Path) -> None:
     assert corpus[699]["sentences"] == ["Sentence 699.", "Another one."]
 
 
-def test_copies_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_duplicates_are_dropped_and_counted(tmp_path: Path) -> None:
     copies = [Document(f"copy-{number}", text) for number, text in enumerate(TEXTS)]
     corpus, report = write_corpus([*DOCUMENTS, *copies, Document("other", f"{TEXTS[3]} ")], tmp_path, view=DocSplit())
     assert list(corpus["id"]) == ["d0", "d1", "d3", "d4", "other"], "the first of each text; one letter more is another"
@@ -79,7 +79,7 @@ def test_copies_are_left_out_and_counted(tmp_path: Path) -> None:
         write_corpus([DOCUMENTS[0]] * 3, tmp_path / "same", view=DocSplit())
 
 
-def test_punkt_learns_from_the_corpus_and_is_written_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_punkt_is_learned_from_the_corpus_and_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nltk.data.path", [])
     texts = [f"Dr. Smith saw number {number} there. He left it to Dr. Jones. They slept." for number in range(20)]
     documents = (Document(str(number), text) for number, text in enumerate(texts))  # can be read only once
@@ -91,7 +91,7 @@ def test_punkt_learns_from_the_corpus_and_is_written_beside_it(tmp_path: Path, m
 
 
 @pytest.mark.parametrize("documents", [[], DOCUMENTS[:1], [DOCUMENTS[0], DOCUMENTS[2], Document("e", "Short")]])
-def test_fewer_than_two_usable_documents_is_an_error_and_no_corpus(tmp_path: Path, documents: list[Document]) -> None:
+def test_fewer_than_two_usable_documents_is_an_error(tmp_path: Path, documents: list[Document]) -> None:
     expected = {3: "left out: too short", 1: "1 can be used", 0: "no usable document"}[len(documents)]
     for _ in range(2):  # the second call does not treat an incomplete folder as a corpus
         with pytest.raises(EmptyCorpusError, match=expected):
@@ -101,7 +101,7 @@ def test_fewer_than_two_usable_documents_is_an_error_and_no_corpus(tmp_path: Pat
     assert len(corpus) == 4
 
 
-def test_a_crash_leaves_no_corpus_and_the_next_call_starts_anew(tmp_path: Path) -> None:
+def test_crash_leaves_no_corpus(tmp_path: Path) -> None:
     written = []
 
     def breaking() -> Iterator[Document]:

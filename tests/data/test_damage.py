@@ -87,7 +87,7 @@ def damages(draw: st.DrawFn, data: bytes) -> bytes:
 @pytest.mark.parametrize("suffix", [*SUFFIXES, *FORMATTED])
 @settings(max_examples=25)
 @given(data=st.data(), rows=st.lists(texts, min_size=1, max_size=4))
-def test_damaged_files_are_an_error_or_counted(
+def test_damaged_files_raise_or_are_counted(
     suffix: str, data: st.DataObject, rows: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.getbasetemp() / f"damaged{suffix}"
@@ -115,9 +115,7 @@ def test_damaged_files_are_an_error_or_counted(
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @settings(max_examples=15)
 @given(rows=st.lists(texts.filter(lambda text: "\0" not in text and text.strip()), min_size=1, max_size=4))
-def test_sound_files_are_read_to_the_letter(
-    suffix: str, rows: list[str], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_intact_files_are_read_exactly(suffix: str, rows: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / f"sound{suffix}"
     write(path, rows)
     if suffix in (".txt", ".md"):

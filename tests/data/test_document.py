@@ -15,7 +15,7 @@ from simlte_st.data.languages import UNSPACED
 
 @settings(max_examples=200)
 @given(texts)
-def test_words_are_all_there_is_but_white_space(text: str) -> None:
+def test_words_cover_all_but_white_space(text: str) -> None:
     spans = word_spans(text)
     assert "".join(text[start:stop] for start, stop in spans) == letters(text)
     assert all(0 < stop - start <= LONGEST_WORD for start, stop in spans)
@@ -30,7 +30,7 @@ def test_words_of_scripts_without_spaces() -> None:
     assert count_words("x" * (2 * LONGEST_WORD + 1)) == 3
 
 
-def test_the_analyzer_knows_the_same_scripts_without_spaces() -> None:
+def test_analyzer_agrees_on_scripts_without_spaces() -> None:
     everything = "".join(map(chr, [*range(0x20, 0xD800), *range(0xE000, sys.maxunicode + 1)]))
     unspaced = regex.findall(rf"(?V1)[[{UNSPACED}]&&[\p{{L}}\p{{N}}]]", everything)
     assert [letter for letter in unspaced if count_words(f"a{letter}a") != 3] == []
@@ -40,11 +40,11 @@ def test_the_analyzer_knows_the_same_scripts_without_spaces() -> None:
     assert count_words("ab12 é ünï कखग") == 4
 
 
-def test_keys_are_of_the_text() -> None:
+def test_text_keys() -> None:
     assert text_key("a") == text_key("a") != text_key("b")
     assert text_key("é") == -3811523526868657873  # the same everywhere
     assert -(2**63) <= text_key("a") < 2**63
 
 
-def test_lengths_are_judged_by_their_median() -> None:
+def test_median_words() -> None:
     assert [median_words(["word " * count for count in counts]) for counts in ([9, 9, 500], [1, 300, 400])] == [9, 300]

@@ -50,7 +50,7 @@ def taken(stream: DocumentStream, rows: Any) -> list[str]:
     return [stream[row][0].text for row in rows]
 
 
-def test_each_pass_has_whole_batches_of_all_documents_in_another_order(make: Make) -> None:
+def test_each_pass_shuffles_all_documents_into_full_batches(make: Make) -> None:
     stream, whole = make(), DOCUMENTS - DOCUMENTS % BATCH
     passes = [[stream[row] for row in range(number * whole, (number + 1) * whole)] for number in range(3)]
     assert [{epoch for _, epoch in each} for each in passes] == [{0}, {1}, {2}]
@@ -64,16 +64,14 @@ def test_each_pass_has_whole_batches_of_all_documents_in_another_order(make: Mak
     assert taken(make(seed=4), range(whole)) != orders[0]
 
 
-def test_the_order_is_the_same_wherever_reading_begins(make: Make, tmp_path: Path) -> None:
+def test_order_does_not_depend_on_the_start(make: Make, tmp_path: Path) -> None:
     rows, path = range(2 * DOCUMENTS), tmp_path / "stream.json"
     whole = taken(make(path=path), rows)
     assert taken(make(), rows[1::2]) == whole[1::2], "one of two processes, without marks"
     assert taken(make(path=path), reversed(rows[::7])) == whole[::-1][rows[-1] % 7 :: 7]
 
 
-def test_what_comes_before_a_mark_is_not_read_again(
-    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reading_resumes_at_a_saved_offset(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, read = tmp_path / "stream.json", []
     whole = taken(make(path=path), range(90))
     events = Shards.events
@@ -85,7 +83,7 @@ def test_what_comes_before_a_mark_is_not_read_again(
     assert len(read) < 3
 
 
-def test_no_more_is_read_than_a_buffer(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_one_buffer_is_read_ahead(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     stream, opened = make(), []
     events = Shards.events
 
@@ -106,7 +104,7 @@ def test_no_more_is_read_than_a_buffer(make: Make, monkeypatch: pytest.MonkeyPat
         taken(make(), range(8, 24))
 
 
-def test_what_is_held_out_never_comes_and_copies_in_a_buffer_do_not(make: Make) -> None:
+def test_held_out_and_duplicate_documents_are_skipped(make: Make) -> None:
     texts = [*TEXTS[:40], TEXTS[3], TEXTS[39], "", "word", *TEXTS[40:80], TEXTS[50]]
     view = DocSplit()
     stream = make(texts, without={text_key(TEXTS[3])}, usable=usable_by(view, segmenter))
@@ -120,7 +118,7 @@ def test_what_is_held_out_never_comes_and_copies_in_a_buffer_do_not(make: Make) 
     assert taken(whole, range(16)) == list(dict.fromkeys(taken(whole, range(16))))
 
 
-def test_the_account_is_of_what_was_taken(make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_taken_counts_documents_and_passes(make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "stream.json"
     stream = make([*TEXTS, " "], path=path)
     with caplog.at_level(logging.INFO):
@@ -134,12 +132,12 @@ def test_the_account_is_of_what_was_taken(make: Make, tmp_path: Path, caplog: py
         assert told.taken(16).documents == 16
 
 
-def test_fewer_documents_than_a_batch(make: Make) -> None:
+def test_fewer_documents_than_a_batch_is_an_error(make: Make) -> None:
     with pytest.raises(EmptyCorpusError, match="fewer documents"):
         make(TEXTS[:7], without=set(map(text_key, TEXTS[:4])))[0]
 
 
-def test_most_documents_need_not_be_cut_to_be_judged() -> None:
+def test_usable_by_segments_only_unclear_documents() -> None:
     cut = []
 
     def counting(text: str) -> list[str]:
@@ -154,7 +152,7 @@ def test_most_documents_need_not_be_cut_to_be_judged() -> None:
         assert len(cut) - len(judged) == len(texts) - uncut
 
 
-def test_rows_read_as_views_of_their_pass_and_document(make: Make) -> None:
+def test_rows_are_views_of_their_pass_and_document(make: Make) -> None:
     stream = make()
     settings: dict[str, Any] = {"seed": 3, "budget": 30, "segmenter": segmenter, "count_tokens": estimate_tokens}
     dataset = StreamedViews(stream, DocSplit(), **settings).rows(150)

@@ -25,7 +25,7 @@ def pairs(reader: DocumentReader) -> list[tuple[str, str]]:
     return [(document.id, document.text) for document in reader]
 
 
-def test_every_iteration_starts_over_with_a_fresh_report(tmp_path: Path) -> None:
+def test_each_iteration_starts_a_fresh_report(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "c.jsonl", [{"text": "a", "id": "i"}, {"text": ""}, {"text": "b", "id": "i"}])
     reader = read_documents(path)
     first = list(reader)
@@ -35,7 +35,7 @@ def test_every_iteration_starts_over_with_a_fresh_report(tmp_path: Path) -> None
     assert reader.report == report
 
 
-def test_a_used_up_iterator_is_refused_and_not_read_as_empty() -> None:
+def test_exhausted_iterator_is_an_error() -> None:
     reader = read_documents(iter(["a"]))
     assert len(list(reader)) == 1
     with pytest.raises(DataError, match="only once"):
@@ -44,7 +44,7 @@ def test_a_used_up_iterator_is_refused_and_not_read_as_empty() -> None:
         reader.with_options(limit=1)
 
 
-def test_options_are_replaced(tmp_path: Path) -> None:
+def test_with_options_replaces_options(tmp_path: Path) -> None:
     rows = [{"text": "a", "class": 1}, {"text": "b", "class": 2}]
     for source in (rows, iter(rows), write_jsonl(tmp_path / "c.jsonl", rows)):
         reader = read_documents(source, limit=1).with_options(label_column="class", metadata=True)
@@ -53,7 +53,7 @@ def test_options_are_replaced(tmp_path: Path) -> None:
         read_documents(rows).with_options(limit=0)
 
 
-def test_invalid_characters_are_mended_and_counted(tmp_path: Path) -> None:
+def test_invalid_characters_are_replaced_and_counted(tmp_path: Path) -> None:
     rows = '{"text": "a\\ud800b"}\n{"text": "\\ud83d\\ude00"}\n{"text": "c", "id": "\\udfff"}\n{"text": "d\\u0000"}\n'
     (tmp_path / "c.jsonl").write_text(rows)
     reader = read_documents(tmp_path / "c.jsonl")
@@ -68,14 +68,14 @@ def test_invalid_characters_are_mended_and_counted(tmp_path: Path) -> None:
     [("", "empty"), (" \n\t\u00a0", "empty"), ("\0\0", "empty"), (None, "not a string"), (3, "not a string"),
      (["a"], "not a string"), ("x" * 21, "too long")],
 )  # fmt: skip
-def test_unusable_texts_are_counted_with_an_example(value: object, reason: str) -> None:
+def test_unusable_texts_are_skipped_with_an_example(value: object, reason: str) -> None:
     reader = read_documents([{"text": "good"}, {"text": value}], max_characters=20)
     assert [document.text for document in reader] == ["good"]
     assert reader.report.skipped == {reason: 1}
     assert reader.report.examples[reason][0].startswith("item 1")
 
 
-def test_duplicate_ids_stay_apart_even_from_ids_that_look_like_the_repair() -> None:
+def test_duplicate_ids_are_made_unique() -> None:
     rows = [{"text": str(number), "id": name} for number, name in enumerate(["a", "a#2", "a", "a", "a#2"])]
     reader = read_documents(rows)
     assert [document.id for document in reader] == ["a", "a#2", "a#3", "a#4", "a#2#2"]
@@ -90,7 +90,7 @@ def test_missing_ids_are_made_and_counted() -> None:
     assert reader.report.repaired == {"missing id": 4}
 
 
-def test_labels_are_read_only_when_named_and_become_strings() -> None:
+def test_labels_are_opt_in_strings() -> None:
     rows = [{"text": "a", "class": 1}, {"text": "b", "class": None}, {"text": "c"}, {"text": "d", "class": "x"},
             {"text": "e", "class": True}, {"text": "f", "class": 0.5}, {"text": "g", "class": ["y"]}]  # fmt: skip
     reader = read_documents(rows, label_column="class")
@@ -110,25 +110,25 @@ def test_labels_are_read_only_when_named_and_become_strings() -> None:
         ({"id": "i", "review": "yes", "stars": 3}, "review"),
     ],
 )
-def test_the_text_column_is_found(row: dict[str, object], expected: str) -> None:
+def test_text_column_is_detected(row: dict[str, object], expected: str) -> None:
     reader = read_documents([row])
     assert [document.text for document in reader] == ["yes"]
     assert reader.report.text_column == expected
 
 
 @pytest.mark.parametrize("source", ["nowhere/at-all.jsonl", "A document given as itself. " * 400, "nul\0", ""])
-def test_a_source_that_does_not_exist(source: str) -> None:
+def test_missing_source_is_an_error(source: str) -> None:
     with pytest.raises(DataError, match=r"(?s)no file or folder.*hub:NAME"):
         read_documents(source)
 
 
 @pytest.mark.parametrize("source", [{"text": "a"}, b"bytes", 3, datasets.DatasetDict(), "/bin/sh"])
-def test_what_is_no_source_is_refused_at_once(source: Any) -> None:
+def test_invalid_sources_are_refused(source: Any) -> None:
     with pytest.raises(DataError, match=r"not a source|unknown format"):
         read_documents(source)
 
 
-def test_documents_and_readers_are_taken_back(tmp_path: Path) -> None:
+def test_documents_and_readers_are_sources(tmp_path: Path) -> None:
     given = [Document("x", "a", "good", "test"), Document("y", "b")]
     assert list(read_documents(given)) == list(read_documents(iter(given))) == given
     assert [document.id for document in read_documents([*given, "c", {"text": "d"}])] == [
@@ -145,7 +145,7 @@ def test_documents_and_readers_are_taken_back(tmp_path: Path) -> None:
             read_documents(reader, **setting)  # type: ignore[arg-type]
 
 
-def test_a_large_file_is_streamed(tmp_path: Path) -> None:
+def test_large_file_is_streamed(tmp_path: Path) -> None:
     path = tmp_path / "large.jsonl"
     line = json.dumps({"text": "word " * 2000}) + "\n"
     path.write_text(line * 3000)
@@ -163,7 +163,7 @@ def test_a_large_file_is_streamed(tmp_path: Path) -> None:
 
 @settings(max_examples=40)
 @given(st.lists(st.one_of(st.text(max_size=20), st.none(), st.integers(), st.text("\ud800\udfff\0 a", max_size=5))))
-def test_every_row_is_either_a_document_or_counted(texts: list[Any]) -> None:
+def test_every_row_is_a_document_or_counted(texts: list[Any]) -> None:
     reader = read_documents([{"text": text} for text in texts], max_characters=15)
     documents: list[Document] = []
     try:
@@ -180,7 +180,7 @@ def test_every_row_is_either_a_document_or_counted(texts: list[Any]) -> None:
         assert "\0" not in document.text
 
 
-def test_all_other_columns_are_kept_where_they_are_asked_for(tmp_path: Path) -> None:
+def test_metadata_keeps_all_other_columns(tmp_path: Path) -> None:
     rows = [{"id": "a", "text": "x y", "year": 3, "kind": ["b"]}, {"id": "c", "text": "z", "more": None}]
     wanted = [{"year": 3, "kind": ["b"]}, {"more": None}]
     jsonl = write_jsonl(tmp_path / "rows.jsonl", rows)
@@ -207,7 +207,7 @@ def test_all_other_columns_are_kept_where_they_are_asked_for(tmp_path: Path) -> 
     assert (labelled.label, labelled.metadata) == ("3", {"year": 3, "kind": ["b"]})
 
 
-def test_a_reader_tells_how_many_documents_there_are_at_most(tmp_path: Path) -> None:
+def test_length_hint_is_the_number_of_rows(tmp_path: Path) -> None:
     for name in ("a.txt", "b.md", "c.png"):
         (tmp_path / name).write_text("Words.")
     pq.write_table(pa.table({"text": ["One.", "", "Three."]}), tmp_path / "table.parquet")

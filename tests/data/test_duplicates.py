@@ -34,7 +34,7 @@ def groups_of(documents: Any, **settings: Any) -> list[int]:
     return find_duplicates(documents, **settings).groups.tolist()
 
 
-def test_documents_of_their_own_are_in_groups_of_their_own() -> None:
+def test_different_documents_are_in_different_groups() -> None:
     found = find_duplicates(TEXTS)
     assert found.groups.dtype == np.int64
     assert found.groups.tolist() == list(range(30))
@@ -42,7 +42,7 @@ def test_documents_of_their_own_are_in_groups_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("near", [False, True])
-def test_case_punctuation_and_white_space_make_no_difference(near: bool) -> None:
+def test_case_punctuation_and_white_space_are_ignored(near: bool) -> None:
     text = TEXTS[0]
     copies = [text, TEXTS[1], text.upper(), text.replace(" ", "\n\n  "), text.replace(".", " —!"), "\u200b" + text]
     found = find_duplicates(copies, near=near)
@@ -60,16 +60,16 @@ def test_case_punctuation_and_white_space_make_no_difference(near: bool) -> None
         ("Straße", "STRASSE"),
     ],
 )
-def test_what_nobody_sees_makes_no_difference(one: str, other: str) -> None:
+def test_invisible_differences_are_ignored(one: str, other: str) -> None:
     assert groups_of([one, other], near=False) == [0, 0]
 
 
 @pytest.mark.parametrize(("one", "other"), [("C++", "C#"), ("año", "ano"), ("ma", "má"), ("🌊", "🔥"), ("काम", "कम")])
-def test_other_words_are_other_documents(one: str, other: str) -> None:
+def test_different_words_are_different_documents(one: str, other: str) -> None:
     assert groups_of([one, other]) == [0, 1]
 
 
-def test_a_changed_word_is_a_near_copy_only() -> None:
+def test_changed_word_is_only_a_near_duplicate() -> None:
     copies = [TEXTS[0], TEXTS[1], with_words_changed(TEXTS[0], 1)]
     assert groups_of(copies, near=False) == [0, 1, 2]
     found = find_duplicates(copies)
@@ -83,7 +83,7 @@ def jaccard(one: str, other: str) -> float:
     return len(runs[0] & runs[1]) / len(runs[0] | runs[1])
 
 
-def test_what_is_a_duplicate_is_like_the_first_of_its_group() -> None:
+def test_duplicates_resemble_the_first_of_their_group() -> None:
     words = random.Random(1).choices(WORDS, k=400)
     # Each is similar to the next one, but the first and the last are not similar.
     chain = [" ".join(words[start : start + 300]) for start in (0, 35, 70)]
@@ -99,7 +99,7 @@ def test_what_is_a_duplicate_is_like_the_first_of_its_group() -> None:
 
 
 @pytest.mark.parametrize("threshold", [1e-9, 0.6, 0.75, 1.0])
-def test_the_stated_share_is_computed(threshold: float) -> None:
+def test_similarity_threshold_is_exact(threshold: float) -> None:
     draw = random.Random(5)
     words = [f"w{number}" for number in range(90)]
     texts = []
@@ -133,7 +133,7 @@ TEMPLATES = [(own_words, 9), (chosen_paragraphs, 10)]
 
 
 @pytest.mark.parametrize(("template", "own"), TEMPLATES)
-def test_documents_of_one_template_cost_as_much_as_others(template: Any, own: int) -> None:
+def test_documents_of_one_template_take_no_longer(template: Any, own: int) -> None:
     def seconds(texts: list[str]) -> float:
         begin = time.process_time()
         find_duplicates(texts)
@@ -142,7 +142,7 @@ def test_documents_of_one_template_cost_as_much_as_others(template: Any, own: in
     draw = random.Random(0)
     alike = template(own, draw)
     others = [" ".join(unlike(len(text.split()), draw)) for text in alike]
-    seconds(others[:50])  # tables that are created once
+    seconds(others[:50])  # warm up: some tables are built once
     assert seconds(alike) < 5 * seconds(others)
 
 
@@ -154,7 +154,7 @@ def test_short_and_odd_documents() -> None:
         find_duplicates(TEXTS, similarity=0.0)
 
 
-def test_a_large_group_of_near_copies_takes_little_memory() -> None:
+def test_large_group_of_near_duplicates_takes_little_memory() -> None:
     page = " ".join(f"word{number}" for number in range(200))
     tracemalloc.start()
     found = find_duplicates([f"{page} page {number}" for number in range(400)], near=True)
@@ -172,7 +172,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
 
 
-def test_the_first_of_each_group_is_kept_under_the_names_of_the_source(tmp_path: Path) -> None:
+def test_dedupe_keeps_the_first_of_each_group(tmp_path: Path) -> None:
     source, output = tmp_path / "pile.jsonl", tmp_path / "kept.jsonl"
     texts = [*FEW, NEAR, FEW[0].upper(), "\u2028 été"]
     rows = [{"doc_id": f"d{number}", "body": text, "year": 2000 + number} for number, text in enumerate(texts)]
@@ -190,7 +190,7 @@ def test_the_first_of_each_group_is_kept_under_the_names_of_the_source(tmp_path:
     assert dedupe(source, output, similarity=1.0, overwrite=True).kept == 8
 
 
-def test_what_cannot_be_written_is_said_first(tmp_path: Path) -> None:
+def test_unwritable_output_is_reported_first(tmp_path: Path) -> None:
     source = tmp_path / "kept.jsonl"
     source.write_text('{"text": "a b c"}\n')
     with pytest.raises(ConfigurationError, match="holds the documents"):
@@ -203,14 +203,14 @@ def test_what_cannot_be_written_is_said_first(tmp_path: Path) -> None:
 
 
 class Turning(list[str]):
-    """An equal number of different texts each time they are read."""
+    """A list that rotates each time it is read."""
 
     def __iter__(self) -> Any:
         self.insert(0, self.pop())
         return super().__iter__()
 
 
-def test_a_source_that_changes_is_noticed(tmp_path: Path) -> None:
+def test_changing_source_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="changed while"):
         dedupe(Turning(FEW), tmp_path / "kept.jsonl")
     with pytest.raises(DataError, match="only once"):

@@ -20,7 +20,7 @@ ROWS = {"text": ["a", "b", "c"], "label": [1, 0, -1], "n": [1, 2, 3]}
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-def test_a_dataset(streaming: bool) -> None:
+def test_dataset(streaming: bool) -> None:
     dataset = datasets.Dataset.from_dict(ROWS, features=FEATURES)
     source = dataset.to_iterable_dataset() if streaming else dataset.with_format("numpy")
     reader = read_documents(source, label_column="label")

@@ -19,7 +19,7 @@ TEXTS = {
 }
 
 
-def test_each_text_has_its_language() -> None:
+def test_language_of_each_text_is_found() -> None:
     find = LanguageFinder(list(TEXTS.values()))
     assert {language: find(text) for language, text in TEXTS.items()} == {language: language for language in TEXTS}
     for first in TEXTS.values():
@@ -28,19 +28,19 @@ def test_each_text_has_its_language() -> None:
 
 
 @pytest.mark.parametrize("language", TEXTS)
-def test_what_does_not_tell_its_language_has_that_of_the_others(language: str) -> None:
+def test_unclear_texts_take_the_language_of_the_others(language: str) -> None:
     find = LanguageFinder([TEXTS[language]] * 20)
     for text in ("", "12 34", "Peter Smith, Madrid", "London 3:2 Paris", "🌊"):
         assert find(text) == language
 
 
-def test_short_texts_together_tell_their_language() -> None:
+def test_short_texts_identify_a_language_together() -> None:
     assert LanguageFinder(TEXTS["de"].split()).languages == ["de"]
     assert LanguageFinder([]).languages == ["en"]
     assert LanguageFinder([], known=["fi"]).languages[0] == "fi"
 
 
-def test_a_named_language_is_that_of_all() -> None:
+def test_language_option_applies_to_all_texts() -> None:
     find = LanguageFinder([TEXTS["en"]], "sv")
     assert {find(text) for text in TEXTS.values()} == {"sv"}
     assert check_language("NB") == "no"
@@ -49,7 +49,7 @@ def test_a_named_language_is_that_of_all() -> None:
             check_language(wrong)
 
 
-def test_every_stemmer_is_there_and_content_words_are_no_stop_words() -> None:
+def test_stemmers_and_stop_words() -> None:
     assert set(STEMMERS.values()) <= set(Stemmer.algorithms())
     assert len(STEMMERS) > 30
     for language in STEMMERS:

@@ -39,11 +39,11 @@ from simlte_st.data.document import UntypedText, name_of
         (" ", None),
     ],
 )
-def test_equal_values_have_one_name(value: Any, name: str | None) -> None:
+def test_equal_values_have_the_same_name(value: Any, name: str | None) -> None:
     assert name_of(value) == name
 
 
-def test_documents_of_two_systems_have_the_same_names(tmp_path: Any) -> None:
+def test_file_ids_are_unicode_normalised(tmp_path: Any) -> None:
     names = []
     for form in ("M\xe4rz", "Ma\u0308rz"):
         folder = tmp_path / str(len(form))

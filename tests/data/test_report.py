@@ -11,7 +11,7 @@ from simlte_st.data.documents import read_documents
 from simlte_st.errors import EmptyCorpusError
 
 
-def test_an_empty_corpus_says_what_became_of_it(tmp_path: Path) -> None:
+def test_empty_corpus_error_lists_the_reasons(tmp_path: Path) -> None:
     with pytest.raises(EmptyCorpusError, match=r"\nskipped 2: empty \(1\), first: .*; not a string \(1\)"):
         list(read_documents([{"text": " "}, {"text": None}]))
     with pytest.raises(EmptyCorpusError, match="no usable document"):
@@ -21,7 +21,7 @@ def test_an_empty_corpus_says_what_became_of_it(tmp_path: Path) -> None:
         list(read_documents(tmp_path))
 
 
-def test_limit_counts_usable_documents_and_is_told() -> None:
+def test_limit_counts_usable_documents_and_is_reported() -> None:
     reader = read_documents(["", "a", " ", "b", "c"], limit=2)
     assert [document.text for document in reader] == ["a", "b"]
     assert reader.report.stopped_at == 2

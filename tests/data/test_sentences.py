@@ -51,7 +51,7 @@ SEGMENTERS: dict[str, Segmenter] = {
 @example(text="a\x85b\u2028c\x1cd. e\u3000f", max_words=1)
 @example(text="\ufeff\u200b", max_words=1)
 @example(text=". . . ! ?", max_words=1)
-def test_no_character_is_lost_and_no_sentence_is_empty_or_too_long(name: str, text: str, max_words: int) -> None:
+def test_sentences_cover_the_text_within_max_words(name: str, text: str, max_words: int) -> None:
     segmented = segment_document(Document("d", text), SEGMENTERS[name], max_words=max_words)
     assert letters("".join(segmented.sentences)) == letters(text)
     for sentence in segmented.sentences:
@@ -91,11 +91,11 @@ def cut(text: str, name: str = "punkt", max_words: int = MAX_WORDS) -> list[str]
         ["One here. ", "今天下雨了。", "Two there."],
     ],
 )
-def test_full_stops_of_other_scripts_end_short_sentences_too(sentences: list[str]) -> None:
+def test_full_stops_of_other_scripts_end_sentences(sentences: list[str]) -> None:
     assert cut("".join(sentences)) == [sentence.strip() for sentence in sentences]
 
 
-def test_one_endless_sentence_becomes_equal_pieces() -> None:
+def test_overlong_sentence_is_split_into_equal_pieces() -> None:
     words = [f"word{number}" for number in range(10_000)]
     begin = time.process_time()
     sentences = cut(" ".join(words))
@@ -103,11 +103,11 @@ def test_one_endless_sentence_becomes_equal_pieces() -> None:
     assert " ".join(sentences).split() == words
     counts = [len(sentence.split()) for sentence in sentences]
     assert max(counts) <= MAX_WORDS
-    assert min(counts) >= MAX_WORDS // 2 - 1  # no crumbs
+    assert min(counts) >= MAX_WORDS // 2 - 1  # no tiny pieces
 
 
 @pytest.mark.parametrize("text", ["漢字。", '."', "\u200b", "a\n"], ids=ascii)
-def test_time_does_not_grow_with_the_square_of_a_text(text: str, model: SentenceTransformer) -> None:
+def test_segmentation_time_is_not_quadratic(text: str, model: SentenceTransformer) -> None:
     whole = text * (30_000 // len(text))
     begin = time.process_time()
     document = segment_document(Document("d", whole), LEARNED, tokenizer_counter(model.tokenizer))
@@ -116,10 +116,10 @@ def test_time_does_not_grow_with_the_square_of_a_text(text: str, model: Sentence
         for budget in (None, 100):
             assert draw_views(document, view, budget=budget) is not None
     PunktSegmenter.learn([whole])
-    assert time.process_time() - begin < 60  # it takes one or two
+    assert time.process_time() - begin < 60  # usually one or two seconds
 
 
-def test_long_paragraphs_reach_the_segmenter_in_pieces_cut_at_white_space() -> None:
+def test_long_paragraphs_are_segmented_in_pieces() -> None:
     seen: list[str] = []
 
     def segmenter(text: str) -> list[str]:
@@ -137,7 +137,7 @@ def test_long_paragraphs_reach_the_segmenter_in_pieces_cut_at_white_space() -> N
 @pytest.mark.parametrize(
     "segmenter", [lambda text: [text[:-1]], lambda text: text.split("."), lambda text: text.split()[::-1]]
 )
-def test_a_segmenter_that_changes_the_text_is_found_out(segmenter: Segmenter) -> None:
+def test_segmenter_that_changes_the_text_is_an_error(segmenter: Segmenter) -> None:
     with pytest.raises(DataError, match="white space"):
         segment_document(Document("d", "Some Text. And more."), segmenter)
 
@@ -148,14 +148,14 @@ def test_blank_lines_separate_paragraphs() -> None:
     assert paragraphs_of(" \n\n \n") == []
 
 
-def test_lines_are_paragraphs_where_there_are_no_blank_lines_and_one_is_long() -> None:
+def test_long_lines_are_paragraphs_without_blank_lines() -> None:
     long = "long " * 30
     assert paragraphs_of(f"title\n{long}\nend") == ["title", long.strip(), "end"]
     # blank lines take precedence
     assert paragraphs_of(f"title\n{long}\n\nend") == [f"title\n{long.strip()}", "end"]
 
 
-def test_lines_wrapped_by_hand_are_one_paragraph() -> None:
+def test_hard_wrapped_lines_are_one_paragraph() -> None:
     text = "This sentence is wrapped\nby hand. And so is\nthis one."
     assert paragraphs_of(text) == [text]
     assert cut(text) == ["This sentence is wrapped\nby hand.", "And so is\nthis one."]
@@ -163,7 +163,7 @@ def test_lines_wrapped_by_hand_are_one_paragraph() -> None:
     assert paragraphs_of("x" * 121 + "\ny") == ["x" * 121, "y"]
 
 
-def test_tokens_are_those_of_the_tokenizer(model: SentenceTransformer, documents: list[str]) -> None:
+def test_token_counts_match_the_tokenizer(model: SentenceTransformer, documents: list[str]) -> None:
     count = tokenizer_counter(model.tokenizer)
     sentences = [*cut(documents[0]), "never seen words", "Ba bei.", " ".join(["ba"] * 500)]
     assert count(sentences) == [len(model.tokenizer.tokenize(sentence)) for sentence in sentences]
@@ -174,9 +174,7 @@ def test_tokens_are_those_of_the_tokenizer(model: SentenceTransformer, documents
     assert estimate_tokens(["a", "", "ten words " * 5, "漢" * 10]) == [1, 1, 13, 13]
 
 
-def test_tokens_are_counted_a_bounded_number_at_once(
-    model: SentenceTransformer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tokens_are_counted_in_bounded_batches(model: SentenceTransformer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "TOKENIZED_CHARACTERS", 1000)
     asked: list[int] = []
 
@@ -190,7 +188,7 @@ def test_tokens_are_counted_a_bounded_number_at_once(
     assert tokenizer_counter(tokenizer)([]) == []  # type: ignore[arg-type]
 
 
-def test_groups_bound_items_and_their_size() -> None:
+def test_in_batches_bounds_count_and_size() -> None:
     texts = ["x" * size for size in (4, 4, 4, 50, 1, 1, 1, 1)]
     found = list(in_batches(iter(texts), len, 10, 3))
     assert [text for group in found for text in group] == texts
@@ -226,7 +224,7 @@ def write_punkt_tab(folder: Path, segmenter: PunktSegmenter, language: str = "en
     (target / "ortho_context.tab").write_text(encoder.ivdict2tab(parameters.ortho_context))
 
 
-def test_learned_punkt_knows_the_abbreviations_of_its_sample() -> None:
+def test_punkt_learns_abbreviations() -> None:
     learned = PunktSegmenter.learn(SAMPLE)
     assert {"dr", "prof"} <= learned.parameters.abbrev_types
     assert learned(TEXT) == CUTS
@@ -260,7 +258,7 @@ def sentences_of(segmenter: Any, text: str) -> int:
 
 
 @pytest.mark.usefixtures("two_languages")
-def test_sentences_end_as_in_the_language_of_the_document() -> None:
+def test_segmenter_uses_the_language_of_each_document() -> None:
     mixed = make_segmenter("punkt", lambda: [GERMAN, ENGLISH] * 20)
     assert (sentences_of(mixed, GERMAN), sentences_of(mixed, ENGLISH)) == (3, 3)
     swapped = GERMAN.replace("bzw.", "Dr."), ENGLISH.replace("Dr.", "bzw.")
@@ -273,7 +271,7 @@ def test_sentences_end_as_in_the_language_of_the_document() -> None:
 
 
 @pytest.mark.usefixtures("two_languages")
-def test_one_language_has_parameters_of_its_own_and_others_the_english_ones() -> None:
+def test_punkt_falls_back_to_english_parameters() -> None:
     german = PunktSegmenter.installed("german")
     english = PunktSegmenter.installed()
     assert german is not None
@@ -290,7 +288,7 @@ def test_one_language_has_parameters_of_its_own_and_others_the_english_ones() ->
         assert made.to_dict() == expected.to_dict()  # type: ignore[union-attr]
 
 
-def test_without_punkt_tab_the_language_changes_nothing(no_nltk_data: Path) -> None:
+def test_language_is_ignored_without_punkt_tab(no_nltk_data: Path) -> None:
     assert PunktSegmenter.installed() is None
     with pytest.raises(ConfigurationError, match="'punkt' or"):
         make_segmenter("spacy", list)
@@ -301,9 +299,7 @@ def test_without_punkt_tab_the_language_changes_nothing(no_nltk_data: Path) -> N
         assert make_segmenter("punkt", lambda: texts, language).to_dict() == expected  # type: ignore[union-attr]
 
 
-def test_punkt_that_gives_up_returns_the_text_whole(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_text_stays_whole_if_punkt_times_out(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     segmenter = PunktSegmenter()
 
     def spans(text: str) -> Iterator[tuple[int, int]]:
@@ -317,7 +313,7 @@ def test_punkt_that_gives_up_returns_the_text_whole(
 
 
 @pytest.mark.parametrize(("enough", "taken"), [(5, 1), (6, 2), (1000, 4)])
-def test_peek_gives_back_the_full_stream(enough: int, taken: int) -> None:
+def test_peek_returns_the_full_stream(enough: int, taken: int) -> None:
     words = ["aaaaa", "bbbbb", "ccccc", "ddddd"]
     read = []
 

@@ -35,7 +35,7 @@ def texts(reading: ShardReader) -> list[str]:
     return [document.text for document in reading]
 
 
-def test_places(folder: Path) -> None:
+def test_stream_sources(folder: Path) -> None:
     files = sorted(map(str, folder.iterdir()))
     memory = fsspec.filesystem("memory")
     for number, file in enumerate(files):
@@ -50,7 +50,7 @@ def test_places(folder: Path) -> None:
     assert [document.text for document in shards.first(2, [1, 0])] == ["Text 1-0.", "Text 1-1."]
 
 
-def test_reading_goes_on_where_another_stopped(folder: Path) -> None:
+def test_reading_resumes_from_a_row(folder: Path) -> None:
     shards = read_documents(folder, stream=True)
     whole = texts(ShardReader(shards, [1, 2, 0]))
     reading = ShardReader(shards, [1, 2, 0])
@@ -59,7 +59,7 @@ def test_reading_goes_on_where_another_stopped(folder: Path) -> None:
             assert texts(ShardReader(shards, [1, 2, 0], reading.shard, reading.row)) == whole[read:]
 
 
-def test_what_gives_no_document_is_counted_and_ids_do_not_depend_on_what_came_before(tmp_path: Path) -> None:
+def test_skipped_rows_are_counted_and_duplicate_ids_stay(tmp_path: Path) -> None:
     pq.write_table(
         pa.table({"id": ["a", "a", None, "b"], "text": ["One.", "Two.", "Three.", None]}), tmp_path / "a.parquet"
     )
@@ -71,7 +71,7 @@ def test_what_gives_no_document_is_counted_and_ids_do_not_depend_on_what_came_be
     assert first.report.examples["not a string"] == [f"{tmp_path}/a.parquet, row 3: NoneType"]
 
 
-def test_a_broken_shard_is_named_and_those_before_it_are_read(folder: Path) -> None:
+def test_broken_shard_is_named_after_earlier_ones_are_read(folder: Path) -> None:
     (folder / "1.parquet").write_bytes((folder / "1.parquet").read_bytes()[:-100])
     shards = read_documents(folder, stream=True)
     read = []
@@ -81,7 +81,7 @@ def test_a_broken_shard_is_named_and_those_before_it_are_read(folder: Path) -> N
     assert len(read) == ROWS
 
 
-def test_a_text_in_a_struct(tmp_path: Path) -> None:
+def test_text_in_a_struct(tmp_path: Path) -> None:
     rows = [{"article": {"body": f"Text {number}.", "size": number}, "other": "x"} for number in range(70)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
     shards = read_documents(tmp_path / "a.parquet", stream=True, text_column="article.body", id_column="article.size")
@@ -105,13 +105,15 @@ def test_a_text_in_a_struct(tmp_path: Path) -> None:
         (["a", 5], {}, "A list cannot be read as a stream. A stream is read from parquet files"),
     ],
 )
-def test_what_cannot_be_opened(folder: Path, source: Any, options: dict[str, str], message: str) -> None:
+def test_unreadable_stream_sources_are_refused(
+    folder: Path, source: Any, options: dict[str, str], message: str
+) -> None:
     place = source.format(folder=folder) if isinstance(source, str) else source
     with pytest.raises(DataError, match=re.escape(message)):
         read_documents(place, stream=True, **options)
 
 
-def test_a_stream_of_datasets_is_read_as_far_as_it_is_asked_for() -> None:
+def test_iterable_dataset_is_read_lazily() -> None:
     made = []
 
     def rows() -> Iterator[dict[str, str]]:
@@ -131,7 +133,7 @@ def test_a_stream_of_datasets_is_read_as_far_as_it_is_asked_for() -> None:
         read_documents(IterableDataset.from_generator(rows), stream=True)
 
 
-def test_streams_take_columns_and_no_other_options(folder: Path) -> None:
+def test_streams_take_only_column_options(folder: Path) -> None:
     shards = read_documents(folder, stream=True).with_options(label_column="size", id_column="name")
     assert [(document.id, document.label) for document in shards.first(2, [1])] == [("1-0", "0"), ("1-1", "1")]
     assert read_documents(shards) is shards
@@ -144,7 +146,7 @@ NAMES = ("minutes [2021]", "[!a]", "a*b", "a?b", "**", "{x,y}", "~", "~root", "1
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_exists_is_no_pattern(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_paths_are_not_patterns(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     (folder / name).mkdir()
     (folder / "0.parquet").rename(folder / name / f"{name}.parquet")

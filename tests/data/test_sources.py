@@ -12,7 +12,7 @@ from simlte_st.data.documents import read_documents
 from simlte_st.errors import DataError
 
 
-def test_a_folder_is_read_in_order_with_paths_for_ids(tmp_path: Path) -> None:
+def test_folder_is_read_in_order_with_paths_as_ids(tmp_path: Path) -> None:
     for name in ("b.txt", "a/z.md", "a/b/c.TXT", "é.txt", "notes.xls", "LICENSE", ".hidden.txt", ".git/x.txt"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -26,7 +26,7 @@ def test_a_folder_is_read_in_order_with_paths_for_ids(tmp_path: Path) -> None:
     assert reader.report.skipped == {}
 
 
-def test_unreadable_and_huge_files_do_not_end_the_run(tmp_path: Path) -> None:
+def test_unreadable_and_huge_files_are_skipped(tmp_path: Path) -> None:
     os.symlink(tmp_path / "gone", tmp_path / "broken.txt")
     (tmp_path / "good.txt").write_text("good")
     with (tmp_path / "huge.txt").open("wb") as file:
@@ -36,13 +36,13 @@ def test_unreadable_and_huge_files_do_not_end_the_run(tmp_path: Path) -> None:
     assert reader.report.skipped == {"unreadable": 1, "too long": 1}
 
 
-def test_a_pipe_called_a_table_is_not_waited_for(tmp_path: Path) -> None:
+def test_pipe_named_like_a_table_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.jsonl")
     with pytest.raises(DataError, match="pipe or a device"):
         read_documents(tmp_path / "a.jsonl")
 
 
-def test_links_in_a_circle_and_folders_called_like_files(tmp_path: Path) -> None:
+def test_circular_links_and_folders_named_like_files(tmp_path: Path) -> None:
     os.symlink(tmp_path / "self.txt", tmp_path / "self.txt")
     os.symlink(tmp_path / "two.md", tmp_path / "one.txt")
     os.symlink(tmp_path / "one.txt", tmp_path / "two.md")
@@ -71,7 +71,7 @@ def test_pipes_and_devices_are_counted(tmp_path: Path) -> None:
     assert reader.report.skipped == {"pipe, socket or device": 2}
 
 
-def test_models_in_a_folder_are_no_documents(tmp_path: Path) -> None:
+def test_model_folders_are_ignored(tmp_path: Path) -> None:
     for name in ("a.txt", "model/README.md", "model/vocab.txt", "model.run/base/vocab.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
@@ -99,7 +99,7 @@ def ids(*sources: str) -> list[str]:
     return [document.id for document in read_documents(list(sources))]
 
 
-def test_made_ids_tell_the_source(here: Path) -> None:
+def test_generated_ids_name_the_source(here: Path) -> None:
     assert ids("one", "b.csv") == ["one/a.txt", "b.csv:0", "b.csv:1"]
     assert ids("one", "two") == ["one/a.txt", "two/a.txt"]
     assert ids("one/a.txt", "two/a.txt") == ["a.txt", "a.txt#2"]
@@ -110,17 +110,17 @@ def test_made_ids_tell_the_source(here: Path) -> None:
 
 
 @pytest.mark.parametrize("items", [["b.csv", "nothing.csv"], [Path("one"), "what is this"]])
-def test_names_of_files_that_are_not_there_are_not_learned(here: Path, items: list[str]) -> None:
+def test_missing_files_in_a_list_are_an_error(here: Path, items: list[str]) -> None:
     with pytest.raises(DataError, match=f"no file or folder '{items[1]}'"):
         read_documents(items)
 
 
 @pytest.mark.parametrize("items", [["nothing.csv", "neither.csv"], ["A text that stands alone."], ["a text", "one"]])
-def test_texts_stay_texts(here: Path, items: list[str]) -> None:
+def test_texts_that_look_like_paths_stay_texts(here: Path, items: list[str]) -> None:
     assert texts(items) == items
 
 
-def test_a_list_of_paths_is_no_list_of_texts(tmp_path: Path) -> None:
+def test_list_of_paths_is_read_as_files(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "a.txt").write_text("one")
     (tmp_path / "b.jsonl").write_text('{"id": "a.txt", "text": "two"}\n')

@@ -56,7 +56,7 @@ SOURCES: dict[str, Callable[[list[Any], Path], Any]] = {
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_texts_in_structs_are_found_by_their_path_or_named(kind: str, tmp_path: Path) -> None:
+def test_columns_in_structs_are_found_by_path(kind: str, tmp_path: Path) -> None:
     source = SOURCES[kind](ARTICLES, tmp_path)
     bodies = [article["article"]["body"] for article in ARTICLES]
     for _ in range(2):
@@ -79,7 +79,7 @@ def test_texts_in_structs_are_found_by_their_path_or_named(kind: str, tmp_path: 
         texts(source, text_column="article.year")
 
 
-def test_structs_that_lack_the_text_are_counted(tmp_path: Path) -> None:
+def test_structs_without_the_text_are_counted(tmp_path: Path) -> None:
     rows = [{"a": {"b": "One."}}, {"a": None}, {"a": {"c": 1}}, {"a": "b"}, {"a": {"b": 2}}]
     reader = read_documents(rows, text_column="a.b")
     assert [document.text for document in reader] == ["One."]
@@ -93,7 +93,7 @@ TWICE = (("id", "status", "text", "status_2", "status", "text", ""), ("t1", "ope
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".json", ".parquet", ""])
-def test_columns_of_one_name_are_kept_apart(suffix: str, tmp_path: Path) -> None:
+def test_columns_with_the_same_name_get_numbers(suffix: str, tmp_path: Path) -> None:
     path, table = tmp_path / f"rows{suffix}", pa.table([[value] for value in TWICE[1]], names=TWICE[0])
     pairs = ", ".join(f'"{name}": "{value}"' for name, value in zip(*TWICE, strict=True))
     written = {".jsonl": f"{{{pairs}}}\n", ".json": f"[\n{{{pairs}}}]"}
@@ -116,7 +116,7 @@ def test_by_far_the_longest_column_is_the_text(kind: str, tmp_path: Path) -> Non
         texts(SOURCES[kind](rows, tmp_path))
 
 
-def test_folders_of_hive_are_columns(tmp_path: Path) -> None:
+def test_hive_folders_are_columns(tmp_path: Path) -> None:
     folder = tmp_path / "year=2020" / "city=New%20York"
     folder.mkdir(parents=True)
     _parquet([{"text": "One."}], folder)

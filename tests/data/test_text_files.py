@@ -16,7 +16,7 @@ from simlte_st.errors import DataError, EmptyCorpusError
 
 @pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst", ".csv.gz", ".csv.zst"])
 @pytest.mark.parametrize("how", ["truncated", "corrupt"])
-def test_a_broken_file_is_named_with_the_documents_read_before(tmp_path: Path, suffix: str, how: str) -> None:
+def test_broken_file_error_counts_documents_read_before(tmp_path: Path, suffix: str, how: str) -> None:
     # Text that hardly compresses, so that a cut in the middle leaves rows on both sides.
     words = [os.urandom(60).hex() for _ in range(4000)]
     lines = [json.dumps({"text": word}) for word in words] if "json" in suffix else ["text", *words]
@@ -36,7 +36,7 @@ def test_a_broken_file_is_named_with_the_documents_read_before(tmp_path: Path, s
 
 
 @pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst", ".csv.zst"])
-def test_a_small_file_that_unpacks_to_very_much(tmp_path: Path, suffix: str) -> None:
+def test_small_file_that_unpacks_to_a_huge_line(tmp_path: Path, suffix: str) -> None:
     data = (b"text,n\n" if "csv" in suffix else b"") + b"x" * 100_000_000 + b'\n{"text": "short"}\nshort,1\n'
     path = packed(tmp_path / f"c{suffix}", data)
     del data

@@ -49,11 +49,11 @@ def counts(tokenizer: Tokenizer, texts: list[str]) -> list[Counter[int]]:
 
 TOKENIZER = bare("word_piece")
 KEEPS = tokens.word_tokens(TOKENIZER) is not None or tokenizers.__version__ >= "0.23"
-"""Before tokenizers 0.23 nothing can be kept for as long as a tokenizer lives."""
+"""Before version 0.23, tokenizers cannot hold a cache for their lifetime."""
 
 
 @given(st.lists(st.tuples(st.sampled_from(PIECES) | st.text(max_size=4), st.sampled_from(SPACES)), max_size=20))
-def test_words_have_the_tokens_that_they_have_in_a_text(drawn: list[tuple[str, str]]) -> None:
+def test_tokens_by_word_match_tokens_of_the_text(drawn: list[tuple[str, str]]) -> None:
     text = "".join(piece + space for piece, space in drawn).encode("utf-8", "ignore").decode()
     for special in (False, True):
         TOKENIZER.encode_special_tokens = special
@@ -62,7 +62,7 @@ def test_words_have_the_tokens_that_they_have_in_a_text(drawn: list[tuple[str, s
         assert counts(TOKENIZER, [text, "", text]) == [Counter(each) for each in cut_whole(TOKENIZER, [text, "", text])]
 
 
-def test_words_end_at_white_space_as_the_tokenizer_sees_it() -> None:
+def test_white_space_matches_the_tokenizer() -> None:
     spaces = [char for char in map(chr, range(0x110000)) if char.isspace()]
     texts = [f"ba{char}bo {char}" for char in [*spaces, "\u180e", "\ufeff", "\u2060"]]
     assert len(spaces) == 29
@@ -74,7 +74,7 @@ def test_words_end_at_white_space_as_the_tokenizer_sees_it() -> None:
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-def test_texts_are_cut_as_the_tokenizer_cuts_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_token_ids_match_the_tokenizer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = bare(name)
     assert (tokens.word_tokens(tokenizer) is not None) == (name in BY_WORD and KEEPS)
     texts = [*map(make_document, range(8)), "", "It's  na\u00efve:\t1,234.5%", " ".join(map(make_document, range(30)))]
@@ -90,7 +90,7 @@ def test_texts_are_cut_as_the_tokenizer_cuts_them(name: str, monkeypatch: pytest
 
 
 @pytest.mark.skipif(not KEEPS, reason="needs tokenizers 0.23")
-def test_what_is_kept_is_bounded_and_follows_the_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_is_bounded_and_follows_the_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer, texts = bare("word_piece"), [make_document(number) for number in range(12)]
     monkeypatch.setattr(tokens, "MOST", 50)
     for text in [*texts, *texts]:
@@ -113,14 +113,14 @@ def test_what_is_kept_is_bounded_and_follows_the_vocabulary(monkeypatch: pytest.
     assert kept() is None, "what is kept goes with the tokenizer"
 
 
-def test_threads_share_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_share_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "MOST", 60)
     tokenizer, texts = bare("word_piece"), [make_document(number) for number in range(40)]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda text: cut(tokenizer, [text])[0], texts)) == cut_whole(tokenizer, texts)
 
 
-def test_either_kind_of_tokenizer_counts_the_same() -> None:
+def test_both_tokenizer_classes_count_the_same() -> None:
     fast, own = make_tokenizer(), make_static_model().tokenizer
     texts = [make_document(1), "", "ba [MASK] bo", "ba " * 300]
     for longest in (None, 5):
@@ -133,6 +133,6 @@ def test_either_kind_of_tokenizer_counts_the_same() -> None:
     assert sorted(tokens.special_ids(own)) == sorted(tokens.special_ids(fast)) == [0, 1, 2, 3, 4]
 
 
-def test_unknown_ids() -> None:
+def test_unknown_id() -> None:
     for name in TOKENIZERS:
         assert tokens.unknown_id(bare(name)) == (None if name.startswith("byte_level") else 1), name

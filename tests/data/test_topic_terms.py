@@ -6,7 +6,7 @@ import pytest
 from simlte_st.data.topic_terms import WORDS, topic_terms
 
 
-def test_names_are_what_others_do_not_have() -> None:
+def test_names_distinguish_topics() -> None:
     texts = [f"Said rates rise stock market {word}" for word in "abc" for _ in range(4)]
     texts += [f"Said goal scored home team {word} goal goal" for word in "abc" for _ in range(4)]
     names = topic_terms(texts, np.repeat([0, 1], 12), 2)
@@ -29,7 +29,7 @@ def test_scripts_without_spaces_and_texts_without_words() -> None:
     assert topic_terms(["red apples", "blue boats", "green trees"], np.array([0, 1, -1]), 2)[0] == ["red apples"]
 
 
-def test_names_are_of_words() -> None:
+def test_names_contain_only_words() -> None:
     said = ["She didn't wait", "They couldn’t sing", "We'll sing", "They’ve gone, she'd wait", "I don't; you're"]
     address = "see https://www.example.org/index.html, www.gnu.org/gpl or mail me@mail.example.com"
     address += " [me](./me.html)\n.. canonical-me:: :ref:`wait`"
@@ -58,9 +58,7 @@ BANKS = ["البَنْكُ في المَدِينَةِ من {}", "هذا الب�
         (ARABIC, BANKS, "ar", {"الفريق", "الملعب", "البنك", "المدينة", "ذهب"}),
     ],
 )
-def test_names_are_whole_words_and_no_function_words(
-    one: list[str], other: list[str], language: str, names: set[str]
-) -> None:
+def test_names_are_whole_content_words(one: list[str], other: list[str], language: str, names: set[str]) -> None:
     texts = [text.format(number) for pair in (one, other) for number in range(6) for text in pair]
     for named in (None, language):
         found = topic_terms(texts, np.repeat([0, 1], 12), 2, named)

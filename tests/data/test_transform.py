@@ -69,7 +69,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     [{}, {"dataloader_num_workers": 1, "dataloader_persistent_workers": True}, {"gradient_accumulation_steps": 4}],
     ids=["this process", "a persistent worker", "accumulation"],
 )
-def test_each_epoch_trains_on_views_of_its_own(
+def test_each_epoch_trains_on_new_views(
     model: SentenceTransformer,
     documents: list[str],
     train: Callable[..., Recording],
@@ -91,7 +91,7 @@ def test_each_epoch_trains_on_views_of_its_own(
     assert dataset[0]  # the Arrow file outlives the workers
 
 
-def test_without_the_callback_it_warns_and_repeats_itself(
+def test_views_repeat_with_a_warning_without_the_callback(
     model: SentenceTransformer, documents: list[str], train: Callable[..., Recording], caplog: pytest.LogCaptureFixture
 ) -> None:
     views = DocSplitTransform(model=model, segmenter=PunktSegmenter())
@@ -107,7 +107,7 @@ def test_without_the_callback_it_warns_and_repeats_itself(
 # Copies, and processes that share no memory.
 
 
-def test_a_copied_data_set_has_the_clock_that_the_trainer_tells(documents: list[str]) -> None:
+def test_copied_dataset_shares_the_epoch_clock(documents: list[str]) -> None:
     drawing = DocSplitTransform(segmenter=PunktSegmenter())
     dataset = copy.deepcopy(drawing.attach(documents))
     first = dataset[0]
@@ -115,7 +115,7 @@ def test_a_copied_data_set_has_the_clock_that_the_trainer_tells(documents: list[
     assert dataset[0] != first
 
 
-def test_it_can_be_sent_to_a_worker_that_shares_no_memory(model: SentenceTransformer, documents: list[str]) -> None:
+def test_dataset_can_be_pickled(model: SentenceTransformer, documents: list[str]) -> None:
     drawing = DocSplitTransform(model=model, segmenter=lambda text: re.split(r"(?<=\.)", text))
     dataset = drawing.attach(documents)
     assert list(pickle.loads(pickle.dumps(dataset))) == list(dataset)
@@ -129,7 +129,7 @@ def begin_epoch(clock: EpochClock, epoch: float | None) -> int:
 
 
 @pytest.mark.parametrize(("told", "epoch"), [(None, 0), (0.0, 0), (2.4, 2), (2.9999, 2), (2.9999999999, 3)])
-def test_the_epoch_is_the_whole_part_of_the_trainers(told: float | None, epoch: int) -> None:
+def test_epoch_is_the_floor_of_the_trainer_epoch(told: float | None, epoch: int) -> None:
     assert begin_epoch(EpochClock(), told) == epoch
 
 
@@ -144,7 +144,7 @@ def examples_of(documents: Any, **settings: Any) -> dict[str, list[str]]:
     return texts_by_id(docsplit_examples(documents, segmenter=PUNKT, **settings))
 
 
-def test_the_texts_are_the_views_of_the_document(model: SentenceTransformer, documents: list[str]) -> None:
+def test_examples_are_views_of_the_documents(model: SentenceTransformer, documents: list[str]) -> None:
     rows = [{"id": f"d{number}", "text": text * 3} for number, text in enumerate(documents[:6])]
     view = DocSplit(p=0.4)
     count = tokenizer_counter(model.tokenizer)
@@ -158,9 +158,7 @@ def test_the_texts_are_the_views_of_the_document(model: SentenceTransformer, doc
     assert examples_of(rows, view=view, seed=3, epoch=2, model=model) == expected
 
 
-def test_the_prompt_for_documents_stands_before_the_views_and_takes_its_room(
-    model: SentenceTransformer, documents: list[str]
-) -> None:
+def test_document_prompt_precedes_views_within_the_budget(model: SentenceTransformer, documents: list[str]) -> None:
     texts = [text * 3 for text in documents[:6]]
     plain = examples_of(texts, model=model, seed=3)
     model.prompts = {"query": "cis: ", "document": "", "passage": "ba bei bo: "}
@@ -174,7 +172,7 @@ def test_the_prompt_for_documents_stands_before_the_views_and_takes_its_room(
     assert words[1] - 3 * 2 * len(texts) < words[0], "views are drawn for what is left"
 
 
-def test_documents_that_are_too_short_are_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_too_short_documents_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         assert len(examples_of(["Ba bei. Bo.", "Word", "One sentence"])) == 2
         assert len(examples_of(["Ba bei. Bo.", "Word", "One sentence"], view=InverseCloze())) == 1
@@ -182,7 +180,7 @@ def test_documents_that_are_too_short_are_told(caplog: pytest.LogCaptureFixture)
     assert [message.split()[0] for message in told] == ["1", "2"]
 
 
-def test_fit_trains_on_the_views_of_every_epoch(
+def test_fit_trains_on_views_of_every_epoch(
     model: SentenceTransformer, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # fit writes its checkpoints to the working directory

@@ -51,7 +51,7 @@ def segmented(draw: st.DrawFn) -> SegmentedDocument:
     st.one_of(st.none(), st.integers(1, 80)),
     st.integers(0, 1000),
 )
-def test_views_are_disjoint_ordered_nonempty_and_complete(
+def test_docsplit_views_partition_the_sentences(
     document: SegmentedDocument, view: DocSplit, budget: int | None, epoch: int
 ) -> None:
     assert view.accepts(document)
@@ -93,7 +93,7 @@ def sides_by_epoch(view: DocSplit, document: SegmentedDocument, draws: int, budg
 
 @pytest.mark.parametrize("p", [0.5, 0.3, 0.8])
 @pytest.mark.parametrize("count", [2, 3, 4])
-def test_the_draw_has_the_conditional_distribution_exactly(p: float, count: int) -> None:
+def test_docsplit_has_the_conditional_distribution(p: float, count: int) -> None:
     draws = Counter(sides_by_epoch(DocSplit(p=p), make([3] * count), 6000))
     weights = {
         "".join(dealt): p ** dealt.count("A") * (1 - p) ** dealt.count("B")
@@ -108,12 +108,12 @@ def test_the_draw_has_the_conditional_distribution_exactly(p: float, count: int)
     assert chisquare([draws[outcome] for outcome in weights], expected).pvalue > 1e-3
 
 
-def test_an_uneven_split_leaves_room_for_the_larger_view() -> None:
+def test_uneven_split_leaves_room_for_the_larger_view() -> None:
     for p in (0.2, 0.8):
         assert {len(dealt.replace(".", "")) for dealt in sides_by_epoch(DocSplit(p=p), make([1] * 90), 50, 20)} == {25}
 
 
-def test_one_sentence_is_halved_at_the_middle_word() -> None:
+def test_single_sentence_is_halved_at_the_middle_word() -> None:
     view = DocSplit()
     for text, halves in [
         ("one two three four", ("one two", "three four")),
@@ -128,7 +128,7 @@ def test_one_sentence_is_halved_at_the_middle_word() -> None:
         assert pair == ViewPair("d", *halves)
 
 
-def test_views_depend_on_seed_epoch_and_id_only() -> None:
+def test_views_depend_only_on_seed_epoch_and_id() -> None:
     view, count = DocSplit(), 12
     documents = [make([3] * count, name=f"d{number}") for number in range(20)]
     alone = {document.id: draw_views(document, view, seed=1, epoch=2) for document in documents}
@@ -145,7 +145,7 @@ def test_views_depend_on_seed_epoch_and_id_only() -> None:
         assert all(draw_views(document, view, **other) != alone[document.id] for document in documents)
 
 
-def test_the_scheme_of_generators_is_stable() -> None:
+def test_random_generator_is_stable() -> None:
     """A change here changes the meaning of every seed: runs could not be repeated or resumed."""
     rng = view_rng(7, 3, "doc")
     assert [rng.getrandbits(32) for _ in range(3)] == [3870031325, 796895718, 3844913893]
@@ -161,9 +161,7 @@ def test_rendering_keeps_sentences_and_cuts_at_words() -> None:
 
 @settings(max_examples=60)
 @given(st.lists(texts, min_size=2, max_size=5, unique=True), st.integers(0, 5), st.integers(0, 5), st.randoms())
-def test_views_of_odd_texts_have_all_of_them_and_are_alike_in_every_worker(
-    odd: list[str], seed: int, epoch: int, draw: Random
-) -> None:
+def test_views_of_odd_texts_are_complete_and_reproducible(odd: list[str], seed: int, epoch: int, draw: Random) -> None:
     documents = [segment_document(Document(f"d{n}", text), PunktSegmenter()) for n, text in enumerate(odd)]
     pairs = {each.id: draw_views(each, DocSplit(), seed=seed, epoch=epoch) for each in documents}
     for document in documents:
@@ -181,7 +179,7 @@ def words_in(document: SegmentedDocument) -> list[str]:
     return " ".join(document.sentences).split()
 
 
-def test_duplicate_is_the_same_text_twice() -> None:
+def test_identity_is_the_same_text_twice() -> None:
     document = make([5, 6, 7])
     text = " ".join(document.sentences)
     assert set(draws(document, Identity(), 5)) == {ViewPair("doc", text, text)}
@@ -190,7 +188,7 @@ def test_duplicate_is_the_same_text_twice() -> None:
     assert {word for pair in long for word in pair.anchor.split()} == set(words_in(make([5] * 20)))
 
 
-def test_duplicate_of_a_sentence_takes_every_sentence_in_time() -> None:
+def test_identity_of_a_sentence_draws_every_sentence() -> None:
     document = make([5, 6, 7])
     pairs = draws(document, Identity(unit="sentence"), 100, budget=3)
     assert all(pair.anchor == pair.positive for pair in pairs)
@@ -208,7 +206,7 @@ def test_duplicate_of_a_sentence_takes_every_sentence_in_time() -> None:
     st.floats(0.01, 1.0),
     st.one_of(st.none(), st.integers(1, 100)),
 )
-def test_crops_are_spans_of_bounded_length(tokens: list[int], one: float, other: float, budget: int | None) -> None:
+def test_crops_are_bounded_spans(tokens: list[int], one: float, other: float, budget: int | None) -> None:
     document = make(tokens)
     words = words_in(document)
     view = Crop(least=min(one, other), most=max(one, other))
@@ -250,7 +248,7 @@ CHINESE = "今天天气很好，我们去公园散步。你想一起来吗？我
 @pytest.mark.parametrize(
     "text", ["One sentence of a few words.", "Word", "漢", CHINESE, "x" * 5000, "- - -"], ids=ascii
 )
-def test_every_view_works_or_refuses(view: View, text: str, budget: int | None) -> None:
+def test_every_view_draws_what_it_accepts(view: View, text: str, budget: int | None) -> None:
     document = segment_document(Document("d", text), PunktSegmenter())
     for epoch in range(20):
         pair = draw_views(document, view, epoch=epoch, budget=budget)
@@ -262,7 +260,7 @@ def test_every_view_works_or_refuses(view: View, text: str, budget: int | None) 
 
 
 @pytest.mark.parametrize("view", ALL, ids=repr)
-def test_what_every_view_accepts(view: View) -> None:
+def test_accepts(view: View) -> None:
     assert view.accepts(make([5, 5]))
     assert view.accepts(make([5])) == (not isinstance(view, InverseCloze))
     assert view.accepts(make([1])) == isinstance(view, Identity)
@@ -270,7 +268,7 @@ def test_what_every_view_accepts(view: View) -> None:
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_views_by_name_are_frozen_and_tell_their_settings(name: str) -> None:
+def test_views_by_name_are_frozen_with_full_repr(name: str) -> None:
     view = make_view(name)
     assert isinstance(view, View)
     assert view == make_view(name) == eval(repr(view), {kind.__name__: kind for kind in VIEWS.values()})
@@ -291,7 +289,7 @@ def test_views_by_name_are_frozen_and_tell_their_settings(name: str) -> None:
         ("inverse-cloze", {"keep_sentence": 1.5}, "keep_sentence=1.5"),
     ],
 )
-def test_wrong_names_and_settings_are_refused(name: str, wrong: dict[str, Any], message: str) -> None:
+def test_invalid_names_and_settings_are_refused(name: str, wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         make_view(name, **wrong)
 
@@ -301,7 +299,7 @@ least = st.integers(1, 3)
 
 @settings(max_examples=300)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=25), st.integers(1, 200), least, st.integers(0, 2**32))
-def test_windows_are_runs_within_budget_and_full(sizes: list[int], budget: int, at_least: int, seed: int) -> None:
+def test_windows_fill_the_budget(sizes: list[int], budget: int, at_least: int, seed: int) -> None:
     window = choose_window(sizes, budget, Random(seed), at_least)
     assert window == list(range(window[0], window[-1] + 1))
     assert set(window) <= set(range(len(sizes)))

@@ -15,13 +15,13 @@ from simlte_st.evaluation.compare import Comparison
 from simlte_st.evaluation.probe import FewShotResult, few_shot_probe
 
 WORDS = {"a": "Ba ba ba.", "b": "Sor sor sor."}
-"""What tells the two classes apart, in the last sentence: a model that reads 64 tokens does not see it."""
+"""The last sentence, which distinguishes the classes; a model that reads 64 tokens never sees it."""
 
 
 @pytest.fixture(scope="module")
-def pile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def corpus_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """80 documents of 105 tokens in two classes, and three that no probe can use."""
-    path = tmp_path_factory.mktemp("pile") / "pile.jsonl"
+    path = tmp_path_factory.mktemp("corpus") / "corpus.jsonl"
     rows = [
         {"text": f"{make_document(number)} {WORDS['ab'[number % 2]] * 4}", "kind": "ab"[number % 2]}
         for number in range(80)
@@ -33,13 +33,13 @@ def pile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def own_static(static_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The static model that is always compared."""
+    """The static model in every comparison."""
     monkeypatch.setattr(bench, "OWN_STATIC", str(static_path))
     return str(static_path)
 
 
-def test_settings_side_by_side_and_the_best_by_its_labels(pile: Path, encoder_path: Path, own_static: str) -> None:
-    result = simlte_st.compare(pile, [encoder_path], probe="kind", progress=False)
+def test_compare_recommends_the_best_probe(corpus_file: Path, encoder_path: Path, own_static: str) -> None:
+    result = simlte_st.compare(corpus_file, [encoder_path], probe="kind", progress=False)
     name = str(encoder_path)
     assert [each.name for each in result.candidates] == [
         own_static, f"{own_static} + LSA", name, f"{name}, whole", f"{name}, whole + LSA", "TF-IDF"
@@ -47,8 +47,8 @@ def test_settings_side_by_side_and_the_best_by_its_labels(pile: Path, encoder_pa
     static, static_with_lsa, cut, whole, with_lsa, words = result.candidates
     assert [each.static for each in result.candidates] == [True, True] + [False] * 4
     assert static.reads is static_with_lsa.reads is None
-    assert static.command == f"simlte encode {own_static} {pile} --output vectors.parquet"
-    assert static_with_lsa.command == f"simlte train {pile} --static --probe kind --output my-model"
+    assert static.command == f"simlte encode {own_static} {corpus_file} --output vectors.parquet"
+    assert static_with_lsa.command == f"simlte train {corpus_file} --static --probe kind --output my-model"
     assert static.documents_per_second > whole.documents_per_second
     assert (cut.reads, whole.reads, words.reads) == (64, 32_768, None)
     assert cut.share == pytest.approx(0.52, abs=0.05)
@@ -57,7 +57,7 @@ def test_settings_side_by_side_and_the_best_by_its_labels(pile: Path, encoder_pa
     assert words.score > cut.score + 0.2, "the classes are in what is cut"
     best = next(each for each in result.candidates if each.name == result.recommended)
     assert best.score > cut.score
-    assert whole.command == f"simlte train {pile} --base {name} --probe kind --output my-model"
+    assert whole.command == f"simlte train {corpus_file} --base {name} --probe kind --output my-model"
     assert (with_lsa.name, with_lsa.command) == (
         f"{name}, whole + LSA", whole.command.replace(" --output", " --lsa 256 --output")
     )  # fmt: skip
@@ -69,8 +69,8 @@ def test_settings_side_by_side_and_the_best_by_its_labels(pile: Path, encoder_pa
     assert values["candidates"][2]["probe"]["low"] <= cut.score <= values["candidates"][2]["probe"]["high"]
 
 
-def test_without_labels_it_is_what_is_read_that_decides(pile: Path, encoder_path: Path, own_static: str) -> None:
-    long = simlte_st.compare(pile, [encoder_path], sample=40, progress=False)
+def test_share_of_tokens_read_decides_without_labels(corpus_file: Path, encoder_path: Path, own_static: str) -> None:
+    long = simlte_st.compare(corpus_file, [encoder_path], sample=40, progress=False)
     assert (long.documents, long.labelled) == (40, 0)
     assert long.recommended == f"{encoder_path}, whole"
     assert "share of tokens read decides: 100%" in long.summary()
@@ -86,36 +86,36 @@ def test_without_labels_it_is_what_is_read_that_decides(pile: Path, encoder_path
     assert longest.summary().endswith("\n\n    simlte train my_documents --static --output my-model")
 
 
-def test_models_that_are_not_here_are_left_out_unless_they_were_named(
-    pile: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_missing_models_are_skipped_unless_named(
+    corpus_file: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(bench, "PACKAGED_BASE", str(encoder_path))
     monkeypatch.setattr(bench, "OWN_MODELS", {"nomodel": 64})
-    result = simlte_st.compare(pile, sample=10, progress=False)
+    result = simlte_st.compare(corpus_file, sample=10, progress=False)
     assert result.candidates[2].name == str(encoder_path)
     assert "'nomodel'" in caplog.text
     with pytest.raises(ModelError, match="nomodel"):
-        simlte_st.compare(pile, ["nomodel"], progress=False)
+        simlte_st.compare(corpus_file, ["nomodel"], progress=False)
     monkeypatch.setattr(bench, "PACKAGED_BASE", "nomodel")
     monkeypatch.setattr(bench, "OWN_STATIC", "nomodel")
     with pytest.raises(ModelError, match=r"\[demo\]"):
-        simlte_st.compare(pile, sample=10, progress=False)
+        simlte_st.compare(corpus_file, sample=10, progress=False)
 
 
-def test_labels_that_are_too_few_are_told(pile: Path, encoder_path: Path) -> None:
+def test_too_few_labels_is_an_error(corpus_file: Path, encoder_path: Path) -> None:
     with pytest.raises(DataError, match=r"probe='kind': .* 60 documents"):
-        simlte_st.compare(pile, [encoder_path], probe="kind", sample=40, progress=False)
+        simlte_st.compare(corpus_file, [encoder_path], probe="kind", sample=40, progress=False)
 
 
 def probes(*noises: float) -> list[FewShotResult]:
-    """Probes of the same 80 documents in two classes, whose vectors show their classes more or less clearly."""
+    """Probe 80 documents in two classes, with different amounts of noise in their vectors."""
     labels = ["a", "b"] * 40
     right = np.array([[float(label == "a"), float(label == "b")] for label in labels])
     rows = [right + noise * np.random.default_rng(0).normal(size=right.shape) for noise in noises]
     return [few_shot_probe(each, labels, each, labels, draws=4) for each in rows]
 
 
-def test_one_as_good_within_the_interval_and_much_faster_is_recommended() -> None:
+def test_much_faster_model_of_equal_quality_is_recommended() -> None:
     best, close, far = probes(0.4, 0.42, 9)
     encoder = Candidate("encoder", 64, 0.5, 3.0, "simlte encode encoder d", few_shot=best)
 
@@ -131,7 +131,7 @@ def test_one_as_good_within_the_interval_and_much_faster_is_recommended() -> Non
     assert [beside(close, 270), beside(close, 29), beside(far, 270)] == ["fast", "encoder", "encoder"]
 
 
-def test_without_labels_long_documents_get_a_static_model_and_others_an_encoder() -> None:
+def test_static_model_is_recommended_for_long_documents() -> None:
     rows = [
         Candidate("static", None, 1.0, command="simlte encode static d", static=True),
         Candidate("static + LSA", None, 1.0, command="simlte train d --static", static=True),

@@ -37,7 +37,7 @@ def tfidf(anchors: list[str], positives: list[str], seed: int = 0) -> SplitHalfR
     return result_from_ranks(ranks_of_halves(TfidfScores([*anchors, *positives])), seed=seed)
 
 
-def test_halves_are_what_their_parts_say(model: SentenceTransformer, corpus: list[Document]) -> None:
+def test_compare_halves_matches_its_parts(model: SentenceTransformer, corpus: list[Document]) -> None:
     results = compare_halves({"m": model}, corpus, seed=4)
     anchors, positives = split_half_views(corpus, seed=4, budget=62)
     assert list(results) == [TFIDF, "m"]
@@ -54,7 +54,7 @@ def test_halves_are_what_their_parts_say(model: SentenceTransformer, corpus: lis
     assert "words_agreement" not in results[TFIDF].metrics()
 
 
-def test_halves_are_as_long_as_the_verdict_knows_them(model: SentenceTransformer, corpus: list[Document]) -> None:
+def test_halves_have_the_length_of_the_verdict(model: SentenceTransformer, corpus: list[Document]) -> None:
     """Halves have 62 tokens for any model, unless another length is requested."""
     model.max_seq_length = 40
     for asked, budget in (({}, 38), ({"half_length": 20}, 20), ({"half_length": None}, 38)):
@@ -72,7 +72,7 @@ def test_halves_are_as_long_as_the_verdict_knows_them(model: SentenceTransformer
     assert compare_halves({}, corpus)[TFIDF].split_half == tfidf(*split_half_views(corpus, budget=62))
 
 
-def test_probes_are_what_their_parts_say(
+def test_compare_probes_matches_its_parts(
     model: SentenceTransformer, corpus: list[Document], caplog: pytest.LogCaptureFixture
 ) -> None:
     train, test = corpus[:30], corpus[30:]
@@ -101,7 +101,7 @@ def test_probes_are_what_their_parts_say(
 SPLIT_HALF = SplitHalfResult(0.5, 0.4, 0.6, 0.625, 0.5, 0.75, 100)
 
 
-def test_numbers_are_percentages_with_their_spread() -> None:
+def test_table_shows_percentages_with_spread() -> None:
     halves = {"m": HalvesComparison(StructureResult(0.3, 0.2, 0.4, 100), SPLIT_HALF)}
     draws = FewShotResult((ProbeResult(0.5, 0.4), ProbeResult(0.6, 0.5)))
     table = comparison_table(halves, {"m": ProbeComparison(draws, ProbeResult(0.9, 0.875))})

@@ -24,7 +24,7 @@ from simlte_st.evaluation import (
 from simlte_st.evaluation.comparison import TFIDF
 
 
-def test_models_are_measured_beside_their_base(model: SentenceTransformer, corpus: list[Document]) -> None:
+def test_models_are_compared_with_their_base(model: SentenceTransformer, corpus: list[Document]) -> None:
     short = copy.deepcopy(model)
     short.max_seq_length = 20
     models = {"base": model, "twin": copy.deepcopy(model), "short": short}
@@ -48,7 +48,7 @@ def test_models_are_measured_beside_their_base(model: SentenceTransformer, corpu
     assert values["short"]["max_seq_length"] == 20
 
 
-def test_documents_are_read_as_the_reader_says_and_labels_by_their_column(
+def test_documents_and_labels_follow_the_reader(
     encoder_path: Path, corpus: list[Document], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     rows = [{"id": each.id, "body": each.text, "kind": each.label if row else None} for row, each in enumerate(corpus)]
@@ -66,7 +66,7 @@ def test_documents_are_read_as_the_reader_says_and_labels_by_their_column(
     assert len(apart.probes[TFIDF].full.test) == len(corpus) - 30
 
 
-def test_what_is_wrong_is_said_before_models_are_loaded(corpus: list[Document]) -> None:
+def test_errors_are_raised_before_models_are_loaded(corpus: list[Document]) -> None:
     with pytest.raises(ConfigurationError, match="label="):
         evaluate_models(["no model"], corpus, test_data=corpus)
     with pytest.raises(ConfigurationError, match="halves=1"):

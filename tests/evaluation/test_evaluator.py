@@ -20,7 +20,7 @@ Build = Callable[..., SentenceTransformer]
 Texts = tuple[list[str], list[str]]
 
 
-def test_length_is_set_and_restored(tiny_model_for_evaluation: Build) -> None:
+def test_reading_at_most_restores_the_length(tiny_model_for_evaluation: Build) -> None:
     model = tiny_model_for_evaluation("bert", positions=64, max_length=16)
     for asked, seen in ((32, 32), (512, 64), (8, 8), (None, 16)):
         with reading_at_most(model, asked):
@@ -38,7 +38,7 @@ def test_length_is_set_and_restored(tiny_model_for_evaluation: Build) -> None:
     assert not np.allclose(far[0], far[1], atol=1e-4)
 
 
-def test_the_evaluator_in_a_real_trainer(
+def test_evaluator_in_the_trainer(
     tiny_model_for_evaluation: Build, labelled_texts: Texts, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = tiny_model_for_evaluation()
@@ -63,9 +63,7 @@ def test_the_evaluator_in_a_real_trainer(
     assert "held_out" in (tmp_path / "saved" / "README.md").read_text()
 
 
-def test_the_evaluator_measures_what_a_comparison_does(
-    model: SentenceTransformer, documents: list[str], tmp_path: Path
-) -> None:
+def test_evaluator_matches_compare_halves(model: SentenceTransformer, documents: list[str], tmp_path: Path) -> None:
     evaluator = StructureEvaluator(documents, name="held", seed=4)
     metrics = evaluator(model, str(tmp_path))
     compared = compare_halves({"m": model}, documents, seed=4)
@@ -77,7 +75,7 @@ def test_the_evaluator_measures_what_a_comparison_does(
     assert evaluator.get_config_dict()["neighbours"] == 10
 
 
-def test_halves_fit_what_the_model_reads(tiny_model_for_evaluation: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_halves_fit_the_model_length(tiny_model_for_evaluation: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny_model_for_evaluation()  # set to 16 tokens, 2 of them special; it could read 64
     model.prompts = {"long": "w1 w2 w3 w4 "}
     texts = ["\n\n".join(f"w{(number * 7 + word) % 60} w2" for word in range(100)) for number in range(4)]

@@ -25,7 +25,7 @@ from simlte_st.evaluation.halves import (
 from simlte_st.evaluation.scores import TfidfScores
 
 
-def test_hand_made_case() -> None:
+def test_split_half_retrieval_by_hand() -> None:
     # Angles in degrees. Query 0 finds its other half; query 1 is nearer to B 2 than to B 1; query 2 ranks its own half
     # third.
     angles_a, angles_b = np.deg2rad([0.0, 40.0, 10.0]), np.deg2rad([1.0, 90.0, 55.0])
@@ -40,7 +40,7 @@ def test_hand_made_case() -> None:
     assert (result.top1_low, result.top1_high) == bootstrap_interval([1, 0, 0])
 
 
-def test_against_a_double_loop_and_any_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_match_a_double_loop_for_any_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(0)
     a = generator.normal(size=(37, 6)).astype(np.float32)
     b = a + generator.normal(size=(37, 6)).astype(np.float32)
@@ -54,14 +54,14 @@ def test_against_a_double_loop_and_any_block(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("dim", [3, 384, 767])
-def test_collapsed_model_scores_at_chance_at_best(dtype: type, dim: int) -> None:
+def test_collapsed_model_scores_at_most_chance(dtype: type, dim: int) -> None:
     point = np.random.default_rng(2).normal(size=dim).astype(dtype)
     result = split_half_retrieval(np.tile(point, (203, 1)), np.tile(point, (203, 1)))
     assert result.top1 == 0.0
     assert result.mrr == pytest.approx(1 / 203)
 
 
-def test_what_cannot_be_split_is_left_out(corpus: list[Document], caplog: pytest.LogCaptureFixture) -> None:
+def test_documents_that_cannot_be_split_are_skipped(corpus: list[Document], caplog: pytest.LogCaptureFixture) -> None:
     anchors, _ = split_half_views([*corpus, Document("one", "word")])
     assert len(anchors) == len(corpus)
     assert "1 of 49 documents" in caplog.text
@@ -70,7 +70,7 @@ def test_what_cannot_be_split_is_left_out(corpus: list[Document], caplog: pytest
 
 
 @pytest.mark.parametrize("measure", [split_half_retrieval, structure_agreement, similarity_agreement])
-def test_what_cannot_be_compared_is_refused(measure: Callable[..., object]) -> None:
+def test_invalid_halves_are_refused(measure: Callable[..., object]) -> None:
     rows = np.eye(6)
     with pytest.raises(DataError, match=r"\(6, 6\) and \(5, 6\)"):
         measure(rows, rows[:5])
@@ -84,7 +84,7 @@ def of_words(anchors: list[str], positives: list[str]) -> SplitHalfResult:
     return result_from_ranks(ranks_of_halves(TfidfScores([*anchors, *positives])))
 
 
-def test_split_half_of_tfidf_loses_ties() -> None:
+def test_tfidf_ties_count_as_losses() -> None:
     texts = ["alpha beta", "alpha beta", "gamma delta", "delta gamma epsilon"]
     assert of_words(texts, texts).ranks.tolist()[:2] == [2, 2]
     assert of_words(["same words"] * 5, ["same words"] * 5).mrr == pytest.approx(0.2)
@@ -95,7 +95,7 @@ def test_split_half_of_tfidf_loses_ties() -> None:
         of_words(["alpha beta"], ["beta alpha"])
 
 
-def test_by_hand() -> None:
+def test_structure_agreement_by_hand() -> None:
     # Nearest on the other side by angle: 1, 0, 3, 2 for the first halves; 1, 0, 1, 2 for the second ones.
     angles = ([0, 10, 90, 95], [1, 11, 50, 93])
     sides = [np.stack([np.cos(np.radians(side)), np.sin(np.radians(side))], axis=1) for side in angles]
@@ -104,7 +104,7 @@ def test_by_hand() -> None:
     assert (result.agreement, result.documents) == (0.75, 4)
 
 
-def test_texts_without_a_common_word_are_no_neighbours() -> None:
+def test_texts_without_common_words_are_not_neighbours() -> None:
     nothing = ["?", "!", "...", "-", ";", "a b"] * 2
     assert agreement_of_scores(TfidfScores(["alpha", *nothing[1:], "alpha", *nothing[1:]])).agreement == 0.0
     near, _ = neighbours_by_words(["one two", "two one", *"?!;:."], ["one two", "two one", *"?!;:."])
@@ -113,7 +113,7 @@ def test_texts_without_a_common_word_are_no_neighbours() -> None:
 
 
 def topical(noise: float) -> tuple[np.ndarray, np.ndarray, list[str], list[str]]:
-    """Halves of 60 documents of six topics; vectors show the topic more or less clearly, words always do."""
+    """Halves of 60 documents of six topics: noisy vectors, and words that identify the topic."""
     generator = np.random.default_rng(0)
     topics = np.arange(60) % 6
     places = np.random.default_rng(1).normal(size=(6, 16))[topics]
@@ -122,7 +122,7 @@ def topical(noise: float) -> tuple[np.ndarray, np.ndarray, list[str], list[str]]
     return sides[0], sides[1], words[0], words[1]
 
 
-def test_neighbours_share_words_where_both_tell_topics() -> None:
+def test_words_agreement_grows_with_topic_signal() -> None:
     scores = []
     for noise in (0.1, 1.0, 10.0):
         first, second, *texts = topical(noise)
@@ -145,7 +145,7 @@ def test_words_agreement_by_hand() -> None:
     assert words_agreement(first, first, words).scores.tolist() == [1.0, 0.5, 1.0, 0.5]
 
 
-def test_similarities_agree_where_groups_stay_together_whatever_all_have_in_common() -> None:
+def test_similarity_agreement_ignores_a_common_direction() -> None:
     generator = np.random.default_rng(0)
     groups = np.eye(4)[np.arange(40) % 4]
     first, second = (

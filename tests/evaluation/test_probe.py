@@ -18,7 +18,7 @@ def clouds(n: int, noise: float, seed: int = 0, classes: int = 3, dim: int = 16)
     return (centres[y] + noise * generator.normal(size=(n, dim))).astype(np.float32), y
 
 
-def test_logistic_is_scikit_learns_own() -> None:
+def test_logistic_matches_scikit_learn() -> None:
     (x, y), (tx, ty) = clouds(120, 1.5), clouds(200, 1.5, seed=1)
     predicted = LogisticRegression(max_iter=2000).fit(x, y).predict(tx)
     result = fit_probe(x, y.tolist(), tx, ty.tolist(), inverse_l2=1.0)
@@ -28,7 +28,7 @@ def test_logistic_is_scikit_learns_own() -> None:
     assert 0.5 < result.accuracy < 1.0
 
 
-def test_logistic_chooses_how_much_it_is_held_back() -> None:
+def test_logistic_chooses_its_regularisation() -> None:
     """With short vectors and unbalanced classes, C = 1 always predicts the largest class."""
     (x, y), (tx, ty) = clouds(150, 0.5), clouds(150, 0.5, seed=1)
     short, uneven = 0.05 * x, np.where(y == 0, 0, np.where(np.arange(150) % 4 == 0, y, 0))
@@ -40,7 +40,7 @@ def test_logistic_chooses_how_much_it_is_held_back() -> None:
     assert choose_inverse_l2(noise, np.repeat([0, 1], [80, 10])) == INVERSE_L2[0], "the least of equals, or the best"
 
 
-def test_class_only_in_the_test_part_counts_as_missed() -> None:
+def test_class_only_in_the_test_part_counts_as_error() -> None:
     x = np.array([[5.0, 0.0], [0.0, 5.0]] * 10, dtype=np.float32)
     y = ["a", "c"] * 10
     tx = np.array([[5.0, 0.0], [0.0, 5.0], [5.0, 0.0], [0.0, 5.0]], dtype=np.float32)
@@ -84,7 +84,7 @@ def probe(right: float, draws: int = 6, test: np.ndarray = TEST, seed: int = 0) 
     return FewShotResult(tuple(results))
 
 
-def test_macro_f1_is_scikit_learns() -> None:
+def test_macro_f1_matches_scikit_learn() -> None:
     predicted = np.array([0, 0, 1, 3, 3])
     test = np.array([0, 1, 1, 2, 0])
     weights = np.array([[1, 1, 1, 1, 1], [2, 0, 3, 0, 0], [0, 0, 0, 4, 1]], dtype=np.float64)
@@ -93,7 +93,7 @@ def test_macro_f1_is_scikit_learns() -> None:
         assert score == pytest.approx(f1_score(*repeated, average="macro", zero_division=0.0))
 
 
-def test_differences_surround_the_difference() -> None:
+def test_resampled_differences_centre_on_the_difference() -> None:
     base, model = probe(0.5), probe(0.8, seed=1)
     differences = model.resamples() - base.resamples()
     assert differences.shape == (RESAMPLES,)
@@ -105,13 +105,13 @@ def test_differences_surround_the_difference() -> None:
     assert low < model.macro_f1 < high
 
 
-def test_probes_of_other_texts_cannot_be_compared() -> None:
+def test_probes_of_different_texts_cannot_be_compared() -> None:
     for other in (probe(0.5, draws=5), probe(0.5, test=TEST[::-1].copy()), probe(0.5, test=TEST[:30])):
         with pytest.raises(DataError, match="same test texts"):
             other.interval(base=probe(0.5))
 
 
-def test_few_shots_on_words_are_scikit_learns_pipeline_draw_by_draw() -> None:
+def test_few_shot_tfidf_matches_scikit_learn() -> None:
     generator = np.random.default_rng(0)
     labels = ["xyz"[number % 3] for number in range(120)]
     texts = [" ".join(f"w{'xyz'.index(kind) + generator.integers(15)}" for _ in range(20)) for kind in labels]

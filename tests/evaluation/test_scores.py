@@ -44,12 +44,12 @@ def test_cosine_and_tfidf_are_cosines() -> None:
     assert tfidf.rows(everything, everything) == pytest.approx(vectors @ vectors.T)
 
 
-def test_refusals() -> None:
+def test_tfidf_without_words_is_refused() -> None:
     with pytest.raises(DataError, match="cannot be fitted"):
         TfidfScores(["?", "!"])
 
 
-def test_every_script_has_words() -> None:
+def test_tfidf_finds_words_in_every_script() -> None:
     texts = ["天气很好", "今天天气", "ข่าวด่วน", "ข่าวใหม่", "क्रिकेट में", "क्रिकेट और", "C++", "C#", "— ?"]
     rows = TfidfScores(texts).rows(np.arange(9), np.arange(9))
     assert min(rows[0, 1], rows[2, 3], rows[4, 5]) > 0
@@ -61,7 +61,7 @@ def test_every_script_has_words() -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 5])
-def test_interval_is_scipys_of_the_same_seed(seed: int) -> None:
+def test_bootstrap_interval_matches_scipy(seed: int) -> None:
     values = np.random.default_rng(2).random(200)
     reference = bootstrap(
         (values,), np.mean, n_resamples=RESAMPLES, method="percentile", random_state=np.random.default_rng(seed)
@@ -69,7 +69,7 @@ def test_interval_is_scipys_of_the_same_seed(seed: int) -> None:
     assert bootstrap_interval(values, seed) == pytest.approx(tuple(reference.confidence_interval), rel=1e-12)
 
 
-def test_interval_is_seeded_and_chunking_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bootstrap_interval_is_seeded_for_any_chunk_size(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.random.default_rng(4).random(100)
     before = torch.random.get_rng_state()
     numpy_before = np.random.get_state()[1].copy()

@@ -37,7 +37,7 @@ def test_samples_keep_order_and_depend_on_the_seed() -> None:
         sample_rows(90, 1, seed=1)
 
 
-def test_no_more_is_held_than_is_drawn() -> None:
+def test_sampling_holds_only_the_sample_in_memory() -> None:
     alive: weakref.WeakSet[Text] = weakref.WeakSet()
     most = 0
 
@@ -68,7 +68,7 @@ def test_parts_are_disjoint_exhaustive_and_stratified() -> None:
         split_by_label([*CORPUS, Document("x", "text", "rare")], 0.3, seed=1)
 
 
-def test_copies_are_on_one_side_or_counted(caplog: pytest.LogCaptureFixture) -> None:
+def test_duplicates_stay_on_one_side(caplog: pytest.LogCaptureFixture) -> None:
     copied = [Document(f"{document.id} again", document.text, document.label) for document in CORPUS]
     train, test = split_by_label([*CORPUS, *copied], 0.3, seed=1)
     texts, test_texts = ([document.text for document in part] for part in (train, test))
@@ -94,7 +94,7 @@ def classes_and_keys(sizes: list[int]) -> tuple[np.ndarray, np.ndarray]:
     return classes, keys
 
 
-def test_each_class_in_proportion() -> None:
+def test_split_is_stratified_by_class() -> None:
     sizes = [1000, 50, 10, 3, 2, 1]
     classes, keys = classes_and_keys(sizes)
     sides = stratified_split(classes, keys, 0.2, seed=0)

@@ -43,7 +43,7 @@ def static_halves(shift: float = 0.0, similar: float = 0.0) -> HalvesComparison:
 @pytest.mark.parametrize(
     ("shift", "similar", "word"), [(0.1, 0.0, "no clear difference"), (0.0, 0.1, "helped"), (0.1, -0.1, "hurt")]
 )
-def test_static_models_are_judged_by_their_similarities(shift: float, similar: float, word: str) -> None:
+def test_static_models_are_judged_by_similarities(shift: float, similar: float, word: str) -> None:
     verdict = give_verdict(static_halves(), static_halves(shift, similar))
     assert verdict.similarities is not None
     assert verdict.word == word
@@ -74,8 +74,8 @@ def test_documents_are_compared_in_pairs(shift: float, word: str) -> None:
     assert json.loads(json.dumps(verdict.to_dict()))["verdict"] == word
 
 
-def test_structure_is_not_enough() -> None:
-    """Neighbours must not share fewer words, and it is not enough to separate documents better."""
+def test_structure_alone_is_not_enough() -> None:
+    """Neighbours must not share fewer words, and better separation of documents is not enough."""
     base = halves()
     for model, word in (
         (halves(0.1), "helped"),
@@ -95,7 +95,7 @@ def test_structure_is_not_enough() -> None:
         assert [cell.strip() for cell in line.strip("| ").split(" | ")][1:] == difference.in_points()
 
 
-def test_each_measure_moves_the_probability_as_the_page_says() -> None:
+def test_probability_follows_the_fitted_weights() -> None:
     even = probability_of([0, 0, 0])
     assert 0 < even < 0.2, "nothing speaks for it"
     assert [probability_of(errors) > even for errors in ([2, 0, 0], [0, 2, 0], [0, 0, 2])] == [True, True, False]
@@ -104,7 +104,7 @@ def test_each_measure_moves_the_probability_as_the_page_says() -> None:
     assert probability_of([3, 0, -2]) == pytest.approx(1 / (1 + np.exp(-odds)))
 
 
-def test_the_record_is_counted() -> None:
+def test_record_counts_benchmark_runs() -> None:
     record = read_json(RECORD_FILE)
     bins = record["calibration"]
     assert [bins[0]["from"], bins[-1]["to"]] == [0, 1]
@@ -120,7 +120,7 @@ def test_the_record_is_counted() -> None:
     assert record_in_words(verdict.probability) in verdict.summary()
 
 
-def test_of_longer_trainings_less_is_known() -> None:
+def test_longer_trainings_get_a_caveat() -> None:
     than = read_json(RECORD_FILE)["longer"]
     assert than["better"] + than["unclear"] + than["worse"] > 0
     steps, tokens = than["steps"], than["tokens"]
@@ -149,7 +149,7 @@ def test_few_documents_get_no_verdict() -> None:
         (-0.1, 30, "no clear difference"), (-0.1, 0, "hurt"), (0.0, -30, "hurt"), (0.0, 0, "no clear difference"),
     ],
 )  # fmt: skip
-def test_a_probe_has_a_say(by_structure: float, by_probe: int, word: str) -> None:
+def test_probe_counts_in_the_verdict(by_structure: float, by_probe: int, word: str) -> None:
     verdict = give_verdict(halves(), halves(by_structure), (probe(30), probe(30 - by_probe)))
     assert verdict.word == word
     assert "probe with few labels" in verdict.table()
@@ -161,7 +161,7 @@ def test_a_probe_has_a_say(by_structure: float, by_probe: int, word: str) -> Non
     assert (shown["low"] < shown["high"]) == (by_probe != 0), "the interval is over documents"
 
 
-def test_what_cannot_be_compared_is_refused() -> None:
+def test_incomparable_models_are_refused() -> None:
     with pytest.raises(DataError, match="static"):
         give_verdict(replace(halves(), reads=None), static_halves())
     with pytest.raises(DataError, match="TF-IDF"):

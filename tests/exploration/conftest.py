@@ -42,7 +42,7 @@ def corpus() -> list[Document]:
 
 @pytest.fixture(scope="session")
 def source(corpus: list[Document], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same as a file, with an empty row."""
+    """The corpus as a file, with an empty row."""
     rows = [{"id": one.id, "text": one.text, **(one.metadata or {})} for one in corpus]
     path = tmp_path_factory.mktemp("source") / "corpus.jsonl"
     write_jsonl(path, [*rows, {"id": "empty", "text": " "}])
@@ -51,6 +51,6 @@ def source(corpus: list[Document], tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="session")
 def explored(source: Path, encoder_path: Path, tmp_path_factory: pytest.TempPathFactory) -> ExploreReport:
-    """Its page and table."""
+    """The page and table of the corpus."""
     output = tmp_path_factory.mktemp("page") / "corpus.html"
     return explore(encoder_path, source, output=output, topics=3, seed=1, device="cpu")

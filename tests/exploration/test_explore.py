@@ -31,7 +31,7 @@ def data_of(page: Path) -> dict[str, Any]:
     return data
 
 
-def test_the_table_holds_every_document_and_column(explored: ExploreReport, corpus: list[Document]) -> None:
+def test_table_has_every_document_and_column(explored: ExploreReport, corpus: list[Document]) -> None:
     table = pq.read_table(explored.table)
     names = ["id", "x", "y", "topic", "topic_name", "copy_group", "text", "kind", "year", "day", "note", "title"]
     assert table.column_names == names
@@ -50,7 +50,7 @@ def test_the_table_holds_every_document_and_column(explored: ExploreReport, corp
     json.dumps(explored.to_dict())
 
 
-def test_the_page_grows_with_the_documents_and_not_with_their_groups(explored: ExploreReport) -> None:
+def test_page_size_is_linear_in_the_documents(explored: ExploreReport) -> None:
     """Listing the group of each of 100,000 e-mails from one template would give a page of gigabytes."""
     data, table = data_of(Path(explored.page)), pq.read_table(explored.table)
     ids = table["id"].to_pylist()
@@ -59,7 +59,7 @@ def test_the_page_grows_with_the_documents_and_not_with_their_groups(explored: E
     assert {len(rows) for rows in data.values() if isinstance(rows, list) and len(rows) > 10} == {len(ids)}
 
 
-def test_a_corpus_without_topics(encoder_path: Path, tmp_path: Path) -> None:
+def test_corpus_without_topics(encoder_path: Path, tmp_path: Path) -> None:
     rows = [{"text": make_document(number), "x": number, "x_": -number} for number in range(60)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(topics_room, "_least_margin", lambda *_: np.inf)
@@ -75,7 +75,7 @@ def test_a_corpus_without_topics(encoder_path: Path, tmp_path: Path) -> None:
     assert data_of(Path(report.page))["topic_names"] == []
 
 
-def test_an_index_is_explored_without_other_documents(encoder_path: Path, tmp_path: Path) -> None:
+def test_index_with_other_documents_is_refused(encoder_path: Path, tmp_path: Path) -> None:
     index = Index.create(tmp_path / "my.index", encoder_path)
     index.add([make_document(number) for number in range(3)])
     for given in (index, index.folder, str(index.folder)):
@@ -83,7 +83,7 @@ def test_an_index_is_explored_without_other_documents(encoder_path: Path, tmp_pa
             explore(given, ["ba bun."], output=tmp_path / "corpus.html")  # type: ignore[arg-type]
 
 
-def test_the_page_says_what_is_in_the_corpus(explored: ExploreReport, corpus: list[Document]) -> None:
+def test_page_describes_the_corpus(explored: ExploreReport, corpus: list[Document]) -> None:
     page = Path(explored.page).read_text(encoding="utf-8")
     body = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
     parts = "Trustworthiness 0.|Near-duplicates|<ins>Wei.</ins>|empty (1)|64 tokens of a text|are longer"
@@ -96,14 +96,14 @@ def test_the_page_says_what_is_in_the_corpus(explored: ExploreReport, corpus: li
     assert data["colours"][2]["date"]
 
 
-def test_texts_of_documents_are_never_markup(explored: ExploreReport) -> None:
+def test_document_texts_are_escaped(explored: ExploreReport) -> None:
     page = Path(explored.page).read_text(encoding="utf-8")
     assert "<img" not in page.split('id="data"')[0]
     assert "&lt;/script&gt;&lt;img src=x" in page
     assert page.count("default-src 'none'") == 1
 
 
-def test_the_same_seed_gives_the_same_bytes(
+def test_same_seed_gives_the_same_bytes(
     explored: ExploreReport, source: Path, encoder_path: Path, tmp_path: Path
 ) -> None:
     output = tmp_path / "corpus.html"
@@ -112,7 +112,9 @@ def test_the_same_seed_gives_the_same_bytes(
     assert data_of(output) == data_of(Path(explored.page))
 
 
-def test_an_index(corpus: list[Document], encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explore_an_index(
+    corpus: list[Document], encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     index = Index.create(tmp_path / "my.index", encoder_path, parts=True, device="cpu")
     index.add(corpus)
     encoded = list[str]()
@@ -129,9 +131,7 @@ def test_an_index(corpus: list[Document], encoder_path: Path, tmp_path: Path, mo
     assert dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))["d7"] == corpus[7].text
 
 
-def test_halves_of_passages_are_those_of_their_documents(
-    corpus: list[Document], encoder_path: Path, tmp_path: Path
-) -> None:
+def test_halves_are_means_of_passages(corpus: list[Document], encoder_path: Path, tmp_path: Path) -> None:
     index = Index.create(tmp_path / "my.index", encoder_path, parts=True, device="cpu")
     index.add([*corpus, Document("brief", "Ba bun.")])
     found, encoder = open_corpus(index, None)
@@ -148,7 +148,7 @@ def test_halves_of_passages_are_those_of_their_documents(
         assert np.allclose(np.linalg.norm([first, second], axis=1), 1, atol=1e-5)
 
 
-def test_what_is_wrong_is_said_before_anything_is_encoded(
+def test_errors_are_raised_before_encoding(
     source: Path, encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def problem(kind: type[Exception], words: str, **options: Any) -> None:

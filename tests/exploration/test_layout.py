@@ -12,7 +12,7 @@ def vectors(count: int) -> np.ndarray:
     return (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
 
 
-def test_the_nearest_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nearest_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     made = vectors(50)
     near, cosines = nearest_documents(made)
     assert near.shape == (50, NEAREST)
@@ -23,7 +23,7 @@ def test_the_nearest_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     assert nearest_documents(made[:4])[0].shape == (4, 3)
 
 
-def test_a_map_keeps_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_map_keeps_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     made = vectors(80)
     one = lay_out(made, seed=2)
     assert one.places.shape == (80, 2)

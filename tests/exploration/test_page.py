@@ -47,7 +47,7 @@ def page(explored: ExploreReport, tmp_path: Path) -> Iterator[Page]:
 
 
 @pytest.mark.parametrize(("width", "height", "scheme"), [(1280, 900, "light"), (390, 800, "dark")])
-def test_the_page_draws_and_asks_nobody_for_anything(page: Page, width: int, height: int, scheme: str) -> None:
+def test_page_draws_without_network_requests(page: Page, width: int, height: int, scheme: str) -> None:
     page.show(width, height, scheme)
     assert page.run("document.documentElement.scrollWidth") <= width, "nothing sticks out on the right"
     ground = page.run("getComputedStyle(document.body).backgroundColor")

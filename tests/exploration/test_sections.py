@@ -8,7 +8,7 @@ from simlte_st.data.duplicates import find_duplicates
 from simlte_st.exploration.sections import MEMBERS, difference, duplicates_section
 
 
-def test_groups_come_with_what_differs() -> None:
+def test_duplicate_groups_show_differences() -> None:
     texts = [make_document(number) for number in range(8)]
     corpus = [*texts, f"{texts[2]} More.", texts[5].upper(), *(f"{texts[0]} {word}" for word in "abcdefg")]
     html = duplicates_section(find_duplicates(corpus), 0.75, corpus, "<a>{}</a>".format)
@@ -17,7 +17,7 @@ def test_groups_come_with_what_differs() -> None:
     assert f"and {7 - MEMBERS} more" in html
 
 
-def test_differences_are_words_with_their_neighbours() -> None:
+def test_differences_show_words_in_context() -> None:
     words = [f"w{number}" for number in range(60)]
     other = [*words[:30], "changed", *words[31:]]
     around = " ".join(words[24:30]), " ".join(words[31:37])

@@ -25,7 +25,7 @@ def halves_of(vectors: NDArray[np.float32], spread: float) -> Halves:
     return Halves(np.arange(len(vectors)), first, second)
 
 
-def test_the_number_is_what_halves_agree_on() -> None:
+def test_number_of_topics_maximises_agreement_of_halves() -> None:
     for groups in (3, 6):
         vectors = blobs(groups, 60, 0.05)
         topics = find_topics(vectors, halves_of(vectors, 0.05))
@@ -38,7 +38,7 @@ def test_the_number_is_what_halves_agree_on() -> None:
         np.testing.assert_allclose(np.linalg.norm(topics.centres, axis=1), 1, rtol=1e-5)
 
 
-def test_documents_between_topics_belong_to_none() -> None:
+def test_documents_between_topics_get_none() -> None:
     clear, draw = blobs(4, 60, 0.02), np.random.default_rng(2)
     between = unit(np.tile(np.eye(16)[:4].sum(axis=0), (20, 1)) + 0.02 * draw.normal(size=(20, 16)))
     vectors = np.concatenate([clear, between])
@@ -48,7 +48,7 @@ def test_documents_between_topics_belong_to_none() -> None:
     assert topics.sizes.sum() == (topics.assigned != NONE).sum()
 
 
-def test_a_number_of_ones_own() -> None:
+def test_number_of_topics_can_be_set() -> None:
     vectors = blobs(3, 30, 0.05)
     halves = halves_of(vectors, 0.05)
     topics = find_topics(vectors, halves, 5)
@@ -60,9 +60,9 @@ def test_a_number_of_ones_own() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_documents_that_are_all_alike_have_no_more_topics_than_kinds() -> None:
+def test_near_identical_documents_share_a_topic() -> None:
     draw = np.random.default_rng(3)
-    two = unit(blobs(2, 20, 0.0) + 1e-7 * draw.normal(size=(40, 16)))  # like rounding in batches of other lengths
+    two = unit(blobs(2, 20, 0.0) + 1e-7 * draw.normal(size=(40, 16)))  # like rounding differences between batches
     topics = find_topics(two, Halves(np.arange(40), two, two))
     assert topics.sizes.tolist() == [20, 20]
     assert (topics.assigned != NONE).all()

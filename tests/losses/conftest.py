@@ -12,7 +12,7 @@ from transformers import AutoTokenizer, BertForMaskedLM
 
 @pytest.fixture(scope="session")
 def perturbed_path(bert_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny BERT with its biases and norms moved off zero and one, which hide errors."""
+    """The tiny BERT without biases of zero and norms of one, which hide errors."""
     path = tmp_path_factory.mktemp("perturbed") / "bert"
     masked_lm = BertForMaskedLM.from_pretrained(bert_path)
     generator = torch.Generator().manual_seed(1)

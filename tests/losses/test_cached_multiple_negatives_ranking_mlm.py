@@ -31,7 +31,7 @@ from simlte_st.training.load_model import set_dropout
 
 @pytest.mark.parametrize("mlm_input", ["separate", "shared"])
 @pytest.mark.parametrize("sizes", [{"mini_batch_size": 5}, {"mini_batch_size": 1}, {"mini_batch_num_tokens": 40}])
-def test_the_plain_loss_in_value_and_gradient(
+def test_cached_matches_plain_loss_and_gradients(
     with_head: SentenceTransformer, documents: list[str], mlm_input: Any, sizes: dict[str, int]
 ) -> None:
     columns = columns_of(with_head, documents, 3)
@@ -44,7 +44,7 @@ def test_the_plain_loss_in_value_and_gradient(
 
 @pytest.mark.parametrize("mlm_input", ["separate", "shared"])
 @pytest.mark.parametrize("options", [*OPTIONS, {"mlm_chunk_size": 3}, {"mlm_head": "fresh", "seed": 3}], ids=str)
-def test_all_options_of_the_plain_loss(
+def test_cached_matches_plain_loss_for_all_options(
     with_head: SentenceTransformer, documents: list[str], mlm_input: Any, options: dict[str, Any]
 ) -> None:
     compare(*both(with_head, columns_of(with_head, documents, 3), mlm_input=mlm_input, **options), rtol=1e-5, atol=1e-5)
@@ -62,7 +62,7 @@ def test_flattened_batches(
         torch.testing.assert_close(plain["contrastive"], padded["contrastive"])
 
 
-def test_without_mlm_it_is_the_stock_cached_loss_to_the_bit(model: SentenceTransformer, documents: list[str]) -> None:
+def test_without_mlm_equals_the_stock_cached_loss(model: SentenceTransformer, documents: list[str]) -> None:
     model.train()
     results = []
     for make in (
@@ -111,9 +111,7 @@ def test_prompts(with_head: SentenceTransformer, documents: list[str], as_tensor
 
 
 @pytest.mark.parametrize("mlm_input", ["separate", "shared"])
-def test_dropout_draws_what_it_does_in_the_plain_loss(
-    with_head: SentenceTransformer, documents: list[str], mlm_input: Any
-) -> None:
+def test_dropout_matches_the_plain_loss(with_head: SentenceTransformer, documents: list[str], mlm_input: Any) -> None:
     set_dropout(with_head, 0.3)
     columns = columns_of(with_head, documents)
     plain, cached = both(with_head, columns, mlm_input=mlm_input, mini_batch_size=64)
@@ -124,7 +122,7 @@ def test_dropout_draws_what_it_does_in_the_plain_loss(
 
 
 @pytest.mark.parametrize("mlm_input", ["separate", "shared"])
-def test_the_second_embedding_step_replays_dropout(
+def test_second_embedding_step_replays_dropout(
     with_head: SentenceTransformer, documents: list[str], mlm_input: Any
 ) -> None:
     columns, first = columns_of(with_head, documents), []
@@ -197,7 +195,7 @@ def test_autocast(with_head: SentenceTransformer, documents: list[str], mlm_inpu
 
 
 class Graphs:
-    """Counts the numbers that autograd currently keeps for backward passes."""
+    """Counts the values that autograd currently keeps for backward passes."""
 
     def __init__(self) -> None:
         self.held = 0
@@ -224,7 +222,7 @@ class Graphs:
 
 
 @pytest.mark.parametrize("mlm_input", ["separate", "shared"])
-def test_1024_documents_take_the_memory_of_a_mini_batch(
+def test_memory_depends_only_on_the_mini_batch_size(
     with_head: SentenceTransformer, documents: list[str], mlm_input: Any
 ) -> None:
     def peak(kind: Any, rows: int, **settings: Any) -> int:

@@ -32,7 +32,7 @@ def test_merged_columns_keep_their_labels(model: SentenceTransformer, documents:
         assert (merged[LABELS][rows, width:] == IGNORE).all()
 
 
-def test_what_is_not_merged(model: SentenceTransformer, documents: list[str]) -> None:
+def test_columns_that_are_not_merged(model: SentenceTransformer, documents: list[str]) -> None:
     short, long = ([text[:12] for text in cut(documents)[0]], cut(documents)[1])
     columns = [model.preprocess(texts) for texts in (short, long)]
     assert merge_columns(columns) is not None

@@ -30,7 +30,7 @@ BACKWARDS = {
     RECONSTRUCTION: 1,
     "reconstruction accumulated": 2,
 }
-"""Name of a case and its backward passes before the gradients are looked at."""
+"""Number of backward passes before the gradients are compared, by case."""
 CACHED = {
     "cached separate": ("separate", {"mini_batch_size": 3}),
     "cached shared": ("shared", {"mini_batch_size": 3}),
@@ -41,7 +41,7 @@ CACHED = {
     "cached by tokens": ("separate", {"mini_batch_num_tokens": 60}),
     "cached shared by tokens": ("shared", {"mini_batch_num_tokens": 60}),
 }
-"""Name of a case of the cached loss, the case of the plain loss that it must equal, and its settings."""
+"""Cases of the cached loss: the equivalent case of the plain loss, and settings."""
 
 Pairs = list[tuple[list[str], list[str]]]
 
@@ -52,7 +52,7 @@ def count_and_average(synchronisations, bucket):  # type: ignore[no-untyped-def]
 
 
 def run_case(case: str, path: str, pairs: Pairs, rank: int, wrap: bool) -> dict[str, Any]:
-    """One step on a rank's own data, in a process group (``wrap``) or alone."""
+    """Run one step on a rank's own data, in a process group (``wrap``) or alone."""
     model = SentenceTransformer(path, device="cpu")
     set_dropout(model, 0.0)
     model.train()
@@ -81,7 +81,7 @@ def run_case(case: str, path: str, pairs: Pairs, rank: int, wrap: bool) -> dict[
 def step(
     case: str, loss: Any, runner: Any, head: Any, model: SentenceTransformer, pairs: Pairs, rank: int, wrap: bool
 ) -> dict[str, Any]:
-    """A step of a loss; ``runner`` is the part that runs the model."""
+    """Run one step of a loss; ``runner`` is the module that calls the model."""
     synchronisations: list[int] = []
     if wrap:
         # As the Trainer wraps a SentenceTransformer: BERT's pooler is not used.
@@ -135,9 +135,9 @@ def data(documents: list[str]) -> list[Pairs]:
 
 @pytest.fixture(scope="module")
 def ranks(data: list[Pairs], encoder_path: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """Results of two processes for all cases, because starting them takes most of the time."""
+    """Results of all cases from one pair of processes, because starting them is slow."""
     folder = tmp_path_factory.mktemp("ranks")
-    # A forked process need not import everything again, which takes most of half a minute; CUDA does not allow it.
+    # Forking avoids importing everything again, which takes most of half a minute; CUDA does not allow it.
     method = "fork" if sys.platform == "linux" and not torch.cuda.is_available() else "spawn"
     torch.multiprocessing.start_processes(
         work, (str(folder), str(encoder_path), data), nprocs=WORLD, start_method=method
@@ -146,7 +146,7 @@ def ranks(data: list[Pairs], encoder_path: Path, tmp_path_factory: pytest.TempPa
 
 
 def alone(case: str, data: list[Pairs], encoder_path: Path) -> list[dict[str, Any]]:
-    """The results of each process on its own, with the MLM mean over the tokens of both."""
+    """Run each process alone, with the MLM mean over the tokens of both."""
     counts: list[list[int]] = [[], []]
 
     def run(rank: int, mean_count: Any) -> dict[str, Any]:
@@ -170,7 +170,7 @@ def compare(ranks: list[dict[str, Any]], part: str, expected: dict[str, Tensor])
 
 @pytest.mark.parametrize("part", ["head", "encoder"])
 @pytest.mark.parametrize("case", [case for case in BACKWARDS if case != "gather"])
-def test_gradients_are_the_mean_over_the_processes(
+def test_gradients_are_averaged_over_processes(
     case: str, part: str, ranks: list[dict[str, Any]], data: list[Pairs], encoder_path: Path
 ) -> None:
     single = alone(case, data, encoder_path)
@@ -184,7 +184,7 @@ def test_gradients_are_the_mean_over_the_processes(
 
 
 @pytest.mark.parametrize("case", [case for case in BACKWARDS if case != "gather"])
-def test_values_are_those_of_each_process(
+def test_loss_values_match_each_process_alone(
     case: str, ranks: list[dict[str, Any]], data: list[Pairs], encoder_path: Path
 ) -> None:
     for rank, single in zip(ranks, alone(case, data, encoder_path), strict=True):
@@ -195,7 +195,7 @@ def test_values_are_those_of_each_process(
         assert [rank[case]["values"]["mlm"][0] > 0 for rank in ranks] == [True, False]
 
 
-def test_gathered_negatives_are_those_of_the_joint_batch(
+def test_gathered_negatives_match_the_joint_batch(
     ranks: list[dict[str, Any]], data: list[Pairs], encoder_path: Path
 ) -> None:
     model = SentenceTransformer(str(encoder_path), device="cpu")
@@ -223,7 +223,7 @@ def test_gathered_negatives_are_those_of_the_joint_batch(
 
 
 @pytest.mark.parametrize("case", CACHED)
-def test_the_cached_loss_is_the_plain_one(case: str, ranks: list[dict[str, Any]]) -> None:
+def test_cached_loss_matches_the_plain_loss(case: str, ranks: list[dict[str, Any]]) -> None:
     plain = CACHED[case][0]
     for rank in ranks:
         for name in ("contrastive", "mlm"):
@@ -234,7 +234,7 @@ def test_the_cached_loss_is_the_plain_one(case: str, ranks: list[dict[str, Any]]
         compare([rank[case] for rank in ranks], part, expected)
 
 
-def test_gradients_are_averaged_once_for_all_mini_batches(ranks: list[dict[str, Any]]) -> None:
+def test_gradients_are_averaged_once_per_step(ranks: list[dict[str, Any]]) -> None:
     for case, (plain, _) in CACHED.items():
         for rank in ranks:
             assert rank[case]["synchronisations"] == rank[plain]["synchronisations"] == BACKWARDS[plain], case

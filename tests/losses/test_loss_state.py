@@ -25,11 +25,11 @@ def naive(anchors: Tensor, positives: Tensor) -> dict[str, float]:
 def batch(seed: int, rows: int, columns: int = 2) -> list[Tensor]:
     generator = torch.Generator().manual_seed(seed)
     first = torch.randn(rows, 6, generator=generator) + 1.0
-    # Any lengths, and second views near the first ones.
+    # Vectors of any length; positives are near their anchors.
     return [3.0 * first + column * torch.randn(rows, 6, generator=generator) for column in range(columns)]
 
 
-def test_one_batch_against_loops() -> None:
+def test_metrics_match_loops() -> None:
     metrics = BatchMetrics()
     embeddings = batch(0, 7)
     metrics.update(embeddings)
@@ -38,7 +38,7 @@ def test_one_batch_against_loops() -> None:
     assert len({*taken.values(), 0.0}) == 4
 
 
-def test_the_mean_over_batches_and_take_starts_anew() -> None:
+def test_metrics_average_batches_and_take_resets_them() -> None:
     metrics = BatchMetrics()
     assert metrics.take() == {}
     batches = [batch(seed, rows) for seed, rows in ((1, 4), (2, 9), (3, 2))]
@@ -51,7 +51,7 @@ def test_the_mean_over_batches_and_take_starts_anew() -> None:
     assert metrics.take() == pytest.approx(values[0], abs=6e-5)
 
 
-def test_a_batch_of_one_document_has_no_pairs() -> None:
+def test_batch_of_one_document_has_no_pairs() -> None:
     metrics = BatchMetrics()
     single, whole = batch(4, 1), batch(5, 5)
     alignment = float((single[0] / single[0].norm() - single[1] / single[1].norm()).square().sum())

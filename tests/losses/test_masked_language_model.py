@@ -69,7 +69,7 @@ def stock_logits(path: Path, features: dict[str, Any]) -> torch.Tensor:
 
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_checkpoints_head_gives_the_stock_logits(kind: str, tied: bool, bert_path: Path, tmp_path: Path) -> None:
+def test_pretrained_head_gives_the_stock_logits(kind: str, tied: bool, bert_path: Path, tmp_path: Path) -> None:
     path = save_checkpoint(tmp_path / kind, bert_path, kind, tie_word_embeddings=tied)
     masked_lm = AutoModelForMaskedLM.from_pretrained(path)
     shared = torch.equal(masked_lm.get_input_embeddings().weight, masked_lm.get_output_embeddings().weight)
@@ -101,7 +101,7 @@ def test_the_checkpoints_head_gives_the_stock_logits(kind: str, tied: bool, bert
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_checkpoint_without_a_head_gets_a_fresh_one(
+def test_checkpoint_without_a_head_gets_a_fresh_one(
     kind: str, bert_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = save_checkpoint(tmp_path / kind, bert_path, kind, headless=True)
@@ -131,7 +131,7 @@ def raw(bert_path: Path) -> SentenceTransformer:
     return load(bert_path)
 
 
-def test_a_fresh_head_depends_on_the_seed_only(raw: SentenceTransformer) -> None:
+def test_fresh_head_depends_only_on_the_seed(raw: SentenceTransformer) -> None:
     torch.manual_seed(1)
     state = torch.get_rng_state()
     first = make_mlm_head(raw, "fresh", seed=5)
@@ -156,7 +156,7 @@ def test_a_fresh_head_depends_on_the_seed_only(raw: SentenceTransformer) -> None
     ],
     ids=["static", "bag of words"],
 )
-def test_a_model_that_is_no_transformer(make: Callable[[Any], nn.Module], bert_path: Path) -> None:
+def test_mlm_needs_a_transformer(make: Callable[[Any], nn.Module], bert_path: Path) -> None:
     model = SentenceTransformer(modules=[make(AutoTokenizer.from_pretrained(bert_path))], device="cpu")
     name = re.escape(type(model[0]).__name__)
     for source in ("auto", "pretrained", "fresh"):
@@ -208,7 +208,7 @@ def chosen_ids(masker: TokenMasker, features: dict[str, Any], number: int = 0) -
 
 @pytest.mark.parametrize("prompt", [None, 0, 3, torch.tensor([3]), torch.tensor([3, 3, 3])], ids=str)
 @pytest.mark.parametrize("form", ["right", "left", "flat"])
-def test_special_tokens_padding_and_prompts_are_never_chosen(
+def test_special_tokens_padding_and_prompts_are_not_masked(
     tokenizer: PreTrainedTokenizerBase, form: str, prompt: Any
 ) -> None:
     more = {} if prompt is None else {"prompt_length": prompt}
@@ -228,7 +228,7 @@ def test_special_tokens_padding_and_prompts_are_never_chosen(
 
 
 @pytest.mark.parametrize("probability", [0.15, 0.4])
-def test_rates(tokenizer: PreTrainedTokenizerBase, probability: float) -> None:
+def test_masking_rates(tokenizer: PreTrainedTokenizerBase, probability: float) -> None:
     torch.manual_seed(0)
     size = (400, 500)
     ids = torch.randint(8, len(tokenizer), size)
@@ -245,7 +245,7 @@ def test_rates(tokenizer: PreTrainedTokenizerBase, probability: float) -> None:
     stayed = masked[chosen] == ids[chosen]
     other = masked[chosen][~became_mask & ~stayed]
     vocabulary = len(tokenizer)
-    # A random token equals the mask token or the old one with a chance of one in the vocabulary size.
+    # A random token equals the mask token or the old one with probability 1 / vocabulary size.
     assert close(became_mask.float().mean().item(), 0.8 + 0.1 / vocabulary, total)
     assert close(stayed.float().mean().item(), 0.1 + 0.1 / vocabulary, total)
     assert close(len(other) / total, 0.1 * (1 - 2 / vocabulary), total)
@@ -264,7 +264,7 @@ def test_rates(tokenizer: PreTrainedTokenizerBase, probability: float) -> None:
     assert torch.equal(labels[chosen], ids[chosen])
 
 
-def test_what_is_drawn_depends_on_the_seed_and_the_numbers(tokenizer: PreTrainedTokenizerBase) -> None:
+def test_masks_depend_only_on_seed_and_numbers(tokenizer: PreTrainedTokenizerBase) -> None:
     ids = torch.randint(8, 100, (20, 50))
     features = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     state = torch.get_rng_state()
@@ -277,7 +277,7 @@ def test_what_is_drawn_depends_on_the_seed_and_the_numbers(tokenizer: PreTrained
 
 
 @pytest.mark.parametrize("form", ["right", "left", "flat"])
-def test_a_row_is_masked_alike_whatever_is_beside_it(tokenizer: PreTrainedTokenizerBase, form: str) -> None:
+def test_masks_do_not_depend_on_other_rows(tokenizer: PreTrainedTokenizerBase, form: str) -> None:
     masker = TokenMasker(tokenizer, 0.5)
     rows = [[CLS, *range(start, start + length), SEP] for start, length in ((8, 30), (40, 5), (50, 17))]
 
@@ -318,7 +318,7 @@ def assert_close(first: Tensor, second: Tensor) -> None:
 
 @pytest.mark.parametrize("chunk_size", [1, 8, 37, 1000])
 @pytest.mark.parametrize("with_bias", [True, False])
-def test_value_and_gradients_are_those_of_all_logits_at_once(chunk_size: int, with_bias: bool) -> None:
+def test_chunked_cross_entropy_matches_full_logits(chunk_size: int, with_bias: bool) -> None:
     hidden, weight, bias, targets = inputs()
     leaves = [hidden, weight, bias] if with_bias else [hidden, weight]
     optional = bias if with_bias else None
@@ -333,7 +333,7 @@ def test_value_and_gradients_are_those_of_all_logits_at_once(chunk_size: int, wi
 
 
 @pytest.mark.parametrize("grad", [True, False])
-def test_autocast(grad: bool) -> None:
+def test_chunked_cross_entropy_under_autocast(grad: bool) -> None:
     hidden, weight, bias, targets = inputs()
     with torch.set_grad_enabled(grad), torch.autocast("cpu", dtype=torch.bfloat16):
         found = chunked_cross_entropy(hidden, weight, bias, targets, 8)
@@ -364,7 +364,7 @@ class Sizes(TorchDispatchMode):
         return result
 
 
-def test_no_more_logits_than_those_of_a_chunk() -> None:
+def test_only_one_chunk_of_logits_is_computed_at_once() -> None:
     hidden, weight, bias, targets = inputs()
     with Sizes() as sizes:
         chunked_cross_entropy(hidden, weight, bias, targets, 8).backward()

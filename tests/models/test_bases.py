@@ -19,12 +19,12 @@ pytestmark = pytest.mark.skipif(  # not imported here: LanceDB reads its log lev
 
 
 @pytest.mark.parametrize("name", BASES)
-def test_a_base(name: str, tmp_path: Path) -> None:
+def test_base_works_as_documented(name: str, tmp_path: Path) -> None:
     if BASES[name].missing:
         pytest.skip(BASES[name].missing)
     found = works_of(try_base(BASES[name], tmp_path))
     assert (name, found) in [(kind, re.findall("yes|no", row)) for kind, row in ROWS]
 
 
-def test_the_table_has_these_bases() -> None:
+def test_table_lists_all_bases() -> None:
     assert [kind for kind, _ in ROWS] == [*BASES]

@@ -42,7 +42,7 @@ def test_verdict_base_and_use_come_first(folder: Path) -> None:
         assert part not in card
 
 
-def test_a_base_that_is_a_folder_is_named_without_its_place(folder: Path, tmp_path: Path) -> None:
+def test_base_folder_is_named_without_its_path(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "secret" / "base").mkdir(parents=True)
     card = card_of(folder, str(tmp_path / "secret" / "base"))
     assert "- **Base model:** `base`\n" in card
@@ -51,7 +51,7 @@ def test_a_base_that_is_a_folder_is_named_without_its_place(folder: Path, tmp_pa
     assert "- **Base model:** [owner/name](https://huggingface.co/owner/name)" in card_of(folder, "owner/name")
 
 
-def test_of_the_card_that_somebody_wrote_licence_language_and_tags_stay(folder: Path) -> None:
+def test_existing_card_keeps_licence_language_and_tags(folder: Path) -> None:
     theirs = "# Theirs\n\nFive points better.\n\n## Usage\n\nAs you like.\n\n## Model Details\n\nMany.\n"
     matter = (
         "license: mit\nbase_model:\n- some/other\n- third\nlanguage: en\nwidget:\n- text: Hello\n"
@@ -68,7 +68,7 @@ def test_of_the_card_that_somebody_wrote_licence_language_and_tags_stay(folder: 
     assert again.count("base_model: owner/name\n") == again.count("## Usage\n") == 1, "one of ours is replaced"
 
 
-def test_licence_language_and_public_ancestor_are_those_of_the_base(folder: Path, tmp_path: Path) -> None:
+def test_licence_and_language_come_from_the_base(folder: Path, tmp_path: Path) -> None:
     base = tmp_path / "base"
     base.mkdir()
     (base / "README.md").write_text("---\nlicense: mit\nlanguage: de\nbase_model: a/b\ndatasets: [c]\n---\n# Base\n")
@@ -78,7 +78,7 @@ def test_licence_language_and_public_ancestor_are_those_of_the_base(folder: Path
         assert part not in card
 
 
-def test_the_card_says_what_a_model_of_modules_of_this_package_needs(bert_path: Path, tmp_path: Path) -> None:
+def test_card_names_required_packages(bert_path: Path, tmp_path: Path) -> None:
     modules = [Transformer(str(bert_path)), TokenAttention(32)]
     SentenceTransformer(modules=modules, device="cpu").save_pretrained(str(tmp_path))
     card = card_of(tmp_path)

@@ -21,7 +21,7 @@ from simlte_st.modules.chunk_mean import to_chunk_mean
 TEXTS = ["Ba bei bo un.", "Cis ka " * 10]
 
 
-def test_a_sentence_encoder_stays_what_it_is_on_short_texts(encoder_path: Path, tmp_path: Path) -> None:
+def test_short_texts_keep_their_vectors(encoder_path: Path, tmp_path: Path) -> None:
     original = SentenceTransformer(str(encoder_path), device="cpu")
     original.append(Normalize())
     original.save_pretrained(str(tmp_path / "original"))
@@ -34,7 +34,7 @@ def test_a_sentence_encoder_stays_what_it_is_on_short_texts(encoder_path: Path, 
 
 
 @pytest.mark.parametrize("with_head", [True, False])
-def test_a_stock_longformer_is_adopted(with_head: bool, tmp_path: Path) -> None:
+def test_stock_longformer_is_converted(with_head: bool, tmp_path: Path) -> None:
     tokenizer = make_tokenizer()
     config = stock_config(vocab_size=len(tokenizer), pad_token_id=0, max_position_embeddings=90)
     stock = (LongformerForMaskedLM if with_head else LongformerModel)(config).eval()
@@ -64,7 +64,7 @@ def test_a_stock_longformer_is_adopted(with_head: bool, tmp_path: Path) -> None:
     np.testing.assert_allclose(kept.encode([text[:200]]), tuned.encode([text[:200]]), atol=1e-5)
 
 
-def test_a_base_of_which_nothing_else_is_said_reads_whole_documents(encoder_path: Path, tmp_path: Path) -> None:
+def test_convert_defaults_to_whole_documents(encoder_path: Path, tmp_path: Path) -> None:
     convert_base(encoder_path, tmp_path / "m")
     model = load_model(tmp_path / "m").model
     expected = to_chunk_mean(load_model(encoder_path).model, 32_768)
@@ -74,7 +74,7 @@ def test_a_base_of_which_nothing_else_is_said_reads_whole_documents(encoder_path
     assert load_model(tmp_path / "n").model.max_seq_length == 4096, "a setting of the Longformer's asks for one"
 
 
-def test_what_reads_in_chunks_reads_more_of_them(encoder_path: Path, tmp_path: Path) -> None:
+def test_chunk_mean_can_be_lengthened(encoder_path: Path, tmp_path: Path) -> None:
     convert_base(encoder_path, tmp_path / "m", backbone="chunk-mean", max_length=80, chunk_length=32)
     convert_base(tmp_path / "m", tmp_path / "longer", backbone="chunk-mean", max_length=200)
     model = load_model(tmp_path / "longer").model
@@ -93,7 +93,7 @@ def test_what_reads_in_chunks_reads_more_of_them(encoder_path: Path, tmp_path: P
     assert not (tmp_path / "n").exists()
 
 
-def test_nothing_is_overwritten_or_half_written(encoder_path: Path, tmp_path: Path) -> None:
+def test_convert_does_not_overwrite_or_leave_partial_files(encoder_path: Path, tmp_path: Path) -> None:
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "precious").write_text("x")
     for overwrite, message in ((False, "already exists"), (True, "is not replaced")):

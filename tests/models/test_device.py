@@ -20,20 +20,20 @@ from simlte_st.models.loading import load_model
 from simlte_st.models.parts import encode_counted
 
 
-def test_a_device_that_is_there_passes(encoder_path: Path) -> None:
+def test_available_devices_pass(encoder_path: Path) -> None:
     check_device(None)
     check_device("cpu")
     assert load_model(encoder_path, device="cpu").model.device == torch.device("cpu")
 
 
 @pytest.mark.parametrize("device", ["cuda:99", "abacus"])
-def test_another_is_refused_with_what_there_is(device: str) -> None:
+def test_unavailable_devices_are_refused(device: str) -> None:
     with pytest.raises(ConfigurationError, match=f"device='{device}' "):
         check_device(device)
 
 
 @pytest.mark.parametrize("line", ["train texts --output model", "encode tiny texts --output vectors.parquet"])
-def test_commands_refuse_it_before_work_begins(
+def test_commands_refuse_unavailable_devices_first(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -45,7 +45,7 @@ def test_commands_refuse_it_before_work_begins(
     assert {path.name for path in tmp_path.iterdir()} == {"texts", "tiny"}
 
 
-def test_a_run_computes_in_what_its_device_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bf16_depends_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **options: True)
     monkeypatch.setattr("simlte_st.models.device.cpu_bf16", list)
@@ -54,7 +54,7 @@ def test_a_run_computes_in_what_its_device_has(monkeypatch: pytest.MonkeyPatch) 
     assert not bf16_available("cpu")
 
 
-def test_several_devices_share_the_work(
+def test_several_devices_share_encoding(
     model: SentenceTransformer, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, one, two = tmp_path / "texts.jsonl", tmp_path / "one.parquet", tmp_path / "two.parquet"
@@ -79,7 +79,7 @@ def test_several_devices_share_the_work(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one.parquet", "texts.jsonl", "two.parquet"]
 
 
-def test_a_model_is_where_it_was_after_a_process_died(model: SentenceTransformer) -> None:
+def test_model_stays_on_its_device_after_a_process_dies(model: SentenceTransformer) -> None:
     def lose_a_process() -> None:
         with device_pool(model, ["cpu"]) as pool:
             os.kill(pool["processes"][0].pid, signal.SIGKILL)

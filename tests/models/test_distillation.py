@@ -46,7 +46,7 @@ def tiny(folder: Path, tokenizer: PreTrainedTokenizerFast, *after: torch.nn.Modu
 # The result of a distillation.
 
 
-def test_one_folder_for_sentence_transformers_and_for_model2vec(
+def test_folder_loads_in_sentence_transformers_and_model2vec(
     encoder_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
     made = simlte_st.to_static(encoder_path, tmp_path / "fast", dimension=12, progress=False)
@@ -65,7 +65,7 @@ def test_one_folder_for_sentence_transformers_and_for_model2vec(
     assert "from sentence_transformers import SentenceTransformer\n" in card
 
 
-def test_it_is_what_model2vec_makes(encoder_path: Path) -> None:
+def test_vectors_match_model2vec(encoder_path: Path) -> None:
     from model2vec.distill import distill_from_model
 
     model = SentenceTransformer(str(encoder_path), device="cpu")
@@ -78,7 +78,7 @@ def test_it_is_what_model2vec_makes(encoder_path: Path) -> None:
     assert not embeddings(ours)[theirs.unk_token_id].any()
 
 
-def test_tokens_that_somebody_added_stay(tmp_path: Path) -> None:
+def test_added_tokens_are_kept(tmp_path: Path) -> None:
     tokenizer = make_tokenizer()
     tokenizer.add_tokens(["covid-19", "quux"])
     made = distilled(tiny(tmp_path, tokenizer), progress=False)
@@ -110,7 +110,7 @@ def chunks(folder: Path) -> SentenceTransformer:
 
 
 @pytest.mark.parametrize(("make", "size"), [(llama, 32), (dense, 20), (chunks, 32)])
-def test_any_encoder_as_it_pools_itself(
+def test_encoders_keep_their_own_pooling(
     make: Callable[[Path], SentenceTransformer], size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("model2vec.distill.inference.apply_pca", lambda vectors, dimension: vectors)
@@ -124,7 +124,7 @@ def test_any_encoder_as_it_pools_itself(
         torch.testing.assert_close(found, wanted, atol=1e-5, rtol=0)
 
 
-def test_a_bare_language_model_is_pooled_by_the_mean(bert_path: Path, encoder_path: Path, tmp_path: Path) -> None:
+def test_raw_checkpoint_is_mean_pooled(bert_path: Path, encoder_path: Path, tmp_path: Path) -> None:
     for base, name in ((bert_path, "bare"), (encoder_path, "pooled")):
         simlte_st.to_static(base, tmp_path / name, progress=False)
     one, two = (SentenceTransformer(str(tmp_path / name), device="cpu") for name in ("bare", "pooled"))
@@ -134,7 +134,7 @@ def test_a_bare_language_model_is_pooled_by_the_mean(bert_path: Path, encoder_pa
 # Models that cannot be distilled.
 
 
-def test_refused_before_anything_is_computed(
+def test_unsupported_models_are_refused_before_encoding(
     encoder_path: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(distillation, "_token_vectors", lambda *given: pytest.fail("tokens were encoded"))

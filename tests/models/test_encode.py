@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from support import broken_off_at
+from support import interrupt_at_rename
 
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, Interrupted, ModelError, ResumeError
@@ -33,7 +33,7 @@ def interrupt(model: SentenceTransformer, corpus: list[Document], output: Path) 
         encode_documents(model, broken(), output, part_size=10)
 
 
-def test_vectors_are_the_models_own(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
+def test_vectors_match_model_encode(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
     report = encode_documents(model, iter(corpus), tmp_path / "v.parquet", part_size=10)
     table = pq.read_table(tmp_path / "v.parquet")
     assert table["id"].to_pylist() == [document.id for document in corpus]
@@ -44,7 +44,7 @@ def test_vectors_are_the_models_own(model: SentenceTransformer, corpus: list[Doc
     assert not (tmp_path / "v.parquet.parts").exists()
 
 
-def test_odd_texts_have_vectors(model: SentenceTransformer, tmp_path: Path) -> None:
+def test_odd_texts_are_encoded(model: SentenceTransformer, tmp_path: Path) -> None:
     texts = ["Word", "b", "👩‍👩‍👧🎉", "\u200b\u200d", "\x01\x02\x1b[31m", "שלום עולם", "a\ud800b", "漢" * 50_000]
     texts.append("x" * 500_000)
     rows = [{"id": f"../../{number}", "text": text} for number, text in enumerate(texts)]
@@ -56,7 +56,7 @@ def test_odd_texts_have_vectors(model: SentenceTransformer, tmp_path: Path) -> N
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "v.parquet"], "an id is no path"
 
 
-def test_vectors_that_are_no_numbers(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
+def test_non_finite_vectors_are_an_error(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
     with torch.no_grad():
         model[0].auto_model.embeddings.word_embeddings.weight[5:] *= 1e30
     with pytest.raises(ModelError, match=r"10 of 10 documents .*'d0'"):
@@ -64,7 +64,7 @@ def test_vectors_that_are_no_numbers(model: SentenceTransformer, corpus: list[Do
     assert not (tmp_path / "v.parquet").exists()
 
 
-def test_an_interrupted_run_goes_on(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
+def test_interrupted_run_resumes(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
     output = tmp_path / "v.parquet"
     interrupt(model, corpus, output)
     assert not output.exists()
@@ -94,7 +94,9 @@ def test_resuming_needs_the_same_settings(model: SentenceTransformer, corpus: li
         encode_documents(model, corpus, output)
 
 
-def test_nothing_is_overwritten_unasked(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
+def test_output_is_overwritten_only_on_request(
+    model: SentenceTransformer, corpus: list[Document], tmp_path: Path
+) -> None:
     output = tmp_path / "v.parquet"
     encode_documents(model, corpus[:3], output)
     with pytest.raises(ConfigurationError, match="already exists"):
@@ -104,7 +106,7 @@ def test_nothing_is_overwritten_unasked(model: SentenceTransformer, corpus: list
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
-def test_changed_texts_and_other_weights_are_noticed(
+def test_changed_texts_and_weights_are_detected(
     model: SentenceTransformer, corpus: list[Document], tmp_path: Path
 ) -> None:
     output = tmp_path / "v.parquet"
@@ -127,7 +129,7 @@ def test_changed_texts_and_other_weights_are_noticed(
     assert pq.read_table(output).equals(pq.read_table(whole))
 
 
-def test_neither_the_documents_nor_a_folder_are_replaced(model: SentenceTransformer, tmp_path: Path) -> None:
+def test_sources_and_folders_are_not_replaced(model: SentenceTransformer, tmp_path: Path) -> None:
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text("ba bun bis")
     with pytest.raises(ConfigurationError, match="holds the documents"):
@@ -145,19 +147,19 @@ def test_neither_the_documents_nor_a_folder_are_replaced(model: SentenceTransfor
     assert (tmp_path / "texts" / "a.txt").exists()
 
 
-def test_a_name_is_not_a_model(model: SentenceTransformer, tmp_path: Path) -> None:
+def test_model_name_is_refused(model: SentenceTransformer, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="model='a-name'"):
         encode_documents("a-name", ["ba bun"], tmp_path / "v.parquet")  # type: ignore[arg-type]
     assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("rename", [2, 4, 5])
-def test_broken_off_at_any_moment_it_ends_with_the_same_bytes(
+def test_interrupted_run_ends_with_the_same_bytes(
     rename: int, model: SentenceTransformer, corpus: list[Document], tmp_path: Path
 ) -> None:
     whole, output = tmp_path / "whole.parquet", tmp_path / "v.parquet"
     encode_documents(model, corpus, whole, part_size=20)
-    with broken_off_at(rename):  # settings, three parts, the vectors, then the removal
+    with interrupt_at_rename(rename):  # settings, three parts, the vectors, then the removal
         encode_documents(model, corpus, output, part_size=20)
     assert output.exists() == (rename == 5)
     encode_documents(model, corpus, output, part_size=20, resume=True)
@@ -165,7 +167,9 @@ def test_broken_off_at_any_moment_it_ends_with_the_same_bytes(
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_killed_before_anything_was_written(model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> None:
+def test_run_killed_before_writing_starts_again(
+    model: SentenceTransformer, corpus: list[Document], tmp_path: Path
+) -> None:
     hold(tmp_path / "v.parquet.parts").release()
     with pytest.raises(ResumeError, match="no interrupted run"):
         encode_documents(model, corpus, tmp_path / "v.parquet", resume=True)
@@ -173,7 +177,7 @@ def test_killed_before_anything_was_written(model: SentenceTransformer, corpus: 
     assert [path.name for path in tmp_path.iterdir()] == ["v.parquet"]
 
 
-def test_two_processes_do_not_write_one_output(
+def test_two_processes_cannot_write_the_same_output(
     model: SentenceTransformer, corpus: list[Document], tmp_path: Path
 ) -> None:
     def busy() -> Iterator[Document]:

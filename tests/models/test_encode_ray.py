@@ -41,7 +41,7 @@ def vectors(path: Path) -> tuple[list[str], np.ndarray]:
     return table["id"].to_pylist(), np.array(table["vector"].to_pylist())
 
 
-def test_a_killed_actor_repeats_one_part(
+def test_killed_actor_repeats_one_part(
     cluster: str,
     model: SentenceTransformer,
     documents: list[str],
@@ -93,7 +93,7 @@ encode_documents(model, sys.argv[2], sys.argv[3], part_size=5, engine="ray", add
 """
 
 
-def test_what_a_killed_driver_made_is_not_made_again(
+def test_parts_of_a_killed_driver_are_reused(
     cluster: str, encoder_path: Path, model: SentenceTransformer, documents: list[str], tmp_path: Path
 ) -> None:
     source, output = tmp_path / "texts.jsonl", tmp_path / "v.parquet"
@@ -120,7 +120,7 @@ def test_what_a_killed_driver_made_is_not_made_again(
     np.testing.assert_allclose(resumed, model.encode(documents), atol=1e-5)
 
 
-def test_what_cannot_start_is_refused_with_the_numbers() -> None:
+def test_too_few_resources_are_refused() -> None:
     assert _resources({"CPU": 16, "GPU": 4}, None, None) == (4, 1)
     assert _resources({"CPU": 3, "GPU": 4}, None, "cuda") == (3, 1)
     assert _resources({"CPU": 4, "GPU": 4}, None, "cpu") == (4, 0)
@@ -131,7 +131,7 @@ def test_what_cannot_start_is_refused_with_the_numbers() -> None:
 
 
 @pytest.mark.usefixtures("cluster")
-def test_errors_of_actors(model: SentenceTransformer, documents: list[str], tmp_path: Path) -> None:
+def test_actor_errors_are_raised(model: SentenceTransformer, documents: list[str], tmp_path: Path) -> None:
     missing = Part(tmp_path / "elsewhere" / "part-1.parquet", ["a"], ["ba bun"])
     with pytest.raises(ConfigurationError, match="elsewhere does not exist on a machine"):
         encode_with_ray([missing], PartEncoder(model), Engine(engine="ray", actors=1), progress_bar("", shown=False))

@@ -23,7 +23,7 @@ from simlte_st.models.lsa import end_with_lsa
 from simlte_st.modules import PositionPooling, TokenTable
 
 TEXTS = ["", "ba.", make_document(1, 1), *(make_document(number, 1 + 3 * number) for number in range(2, 7))]
-"""Of 2 to 150 tokens and more, in no order."""
+"""Texts of 2 to more than 150 tokens, unsorted."""
 
 
 def save(model: SentenceTransformer, folder: Path) -> Path:
@@ -54,7 +54,7 @@ CARD_TEXTS = ["A long document ...", "Another one ..."]
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "mpnet", "modernbert"])
-def test_encoders(family: str, tmp_path: Path) -> None:
+def test_exported_encoder_matches_the_model(family: str, tmp_path: Path) -> None:
     model = make_model(tmp_path / "encoder", family, length=60)
     model.prompts = {"query": "ba wei: "}
     source = save(model, tmp_path / "model")
@@ -68,7 +68,7 @@ def test_encoders(family: str, tmp_path: Path) -> None:
         assert np.abs(run_script(made.output) - vectors).max() < 1e-5
 
 
-def test_modules_behind_the_encoder_and_a_prompt_that_is_not_counted(documents: list[str], tmp_path: Path) -> None:
+def test_export_with_further_modules_and_excluded_prompt(documents: list[str], tmp_path: Path) -> None:
     model = make_model(tmp_path / "encoder", length=60)
     model[1] = PositionPooling(32, flat=4, include_prompt=False)
     end_with_lsa([model], documents, 4)
@@ -83,14 +83,14 @@ def test_modules_behind_the_encoder_and_a_prompt_that_is_not_counted(documents: 
 
 
 @pytest.mark.parametrize("backbone", ["longformer", "chunk-mean"])
-def test_models_of_long_documents_are_refused(backbone: str, encoder_path: Path, tmp_path: Path) -> None:
+def test_long_document_models_are_refused(backbone: str, encoder_path: Path, tmp_path: Path) -> None:
     convert_base(encoder_path, tmp_path / "model", backbone=backbone, max_length=200)
     with pytest.raises(ModelError, match="cannot be exported: only stock encoders"):
         export_model(tmp_path / "model", tmp_path / "onnx")
     assert not (tmp_path / "onnx").exists()
 
 
-def test_quantised(encoder_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_int8_export(encoder_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     small = export_model(encoder_path, tmp_path / "onnx", dtype="int8")
     assert not caplog.records  # of onnxruntime's quantisation
     weights = onnx.load(str(small.output / "model.onnx")).graph.initializer
@@ -103,7 +103,7 @@ def test_quantised(encoder_path: Path, tmp_path: Path, caplog: pytest.LogCapture
     assert cosines.min() > 0.9
 
 
-def test_encode(encoder_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_onnx_encode(encoder_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     encoder = simlte_st.load_onnx(export_model(encoder_path, tmp_path / "mine").output)
     vectors = encoder.encode(TEXTS)
     assert np.abs(encoder.encode(TEXTS[2]) - vectors[2]).max() < 1e-5
@@ -118,7 +118,7 @@ def test_encode(encoder_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFix
         encoder.encode(TEXTS, prompt_name="query")
 
 
-def test_what_cannot_be_exported(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_models_are_refused(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Deciding(torch.nn.Module):
         def forward(self, features: dict[str, Any]) -> dict[str, Any]:
             if features["input_ids"].shape[0] > 2:
@@ -157,7 +157,7 @@ LOADERS = {
     "model2vec": ("torch", "StaticModel.from_pretrained"),
     "sentence_transformers": ("simlte_st", "SentenceTransformer"),
 }
-"""For each library, what it does not need, and how it loads a folder."""
+"""By library: a module that it must not need, and its loader."""
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def tabled() -> SentenceTransformer:
     return model
 
 
-def test_static_models_are_loaded_without_this_package(tabled: SentenceTransformer, tmp_path: Path) -> None:
+def test_static_models_load_without_this_package(tabled: SentenceTransformer, tmp_path: Path) -> None:
     source, expected = save(tabled, tmp_path / "model"), tabled.encode(STATIC_TEXTS)
     folders = {dtype: export_model(source, tmp_path / dtype, dtype=dtype) for dtype in ("float32", "float16", "int8")}
     found = {each: simlte_st.SentenceTransformer(tmp_path / each).encode(STATIC_TEXTS) for each in folders}
@@ -191,7 +191,7 @@ def test_static_models_are_loaded_without_this_package(tabled: SentenceTransform
     assert 'StaticModel.from_pretrained("int8")' in (tmp_path / "int8" / "README.md").read_text(encoding="utf-8")
 
 
-def test_a_static_model_keeps_its_principal_axes_and_lengths(tabled: SentenceTransformer, tmp_path: Path) -> None:
+def test_reduced_static_model_keeps_dot_products(tabled: SentenceTransformer, tmp_path: Path) -> None:
     del tabled[1]
     weights = tabled[0].embedding.weight.data
     turned = torch.linalg.qr(torch.randn(32, 32, generator=torch.Generator().manual_seed(1)))[0]
@@ -203,7 +203,7 @@ def test_a_static_model_keeps_its_principal_axes_and_lengths(tabled: SentenceTra
     assert np.abs(found @ found.T - expected @ expected.T).max() < 0.02 * np.abs(expected @ expected.T).max()
 
 
-def test_what_does_not_fit_a_kind_of_model(
+def test_options_of_another_kind_are_refused(
     tabled: SentenceTransformer,
     encoder_path: Path,
     documents: list[str],

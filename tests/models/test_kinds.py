@@ -28,11 +28,11 @@ def written(folder: Path, **files: Any) -> Path:
         ("CrossEncoder", {"config": {"model_type": "bert", "architectures": ["BertForSequenceClassification"]}}),
     ],
 )
-def test_it_is_named(kind: str, files: dict[str, Any], tmp_path: Path) -> None:
+def test_other_kinds_are_named_in_the_error(kind: str, files: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=kind):
         load_model(written(tmp_path / "model", **files))
 
 
-def test_a_broken_file_is_not_taken_for_another_kind(tmp_path: Path) -> None:
+def test_broken_config_is_not_mistaken_for_another_kind(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="could not be loaded"):
         load_model(written(tmp_path / "model", config=["x"]))

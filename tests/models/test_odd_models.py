@@ -35,13 +35,13 @@ def dense(folder: Path, bert_path: Path) -> Path:
     return made(folder, [*bert(bert_path), Dense(32, 20)], truncate_dim=12)
 
 
-def test_an_analysis_is_appended_to_what_is_truncated(docs: Path, bert_path: Path, tmp_path: Path) -> None:
+def test_append_lsa_with_truncate_dim(docs: Path, bert_path: Path, tmp_path: Path) -> None:
     made = append_lsa(dense(tmp_path, bert_path), docs, tmp_path / "out", dimension=4, progress=False)
     finished = load_model(made.output).model
     assert len(finished.encode("ba bun")) == finished.get_embedding_dimension() == 12 + 4
 
 
-def test_a_router_is_encoded_as_by_the_stock_class_and_refused_elsewhere(bert_path: Path, tmp_path: Path) -> None:
+def test_router_encodes_and_is_refused_elsewhere(bert_path: Path, tmp_path: Path) -> None:
     modules = [Router.for_query_document(bert(bert_path), bert(bert_path))]
     folder = made(tmp_path, modules)
     stock, ours = (kind(str(folder), device="cpu") for kind in (SentenceTransformer, simlte_st.SentenceTransformer))
@@ -54,7 +54,7 @@ def test_a_router_is_encoded_as_by_the_stock_class_and_refused_elsewhere(bert_pa
         encode_documents(stock, ["ba bun"], tmp_path / "v.parquet")
 
 
-def test_a_model_without_a_padding_token(encoder_path: Path, tmp_path: Path) -> None:
+def test_model_without_padding_token_is_refused(encoder_path: Path, tmp_path: Path) -> None:
     model = SentenceTransformer(str(encoder_path), device="cpu")
     model.tokenizer.pad_token = None
     model.save_pretrained(str(tmp_path / "model"))
@@ -62,7 +62,7 @@ def test_a_model_without_a_padding_token(encoder_path: Path, tmp_path: Path) -> 
         load_model(tmp_path / "model")
 
 
-def test_a_loss_sees_what_encode_gives(docs: Path, bert_path: Path, tmp_path: Path) -> None:
+def test_training_uses_truncate_dim(docs: Path, bert_path: Path, tmp_path: Path) -> None:
     """Rows of the last module that encode truncates do not learn; the others do."""
     folder = dense(tmp_path, bert_path)
     simlte_st.train(

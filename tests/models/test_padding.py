@@ -80,7 +80,7 @@ def watch(model: Any) -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("pooling", ["lasttoken", "mean"])
 @pytest.mark.parametrize("name", DECODERS)
-def test_decoders_that_are_padded_on_the_left_are_read_with_little_padding(
+def test_left_padded_decoders_match_stock_with_little_padding(
     name: str, pooling: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(passes, "CPU_PASS", (256, 8))
@@ -105,7 +105,7 @@ def big_bird() -> BigBirdModel:
     return BigBirdModel(BigBirdConfig(**SIZES, block_size=8, num_random_blocks=1))
 
 
-def test_a_bigbird_gives_a_text_one_vector(tmp_path: Path) -> None:
+def test_bigbird_vectors_do_not_depend_on_earlier_calls(tmp_path: Path) -> None:
     folder = write(tmp_path, big_bird)
     short, long = "ba bun", " ".join(make_document(number) for number in range(9))
     flipped, stock = stock_model(folder), stock_model(folder)
@@ -121,7 +121,7 @@ def test_a_bigbird_gives_a_text_one_vector(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("loss_class", [MultipleNegativesRankingMLMLoss, CachedMultipleNegativesRankingMLMLoss])
-def test_a_loss_of_what_is_padded_on_the_left_is_that_of_the_same_on_the_right(loss_class: Any, tmp_path: Path) -> None:
+def test_loss_does_not_depend_on_the_padding_side(loss_class: Any, tmp_path: Path) -> None:
     """Loss, gradients and passes."""
     options = {"mini_batch_num_tokens": 128} if loss_class is CachedMultipleNegativesRankingMLMLoss else {}
     texts = [TEXTS[:6] + TEXTS[-2:], TEXTS[2:8] + TEXTS[-2:]]

@@ -50,7 +50,7 @@ def swap(values: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["dense", "position", "chunks", "static"])
-def test_a_model_is_the_same_wherever_and_however_it_is_loaded(places: Path, tmp_path: Path, kind: str) -> None:
+def test_identity_does_not_depend_on_place_or_loader(places: Path, tmp_path: Path, kind: str) -> None:
     place = shutil.copytree(places / kind, tmp_path / "elsewhere")
     known = identity_of(load_model(places / kind, device="cpu").model)
     for file in place.glob("config*.json"):
@@ -81,7 +81,7 @@ def test_a_model_is_the_same_wherever_and_however_it_is_loaded(places: Path, tmp
         ("static", "modules.json", lambda values: values.pop(), "modules"),
     ],
 )
-def test_what_decides_the_vectors_is_noticed(
+def test_identity_changes_with_each_setting(
     places: Path, tmp_path: Path, kind: str, file: str, edit: Callable[[Any], object], noticed: str
 ) -> None:
     place = shutil.copytree(places / kind, tmp_path / "model")

@@ -37,7 +37,7 @@ def stock_model(path: Path) -> sentence_transformers.SentenceTransformer:
 
 
 def watch(model: Any) -> list[tuple[int, int, int]]:
-    """Note the texts, the width and the tokens of each pass."""
+    """Record the texts, width and tokens of each pass."""
     notes: list[tuple[int, int, int]] = []
 
     def note(module: Any, inputs: Any) -> None:
@@ -50,7 +50,7 @@ def watch(model: Any) -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("backbone", [None, "longformer", "chunk-mean"])
 @pytest.mark.parametrize("side", ["right", "left"])
-def test_the_vectors_are_the_stock_classs(
+def test_vectors_match_the_stock_class(
     encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backbone: str | None, side: str
 ) -> None:
     monkeypatch.setattr(passes, "CPU_PASS", (128, 8))
@@ -111,7 +111,7 @@ def test_texts_are_tokenized_once_and_counted(
     assert reader.counts_of(["bo", "ba bo"], "bei bo ") == [1, 2], "others are counted when they are asked for"
 
 
-def test_a_pass_holds_no_more_than_a_stock_batch_of_the_longest(encoder_path: Path) -> None:
+def test_pass_is_no_larger_than_a_stock_batch(encoder_path: Path) -> None:
     assert pass_bounds("cpu", 32, 256) == passes.CPU_PASS
     assert pass_bounds("cpu", 2, 64) == (128, passes.CPU_PASS[1])
     assert pass_bounds("cuda", 32, 256) == (8192, 1024)
@@ -121,7 +121,7 @@ def test_a_pass_holds_no_more_than_a_stock_batch_of_the_longest(encoder_path: Pa
     assert max(rows * width for rows, width, _ in notes) <= 2 * 64
 
 
-def test_batches_without_padding_are_cut_by_texts(encoder_path: Path) -> None:
+def test_flattened_batches_are_split_by_text(encoder_path: Path) -> None:
     model, seen = stock_model(encoder_path), []
 
     def forward(features: dict[str, Any]) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def test_batches_without_padding_are_cut_by_texts(encoder_path: Path) -> None:
     assert seen == [[0, 2, 3], [0, 4]]
 
 
-def test_threads_take_turns_at_the_tokenizer(encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_take_turns_with_the_tokenizer(encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, texts = SentenceTransformer(str(encoder_path), device="cpu"), mixed_texts()
     expected, inside, most = model.encode(texts), [], []
 
@@ -205,7 +205,7 @@ def products(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     ],
     ids=["rows", "batch", "transposed", "strided", "expanded"],
 )
-def test_products_are_those_of_the_stock_function(products: list[int], make: Callable[[], Tensor], bias: bool) -> None:
+def test_fast_products_match_the_stock_function(products: list[int], make: Callable[[], Tensor], bias: bool) -> None:
     layer, inputs = nn.Linear(WIDTH, 60, bias=bias), make()
     with torch.no_grad():
         expected = layer(inputs)
@@ -222,7 +222,7 @@ class Scaled(Tensor):
 
 
 @torch.no_grad()
-def test_other_products_are_left_alone(products: list[int]) -> None:
+def test_other_products_are_not_replaced(products: list[int]) -> None:
     inputs, weight = torch.randn(100, WIDTH), torch.randn(WIDTH, WIDTH)
     few = -(-FEWEST_PRODUCTS // weight.numel())
     assert few < FEWEST_ROWS
@@ -250,7 +250,7 @@ def test_other_products_are_left_alone(products: list[int]) -> None:
     "capabilities",
     [{}, {"cpu_name": "Intel(R) Xeon(R)", "avx512_f": True}, {"cpu_name": "AMD Ryzen", "avx512_f": False}],
 )
-def test_other_processors_compute_as_ever(
+def test_other_processors_are_not_affected(
     products: list[int], monkeypatch: pytest.MonkeyPatch, capabilities: dict[str, object]
 ) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
@@ -259,7 +259,7 @@ def test_other_processors_compute_as_ever(
     assert products == []
 
 
-def test_encoding_takes_them_and_training_does_not(
+def test_fast_products_are_used_only_for_encoding(
     products: list[int], encoder_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(passes, "FEWEST_PRODUCTS", 1)

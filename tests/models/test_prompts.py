@@ -61,7 +61,7 @@ def texts_of(docs: Path) -> list[str]:
     ],
     ids=lambda command: " ".join(command.split()[:1] + command.split()[-1:]),
 )
-def test_every_verb_reads_documents_behind_the_prompt(
+def test_every_command_uses_the_document_prompt(
     command: str, docs: Path, prompted: Path, static_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -95,7 +95,7 @@ def test_every_verb_reads_documents_behind_the_prompt(
         ({}, None, None),
     ],
 )
-def test_what_is_said_of_a_models_use_makes_the_same_vectors(
+def test_usage_example_gives_the_same_vectors(
     prompts: dict[str, str], default: str | None, named: str | None, bert_path: Path, tmp_path: Path
 ) -> None:
     folder = saved(bert_path, tmp_path / "model", prompts=prompts, default_prompt_name=default)
@@ -109,7 +109,7 @@ def test_what_is_said_of_a_models_use_makes_the_same_vectors(
     )
 
 
-def test_a_prompt_leaves_the_same_room_everywhere(prompted: Path) -> None:
+def test_prompt_takes_the_same_tokens_everywhere(prompted: Path) -> None:
     model = load_model(prompted).model
     assert view_budget(model) == Truncation.of(model).budget == 64 - 2 - 5
     assert torch.equal(

@@ -48,7 +48,7 @@ for name, (texts, vectors) in expected.items():
 """
 
 
-def test_what_is_saved_is_loaded_by_the_stock_class_in_another_process(
+def test_stock_class_loads_saved_models_in_another_process(
     encoder_path: Path, bert_path: Path, static_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Modules are imported when a model has them, so models without modules come first."""
@@ -80,8 +80,8 @@ def test_what_is_saved_is_loaded_by_the_stock_class_in_another_process(
     subprocess.run([sys.executable, "-c", IN_ANOTHER_PROCESS], check=True)
 
 
-def test_after_sentence_transformers() -> None:
-    # Here these were imported first.
+def test_import_after_sentence_transformers() -> None:
+    # In this process, both are already imported.
     assert sentence_transformers.__version__
     assert simlte_st.__version__
     config = AutoConfig.for_model(
@@ -92,7 +92,7 @@ def test_after_sentence_transformers() -> None:
 
 
 @pytest.mark.usefixtures("weights")
-def test_the_stock_class_knows_our_names(
+def test_stock_class_loads_models_by_name(
     encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: Path
 ) -> None:
     ship_static()

@@ -27,7 +27,7 @@ def longformer_path(encoder_path: Path, tmp_path_factory: pytest.TempPathFactory
     return path
 
 
-def test_what_is_saved_is_stock(encoder_path: Path, tmp_path: Path) -> None:
+def test_saved_model_is_stock(encoder_path: Path, tmp_path: Path) -> None:
     model = SentenceTransformer(encoder_path, device="cpu")
     stock = sentence_transformers.SentenceTransformer(str(encoder_path), device="cpu")
     texts = ["Ba bei bo.", "Cis ka."]
@@ -43,7 +43,7 @@ def words(tokens: int) -> str:
     return " ".join(["ba"] * (tokens - 2))  # [CLS] and [SEP] are two more
 
 
-def test_what_is_cut_is_told(longformer_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_truncation_is_reported(longformer_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     model = SentenceTransformer(str(longformer_path), device="cpu")
     assert model.max_seq_length == 100
     with caplog.at_level(logging.WARNING, "simlte_st"):
@@ -57,9 +57,7 @@ def test_what_is_cut_is_told(longformer_path: Path, caplog: pytest.LogCaptureFix
 
 
 @pytest.mark.parametrize("pooling", [PositionPooling, TokenAttention, Pooling])
-def test_a_prompt_can_be_left_out_of_each_pooling(
-    encoder_path: Path, pooling: Callable[[int], torch.nn.Module]
-) -> None:
+def test_poolings_can_exclude_the_prompt(encoder_path: Path, pooling: Callable[[int], torch.nn.Module]) -> None:
     model = SentenceTransformer(modules=[Transformer(str(encoder_path)), pooling(32)], device="cpu")
     with_prompt = model.encode("ba bun", prompt="bei bo ")
     model.set_pooling_include_prompt(False)
@@ -68,7 +66,7 @@ def test_a_prompt_can_be_left_out_of_each_pooling(
     np.testing.assert_array_equal(model.encode("ba bun", prompt="bei bo "), with_prompt)
 
 
-def test_a_length_beyond_the_positions_is_refused(longformer_path: Path, tmp_path: Path) -> None:
+def test_length_beyond_the_positions_is_refused(longformer_path: Path, tmp_path: Path) -> None:
     model = SentenceTransformer(str(longformer_path), device="cpu")
     with pytest.raises(ConfigurationError, match=r"max_seq_length=101: .* 100 .*simlte convert"):
         model.max_seq_length = 101

@@ -44,7 +44,7 @@ def folder_of(name: str) -> Path:
 
 @needs_base
 @pytest.mark.parametrize("name", [BERT, LONGFORMER])
-def test_a_model_is_its_base_and_a_small_difference(name: str) -> None:
+def test_model_is_base_plus_small_difference(name: str) -> None:
     model = ship(name, base_of_own_models(), rank=16)
     assert (shipped.FOLDER / name / DIFFERENCE_FILE).stat().st_size < 4e6
     made = simlte_st.SentenceTransformer(name, device="cpu")
@@ -54,7 +54,7 @@ def test_a_model_is_its_base_and_a_small_difference(name: str) -> None:
     assert cosines(made, start_of(name, base_of_own_models()), texts).max() < 0.999, "the difference is in it"
 
 
-def test_the_start_is_always_the_same(base: Path) -> None:
+def test_untrained_start_is_reproducible(base: Path) -> None:
     for name, reads in ((BERT, 512), (LONGFORMER, 4096)):
         before = torch.get_rng_state()
         first, second = (start_of(name, base) for _ in range(2))
@@ -66,7 +66,7 @@ def test_the_start_is_always_the_same(base: Path) -> None:
     assert first[0].auto_model.config.attention_window == 128
 
 
-def test_the_static_one_needs_neither_a_base_nor_model2vec(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_static_model_needs_no_base_or_model2vec(monkeypatch: pytest.MonkeyPatch) -> None:
     source = ship_static()
     monkeypatch.setattr(shipped, "base_of_own_models", lambda: pytest.fail("no base is needed"))
     monkeypatch.setitem(sys.modules, "model2vec", None)
@@ -84,7 +84,7 @@ def test_the_static_one_needs_neither_a_base_nor_model2vec(monkeypatch: pytest.M
         np.testing.assert_allclose(other, vectors, atol=1e-5)  # a sum over a long text is rounded
 
 
-def test_a_model_is_put_together_once(tiny: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_model_is_built_once(tiny: Path, caplog: pytest.LogCaptureFixture) -> None:
     model = ship(BERT, tiny)
     caplog.clear()
     folder = folder_of(BERT)
@@ -102,7 +102,7 @@ def test_a_model_is_put_together_once(tiny: Path, caplog: pytest.LogCaptureFixtu
     assert cosines(SentenceTransformer(str(folder), device="cpu"), model, ["Ba bei bo."]).min() > 1 - 1e-5
 
 
-def test_it_is_made_anew_where_anything_of_it_changes(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_is_rebuilt_after_changes(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ship(BERT, tiny)
     folder = folder_of(BERT)
     for file, content in ((CARD_FILE, "# Other words\n"), (BUILD_FILE, '{"seed": 7}\n')):
@@ -117,12 +117,12 @@ def test_it_is_made_anew_where_anything_of_it_changes(tiny: Path, monkeypatch: p
     assert not (folder / "stale").exists()
 
 
-def test_what_the_recipe_number_stands_for() -> None:
+def test_recipe_number_matches_the_recipe() -> None:
     """If one of these changes, raise the number too; otherwise models that are already unpacked stay."""
     assert (RECIPE, POWER, FLAT, OWN_ENCODERS) == (1, 0.25, 64, {BERT: 512, LONGFORMER: 4096})
 
 
-def test_where_it_fails_nothing_is_left(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_build_leaves_nothing(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ship(BERT, tiny, seed=1)
     folder = folder_of(BERT)
     ship(BERT, tiny, seed=2)
@@ -153,7 +153,7 @@ def ask(began: multiprocessing.Barrier, made: multiprocessing.SimpleQueue) -> No
 
 
 @pytest.mark.skipif(sys.platform != "linux" or torch.cuda.is_available(), reason="needs to fork")
-def test_of_several_processes_one_makes_it(tiny: Path) -> None:
+def test_one_of_several_processes_builds_the_model(tiny: Path) -> None:
     ship(BERT, tiny, seed=1)
     folder_of(BERT)
     ship(BERT, tiny, seed=2)
@@ -169,7 +169,7 @@ def test_of_several_processes_one_makes_it(tiny: Path) -> None:
     assert read_json(own_folder(BERT) / BUILD_FILE) == {"seed": 2}
 
 
-def test_a_place_that_cannot_be_written(tiny: Path, tmp_path: Path, monkeypatch: Any) -> None:
+def test_unwritable_home_is_an_error(tiny: Path, tmp_path: Path, monkeypatch: Any) -> None:
     ship(BERT, tiny)
     (tmp_path / "file").touch()
     monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "file"))

@@ -36,16 +36,14 @@ def stock_vectors(texts: list[str]) -> np.ndarray:
     return stock.encode(texts)
 
 
-def test_any_class_encodes_as_the_stock_one(
-    static_path: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_match_the_stock_class(static_path: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = load_model(static_path, device="cpu")
     assert is_static(loaded.model)
     assert loaded.tuned
     assert loaded.copy().model.max_seq_length == float("inf")
     ours = simlte_st.SentenceTransformer(static_path, device="cpu")
     assert ours.max_seq_length is None
-    monkeypatch.setattr(tokens, "TOKENIZED_CHARACTERS", 700)  # of a text of several thousand
+    monkeypatch.setattr(tokens, "TOKENIZED_CHARACTERS", 700)  # the longest text has several thousand
     monkeypatch.setattr("simlte_st.models.static.TOKENIZED_CHARACTERS", 1_500)
     expected = stock_vectors(texts)
     assert np.abs(expected[20]).max() == 0
@@ -58,9 +56,7 @@ def test_any_class_encodes_as_the_stock_one(
     assert ours.encode([]).shape == (0,)
 
 
-def test_a_vector_depends_on_its_text_alone(
-    static_path: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vector_depends_only_on_its_text(static_path: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     ours = simlte_st.SentenceTransformer(static_path, device="cpu")
     assert adds_up(ours)
     texts = [*texts, "[MASK] ba[SEP]\x0cbo \u00a0bo\u200b", "ba " * 500]
@@ -78,7 +74,7 @@ def test_a_vector_depends_on_its_text_alone(
 
 
 @pytest.mark.parametrize("change", ["weights", "hook", "dtype"])
-def test_what_changes_a_model_changes_its_vectors(static_path: Path, texts: list[str], change: str) -> None:
+def test_changed_models_give_changed_vectors(static_path: Path, texts: list[str], change: str) -> None:
     ours, stock = simlte_st.SentenceTransformer(static_path, device="cpu"), make_static_model()
     stock.tokenizer.no_truncation()
     before = ours.encode(texts)
@@ -109,7 +105,7 @@ def test_model2vec_folders_load_in_float32(tmp_path: Path, texts: list[str], kin
         np.testing.assert_allclose(model.encode(texts), expected.encode(texts), atol=1e-5)
 
 
-def test_there_is_no_length(static_path: Path, documents: list[str]) -> None:
+def test_static_models_have_no_max_seq_length(static_path: Path, documents: list[str]) -> None:
     with pytest.raises(ConfigurationError, match="max_seq_length=64"):
         load_model(static_path, max_seq_length=64)
     ours = simlte_st.SentenceTransformer(static_path)
@@ -128,7 +124,7 @@ def test_there_is_no_length(static_path: Path, documents: list[str]) -> None:
     assert DocSplitTransform(model=ours).budget is None
 
 
-def test_what_makes_no_sense_is_refused(static_path: Path, tmp_path: Path) -> None:
+def test_inapplicable_options_are_refused(static_path: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no Pooling"):
         load_model(static_path, pooling="mean")
     with pytest.raises(ModelError, match="whole texts"):

@@ -64,7 +64,7 @@ def write(folder: Path, name: str, dtype: torch.dtype = torch.bfloat16) -> tuple
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("name", ENCODERS)
-def test_the_vectors_are_those_of_the_same_weights_in_32_bits(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
+def test_16_bit_checkpoints_compute_in_float32(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
     narrow, wide = write(tmp_path, name, dtype)
     stock = sentence_transformers.SentenceTransformer(str(wide), device="cpu")
     own, loaded = SentenceTransformer(str(narrow), device="cpu"), load_model(narrow, device="cpu").model
@@ -75,7 +75,7 @@ def test_the_vectors_are_those_of_the_same_weights_in_32_bits(name: str, dtype: 
 
 
 @pytest.mark.parametrize("backbone", ["longformer", "chunk-mean"])
-def test_a_conversion_stores_what_the_base_does(backbone: str, tmp_path: Path) -> None:
+def test_conversion_keeps_the_stored_dtype(backbone: str, tmp_path: Path) -> None:
     narrow, wide = write(tmp_path, "bert")
     for place in (narrow, wide):
         convert_base(place, tmp_path / f"{place.name}-long", backbone=backbone, max_length=120)
@@ -86,7 +86,7 @@ def test_a_conversion_stores_what_the_base_does(backbone: str, tmp_path: Path) -
     np.testing.assert_allclose(*(model.encode(TEXTS) for model in longer), rtol=0, atol=1e-5)
 
 
-def test_a_gpu_computes_in_what_a_checkpoint_is_stored_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_compute_in_the_stored_dtype(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [dtype_unasked(each) for each in ("cpu", "cuda", "cuda:1", "mps")] == [torch.float32, None, None, None]
     for found, expected in (("cpu", torch.float32), ("cuda", None)):
         monkeypatch.setattr("sentence_transformers.util.get_device_name", lambda name=found: name)
@@ -95,7 +95,7 @@ def test_a_gpu_computes_in_what_a_checkpoint_is_stored_in(monkeypatch: pytest.Mo
         assert Engine(several).loading_device == expected
 
 
-def test_vectors_of_two_dtypes_are_not_joined(docs: Path, tmp_path: Path) -> None:
+def test_resuming_with_another_dtype_is_refused(docs: Path, tmp_path: Path) -> None:
     folder, _ = write(tmp_path / "model", "llama")
     output = tmp_path / "v.parquet"
     narrow, wide = (load_model(folder, dtype=dtype, device="cpu").model for dtype in ("auto", None))
@@ -105,7 +105,7 @@ def test_vectors_of_two_dtypes_are_not_joined(docs: Path, tmp_path: Path) -> Non
         encode_documents(wide, docs, output, resume=True, progress=False)
 
 
-def test_what_is_asked_for_is_done(tmp_path: Path) -> None:
+def test_requested_dtype_is_used(tmp_path: Path) -> None:
     name = str(write(tmp_path, "bert")[0])
     for asked in ({"dtype": torch.bfloat16}, {"torch_dtype": torch.bfloat16}, {"dtype": "auto"}):
         assert SentenceTransformer(name, device="cpu", model_kwargs=asked).dtype is torch.bfloat16

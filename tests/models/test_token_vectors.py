@@ -37,7 +37,7 @@ def places(documents: list[str], tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *STORED])
-def test_vectors_and_identity_are_those_of_the_modules(places: Path, documents: list[str], kind: str) -> None:
+def test_vectors_and_identity_match_the_modules(places: Path, documents: list[str], kind: str) -> None:
     quick, model = TokenVectors.read(places / kind), Encoder(places / kind)
     assert quick is not None
     assert quick.identity().items() <= model.identity().items()
@@ -67,7 +67,7 @@ def test_other_models_are_left_to_sentence_transformers(places: Path, encoder_pa
         assert TokenVectors.read(other) is None
 
 
-def test_an_index_notices_other_weights_and_tokens(documents: list[str], static_path: Path, tmp_path: Path) -> None:
+def test_index_detects_changed_weights(documents: list[str], static_path: Path, tmp_path: Path) -> None:
     place = shutil.copytree(static_path, tmp_path / "model")
     Index.create(tmp_path / "index", place).add([Document("d0", documents[0])])
     assert Index.open(tmp_path / "index").search(documents[0])

@@ -20,7 +20,7 @@ TEXTS = ["ba bun bis", "ba " * 100, "bo " * 62, "bo " * 63]
 
 
 @pytest.mark.parametrize("prompt", [None, "", "ba bei bo: "])
-def test_counts_are_what_the_tokenizer_cuts(model: SentenceTransformer, prompt: str | None) -> None:
+def test_counts_match_the_tokenizer(model: SentenceTransformer, prompt: str | None) -> None:
     truncation = Truncation.of(model, prompt=prompt).add(text_lengths(model, TEXTS, prompt))
     before, tokenizer = prompt or "", model.tokenizer
     whole = [len(tokenizer(before + text)["input_ids"]) for text in TEXTS]
@@ -31,7 +31,7 @@ def test_counts_are_what_the_tokenizer_cuts(model: SentenceTransformer, prompt: 
     assert (truncation.max_seq_length, truncation.taken) == (64, 2 + 4 * bool(prompt))
 
 
-def test_the_default_prompt_takes_its_tokens(model: SentenceTransformer) -> None:
+def test_default_prompt_reduces_the_budget(model: SentenceTransformer) -> None:
     model.prompts, model.default_prompt_name = {"document": "ba bei bo: "}, "document"
     truncation = Truncation.of(model).add(text_lengths(model, ["bo " * 58, "bo " * 59]))
     assert prompt_as_read(model) == "ba bei bo: "
@@ -40,7 +40,7 @@ def test_the_default_prompt_takes_its_tokens(model: SentenceTransformer) -> None
     assert said in truncation.summary()
 
 
-def test_what_is_advised_names_the_model(encoder_path: Path, tmp_path: Path) -> None:
+def test_advice_names_the_model(encoder_path: Path, tmp_path: Path) -> None:
     (tmp_path / "my own model").symlink_to(encoder_path)
     truncation = Truncation.of(load_model(tmp_path / "my own model").model).add([62])
     assert truncation.advice == ""
@@ -48,7 +48,7 @@ def test_what_is_advised_names_the_model(encoder_path: Path, tmp_path: Path) -> 
     assert truncation.add([63]).advice.startswith(f"simlte convert {name} --output LONGER ")
 
 
-def test_a_model_that_was_just_trained_is_not_taken_for_its_base(model: SentenceTransformer, tmp_path: Path) -> None:
+def test_trained_model_is_not_mistaken_for_its_base(model: SentenceTransformer, tmp_path: Path) -> None:
     pairs = Dataset.from_dict({"anchor": TEXTS, "positive": TEXTS})
     arguments = SentenceTransformerTrainingArguments(tmp_path, max_steps=1, report_to="none", use_cpu=True)
     SentenceTransformerTrainer(model, arguments, pairs, loss=MultipleNegativesRankingLoss(model)).train()
@@ -57,7 +57,7 @@ def test_a_model_that_was_just_trained_is_not_taken_for_its_base(model: Sentence
     assert Truncation.of(load_model(tmp_path / "trained").model).model == str(tmp_path / "trained")
 
 
-def test_what_a_model_does_not_read_is_said_before_the_work(
+def test_truncation_warning_comes_before_encoding(
     model: SentenceTransformer,
     static_model: SentenceTransformer,
     documents: list[str],

@@ -8,14 +8,14 @@ from simlte_st.errors import DataError
 from simlte_st.models.vectors import check_embeddings, row_blocks, unit_rows
 
 
-def test_rows_have_length_one_and_zeros_stay() -> None:
+def test_unit_rows_keep_zeros() -> None:
     rows = unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]], dtype=np.float16))
     assert rows.dtype == np.float64
     np.testing.assert_allclose(rows, [[0.6, 0.8], [0.0, 0.0]])
 
 
 @pytest.mark.parametrize("wrong", [np.ones(3), np.ones((0, 3)), np.array([[1.0, np.nan]]), csr_array([[np.inf, 0.0]])])
-def test_what_are_no_embeddings_is_refused(wrong: np.ndarray) -> None:
+def test_invalid_embeddings_are_refused(wrong: np.ndarray) -> None:
     with pytest.raises(DataError, match=r"\[n, dim\]|NaN or infinity"):
         check_embeddings(wrong)
 

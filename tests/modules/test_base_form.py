@@ -58,7 +58,7 @@ def expanded(text: str) -> str:
         ("it'\u017f \u0130'll", "it is \u0130 will"),
     ],
 )  # fmt: skip
-def test_contractions_are_written_out(text: str, expected: str) -> None:
+def test_contractions_are_expanded(text: str, expected: str) -> None:
     assert expanded(text) == expected
 
 
@@ -80,7 +80,7 @@ def test_contractions_are_written_out(text: str, expected: str) -> None:
         "",
     ],
 )
-def test_all_else_stays(text: str) -> None:
+def test_other_apostrophes_stay(text: str) -> None:
     assert expanded(text) == text
 
 
@@ -96,7 +96,7 @@ def test_only_contractions_change(parts: list[tuple[tuple[str, str], str]]) -> N
 
 
 @pytest.mark.parametrize("text", ["a" * 300_000 + "'", "a" + "'ll" * 50_000 + "x", "it's" + " " * 300_000 + "x"])
-def test_odd_texts_take_no_longer(text: str) -> None:
+def test_expansion_takes_linear_time(text: str) -> None:
     began = time.process_time()
     expanded(text)
     assert time.process_time() - began < 2  # takes seconds; backtracking at each character would take minutes
@@ -111,7 +111,7 @@ def plain(bert_path: Path) -> SentenceTransformer:
     return SentenceTransformer(modules=[Transformer(str(bert_path)), Pooling(32, "mean")], device="cpu")
 
 
-def test_a_model_reads_the_base_form(bert_path: Path, plain: SentenceTransformer, tmp_path: Path) -> None:
+def test_model_reads_the_base_form(bert_path: Path, plain: SentenceTransformer, tmp_path: Path) -> None:
     model = make(bert_path)
     short, long = ["We don't.", "It's Ann's."], ["We do not.", "It is Ann's."]
     assert (model.encode(short) == plain.encode(long)).all()
@@ -137,7 +137,7 @@ def test_a_model_reads_the_base_form(bert_path: Path, plain: SentenceTransformer
         ([""], [""]),
     ],
 )
-def test_inputs_of_all_forms(
+def test_inputs_of_every_type(
     inputs: list[object], meant: list[object], bert_path: Path, plain: SentenceTransformer
 ) -> None:
     found, expected = make(bert_path).preprocess(inputs), plain.preprocess(meant)
@@ -145,7 +145,7 @@ def test_inputs_of_all_forms(
     assert torch.equal(found["attention_mask"], expected["attention_mask"])
 
 
-def test_a_prompt_is_measured_as_it_is_read(bert_path: Path, plain: SentenceTransformer) -> None:
+def test_prompt_length_counts_the_expanded_prompt(bert_path: Path, plain: SentenceTransformer) -> None:
     model = make(bert_path)
     found = model.preprocess(["We can't.", "It's"], prompt="Don't think: ")
     expected = plain.preprocess(["We can not.", "It is"], prompt="Do not think: ")
@@ -160,9 +160,7 @@ def test_a_prompt_is_measured_as_it_is_read(bert_path: Path, plain: SentenceTran
     assert torch.equal(pairs, plain.preprocess([("We can not.", "It is")], prompt="Do not think: ")["input_ids"])
 
 
-def test_what_is_cut_is_counted_in_what_is_read(
-    bert_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_truncation_counts_expanded_tokens(bert_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     model = simlte_st.SentenceTransformer(modules=list(make(bert_path)), device="cpu")
     model.max_seq_length = 12
     fits, longer = "won't " * 5, "won't " * 6  # two tokens each, where "won't" itself has three

@@ -35,7 +35,7 @@ TEXTS = [make_document(number, sentences=sentences) for number, sentences in enu
 
 
 @pytest.mark.parametrize("prefix", [1, 3])
-def test_chunks_against_slices(prefix: int) -> None:
+def test_cut_chunks_matches_slices(prefix: int) -> None:
     lengths = torch.tensor([30, 1, 12, 0, 2, 13, 55, 14, 97])
     starts = lengths.cumsum(0) - lengths
     chunks = cut_chunks(starts, lengths, 12, prefix)
@@ -60,7 +60,7 @@ def assert_close(found: Tensor, expected: Tensor, tolerance: float) -> None:
 
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max", "lasttoken"])
-def test_every_pooling(tmp_path: Path, pooling: str, normalize: bool) -> None:
+def test_poolings_match_a_mean_by_hand(tmp_path: Path, pooling: str, normalize: bool) -> None:
     model = make_model(tmp_path, pooling=pooling, normalize=normalize)
     converted = to_chunk_mean(model)
     short = model.encode(SHORT, convert_to_tensor=True)
@@ -71,7 +71,7 @@ def test_every_pooling(tmp_path: Path, pooling: str, normalize: bool) -> None:
 
 
 @pytest.mark.parametrize("family", list(FAMILIES))
-def test_every_family_and_its_way_to_disk(tmp_path: Path, family: str) -> None:
+def test_families_round_trip(tmp_path: Path, family: str) -> None:
     model = make_model(tmp_path / "base", family, length=62)
     state = torch.get_rng_state()
     converted = to_chunk_mean(model, max_length=300)
@@ -86,7 +86,7 @@ def test_every_family_and_its_way_to_disk(tmp_path: Path, family: str) -> None:
         assert_close(made.encode([*LONG, "bo " * 500], convert_to_tensor=True), expected, 1e-5)
 
 
-def test_the_docs_convert_a_folder_of_version_0_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_conversion_of_version_0_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its encoder was inside a transformers architecture, and its Pooling used [CLS]."""
     model = make_model(tmp_path / "base")
     to_chunk_mean(model, 300).save_pretrained(str(tmp_path / "new"))
@@ -111,7 +111,7 @@ def test_the_docs_convert_a_folder_of_version_0_1(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 @pytest.mark.parametrize("include_prompt", [True, False])
-def test_a_prompt_stands_before_every_chunk(tmp_path: Path, include_prompt: bool, pooling: str) -> None:
+def test_prompt_precedes_every_chunk(tmp_path: Path, include_prompt: bool, pooling: str) -> None:
     model = make_model(tmp_path / "base", pooling=pooling, include_prompt=include_prompt)
     model.prompts = {"query": "bo bei ", "document": "et "}
     to_chunk_mean(model).save_pretrained(str(tmp_path / "made"))
@@ -128,7 +128,7 @@ def test_a_prompt_stands_before_every_chunk(tmp_path: Path, include_prompt: bool
     assert_close(changed, by_hand(model, LONG[1], prompt="bo bei "), 1e-5)
 
 
-def test_settings_of_the_model_come_along_and_it_stays_as_it_was(tmp_path: Path) -> None:
+def test_settings_are_copied_and_the_model_is_unchanged(tmp_path: Path) -> None:
     model = make_model(tmp_path)
     model.prompts, model.default_prompt_name = {"query": "bo "}, "query"
     model.similarity_fn_name, model.truncate_dim = "dot", 8
@@ -186,7 +186,7 @@ def features_of(model: sentence_transformers.SentenceTransformer, left: bool = F
     return dict(model.tokenizer(TEXTS, return_tensors="pt", padding=True))
 
 
-def test_gradients_are_those_of_the_mean_made_by_hand(tmp_path: Path) -> None:
+def test_gradients_match_a_mean_by_hand(tmp_path: Path) -> None:
     def weigh(vectors: Tensor) -> Tensor:
         return (vectors * torch.randn(vectors.shape, generator=torch.Generator().manual_seed(0))).sum()
 
@@ -203,7 +203,7 @@ def test_gradients_are_those_of_the_mean_made_by_hand(tmp_path: Path) -> None:
     assert any("word_embeddings" in name for name in ours)
 
 
-def test_token_states_are_those_of_their_chunks(tmp_path: Path) -> None:
+def test_token_states_match_their_chunks(tmp_path: Path) -> None:
     model = make_model(tmp_path)
     converted = to_chunk_mean(model)
     features = features_of(converted)
@@ -220,7 +220,7 @@ def test_token_states_are_those_of_their_chunks(tmp_path: Path) -> None:
             assert torch.allclose(states[row, 1 + start : 1 + start + len(expected)], expected, atol=1e-5)
 
 
-def test_batches_of_all_forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_padded_and_flattened_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = make_model(tmp_path)
     converted = to_chunk_mean(model)
     expected = torch.stack([by_hand(model, text) for text in TEXTS])
@@ -259,9 +259,7 @@ def chunked(bert_path: Path) -> sentence_transformers.SentenceTransformer:
     return to_chunk_mean(original, max_length=200, chunk_length=32).train()
 
 
-def test_the_mlm_term_is_that_of_the_chunks(
-    chunked: sentence_transformers.SentenceTransformer, bert_path: Path
-) -> None:
+def test_mlm_term_is_computed_over_chunks(chunked: sentence_transformers.SentenceTransformer, bert_path: Path) -> None:
     assert make_mlm_head(chunked, "pretrained").pretrained
     texts = [make_document(number, sentences=sentences) for number, sentences in enumerate((12, 2, 7))]
     columns = [chunked.preprocess(texts), chunked.preprocess(texts)]

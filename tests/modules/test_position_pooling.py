@@ -24,7 +24,7 @@ def module() -> PositionPooling:
 
 
 @pytest.mark.parametrize("left", [False, True])
-def test_tokens_weigh_less_the_further_on_they_are(module: PositionPooling, left: bool) -> None:
+def test_weights_decrease_with_position(module: PositionPooling, left: bool) -> None:
     features = batch((9, 3, 1), left=left)
     found = module(dict(features))
     first = [1.0] * 4 + [(n / 4) ** -0.5 for n in range(5, 10)]
@@ -37,7 +37,7 @@ def test_tokens_weigh_less_the_further_on_they_are(module: PositionPooling, left
         assert not found["token_attention"][row][~kept].any()
 
 
-def test_short_texts_and_all_without_power_have_the_stock_mean(module: PositionPooling) -> None:
+def test_short_texts_and_zero_power_give_the_stock_mean(module: PositionPooling) -> None:
     module.power = 0.0
     for pooling, lengths in ((PositionPooling(8), (40, 64, 17)), (module, (30, 11))):
         features = batch(lengths)
@@ -50,7 +50,7 @@ def test_flattened_and_empty_batches(module: PositionPooling) -> None:
     check_empty_batches(module)
 
 
-def test_a_model_with_it_is_saved_and_loaded(bert_path: Path, tmp_path: Path) -> None:
+def test_save_and_load(bert_path: Path, tmp_path: Path) -> None:
     pooling = PositionPooling(32, power=0.3, flat=2)
     model = SentenceTransformer(modules=[Transformer(str(bert_path)), pooling], device="cpu")
     vectors = model.encode(["one two three.", "four five."])

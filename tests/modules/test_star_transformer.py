@@ -51,7 +51,7 @@ def made(**settings: Any) -> StarTransformer:
 
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize(("window", "rounds"), [(1, 1), (2, 3)])
-def test_it_is_what_the_paper_says(window: int, rounds: int, left: bool) -> None:
+def test_vectors_and_gradients_match_the_paper(window: int, rounds: int, left: bool) -> None:
     module = made(window=window, rounds=rounds)
     features = batch((7, 1, 10), left=left)
     tokens = features["token_embeddings"].requires_grad_()
@@ -70,7 +70,7 @@ def test_it_is_what_the_paper_says(window: int, rounds: int, left: bool) -> None
 
 
 @pytest.mark.parametrize(("alpha", "exact"), [(1.5, "entmax15"), (2.0, "sparsemax")])
-def test_weights_are_those_of_the_closed_forms(alpha: float, exact: str) -> None:
+def test_weights_match_entmax_closed_forms(alpha: float, exact: str) -> None:
     attention = made().star
     with torch.no_grad():
         attention.sparsity.fill_(0.0 if alpha == 1.5 else 100.0)
@@ -84,7 +84,7 @@ def test_weights_are_those_of_the_closed_forms(alpha: float, exact: str) -> None
         assert torch.equal(found[row, ..., :count] == 0, expected == 0), "zero where entmax says so"
 
 
-def test_flattened_is_padded_and_a_prompt_can_be_left_out() -> None:
+def test_flattened_matches_padded_and_prompt_is_excluded() -> None:
     module, lengths = made(), (5, 2, 9)
     padded = batch(lengths)
     flat = flattened(padded)
@@ -97,7 +97,7 @@ def test_flattened_is_padded_and_a_prompt_can_be_left_out() -> None:
         torch.testing.assert_close(found[row], expected, rtol=1e-4, atol=1e-5)
 
 
-def test_odd_batches() -> None:
+def test_empty_and_zero_batches() -> None:
     module = made()
     check_empty_batches(module)
     zeros = {**batch((4,)), "token_embeddings": torch.zeros(1, 4, 12).requires_grad_()}
@@ -105,7 +105,7 @@ def test_odd_batches() -> None:
     assert zeros["token_embeddings"].grad.isfinite().all()
 
 
-def test_memory_is_linear() -> None:
+def test_memory_is_linear_in_length() -> None:
     module = made()
     kept: dict[int, int] = {}
     for length in (512, 1024):
@@ -122,7 +122,7 @@ def test_memory_is_linear() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_weights_of_half_precision_are_summed_in_float(dtype: torch.dtype) -> None:
+def test_half_precision_weights_are_summed_in_float32(dtype: torch.dtype) -> None:
     module, features = StarTransformer(12, heads=3), pooling_support.batch((9, 4), 12)
     expected = module(dict(features))["sentence_embedding"]
     half = {**features, "token_embeddings": features["token_embeddings"].to(dtype)}

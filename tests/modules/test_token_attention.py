@@ -39,7 +39,7 @@ def module() -> TokenAttention:
 
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("block", [1, 40, 1 << 22])
-def test_it_is_what_the_equations_say(
+def test_vectors_and_gradients_match_the_equations(
     module: TokenAttention, block: int, left: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(token_attention, "BLOCK", block)
@@ -61,7 +61,7 @@ def test_it_is_what_the_equations_say(
         torch.testing.assert_close(got[name], value, msg=name)
 
 
-def test_a_prompt_is_left_out_where_it_shall_be(module: TokenAttention) -> None:
+def test_prompt_can_be_excluded(module: TokenAttention) -> None:
     features = batch((9, 6))
     whole = module(dict(features))["sentence_embedding"]
     torch.testing.assert_close(module({**features, "prompt_length": 3})["sentence_embedding"], whole)
@@ -71,7 +71,7 @@ def test_a_prompt_is_left_out_where_it_shall_be(module: TokenAttention) -> None:
         torch.testing.assert_close(found[row], transcribed(module, features["token_embeddings"][row, 3:length])[0])
 
 
-def test_odd_batches(module: TokenAttention) -> None:
+def test_flattened_and_empty_batches(module: TokenAttention) -> None:
     check_flattened(module)
     module.include_prompt = True
     one = batch((1,))
@@ -81,7 +81,7 @@ def test_odd_batches(module: TokenAttention) -> None:
     assert nothing["sentence_embedding"].tolist() == torch.zeros(2, 8).tolist()
 
 
-def test_weights_begin_as_the_paper_says() -> None:
+def test_initial_weights_follow_the_paper() -> None:
     before = torch.get_rng_state()
     module = TokenAttention(256)
     assert torch.equal(before, torch.get_rng_state())
@@ -93,7 +93,7 @@ def test_weights_begin_as_the_paper_says() -> None:
     assert not torch.equal(weights, TokenAttention(256, seed=1).query.weight)
 
 
-def test_a_model_with_it_is_saved_and_loaded(bert_path: Path, tmp_path: Path) -> None:
+def test_save_and_load(bert_path: Path, tmp_path: Path) -> None:
     transformer = Transformer(str(bert_path))
     pooling = TokenAttention(32, s_max=64, seed=3)
     model = SentenceTransformer(modules=[transformer, pooling], device="cpu")
@@ -108,9 +108,7 @@ def test_a_model_with_it_is_saved_and_loaded(bert_path: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_all_but_the_encoder_has_the_learning_rate_that_is_documented(
-    bert_path: Path, tmp_path: Path, named: bool
-) -> None:
+def test_documented_learning_rate_applies_beyond_the_encoder(bert_path: Path, tmp_path: Path, named: bool) -> None:
     found = re.search(r'learning_rate_mapping={r"(.*?)": 3e-5}', TokenAttention.__doc__ or "")
     assert found
     pattern = found[1].replace("0", "transformer") if named else found[1]

@@ -37,7 +37,7 @@ def tabled(model: SentenceTransformer) -> SentenceTransformer:
     return model
 
 
-def test_the_cosine_mixes_that_of_the_encoder_with_that_of_the_table(model: SentenceTransformer) -> None:
+def test_cosine_mixes_encoder_and_table(model: SentenceTransformer) -> None:
     model.max_seq_length = 40  # unread text affects neither
     texts = [" ".join(text.split()[: 1 + 2 * number]) for number, text in enumerate(TEXTS)]  # most of them are padded
     own, table = unit_rows(model.encode(texts)), table_for(model)
@@ -50,7 +50,7 @@ def test_the_cosine_mixes_that_of_the_encoder_with_that_of_the_table(model: Sent
     assert found.shape == (20, model.get_embedding_dimension() or 0) == (20, 38)
 
 
-def test_short_texts_are_left_to_the_encoder(tabled: SentenceTransformer) -> None:
+def test_table_weighs_less_for_short_texts(tabled: SentenceTransformer) -> None:
     for tokens, share in ((FULL // 4, 0.125), (FULL, 0.5), (3 * FULL, 0.5)):
         features = {"input_ids": torch.full((1, tokens), 40), "sentence_embedding": torch.ones(1, 40)}
         found = tabled[-1](features)["sentence_embedding"][0]
@@ -58,7 +58,7 @@ def test_short_texts_are_left_to_the_encoder(tabled: SentenceTransformer) -> Non
         assert found.norm() == pytest.approx(1)
 
 
-def test_flat_tokens_of_a_static_embedding_count_as_padded_ones(static_model: SentenceTransformer) -> None:
+def test_flat_static_tokens_match_padded_tokens(static_model: SentenceTransformer) -> None:
     table = table_for(static_model)
     table.table[::7] = 0
     texts = [*TEXTS[:6], "", "ba", " ".join(TEXTS)]
@@ -79,7 +79,7 @@ def batch(model: SentenceTransformer, texts: list[str], **options: Any) -> dict[
     return {**kept, "sentence_embedding": torch.ones(len(texts), 32)}
 
 
-def test_neither_padding_nor_a_prompt_says_anything(tabled: SentenceTransformer) -> None:
+def test_padding_and_prompts_are_ignored(tabled: SentenceTransformer) -> None:
     table, texts = tabled[-1], ["One two three.", "Four. " * 9, "Ba bun."]
     features, prompted = batch(tabled, texts), batch(tabled, texts, prompt="Ba ca di: ")
     expected = table(dict(features))["sentence_embedding"]
@@ -94,7 +94,7 @@ def test_neither_padding_nor_a_prompt_says_anything(tabled: SentenceTransformer)
         torch.testing.assert_close(table(other)["sentence_embedding"], expected)
 
 
-def test_odd_batches(tabled: SentenceTransformer) -> None:
+def test_empty_texts_and_batches(tabled: SentenceTransformer) -> None:
     found = tabled[-1](batch(tabled, ["", TEXTS[0]]))["sentence_embedding"]
     assert not found[0, 32:].any()
     assert found[1].norm() == pytest.approx(1, abs=1e-5)
@@ -105,7 +105,7 @@ def test_odd_batches(tabled: SentenceTransformer) -> None:
             TokenTable(32, 50, **{"dimension": 6, name: value})
 
 
-def test_a_model_with_it_is_saved_and_loaded(tabled: SentenceTransformer, tmp_path: Path) -> None:
+def test_save_and_load(tabled: SentenceTransformer, tmp_path: Path) -> None:
     vectors, place = tabled.encode(TEXTS), tmp_path / "model"
     tabled.save_pretrained(str(place))
     for kind in (simlte_st.SentenceTransformer, sentence_transformers.SentenceTransformer):

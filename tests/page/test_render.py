@@ -4,12 +4,12 @@ from simlte_st.page.render import SHOWN, described, highlighted, hit_html
 from simlte_st.search import Hit
 
 
-def test_text_is_shown_as_it_is() -> None:
+def test_text_is_escaped() -> None:
     assert highlighted("<b>a & \"b\"</b> 'c'") == "&lt;b&gt;a &amp; &quot;b&quot;&lt;/b&gt; &#x27;c&#x27;"
     assert highlighted("amp & lt", words=["amp"]) == "<b>amp</b> &amp; lt"
 
 
-def test_sentences_are_found_across_line_ends_and_never_overlap() -> None:
+def test_sentences_match_across_lines_without_overlap() -> None:
     text = "One two.\r\n Three\nfour. Five."
     assert highlighted(text, ["Three four."]) == "One two.\r\n <mark>Three\nfour.</mark> Five."
     assert highlighted("a b c d", ["b c", "a b"]) == "<mark>a b</mark> c d"
@@ -17,7 +17,7 @@ def test_sentences_are_found_across_line_ends_and_never_overlap() -> None:
     assert highlighted("<i> <i>", ["<i>"], ["i"]) == " ".join(["<mark>&lt;<b>i</b>&gt;</mark>"] * 2)
 
 
-def test_words_are_marked_whole_in_any_case() -> None:
+def test_whole_words_are_marked_in_any_case() -> None:
     assert highlighted("Ba bab BA-été", words=["ba", "été"]) == "<b>Ba</b> bab <b>BA</b>-<b>été</b>"
     shown = highlighted("A b: https://b.org/x/a?b c", words=["a", "b"])
     assert shown == "<b>A</b> <b>b</b>: https://<b>b.org/x/a?b</b> c", "a URL has one mark"
@@ -31,7 +31,7 @@ def test_metadata_is_escaped_and_shortened() -> None:
     assert len(shown) < 400
 
 
-def test_a_hit_says_everything_about_itself() -> None:
+def test_hit_shows_scores_metadata_and_passage() -> None:
     hit = Hit("<id>", 1.0, 0.5, 2.0, "beginning", "The <passage>. " * 99, {"k": "<v>"}, (("The <passage>.", 0.25),))
     html = hit_html(hit, 3)
     for part in (">3<", "&lt;id&gt;", "cosine 0.500", "BM25 2.0", "k: &lt;v&gt;", "<mark>The &lt;passage&gt;.</mark>"):

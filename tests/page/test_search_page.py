@@ -38,7 +38,7 @@ def hits(page: AppTest) -> list[str]:
     return [unescape(html.split('class="id">')[1].split("</span>")[0]) for html in found]
 
 
-def test_search_shows_what_the_index_finds(page: AppTest, folder: Path, documents: list[str]) -> None:
+def test_page_shows_the_hits_of_the_index(page: AppTest, folder: Path, documents: list[str]) -> None:
     assert all(part in shown(page)[0] for part in (">&lt;b&gt;my.index</a></h1>", "11 documents"))
     assert hits(page) == []
     query = documents[3][:60]
@@ -63,7 +63,7 @@ def test_search_shows_what_the_index_finds(page: AppTest, folder: Path, document
     assert any("Not in any document: quagga<" in html for html in search(page, f"{query} the quagga"))
 
 
-def test_a_filter(page: AppTest, documents: list[str]) -> None:
+def test_filter(page: AppTest, documents: list[str]) -> None:
     page.text_input(key="where").input("year > 2007")
     search(page, documents[3][:60])
     assert sorted(hits(page)) == ["d8", "d9"]
@@ -78,7 +78,7 @@ def test_a_filter(page: AppTest, documents: list[str]) -> None:
     assert "Columns: year, kind" in search(page, " ")[-1], "an empty query shows the start page"
 
 
-def test_the_address_has_the_query(page: AppTest, documents: list[str]) -> None:
+def test_url_holds_the_query(page: AppTest, documents: list[str]) -> None:
     search(page, documents[3][:60])
     assert documents[3][:60] in page.query_params["q"]
     again = AppTest.from_file(SCRIPT, default_timeout=60)
@@ -104,7 +104,7 @@ def opened(page: AppTest) -> str:
     return next(html for html in shown(page) if 'class="document"' in html)
 
 
-def test_a_document_above_the_hits(page: AppTest, folder: Path, documents: list[str]) -> None:
+def test_opened_document_is_shown_above_the_hits(page: AppTest, folder: Path, documents: list[str]) -> None:
     search(page, documents[3][:60])
     before = hits(page)
     page.button(key="hit 1").click().run()
@@ -128,7 +128,7 @@ def test_a_document_above_the_hits(page: AppTest, folder: Path, documents: list[
     assert any("no document with" in html for html in shown(page))
 
 
-def test_documents_are_shown_as_text(page: AppTest, hostile: Document) -> None:
+def test_documents_are_escaped(page: AppTest, hostile: Document) -> None:
     page.text_input(key="where").input("year = 1999")
     search(page, "ba bun <i>quagga</i> <script>")
     assert hits(page) == [hostile.id]

@@ -30,9 +30,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_what_is_wrong_is_said_before_there_is_a_page(
-    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_are_reported_before_serving(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", str(tmp_path / "nowhere"), "--port", str(free_port())]) == 1
     assert "no index" in capfd.readouterr().err
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -41,7 +39,7 @@ def test_what_is_wrong_is_said_before_there_is_a_page(
     assert (out, "is not available" in err) == ("", True)
 
 
-def test_the_end_waits_for_a_search(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shutdown_waits_for_a_search(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(net_util, "get_external_ip", net_util.get_external_ip)  # the command's replacements are undone
     monkeypatch.setenv("STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE", "true")
     _, turn = open_index(str(folder), None)

@@ -25,7 +25,7 @@ def corpus(documents: list[str]) -> list[Document]:
 
 @pytest.fixture(scope="session")
 def indices(encoder_path: Path, corpus: list[Document], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of their indices, which tests copy because making one takes five times as long."""
+    """Indices of the corpus; tests copy them, because creating one takes five times as long."""
     folder, model = tmp_path_factory.mktemp("indices"), SentenceTransformer(str(encoder_path), device="cpu")
     for name in ("index", "parted"):
         Index.create(folder / name, model, parts=name == "parted").add(corpus)
@@ -34,19 +34,19 @@ def indices(encoder_path: Path, corpus: list[Document], tmp_path_factory: pytest
 
 @pytest.fixture
 def index(indices: Path, model: SentenceTransformer, tmp_path: Path) -> Index:
-    """An index of them, without passages."""
+    """An index of the corpus, without passages."""
     return Index.open(shutil.copytree(indices / "index", tmp_path / "index"), model)
 
 
 @pytest.fixture
 def parted(indices: Path, model: SentenceTransformer, tmp_path: Path) -> Index:
-    """An index of them, with passages."""
+    """An index of the corpus, with passages."""
     return Index.open(shutil.copytree(indices / "parted", tmp_path / "parted"), model)
 
 
 @pytest.fixture
 def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A list of the texts encoded from now on."""
+    """The texts encoded during the test."""
     texts: list[str] = []
     original = Encoder.counted
 

@@ -22,7 +22,7 @@ from simlte_st.search.add import VECTORS_FOLDER
 from simlte_st.search.store import Store
 
 
-def test_documents_come_back_with_vectors_and_metadata(index: Index, corpus: list[Document], model: Any) -> None:
+def test_documents_are_stored_with_vectors_and_metadata(index: Index, corpus: list[Document], model: Any) -> None:
     assert len(index) == len(corpus)
     assert index.documents(["d3", "d1"]) == [corpus[3], corpus[1]]
     vectors = index._store.rows("id = 'd3'", ["vector"])["vector"].to_pylist()
@@ -45,7 +45,9 @@ def test_nothing_is_encoded_twice(index: Index, corpus: list[Document], encoded:
     assert (index.delete(["d2", "nowhere", "twice"]), len(index)) == (2, 12)
 
 
-def test_passages_are_whole_sentences_that_fit(parted: Index, corpus: list[Document], encoded: list[str]) -> None:
+def test_passages_are_whole_sentences_within_the_length(
+    parted: Index, corpus: list[Document], encoded: list[str]
+) -> None:
     rows = parted._store.rows("id = 'd4'", ["part", "searched", "tokens", "text", "passage"]).to_pylist()
     rows.sort(key=lambda row: row["part"])
     assert [row["searched"] for row in rows] == [False, True, True]
@@ -72,7 +74,7 @@ def test_odd_ids(index: Index, documents: list[str]) -> None:
         assert (index.delete([name]), len(index)) == (1, 10)
 
 
-def test_sync_keeps_what_could_not_be_read(
+def test_sync_keeps_unreadable_files(
     model: SentenceTransformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = tmp_path / "files"
@@ -102,7 +104,7 @@ def test_sync_keeps_what_could_not_be_read(
         index.documents(["gone.txt"])
 
 
-def test_sync_keeps_rows_whose_ids_are_known(model: SentenceTransformer, tmp_path: Path) -> None:
+def test_sync_keeps_unusable_rows_with_known_ids(model: SentenceTransformer, tmp_path: Path) -> None:
     def write(*rows: Any) -> Path:
         path = tmp_path / "rows.jsonl"
         path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows))
@@ -122,7 +124,7 @@ def test_sync_keeps_rows_whose_ids_are_known(model: SentenceTransformer, tmp_pat
         index.add(read_documents([first["text"]], limit=1), sync=True)
 
 
-def test_rows_without_ids_are_found_by_their_number(static_model: SentenceTransformer, tmp_path: Path) -> None:
+def test_rows_without_ids_are_numbered(static_model: SentenceTransformer, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("text,row\nBa bun.,x\n")
     (tmp_path / "rows.jsonl").write_text('{"text": "Ba bun."}\n{"text": ""}\n{"text": "Lo lim."}\n')
     for name, numbers in (("rows.jsonl", ["0", "2"]), ("rows.csv", ["x"])):
@@ -131,7 +133,7 @@ def test_rows_without_ids_are_found_by_their_number(static_model: SentenceTransf
         assert sorted(index.table(["row"])["row"].to_pylist()) == numbers
 
 
-def test_several_devices_encode_first_and_one_process_writes(
+def test_several_devices_encode_before_one_process_writes(
     parted: Index,
     model: SentenceTransformer,
     corpus: list[Document],
@@ -157,11 +159,11 @@ def test_several_devices_encode_first_and_one_process_writes(
         made.add((one for one in corpus), device=["cpu", "cpu"])
 
 
-def test_what_was_encoded_first_outlives_an_interruption(
+def test_encoded_texts_survive_an_interruption(
     model: SentenceTransformer, corpus: list[Document], encoded: list[str], tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(encoder, "BATCH", 3)
-    monkeypatch.setattr(device, "device_pool", lambda model, devices: nullcontext())  # faster, and no different here
+    monkeypatch.setattr(device, "device_pool", lambda model, devices: nullcontext())  # faster, with the same result
     index, merges = Index.create(tmp_path / "made", model), []
     merge, make = Store.merge, PartEncoder.make
 
@@ -185,7 +187,7 @@ def test_what_was_encoded_first_outlives_an_interruption(
     np.testing.assert_allclose(vector, model.encode(["ba bun bis"], normalize_embeddings=True), atol=1e-5)
 
 
-def test_ids_are_given_as_the_reader_takes_them(static_model: SentenceTransformer, tmp_path: Path) -> None:
+def test_ids_are_normalised_like_the_reader(static_model: SentenceTransformer, tmp_path: Path) -> None:
     index = Index.create(tmp_path / "index", static_model)
     index.add([{"id": 70 + number, "text": f"Ba bun {number}."} for number in range(3)] + [{"id": "é", "text": "Ba."}])
     assert [one.id for one in index.documents([71, "e\u0301"])] == ["71", "é"]  # type: ignore[list-item]

@@ -27,7 +27,7 @@ def found(folder: Path, model: SentenceTransformer, query: str) -> list[Any]:
     return [[*map(repr, each)] for each in (*hits, index.link(["d2"], top_k=5))] + [index.table().to_pydict()]
 
 
-def test_a_damaged_file_is_an_error_or_makes_no_difference(
+def test_damaged_files_raise_or_do_not_change_results(
     parted: Index, corpus: list[Document], model: SentenceTransformer, tmp_path: Path
 ) -> None:
     parted.delete(["d7"])
@@ -40,7 +40,7 @@ def test_a_damaged_file_is_an_error_or_makes_no_difference(
     refused, told = set(), []
     for path, name in itertools.product(kinds.values(), DAMAGES):
         if name == "missing" and path.suffix in (".manifest", ".json"):
-            continue  # LanceDB opens the version before, and words are counted again
+            continue  # LanceDB opens the previous version, and words are recounted
         shutil.copytree(parted.folder, half)
         DAMAGES[name](half / path.relative_to(parted.folder))
         try:
@@ -54,9 +54,7 @@ def test_a_damaged_file_is_an_error_or_makes_no_difference(
 
 
 @pytest.mark.parametrize("name", ["settings.json", "punkt.json", "words.json"])
-def test_json_of_an_index_that_is_damaged(
-    index: Index, corpus: list[Document], model: SentenceTransformer, name: str
-) -> None:
+def test_damaged_json_is_an_error(index: Index, corpus: list[Document], model: SentenceTransformer, name: str) -> None:
     for content in ("", '{"format": 3, "mod', "[]"):
         (index.folder / name).write_text(content)
         with pytest.raises(StoreError, match=name):

@@ -11,7 +11,7 @@ from simlte_st.search import Index
 from simlte_st.search import index as index_module
 
 
-def test_several_documents_are_the_mean_of_their_vectors(index: Index, corpus: list[Document]) -> None:
+def test_several_query_documents_use_their_mean_vector(index: Index, corpus: list[Document]) -> None:
     vectors = {one.id: index.encoder.documents([one.text])[0] for one in corpus}
     mean = vectors["d1"] + vectors["d4"]
     mean /= np.linalg.norm(mean)
@@ -21,7 +21,7 @@ def test_several_documents_are_the_mean_of_their_vectors(index: Index, corpus: l
     assert [hit.id for hit in hits] == sorted(expected, key=lambda name: -expected[name])
 
 
-def test_seeds_are_ids_files_and_texts(
+def test_query_documents_are_ids_files_or_texts(
     parted: Index, corpus: list[Document], tmp_path: Path, encoded: list[str]
 ) -> None:
     by_id = parted.link("d3", mode="dense")
@@ -43,7 +43,7 @@ def test_seeds_are_ids_files_and_texts(
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "text"])
-def test_each_seed_is_a_question_of_its_own(
+def test_link_each_queries_each_document_separately(
     parted: Index, corpus: list[Document], encoded: list[str], mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index_module, "_TOGETHER", 4)
@@ -65,6 +65,6 @@ def test_each_seed_is_a_question_of_its_own(
 
 
 @pytest.mark.parametrize("seed", ["d33", "nowhere.txt", "", "  "])
-def test_a_mistyped_seed_is_no_text(index: Index, seed: str) -> None:
+def test_mistyped_query_document_is_an_error(index: Index, seed: str) -> None:
     with pytest.raises(DataError, match="neither an id"):
         index.link(["d1", seed])

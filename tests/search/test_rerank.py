@@ -24,7 +24,7 @@ def fast(static_model: SentenceTransformer, corpus: list[Document], tmp_path: Pa
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "text"])
-def test_what_the_encoder_has_read_is_added_to_the_scores_of_the_first_stage(
+def test_rerank_adds_encoder_scores_to_the_first_stage(
     fast: Index, corpus: list[Document], model: SentenceTransformer, mode: Any
 ) -> None:
     query = "Ba bun bis."
@@ -46,7 +46,7 @@ def test_what_the_encoder_has_read_is_added_to_the_scores_of_the_first_stage(
     assert all(hit.reranked is None for hit in plain.values())
 
 
-def test_the_first_passage_and_that_with_the_querys_rare_words_are_read(
+def test_rerank_reads_the_first_and_best_passage_by_words(
     fast: Index, model: SentenceTransformer, encoded: list[str]
 ) -> None:
     beginning, end = (" ".join(make_document(number) for number in numbers) for numbers in ((20, 21), (22, 23)))
@@ -62,7 +62,7 @@ def test_the_first_passage_and_that_with_the_querys_rare_words_are_read(
     assert hits["short"].reranked is not None
 
 
-def test_what_was_read_is_remembered_for_each_model(
+def test_reranked_passages_are_cached_per_model(
     fast: Index, corpus: list[Document], model: SentenceTransformer, encoder_path: Path, encoded: list[str]
 ) -> None:
     query = corpus[3].text[:60]
@@ -80,7 +80,7 @@ def test_what_was_read_is_remembered_for_each_model(
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "dense"])
-def test_a_threshold_stays_a_cosine_of_the_index(fast: Index, model: SentenceTransformer, mode: Any) -> None:
+def test_threshold_applies_to_the_index_cosine(fast: Index, model: SentenceTransformer, mode: Any) -> None:
     cosines = [hit.cosine for hit in fast.search("Ba bun bis.", mode="dense")]
     lowest: dict[str, Any] = {"threshold": cosines[5], "mode": mode}
     hits = fast.search("Ba bun bis.", rerank=model, **lowest)
@@ -90,7 +90,7 @@ def test_a_threshold_stays_a_cosine_of_the_index(fast: Index, model: SentenceTra
     assert len(fast.search("ba", rerank=model, where="year = 1")) == 0
 
 
-def test_hits_that_were_not_read_follow_in_their_order(
+def test_hits_that_are_not_reranked_keep_their_order(
     fast: Index, model: SentenceTransformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("simlte_st.search.rerank.READ_HITS", 3)
@@ -102,7 +102,7 @@ def test_hits_that_were_not_read_follow_in_their_order(
     assert hits[2].score == hits[3].score
 
 
-def test_linked_documents_are_read_too(fast: Index, corpus: list[Document], model: SentenceTransformer) -> None:
+def test_link_reranks_too(fast: Index, corpus: list[Document], model: SentenceTransformer) -> None:
     alone = [fast.link([one.id], rerank=model, top_k=5) for one in corpus[:3]]
     together = list(fast.link_each(corpus[:3], rerank=model, top_k=5))
     assert [name for name, _ in together] == ["d0", "d1", "d2"]
@@ -117,7 +117,7 @@ def test_linked_documents_are_read_too(fast: Index, corpus: list[Document], mode
     assert hit.reranked == pytest.approx(float(own @ (first + second) / np.linalg.norm(first + second)), abs=0.05)
 
 
-def test_models_that_cannot_read_are_refused_before_work(
+def test_unusable_rerankers_are_refused_before_encoding(
     fast: Index, bert_path: Path, tmp_path: Path, encoded: list[str]
 ) -> None:
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 16}

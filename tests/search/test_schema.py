@@ -73,13 +73,13 @@ def untyped(*values: str) -> list[Any]:
         ([None, math.nan, ""], None, [None, None, None]),
     ],
 )
-def test_a_column_has_one_type(values: list[Any], kind: str | None, stored: list[Any]) -> None:
+def test_column_types_and_stored_values(values: list[Any], kind: str | None, stored: list[Any]) -> None:
     found, got, metadata = learn(*values)
     assert (found, got) == (kind, stored)
     assert not metadata.misfits
 
 
-def test_what_does_not_fit_is_left_out_and_told() -> None:
+def test_values_of_another_type_are_dropped_and_counted() -> None:
     _, _, metadata = learn(2015, 2016)
     late = ("n/a", 1.5, True, 2017.0, UntypedText("2018"), "2018", b"2018")
     documents = [Document("x", "ba", metadata={"c": each}) for each in late]
@@ -93,17 +93,17 @@ def test_what_does_not_fit_is_left_out_and_told() -> None:
     [("year", "year"), ("Größe", "Größe"), ("a b.c", "a_b_c"), ("2x", "x2x"), ("_rowid", "x_rowid"), ("", "x"),
      ("Text", "Text_"), ("id", "id_"), ("score", "score_"), ("वर्ष", "वर्ष"), ("ปีที่", "ปีที่"), ("Ma\u0308rz", "März")],
 )  # fmt: skip
-def test_names_that_a_filter_can_use(given: str, name: str) -> None:
+def test_column_names_are_valid_in_filters(given: str, name: str) -> None:
     assert column_name(given) == name
 
 
-def test_columns_that_have_no_place() -> None:
+def test_colliding_column_names_are_an_error() -> None:
     metadata = Metadata(pa.schema([]))
     with pytest.raises(DataError, match=r"'a b' and 'a-b' .*'a_b'"):
         metadata.learn([Document("x", "ba", metadata={"a b": 1, "a-b": 2})])
 
 
-def test_of_too_many_columns_the_most_frequent_are_kept() -> None:
+def test_most_frequent_columns_are_kept() -> None:
     common = {f"c{number}": 1 for number in range(MOST_COLUMNS - 1)}
     metadata = Metadata(pa.schema([]))
     documents = [
@@ -116,7 +116,7 @@ def test_of_too_many_columns_the_most_frequent_are_kept() -> None:
     assert metadata.misfits == {"rarer": 1, "late": 1}
 
 
-def test_columns_can_be_named_also_in_structs() -> None:
+def test_columns_in_structs_can_be_named() -> None:
     documents = [Document("x", "ba", metadata={"a": 1, "at": {"day": "2020-01-02", "place": {"name": "Bonn"}}})]
     metadata = Metadata(pa.schema([]), ["at.place.name", "at.day"])
     metadata.check_names(documents)
@@ -195,12 +195,12 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Any:
         ("share > 1 AND share IN (1, 2.5) AND share < 99999999999999999999", "c"),
     ],
 )
-def test_literals_are_compared_by_their_values(table: Any, where: str, found: str) -> None:
+def test_filters_compare_literals_by_value(table: Any, where: str, found: str) -> None:
     rows = table.search().where(typed_literals(where, SCHEMA)).select(["id"]).to_list()
     assert "".join(sorted(row["id"] for row in rows)) == found
 
 
-def test_what_is_no_moment_is_told() -> None:
+def test_invalid_dates_are_refused() -> None:
     for where in ("day = 'yesterday'", "made > '10:30'", "day < ''", "day = '2024-13-01'"):
         with pytest.raises(ConfigurationError, match="is not a"):
             typed_literals(where, SCHEMA)
@@ -223,13 +223,13 @@ def test_what_is_no_moment_is_told() -> None:
         ("CASE WHEN share > 1 THEN true END", "cannot be used: it may have comparisons"),
     ],
 )
-def test_what_no_value_is_compared_with_is_told_in_plain_words(table: Any, where: str, said: str) -> None:
+def test_invalid_comparisons_are_explained(table: Any, where: str, said: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(said)) as raised:
         Store(Path(), table).check_filter(where)
     assert not re.search("literal|Int64|Utf8|Timestamp|CAST|nvalid|lance|coerce", str(raised.value))
 
 
-def test_times_of_pandas() -> None:
+def test_pandas_timestamps() -> None:
     pandas = pytest.importorskip("pandas")
     kind, stored, _ = learn(pandas.Timestamp("2024-01-15T10:30:00.123456789", tz="Asia/Tokyo"), pandas.NaT)
     assert (kind, stored) == ("timestamp[us, tz=Asia/Tokyo]", [ZONED.replace(microsecond=123_456), None])

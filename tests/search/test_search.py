@@ -13,7 +13,7 @@ from simlte_st.search.query import VECTORS, fused_scores
 from simlte_st.search.words import MOST_WORDS, WordCounts
 
 
-def test_dense_search_is_the_cosine(index: Index, corpus: list[Document], model: SentenceTransformer) -> None:
+def test_dense_search_ranks_by_cosine(index: Index, corpus: list[Document], model: SentenceTransformer) -> None:
     query, texts = "Ba bun bis.", [one.text for one in corpus]
     cosines = model.encode(texts, normalize_embeddings=True) @ model.encode(query, normalize_embeddings=True)
     hits = index.search(query, mode="dense", top_k=4)
@@ -27,7 +27,7 @@ def test_dense_search_is_the_cosine(index: Index, corpus: list[Document], model:
     assert (hits[0].bm25, hits[0].passage, hits[0].words) == (None, None, ())
 
 
-def test_text_search_is_bm25(index: Index) -> None:
+def test_text_search_ranks_by_bm25(index: Index) -> None:
     index.add(
         [Document("a", "Zebra ba. Zebras ba."), Document("b", "Zebra bun bis bun bis bun bis."), Document("c", "Ba.")]
     )
@@ -53,21 +53,21 @@ def test_hybrid_search_adds_standardised_scores(index: Index, corpus: list[Docum
     assert index.search(query, top_k=2) == hits[:2]
 
 
-def test_scores_of_one_half_or_without_differences() -> None:
+def test_fused_scores_with_one_side_or_equal_scores() -> None:
     assert fused_scores({"a": 0.5, "b": 0.5 + 1e-8}, {"a": 2.0, "b": 1.0})["a"] > 0
     assert fused_scores({"a": 0.9}, {"a": 3.0}) == {"a": 0}
     assert fused_scores({}, {}) == {}
 
 
 @pytest.mark.parametrize("size", [5, 100, 1000])
-def test_a_word_that_no_other_document_has_counts_for_more_than_all_vectors(size: int) -> None:
+def test_unique_word_outweighs_all_vectors(size: int) -> None:
     cosines = {str(number): 1 - number / size for number in range(size)}
     words = {f"{size - 1}": 2.0, **{str(number): 1.0 for number in range(min(size, 100) - 1)}}
     scores = fused_scores(cosines, words)
     assert max(scores, key=scores.__getitem__) == f"{size - 1}"
 
 
-def test_a_hit_of_text_alone_has_its_cosine_too(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_only_hits_have_a_cosine(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("simlte_st.search.query._DEPTH", 1)
     index.add([Document("a", "Zebra " + "ba bun bis " * 20)])
     dense = {hit.id: hit.cosine for hit in index.search("zebra", mode="dense", top_k=11)}
@@ -76,7 +76,7 @@ def test_a_hit_of_text_alone_has_its_cosine_too(index: Index, monkeypatch: pytes
     assert found["a"] == pytest.approx(dense["a"], abs=1e-6)
 
 
-def test_a_threshold_gives_all_above_it(parted: Index, corpus: list[Document]) -> None:
+def test_threshold_returns_all_hits_above_it(parted: Index, corpus: list[Document]) -> None:
     everything = parted.search("Ba bun bis.", mode="dense", top_k=10)
     threshold = everything[5].cosine
     assert threshold is not None
@@ -88,7 +88,7 @@ def test_a_threshold_gives_all_above_it(parted: Index, corpus: list[Document]) -
     assert len(parted.search("Ba bun bis.", threshold=-1)) == 10
 
 
-def test_the_best_passage_counts(parted: Index, model: SentenceTransformer, corpus: list[Document]) -> None:
+def test_best_passage_scores_the_document(parted: Index, model: SentenceTransformer, corpus: list[Document]) -> None:
     rows = parted._store.rows("part > 0", ["id", "part", "passage"]).to_pylist()
     passage = next(row["passage"] for row in rows if row["id"] == "d7" and row["part"] == 2)
     hit = parted.search(passage, top_k=1, mode="dense")[0]
@@ -107,7 +107,7 @@ def test_the_best_passage_counts(parted: Index, model: SentenceTransformer, corp
         assert hit.cosine == pytest.approx(max(cosines.values()), abs=1e-5)
 
 
-def test_reasons(index: Index, model: SentenceTransformer, corpus: list[Document]) -> None:
+def test_explain(index: Index, model: SentenceTransformer, corpus: list[Document]) -> None:
     sentences = corpus[5].text.split(". ")
     query = f"{sentences[3]}. The quagga."
     hit = index.search(query, top_k=3, explain=True)[0]
@@ -126,7 +126,7 @@ def test_reasons(index: Index, model: SentenceTransformer, corpus: list[Document
         assert index.search(word, mode="text", where="id = 'd5'")[0].bm25 == pytest.approx(score)
 
 
-def test_the_vectors_of_sentences_are_remembered(index: Index, corpus: list[Document], encoded: list[str]) -> None:
+def test_sentence_vectors_are_cached(index: Index, corpus: list[Document], encoded: list[str]) -> None:
     query = corpus[5].text[:60]
     first = index.search(query, top_k=3, explain=True)
     segmenter = index._store.segmenter()
@@ -138,7 +138,7 @@ def test_the_vectors_of_sentences_are_remembered(index: Index, corpus: list[Docu
     assert not encoded
 
 
-def test_values_out_of_range(index: Index) -> None:
+def test_values_out_of_range_are_refused(index: Index) -> None:
     for options in ({"top_k": 0}, {"threshold": 1.5}, {"mode": "both"}, {"mode": "text", "threshold": 0.5}):
         with pytest.raises(ConfigurationError):
             index.search("ba", **options)  # type: ignore[arg-type]
@@ -146,13 +146,13 @@ def test_values_out_of_range(index: Index) -> None:
         index.search(" \n")
 
 
-def test_words_that_no_document_has(index: Index) -> None:
+def test_unknown_words(index: Index) -> None:
     index.add([Document("a", "The zebra. 天气 Universitäten.")])
     assert index.unknown_words("the zebras and quaggas, quagga or ba: xyzzy-7") == ["quaggas", "xyzzy", "xyzzy-7"]
     assert len(index.search("quagga")) == 10, "by vectors"
 
 
-def test_a_query_is_words_and_no_syntax(index: Index) -> None:
+def test_query_syntax_is_ignored(index: Index) -> None:
     index.add([Document("a", "A zebra and word7.")])
     book = " ".join(f"word{number} zebra" for number in range(30_000))
     for text in ('zebra" OR 1', "zebra:ba^2~ (", "AND zebra NOT ba", "zebra\\", "Zébra", book):
@@ -169,5 +169,5 @@ def test_a_query_is_words_and_no_syntax(index: Index) -> None:
         ("天气很好今天天气", 4, "天气很好 …"),
     ],
 )
-def test_a_shortened_text_ends_with_a_word_and_says_that_it_goes_on(text: str, length: int, shown: str) -> None:
+def test_shortened_text_ends_at_a_word_with_an_ellipsis(text: str, length: int, shown: str) -> None:
     assert shortened(text, length) == shown

@@ -40,7 +40,7 @@ def test_documents_are_indexed_whole(static_model: SentenceTransformer, tmp_path
     assert (again.unchanged, again.encoded) == (10, 0)
 
 
-def test_a_zero_vector_is_no_hit(static_index: Index) -> None:
+def test_zero_vectors_are_not_hits(static_index: Index) -> None:
     report = static_index.add(CORPUS)
     assert (report.documents, report.vectors, report.encoded) == (10, 18, 26), "long documents have passages"
     for mode in ("dense", "hybrid"):

@@ -35,7 +35,7 @@ from simlte_st.search import Index, store
         "",
     ],
 )
-def test_a_filter_that_is_none(index: Index, corpus: list[Document], where: str) -> None:
+def test_invalid_filters_are_refused(index: Index, corpus: list[Document], where: str) -> None:
     with pytest.raises(ConfigurationError, match=r"columns: id, year, kind\.") as told:
         index.search(corpus[0].text, where=where)
     assert repr(where) in str(told.value)
@@ -58,7 +58,7 @@ def test_filters(parted: Index, corpus: list[Document], where: str, wanted: set[
 
 
 @pytest.mark.parametrize("approximate", [False, True])
-def test_many_vectors_are_looked_for_in_one_call(
+def test_many_queries_are_searched_in_one_call(
     tmp_path: Path, approximate: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = store.Store.create(tmp_path, 16)
@@ -105,7 +105,7 @@ def _partitions(made: store.Store, vector: NDArray[np.float32]) -> int:
 def test_partitions_follow_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "APPROXIMATE_FROM", 1000)
     monkeypatch.setattr(store, "_MOST_SEGMENTS", 3)
-    monkeypatch.setattr(store, "_FEW", 10)  # rows that may be in no index
+    monkeypatch.setattr(store, "_FEW", 10)  # rows that may stay unindexed
     made = store.Store.create(tmp_path, 8)
     vectors = unit_rows(np.random.default_rng(0).normal(size=(5000, 8))).astype(np.float32)
 
@@ -126,7 +126,7 @@ def test_partitions_follow_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert _partitions(made, vectors[0]) == 1500 // store.partition_size(1500) == 78
 
 
-def test_an_index_of_another_model_is_refused(index: Index, model: SentenceTransformer, corpus: list[Document]) -> None:
+def test_index_of_another_model_is_refused(index: Index, model: SentenceTransformer, corpus: list[Document]) -> None:
     with torch.no_grad():
         next(model.parameters())[0, 0] += 1
     again = Index.open(index.folder, model)
@@ -139,7 +139,7 @@ def test_an_index_of_another_model_is_refused(index: Index, model: SentenceTrans
         Index.create(index.folder, model, exist_ok=True)
 
 
-def test_the_model_is_found_again_by_its_name(
+def test_index_loads_its_model_by_name(
     index: Index, encoder_path: Path, corpus: list[Document], tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigurationError, match="model="):
@@ -154,7 +154,7 @@ def test_the_model_is_found_again_by_its_name(
     assert Index.open(tmp_path / "named", tmp_path / "moved").search(corpus[4].text, top_k=1)[0].id == "d4"
 
 
-def test_a_model_of_another_similarity_is_told(
+def test_model_with_dot_similarity_gives_a_warning(
     model: SentenceTransformer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     model.similarity_fn_name = "dot"
@@ -164,7 +164,7 @@ def test_a_model_of_another_similarity_is_told(
     assert caplog.text.count("The model compares vectors by dot, but an index ranks by cosine.") == 1
 
 
-def test_making_an_index_loses_nothing(index: Index, model: SentenceTransformer, tmp_path: Path) -> None:
+def test_create_does_not_replace_existing_folders(index: Index, model: SentenceTransformer, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="already exists"):
         Index.create(index.folder, model)
     with pytest.raises(ConfigurationError, match="made with parts=False"):
@@ -179,7 +179,7 @@ def test_making_an_index_loses_nothing(index: Index, model: SentenceTransformer,
     assert len(Index.open(index.folder, model)) == 10
 
 
-def test_an_index_is_replaced_once_the_new_one_is_complete(
+def test_index_is_replaced_only_by_a_complete_one(
     index: Index, model: SentenceTransformer, static_model: SentenceTransformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*args: object) -> None:
@@ -204,7 +204,7 @@ def test_an_index_is_replaced_once_the_new_one_is_complete(
 
 
 @pytest.mark.parametrize("changed", [{"format": 99}, {"format": 1}, {"analyzer": {"version": 1}}])
-def test_settings_of_another_version(index: Index, changed: Any) -> None:
+def test_index_of_another_version_is_refused(index: Index, changed: Any) -> None:
     place = index.folder / "settings.json"
     place.write_text(json.dumps({**json.loads(place.read_text()), **changed}))
     with pytest.raises(StoreError, match="another version"):

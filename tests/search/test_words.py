@@ -26,7 +26,7 @@ def languages(index: Index) -> list[str]:
     return list(index._settings["languages"])
 
 
-def test_the_words_that_say_most() -> None:
+def test_query_keeps_the_most_informative_words() -> None:
     known = WordCounts(documents=100, indexed=100, counts={"ba": 99, "bei": 20, "bo": 2})
     assert list(known.of_query("The ba ba ba. Bei bei bo, cun and not the bei!", ["en"])) == ["cun", "bo", "bei", "ba"]
     # a word frequent in the query counts more than a rarer word
@@ -43,7 +43,7 @@ def test_the_words_that_say_most() -> None:
     assert list(WordCounts().of_query("the and of", ["en"])) == ["and", "of", "the"]
 
 
-def test_a_word_is_as_rare_as_the_most_frequent_of_its_terms() -> None:
+def test_word_weight_uses_its_most_frequent_term() -> None:
     known = WordCounts(documents=100, indexed=100, counts={"regier": 90, "zug": 5})
     found = known.of_query("Regierung Zug", ["de", "nl"])
     assert list(dict.fromkeys(found.values())) == ["zug", "regierung"]
@@ -53,7 +53,7 @@ def test_a_word_is_as_rare_as_the_most_frequent_of_its_terms() -> None:
     assert len(terms_by_word(known.of_query(many, ["fr"]))) == MOST_WORDS
 
 
-def test_words_are_counted_when_an_index_has_doubled(
+def test_words_are_recounted_when_the_index_doubles(
     model: SentenceTransformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = Index.create(tmp_path / "index", model)
@@ -73,7 +73,7 @@ def test_words_are_counted_when_an_index_has_doubled(
     assert add(*range(6, 20))["documents"] == 4
 
 
-def test_the_stem_in_another_language_is_no_rare_word(model: SentenceTransformer, tmp_path: Path) -> None:
+def test_foreign_stems_do_not_count_as_rare_words(model: SentenceTransformer, tmp_path: Path) -> None:
     text = "I think that they {} it with the others of {}."
     documents = [Document(str(row), text.format("make", "x" * row)) for row in range(20)]
     documents.append(Document("stem", text.format("mak", "it")))
@@ -98,7 +98,7 @@ JOINED = st.lists(WORDS, min_size=1, max_size=4).flatmap(
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(st.one_of(WORDS, JOINED), min_size=1, max_size=5), min_size=1, max_size=8))
-def test_any_word_of_any_document_finds_it(model: SentenceTransformer, tmp_path: Path, texts: list[list[str]]) -> None:
+def test_any_word_finds_its_document(model: SentenceTransformer, tmp_path: Path, texts: list[list[str]]) -> None:
     index = Index.create(tmp_path / f"index{time.monotonic_ns()}", model)
     documents = [Document(f"d{number}", f"{number} {' '.join(own)}") for number, own in enumerate(texts)]
     index.add(documents)
@@ -109,7 +109,7 @@ def test_any_word_of_any_document_finds_it(model: SentenceTransformer, tmp_path:
                 assert f"d{number}" in [hit.id for hit in hits], (word, word)
 
 
-def test_an_exact_name_or_number_comes_first_among_its_like(model: SentenceTransformer, tmp_path: Path) -> None:
+def test_exact_names_and_numbers_rank_first(model: SentenceTransformer, tmp_path: Path) -> None:
     hosts = [
         f"The host alpha{number} with the address 10.{number % 7}.{number % 11}.{number} stands in rack {number % 9}. "
         f"Its owner is Kowal{chr(97 + number // 10)}{chr(97 + number % 10)}ski, its contract INV-2024-{number:04d}. "
@@ -165,7 +165,7 @@ def test_documents_are_stemmed_in_their_own_language(model: SentenceTransformer,
     assert found("университет") == ["ru"]
 
 
-def test_a_named_language_is_kept(model: SentenceTransformer, tmp_path: Path) -> None:
+def test_language_option_is_kept(model: SentenceTransformer, tmp_path: Path) -> None:
     index = Index.create(tmp_path / "index", model, language="de")
     index.add([Document("a", "Häuser"), Document("b", "Haus")])
     index = Index.create(tmp_path / "index", model, exist_ok=True)

@@ -22,7 +22,7 @@ from simlte_st.search import settings as settings_module
 from simlte_st.search.store import Store
 
 
-def test_an_index_holds_for_one_writer(index: Index, corpus: list[Document]) -> None:
+def test_index_allows_one_writer(index: Index, corpus: list[Document]) -> None:
     lock = hold(index.folder)
     try:
         for write in (lambda: index.add(corpus), lambda: index.delete(["d1"])):
@@ -53,7 +53,7 @@ Index.create(folder, model, exist_ok=True).add(source)
 """
 
 
-def test_kill_9_loses_one_batch(
+def test_sigkill_loses_at_most_one_batch(
     corpus: list[Document],
     encoder_path: Path,
     tmp_path: Path,
@@ -78,7 +78,7 @@ class Killed(BaseException):
     """An error that no code of this package handles, like a killing signal."""
 
 
-def test_killed_at_any_step_the_same_command_makes_the_same_index(
+def test_command_killed_at_any_step_can_be_repeated(
     corpus: list[Document],
     model: SentenceTransformer,
     tmp_path: Path,
@@ -127,7 +127,7 @@ def test_killed_at_any_step_the_same_command_makes_the_same_index(
         assert (contents(again), hits(again)) == expected, moment
 
 
-def test_what_is_found_belongs_together_while_others_write(
+def test_search_is_consistent_during_writes(
     index: Index, corpus: list[Document], model: SentenceTransformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer, find = Index.open(index.folder, model), searcher.find_matches
@@ -147,7 +147,7 @@ def test_what_is_found_belongs_together_while_others_write(
     assert {"d3", "d4"}.isdisjoint(hit.id for hit in index.search(corpus[1].text, top_k=10))
 
 
-def test_writers_keep_what_others_wrote_before(
+def test_writers_keep_earlier_writes_of_others(
     index: Index, corpus: list[Document], documents: list[str], model: SentenceTransformer
 ) -> None:
     other = Index.open(index.folder, model)
@@ -185,7 +185,7 @@ def test_single_changes_leave_few_files_and_versions(
     assert reader.search(documents[7], top_k=1)[0].id == "d7"
 
 
-def test_of_two_that_make_an_index_at_once_one_stops_and_the_others_stays(
+def test_concurrent_create_fails_for_one_writer(
     model: SentenceTransformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, load, made = tmp_path / "index", encoder.Encoder, list[Index]()

@@ -9,7 +9,7 @@ from simlte_st.training.batches import SeededBatchSampler
 
 
 @pytest.mark.parametrize("rows", [32, 30, 25, 33, 7])
-def test_two_processes_share_the_batches_of_one(rows: int) -> None:
+def test_two_processes_share_each_batch(rows: int) -> None:
     dealt = sampler(rows=rows, batch_size=4, drop_last=True)
     dealt.set_epoch(3)
     order = list(dealt.sampler)
@@ -33,7 +33,7 @@ def at_epoch(epoch: int, **settings: int | bool) -> list[list[int]]:
 
 @pytest.mark.parametrize("rows", [1, 4, 5, 20, 23])
 @pytest.mark.parametrize("epoch", [0, 3])
-def test_all_rows_exactly_once_but_for_an_incomplete_batch_that_is_dropped(rows: int, epoch: int) -> None:
+def test_each_row_occurs_once_except_in_a_dropped_batch(rows: int, epoch: int) -> None:
     batches = at_epoch(epoch, rows=rows)
     assert sorted(row for batch in batches for row in batch) == list(range(rows))
     assert [len(batch) for batch in batches] == [5] * (rows // 5) + [rows % 5] * (rows % 5 > 0)
@@ -42,13 +42,13 @@ def test_all_rows_exactly_once_but_for_an_incomplete_batch_that_is_dropped(rows:
     assert len(sampler(rows=rows, drop_last=True)) == rows // 5
 
 
-def test_the_order_depends_on_seed_and_epoch() -> None:
+def test_order_depends_on_seed_and_epoch() -> None:
     orders = {(seed, epoch): str(at_epoch(epoch, seed=seed)) for seed in range(3) for epoch in range(3)}
     assert len(set(orders.values())) == 9
     assert orders[0, 0] != str([list(range(start, min(23, start + 5))) for start in range(0, 23, 5)])
 
 
-def test_nothing_that_came_before_matters() -> None:
+def test_order_does_not_depend_on_earlier_epochs() -> None:
     # A run resumed in epoch 2 sees the same order as an uninterrupted one.
     one = sampler(seed=7)
     for epoch in range(3):

@@ -79,9 +79,7 @@ def same(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
 # The state of the loss.
 
 
-def test_a_resumed_run_goes_on_with_its_head(
-    make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path
-) -> None:
+def test_resumed_run_restores_its_head(make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path) -> None:
     seen: dict[int, dict[str, Tensor]] = {}
     whole = make_trainer(
         lambda loss: [LossStateCallback(loss), Calls("on_step_end", lambda step: seen.update({step: head_of(whole)}))]
@@ -113,7 +111,7 @@ def test_a_resumed_run_goes_on_with_its_head(
         resumed.train(resume_from_checkpoint=str(checkpoint))
 
 
-def test_the_callbacks_are_those_that_a_loss_needs(model: SentenceTransformer) -> None:
+def test_trainer_callbacks_follow_the_loss(model: SentenceTransformer) -> None:
     views = DocSplitTransform(model=model)
     stock, own = MultipleNegativesRankingLoss(model), MultipleNegativesRankingMLMLoss(model)
     around, around_own = ReconstructionLoss(stock), ReconstructionLoss(own)
@@ -156,7 +154,7 @@ def test_only_the_first_process_writes(model: SentenceTransformer, tmp_path: Pat
 # Complete checkpoints.
 
 
-def test_an_incomplete_checkpoint_is_skipped(tmp_path: Path) -> None:
+def test_incomplete_checkpoints_are_skipped(tmp_path: Path) -> None:
     assert last_complete_checkpoint(tmp_path / "none") is None
     assert last_complete_checkpoint(tmp_path) is None
     for step in (9, 10, 100, 20):
@@ -174,7 +172,7 @@ def test_an_incomplete_checkpoint_is_skipped(tmp_path: Path) -> None:
 # Logs and the bar.
 
 
-def test_the_bar_of_a_real_run_is_full_at_its_end(
+def test_progress_bar_is_full_after_training(
     make_trainer: Callable[..., SentenceTransformerTrainer], capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_trainer(lambda loss: [LossMetricsCallback(loss), ProgressBarCallback()], save_strategy="no").train()
@@ -204,7 +202,7 @@ def number(request: pytest.FixtureRequest) -> Iterator[signal.Signals]:
     signal.signal(request.param, previous)
 
 
-def test_an_interrupt_finishes_the_step_and_saves(
+def test_interrupt_finishes_the_step_and_saves(
     make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path, number: signal.Signals
 ) -> None:
     callback, sends = InterruptCallback(), Calls("on_step_begin", interrupt(number, 1))
@@ -223,7 +221,7 @@ def test_an_interrupt_finishes_the_step_and_saves(
     assert callback.interrupted is None
 
 
-def test_a_second_interrupt_stops_at_once(
+def test_second_interrupt_stops_immediately(
     make_trainer: Callable[..., SentenceTransformerTrainer], tmp_path: Path, number: signal.Signals
 ) -> None:
     trainer = make_trainer(lambda loss: [InterruptCallback(), Calls("on_step_begin", interrupt(number, 2))])
@@ -236,14 +234,14 @@ def test_a_second_interrupt_stops_at_once(
 # Losses and weights that are not finite.
 
 
-def test_a_loss_that_is_no_number_stops_the_run(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
+def test_non_finite_loss_stops_the_run(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
     with pytest.raises(TrainingDiverged, match=r"tensors are not finite.*lower learning rate"):
         train(documents, tmp_path / "m", base=encoder_path, epochs=3, learning_rate=1e30, **OPTIONS)
     assert not (tmp_path / "m").exists()
     assert not (tmp_path / "m.trained").exists()
 
 
-def test_the_last_good_checkpoint_is_kept(
+def test_divergence_keeps_the_last_good_checkpoint(
     encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Breaks(fitting.DivergenceCallback):

@@ -27,9 +27,7 @@ def labelled() -> list[dict[str, str]]:
     return [{"id": str(number), "text": make_document(number), "folder": "ab"[number % 2]} for number in range(140)]
 
 
-def test_without_a_clear_gain_the_model_is_the_base_as_it_was(
-    encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path
-) -> None:
+def test_base_is_kept_without_a_clear_gain(encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path) -> None:
     result = train(labelled, tmp_path / "m", base=encoder_path, **{**OPTIONS, "learning_rate": 1e-9})
     assert result.kept == "base"
     assert result.gain is not None
@@ -45,7 +43,7 @@ def test_without_a_clear_gain_the_model_is_the_base_as_it_was(
     np.testing.assert_allclose(result.load(device="cpu").encode(["Ba bun."]), base, atol=1e-6)
 
 
-def test_after_bfloat16_both_are_measured_in_float32(
+def test_models_are_compared_in_float32_after_bfloat16(
     encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts, found, original = [row["text"] for row in labelled[:8]], [], evaluation.measure_gain
@@ -62,7 +60,7 @@ def test_after_bfloat16_both_are_measured_in_float32(
     assert np.abs(found[0] - found[1]).max() > 1e-3, "training changed something"
 
 
-def test_what_was_trained_is_kept_where_it_helped_or_was_asked_for(
+def test_trained_model_is_kept_if_it_helped_or_on_request(
     encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = train(labelled, tmp_path / "asked", base=encoder_path, keep="trained", **OPTIONS)
@@ -79,7 +77,7 @@ def test_what_was_trained_is_kept_where_it_helped_or_was_asked_for(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["asked", "helped", "unmeasured"]
 
 
-def test_a_column_of_folders_has_a_say_and_training_does_not_see_it(
+def test_probe_column_affects_only_the_verdict(
     encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path
 ) -> None:
     for name, column in (("without", None), ("with", "folder")):
@@ -97,9 +95,7 @@ def test_a_column_of_folders_has_a_say_and_training_does_not_see_it(
         train(labelled, tmp_path / "none", base=encoder_path, probe="folder", **{**OPTIONS, "held_out": 0.0})
 
 
-def test_a_latent_semantic_analysis_of_the_documents_is_appended(
-    encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path
-) -> None:
+def test_lsa_is_appended(encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path) -> None:
     result = train(labelled, tmp_path / "first", base=encoder_path, lsa=5, keep="trained", **OPTIONS)
     model = result.load(device="cpu")
     assert isinstance(model[-1], TokenTable)

@@ -29,7 +29,7 @@ def test_arguments_follow_from_the_steps() -> None:
     assert (stopped.max_steps, stopped.logging_steps, stopped.warmup_steps) == (3, 1, 0)
 
 
-def test_the_trainer_is_stock_and_its_checkpoints_hold_no_document(
+def test_trainer_is_stock_and_checkpoints_hold_no_documents(
     encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = []
@@ -62,7 +62,7 @@ def test_the_trainer_is_stock_and_its_checkpoints_hold_no_document(
         (False, 64, True),
     ],
 )
-def test_only_short_views_in_bfloat16_are_attended_to_in_parts(
+def test_eager_attention_only_for_short_bfloat16_views(
     model: SentenceTransformer, bf16: bool, length: int | None, fused: bool
 ) -> None:
     encoder = encoder_of(model)
@@ -73,7 +73,7 @@ def test_only_short_views_in_bfloat16_are_attended_to_in_parts(
     assert is_fused(encoder)
 
 
-def test_gradients_are_those_of_fused_attention(model: SentenceTransformer) -> None:
+def test_gradients_match_fused_attention(model: SentenceTransformer) -> None:
     features = model.preprocess(["ba da " * 20, "ga", "ma na ba " * 9])
     model.eval()
 
@@ -90,7 +90,7 @@ def test_gradients_are_those_of_fused_attention(model: SentenceTransformer) -> N
     assert torch.linalg.vector_norm(found - expected) < 0.02 * torch.linalg.vector_norm(expected)
 
 
-def test_a_run_takes_it_and_its_model_does_not_keep_it(
+def test_eager_attention_is_not_saved_with_the_model(
     documents: list[str], encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[bool] = []

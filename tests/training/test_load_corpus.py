@@ -36,12 +36,12 @@ def held_out(documents: list[Document], seed: int = 0) -> set[str]:
 @pytest.mark.parametrize(
     ("number", "least", "most"), [(2000, 150, 250), (600, 100, 100), (400, 90, 100), (120, 20, 55)]
 )
-def test_a_share_is_held_out_and_of_few_documents_more(number: int, least: int, most: int) -> None:
+def test_held_out_share_is_larger_for_few_documents(number: int, least: int, most: int) -> None:
     assert least <= len(held_out(CORPUS[:number])) <= most
     assert held_out(CORPUS[:number], seed=1) != held_out(CORPUS[:number], seed=2)
 
 
-def test_no_text_is_both_trained_on_and_held_out(tmp_path: Path) -> None:
+def test_training_and_held_out_texts_are_disjoint(tmp_path: Path) -> None:
     texts = [f"Number {number} begins. And it ends." for number in range(300)]
     corpus = [Document(f"{turn}-{number}", text) for turn in range(3) for number, text in enumerate(texts)]
     holder, views = HeldOut(0.1), DocSplitTransform(DocSplit())
@@ -64,9 +64,7 @@ def long() -> list[str]:
     return [make_document(number) for number in range(110)]
 
 
-def test_where_the_base_would_cut_the_model_reads_whole_documents(
-    encoder_path: Path, long: list[str], tmp_path: Path
-) -> None:
+def test_long_documents_are_read_whole(encoder_path: Path, long: list[str], tmp_path: Path) -> None:
     whole = train(long, tmp_path / "whole", base=encoder_path, keep="trained", **OPTIONS)
     assert whole.whole
     assert whole.truncation.cut_texts == 0
@@ -88,7 +86,7 @@ def test_where_the_base_would_cut_the_model_reads_whole_documents(
     assert not np.allclose(inner.encode(long[:4]), expected, atol=1e-3)
 
 
-def test_a_base_that_is_kept_reads_whole_documents_too(encoder_path: Path, long: list[str], tmp_path: Path) -> None:
+def test_kept_base_reads_whole_documents(encoder_path: Path, long: list[str], tmp_path: Path) -> None:
     result = train(long, tmp_path / "m", base=encoder_path, lsa=5, **{**OPTIONS, "learning_rate": 1e-9})
     assert result.kept == "base"
     kept = result.load(device="cpu")
@@ -101,9 +99,7 @@ def test_a_base_that_is_kept_reads_whole_documents_too(encoder_path: Path, long:
     assert trained.max_seq_length == kept.max_seq_length == WHOLE_DOCUMENTS
 
 
-def test_short_documents_and_bases_that_cannot_keep_their_length(
-    encoder_path: Path, long: list[str], tmp_path: Path
-) -> None:
+def test_base_is_not_converted_if_little_is_truncated(encoder_path: Path, long: list[str], tmp_path: Path) -> None:
     short = train([text[:220] for text in long], tmp_path / "short", base=encoder_path, **UNMEASURED)
     assert 0 < short.truncation.cut_tokens < 0.1 * short.truncation.tokens
     assert not short.whole, "little is cut"

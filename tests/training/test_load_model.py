@@ -38,12 +38,12 @@ def saved(bert_path: Path, folder: Path, pooling: str) -> LoadedModel:
     return load_model(folder)
 
 
-def test_a_base_that_reads_enough_stays(bert_path: Path, folder: Path) -> None:
+def test_base_that_is_long_enough_is_not_converted(bert_path: Path, folder: Path) -> None:
     assert convert(load_model(bert_path), Preset(max_length=64, pooling="mean"), folder, 0) is None
     assert not folder.exists()
 
 
-def test_a_short_base_reads_in_chunks_and_keeps_its_head(bert_path: Path, folder: Path) -> None:
+def test_short_base_becomes_chunk_mean_with_its_head(bert_path: Path, folder: Path) -> None:
     base = load_model(bert_path)
     head = convert(base, Preset(pooling="mean", **CHUNKED), folder, 0)
     assert head is not None
@@ -55,7 +55,7 @@ def test_a_short_base_reads_in_chunks_and_keeps_its_head(bert_path: Path, folder
     assert (reader.pooling_mode, reader.chunk_length) == ("mean", 64)
 
 
-def test_a_base_with_more_positions_than_its_tokenizer_allows_uses_them(
+def test_positions_beyond_the_tokenizer_limit_are_used(
     bert_path: Path, long: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     config = ModernBertConfig(
@@ -76,7 +76,7 @@ def test_a_base_with_more_positions_than_its_tokenizer_allows_uses_them(
 
 
 @pytest.mark.parametrize("max_length", [32, 64, "base", None])
-def test_a_length_below_the_bases_leaves_the_base(bert_path: Path, folder: Path, max_length: Any) -> None:
+def test_shorter_max_length_does_not_convert_the_base(bert_path: Path, folder: Path, max_length: Any) -> None:
     base = load_model(str(bert_path), pooling="cls")
     convert(base, Preset(max_length=max_length), folder, 0)
     assert not folder.exists()
@@ -123,9 +123,9 @@ def test_set_dropout(kind: str, attention: str, only_attention: bool) -> None:
     assert not torch.equal(run(), run())
 
 
-# ModernBERT has one number for attention weights and for a dropout of hidden states, which stays.
+# ModernBERT uses one number for attention dropout and for a hidden dropout, which stays.
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("longformer", "modernbert")])
-def test_set_attention_dropout_leaves_the_others(kind: str) -> None:
+def test_set_attention_dropout_keeps_hidden_dropout(kind: str) -> None:
     settings = {"max_position_embeddings": 64, **KINDS[kind], "vocab_size": 60, "pad_token_id": 0}
     others = {"hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout"} & settings.keys()
     ids = torch.randint(5, 60, (2, 16))

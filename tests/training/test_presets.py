@@ -14,7 +14,7 @@ from simlte_st.training.presets import preset_changes
 
 
 @pytest.mark.parametrize(("name", "batch_size"), [("docsplit-bert", 36), ("docsplit-longformer", 12)])
-def test_the_papers_settings(name: str, batch_size: int) -> None:
+def test_paper_presets(name: str, batch_size: int) -> None:
     preset = get_preset(name)
     assert preset.view == DocSplit(p=0.5)
     assert (preset.batch_size, preset.learning_rate, preset.epochs) == (batch_size, 5e-5, 1)
@@ -22,7 +22,7 @@ def test_the_papers_settings(name: str, batch_size: int) -> None:
     assert preset.dropout is None
 
 
-def test_the_tuned_preset_is_the_one_that_was_measured() -> None:
+def test_tuned_preset_matches_the_benchmarks() -> None:
     assert get_preset("docsplit-tuned") == Preset(
         view=DocSplit(p=0.5),
         batch_size=32,
@@ -48,12 +48,12 @@ def test_the_tuned_preset_is_the_one_that_was_measured() -> None:
         {"mini_batch_num_tokens": 0},
     ],
 )  # fmt: skip
-def test_values_out_of_range_are_named(settings: dict[str, Any]) -> None:
+def test_values_out_of_range_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(settings))):
         Preset(**settings)
 
 
-def test_the_arguments_of_a_run_are_those_of_a_preset() -> None:
+def test_train_accepts_every_preset_field() -> None:
     arguments = inspect.signature(train).parameters
     assert {item.name for item in fields(Preset)} - set(arguments) == {"steps", "most_passes"}
     assert {arguments[item.name].default for item in fields(Preset) if item.name in arguments} == {None}
@@ -67,6 +67,6 @@ def test_the_arguments_of_a_run_are_those_of_a_preset() -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_a_run_has_the_steps_it_names_or_those_of_its_preset(told: dict[str, Any], batches: int, steps: int) -> None:
+def test_planned_steps(told: dict[str, Any], batches: int, steps: int) -> None:
     preset = Preset(steps=50, most_passes=2)
     assert replace(preset, **preset_changes({"max_steps": None, **told})).planned_steps(batches) == steps

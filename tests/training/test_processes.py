@@ -42,7 +42,7 @@ SAME: dict[str, dict[str, Any]] = {
 }
 """Settings with which two processes train the same model as one."""
 RANDOM: dict[str, Any] = {"epochs": 3, "save_steps": 4, "seed": 5}
-"""Dropout on, and other batches in each epoch; the resumption that is tested is in the second one."""
+"""With dropout and several epochs; runs are interrupted in the second one."""
 
 Work = Callable[[int], None]
 
@@ -135,7 +135,7 @@ def trained(bert_path: Path, documents: list[str], tmp_path_factory: pytest.Temp
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_two_processes_train_what_one_does(
+def test_two_processes_train_the_same_model_as_one(
     name: str, trained: Path, bert_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
     result = train(of_kind(documents, name), tmp_path / "one", base=bert_path, **{**COMMON, **SAME[name]})
@@ -152,7 +152,9 @@ def test_two_processes_train_what_one_does(
             assert theirs[term] == pytest.approx(mine[term], abs=2e-4)
 
 
-def test_two_processes_train_the_static_model_of_one(static_path: Path, documents: list[str], tmp_path: Path) -> None:
+def test_two_processes_train_the_same_static_model_as_one(
+    static_path: Path, documents: list[str], tmp_path: Path
+) -> None:
     options: dict[str, Any] = {"base": static_path, "batch_size": 16, "lsa": 0, "keep": "trained", "progress": False}
     options |= {"max_steps": 6, "held_out": 0.0, "device": "cpu"}
 
@@ -167,7 +169,7 @@ def test_two_processes_train_the_static_model_of_one(static_path: Path, document
     assert np.abs(one["embeddings"] - start * (0.37 / np.sqrt(np.square(start).mean()))).max() > 1e-2
 
 
-def test_a_signal_to_one_process_stops_all_and_the_run_goes_on_to_the_same_bytes(trained: Path) -> None:
+def test_run_stopped_by_a_signal_resumes_to_the_same_bytes(trained: Path) -> None:
     assert_same_bytes(trained / "whole", trained / "stopped")
     assert_same_bytes(trained / "streamed", trained / "stopped-stream")
 
@@ -178,7 +180,7 @@ def test_only_the_main_process_writes(trained: Path) -> None:
     assert second == ""
 
 
-def test_a_run_that_was_killed_goes_on_to_the_same_bytes(
+def test_killed_run_resumes_to_the_same_bytes(
     trained: Path, bert_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
     rows = [*documents, "One more. It is left out of a pass."]
@@ -201,9 +203,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_bytes(
 
 
 @pytest.mark.parametrize("fails", ["reading", "step of the main one", "step of the other"])
-def test_what_fails_in_one_ends_all_and_is_shown(
-    fails: str, bert_path: Path, documents: list[str], tmp_path: Path
-) -> None:
+def test_error_in_one_process_ends_all(fails: str, bert_path: Path, documents: list[str], tmp_path: Path) -> None:
     source = tmp_path / "nowhere.jsonl" if fails == "reading" else documents
 
     def fail() -> None:
@@ -223,7 +223,7 @@ def test_what_fails_in_one_ends_all_and_is_shown(
     assert ("nowhere.jsonl" if fails == "reading" else "a broken step") in told
 
 
-def test_torchrun_starts_it(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
+def test_torchrun(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
     write_jsonl(tmp_path / "documents.jsonl", ({"text": text} for text in documents))
     done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "simlte_st", "train",

@@ -24,7 +24,7 @@ OPTIONS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, str]]:
-    """Documents that begin with text like markup, in two folders, one with such a name."""
+    """Documents that begin with markup, in two folders, one named like markup."""
     folders = ["<i>a</i>", "b"]
     texts = [f"{HOSTILE} {make_document(number)}" for number in range(120)]
     return [{"id": str(number), "text": text, "folder": folders[number % 2]} for number, text in enumerate(texts)]
@@ -43,7 +43,7 @@ def page(result: TrainingResult) -> str:
     return re.sub(r"<script.*?</script>", "", result.report.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
-def test_the_report_shows_the_run(result: TrainingResult, page: str) -> None:
+def test_report_shows_the_run(result: TrainingResult, page: str) -> None:
     assert result.gain is not None
     assert result.kept == "base"
     assert "my-model is the untrained base" in page
@@ -59,7 +59,7 @@ def test_the_report_shows_the_run(result: TrainingResult, page: str) -> None:
     assert str(result.report) in result.summary()
 
 
-def test_what_is_published_holds_no_document(result: TrainingResult) -> None:
+def test_published_files_hold_no_documents(result: TrainingResult) -> None:
     assert result.report == result.output.parent / "my-model.report.html"
     for path in result.output.rglob("*"):
         assert path.suffix != ".html"
@@ -67,7 +67,7 @@ def test_what_is_published_holds_no_document(result: TrainingResult) -> None:
     assert "report" not in json.loads((result.output / "simlte.json").read_text())
 
 
-def test_documents_are_text(page: str) -> None:
+def test_documents_are_escaped(page: str) -> None:
     assert "<img" not in page
     assert "<i>" not in page
     assert "&lt;/script&gt;&lt;img src=x" in page
@@ -99,7 +99,7 @@ def test_documents_that_changed_most_come_first(model: SentenceTransformer, enco
     assert "Too few documents" in neighbours_section([], documents[:2])
 
 
-def test_before_is_the_base_and_after_what_was_trained(
+def test_report_compares_base_with_trained_model(
     encoder_path: Path, rows: list[dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compared: list[list[np.ndarray]] = []

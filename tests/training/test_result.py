@@ -18,7 +18,7 @@ def made(**options: Any) -> TrainingResult:
     )  # fmt: skip
 
 
-def test_a_result_is_printed_in_lines_and_a_table() -> None:
+def test_result_is_printed_as_lines_and_a_table() -> None:
     truncation = Truncation(256, texts=52, tokens=1000, cut_texts=47, cut_tokens=200, model="some/where")
     gain = {"summary": "No difference.", "table": "| a | b |\n|---|--:|"}
     result = made(kept="base", gain=gain, truncation=truncation)

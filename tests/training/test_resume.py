@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from training_support import LONG, OPTIONS, assert_same_bytes, broken_off, forked
+from training_support import LONG, OPTIONS, assert_same_bytes, forked, interrupt_at_step
 
 from simlte_st import train
 from simlte_st.data import DocSplitTransform
@@ -24,16 +24,16 @@ KILLED: dict[str, Any] = {"preset": "docsplit-bert", "epochs": 8, "batch_size": 
 
 
 @pytest.fixture(scope="module")
-def undisturbed(bert_path: Path, documents: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    output = tmp_path_factory.mktemp("undisturbed") / "whole"
+def uninterrupted(bert_path: Path, documents: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("uninterrupted") / "whole"
     train(documents, output, base=bert_path, progress=False, **KILLED)
     return output
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a forked process need not import everything again")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_run_resumes_to_the_same_bytes(
-    number: signal.Signals, undisturbed: Path, bert_path: Path, documents: list[str], tmp_path: Path
+def test_killed_run_resumes_to_the_same_bytes(
+    number: signal.Signals, uninterrupted: Path, bert_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
     arguments = {"base": bert_path, **KILLED}
     told = tmp_path / "told.txt"
@@ -56,7 +56,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(
     # This is a different process from the killed one.
     result = train(documents, tmp_path / "killed", progress=False, resume=True, **arguments)
     assert result.preset.mlm_weight == 0.1
-    first, second = (folder / "model.safetensors" for folder in (tmp_path / "killed", undisturbed))
+    first, second = (folder / "model.safetensors" for folder in (tmp_path / "killed", uninterrupted))
     assert first.read_bytes() == second.read_bytes()
 
 
@@ -64,7 +64,7 @@ def losses(result: TrainingResult) -> list[float]:
     return [line["loss"] for line in result.log if "loss" in line]
 
 
-def test_another_number_of_threads_or_workers_goes_on_with_the_same_views(
+def test_resuming_with_other_threads_or_workers_keeps_views(
     encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[dict[str, list[str]]] = []
@@ -75,7 +75,7 @@ def test_another_number_of_threads_or_workers_goes_on_with_the_same_views(
     views, threads = drawn[-3:], torch.get_num_threads()
     try:
         torch.set_num_threads(threads + 1)
-        with broken_off(whole.steps - 2):
+        with interrupt_at_step(whole.steps - 2):
             train(documents, tmp_path / "m", **options)
         torch.set_num_threads(threads)
         resumed = train(documents, tmp_path / "m", resume=True, **options)
@@ -83,26 +83,24 @@ def test_another_number_of_threads_or_workers_goes_on_with_the_same_views(
         torch.set_num_threads(threads)
     assert drawn[-3:] == views
     assert losses(resumed) == pytest.approx(losses(whole), rel=1e-3)
-    with broken_off(whole.steps - 2):
+    with interrupt_at_step(whole.steps - 2):
         train(documents, tmp_path / "n", **options)
     train(documents, tmp_path / "n", resume=True, workers=1, **options)
     assert_same_bytes(tmp_path / "whole", tmp_path / "n")
 
 
-def test_a_converted_run_with_attention_dropout_resumes_to_the_same_bytes(
-    bert_path: Path, documents: list[str], tmp_path: Path
-) -> None:
+def test_converted_base_resumes_to_the_same_bytes(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
     options: dict[str, Any] = {"base": bert_path, "preset": "docsplit-longformer", "max_length": 200, **LONG}
     options["attention_dropout"] = 0.1
     train(documents, tmp_path / "a", **options)
-    with broken_off(3):
+    with interrupt_at_step(3):
         train(documents, tmp_path / "b", **options)
     assert (tmp_path / "b.run" / "base" / "modules.json").exists()
     train(documents, tmp_path / "b", resume=True, **options)
     assert_same_bytes(tmp_path / "a", tmp_path / "b")
 
 
-def test_a_run_that_was_killed_after_its_last_step_is_not_trained_further(
+def test_run_killed_after_its_last_step_only_finishes(
     encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options: dict[str, Any] = {"base": encoder_path, "max_steps": 4, "save_steps": 2, "mlm_weight": 0.0, **OPTIONS}
@@ -118,8 +116,8 @@ def test_a_run_that_was_killed_after_its_last_step_is_not_trained_further(
     assert_same_bytes(tmp_path / "m", tmp_path / "n")
 
 
-def test_a_full_disk_keeps_the_last_checkpoint_and_the_run_goes_on_to_the_same_bytes(
-    undisturbed: Path, bert_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_run_on_a_full_disk_resumes_to_the_same_bytes(
+    uninterrupted: Path, bert_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save, saved = torch.save, []
 
@@ -137,4 +135,4 @@ def test_a_full_disk_keeps_the_last_checkpoint_and_the_run_goes_on_to_the_same_b
     assert not (tmp_path / "m").exists()
     result = train(documents, tmp_path / "m", resume=True, **arguments)
     assert result.steps > 0
-    assert_same_bytes(undisturbed, tmp_path / "m")
+    assert_same_bytes(uninterrupted, tmp_path / "m")

@@ -27,9 +27,7 @@ def chosen(documents: Any, folder: Path, static: bool | None = None, base: str |
     return choose_base(Run(RunFolder(folder / "m")), documents, base, static=static)
 
 
-def test_long_documents_get_a_static_model_and_short_ones_an_encoder(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_base_is_chosen_by_document_length(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for documents, words, name, other in (
         (LENGTHY, 480, OWN_STATIC, "static=False"), (SHORT, 32, PACKAGED_BASE, "static=True"),
     ):  # fmt: skip
@@ -56,7 +54,7 @@ def test_long_documents_get_a_static_model_and_short_ones_an_encoder(
     ],
     ids=str,
 )
-def test_what_was_asked_for_counts(
+def test_options_override_the_chosen_base(
     options: dict[str, Any], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     documents = SHORT if expected == OWN_STATIC else LENGTHY
@@ -67,7 +65,7 @@ def test_what_was_asked_for_counts(
     assert asked == [expected]
 
 
-def test_what_decides_the_outcome_is_saved(
+def test_settings_that_affect_the_result_are_saved(
     encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("simlte_st.models.device.bf16_available", lambda device: True)
@@ -82,7 +80,7 @@ def test_what_decides_the_outcome_is_saved(
     assert read_json(tmp_path / "n.run" / "settings.json")["dtype"] == "float32"
 
 
-def test_what_is_compared_on_resume_is_the_same_in_another_process() -> None:
+def test_saved_settings_do_not_depend_on_the_process() -> None:
     def cut(text: str) -> list[str]:
         return [text]
 
@@ -107,7 +105,7 @@ def opened(
     return folder
 
 
-def test_the_folder_of_a_run_that_could_not_begin_goes(tmp_path: Path) -> None:
+def test_abandoned_run_removes_its_new_folder(tmp_path: Path) -> None:
     opened(tmp_path / "model").abandon()
     assert not (tmp_path / "model.run").exists()
     opened(tmp_path / "model").release()
@@ -115,9 +113,7 @@ def test_the_folder_of_a_run_that_could_not_begin_goes(tmp_path: Path) -> None:
     assert (tmp_path / "model.run").exists()
 
 
-def test_killed_while_the_work_folder_of_a_finished_run_is_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kill_during_cleanup_leaves_a_finished_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = opened(tmp_path / "m")
     (folder.path / "checkpoint").write_text("hours of work")
     (tmp_path / "m").mkdir()
@@ -129,7 +125,7 @@ def test_killed_while_the_work_folder_of_a_finished_run_is_removed(
         opened(tmp_path / "m", resume=True)
 
 
-def test_what_is_not_of_a_run_is_never_removed(tmp_path: Path) -> None:
+def test_foreign_files_are_never_removed(tmp_path: Path) -> None:
     for name, file in (("a", "modules.json"), ("b", "thesis.txt")):
         (tmp_path / f"{name}.run").mkdir()
         (tmp_path / f"{name}.run" / file).write_text("[]")
@@ -143,7 +139,7 @@ def test_what_is_not_of_a_run_is_never_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_run_that_is_at_work_is_left_alone(tmp_path: Path, overwrite: bool) -> None:
+def test_active_run_is_not_disturbed(tmp_path: Path, overwrite: bool) -> None:
     folder = opened(tmp_path / "m")
     with pytest.raises(ConfigurationError, match="is already working"):
         opened(tmp_path / "m", overwrite=overwrite)
@@ -153,7 +149,7 @@ def test_a_run_that_is_at_work_is_left_alone(tmp_path: Path, overwrite: bool) ->
     opened(tmp_path / "m", resume=True).close()
 
 
-def test_changed_settings_are_named_one_by_one(tmp_path: Path) -> None:
+def test_changed_settings_are_listed(tmp_path: Path) -> None:
     opened(tmp_path / "m", {"batch_size": 8, "epochs": 1.0}).release()
     with pytest.raises(ResumeError, match=r"\(batch_size: was 8, is 16; warmup: was not given, is 0.1\)"):
         opened(tmp_path / "m", {"batch_size": 16, "epochs": 1.0, "warmup": 0.1}, resume=True)

@@ -17,7 +17,7 @@ from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from support import make_document
-from training_support import assert_same_bytes, broken_off, weights
+from training_support import assert_same_bytes, interrupt_at_step, weights
 
 from simlte_st import train
 from simlte_st.data import DocSplitTransform, read_documents
@@ -42,7 +42,7 @@ def texts_of(corpus: Dataset) -> list[str]:
     return [" ".join(row["sentences"]) for row in corpus.with_format(None)]
 
 
-def test_a_static_base_is_trained_by_its_preset_and_reads_whole_documents(
+def test_static_base_uses_its_preset_and_whole_documents(
     static_path: Path, documents: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert preset_for(load_model(static_path)) == get_preset("docsplit-static")
@@ -65,7 +65,7 @@ def test_a_static_base_is_trained_by_its_preset_and_reads_whole_documents(
     assert "The model is static" in (tmp_path / "m" / "README.md").read_text()
 
 
-def test_few_documents_are_passed_a_number_of_times(static_path: Path, documents: list[str], tmp_path: Path) -> None:
+def test_few_documents_limit_the_number_of_passes(static_path: Path, documents: list[str], tmp_path: Path) -> None:
     options = {name: value for name, value in OPTIONS.items() if name != "max_steps"}
     result = train(documents, tmp_path / "m", base=static_path, lsa=0, held_out=0.0, **options)
     assert result.steps == 14 * (48 // 16), "and not the steps that are the most"
@@ -73,20 +73,16 @@ def test_few_documents_are_passed_a_number_of_times(static_path: Path, documents
     assert most.steps == 14, "a step on the four that are left would count as one on sixteen"
 
 
-def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(
-    static_path: Path, documents: list[str], tmp_path: Path
-) -> None:
+def test_stopped_run_resumes_to_the_same_bytes(static_path: Path, documents: list[str], tmp_path: Path) -> None:
     options = {**OPTIONS, "save_steps": 2, "base": static_path}
     train(documents, tmp_path / "whole", **options)
-    with broken_off(5):
+    with interrupt_at_step(5):
         train(documents, tmp_path / "m", **options)
     train(documents, tmp_path / "m", resume=True, workers=1, **options)
     assert_same_bytes(tmp_path / "whole", tmp_path / "m")
 
 
-def test_stock_libraries_load_the_trained_model_by_themselves(
-    static_path: Path, documents: list[str], tmp_path: Path
-) -> None:
+def test_stock_libraries_load_the_trained_model(static_path: Path, documents: list[str], tmp_path: Path) -> None:
     result = train(documents, tmp_path / "m", base=static_path, **OPTIONS)
     assert result.lsa is not None
     without = train(documents, tmp_path / "without", base=static_path, lsa=0, **OPTIONS)
@@ -115,14 +111,14 @@ np.save(sys.argv[3], vectors)
     np.testing.assert_allclose(np.load(places[2]), result.load(device="cpu").encode(texts), atol=1e-5)
 
 
-def test_a_model_with_an_analysis_is_trained_again(static_path: Path, documents: list[str], tmp_path: Path) -> None:
+def test_model_with_lsa_can_be_trained_again(static_path: Path, documents: list[str], tmp_path: Path) -> None:
     train(documents, tmp_path / "m", base=static_path, **OPTIONS)
     again = train(documents[:30], tmp_path / "again", base=tmp_path / "m", **OPTIONS).load(device="cpu")
     assert [type(module).__name__ for module in again] == ["StaticEmbedding", "Normalize"]
     assert again.get_embedding_dimension() == 32, "and not longer by each analysis"
 
 
-def test_an_encoder_is_distilled_first_once(
+def test_encoder_is_distilled_once_before_training(
     encoder_path: Path, static_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
@@ -135,7 +131,7 @@ def test_an_encoder_is_distilled_first_once(
     options = {**OPTIONS, "base": encoder_path, "static": True, "save_steps": 2}
     train(documents, tmp_path / "whole", **options)
     assert calls == [str(encoder_path)]
-    with broken_off(5):
+    with interrupt_at_step(5):
         train(documents, tmp_path / "m", **options)
     result = train(documents, tmp_path / "m", resume=True, **options)
     assert len(calls) == 2, "what was distilled is in the folder of the run"
@@ -145,14 +141,14 @@ def test_an_encoder_is_distilled_first_once(
     assert saved["base"] == str(encoder_path)
 
 
-def test_the_verdict_compares_whole_halves_with_the_static_base(static_path: Path, tmp_path: Path) -> None:
+def test_verdict_compares_whole_halves(static_path: Path, tmp_path: Path) -> None:
     documents = [make_document(number, sentences=24) for number in range(120)]
     result = train(documents, tmp_path / "m", base=static_path, held_out=0.3, **{**OPTIONS, "keep": "verdict"})
     assert result.gain is not None
     assert result.gain["documents"] >= 30
     gains = result.gain["halves"]
     assert set(gains) >= {"base", "trained"}
-    # Halves of 62 tokens, on which encoders are compared, would be found much less often.
+    # Halves of 62 tokens, as for encoders, would be found far less often.
     assert gains["base"]["split_half_mrr"] > 0.9
     refused = train(
         documents, tmp_path / "same", base=static_path, held_out=0.3, lsa=0,
@@ -162,9 +158,7 @@ def test_the_verdict_compares_whole_halves_with_the_static_base(static_path: Pat
     np.testing.assert_array_equal(vectors(tmp_path / "same"), vectors(static_path))
 
 
-def test_views_are_the_tokens_of_the_texts_that_would_be_drawn(
-    static_model: SentenceTransformer, documents: list[str], tmp_path: Path
-) -> None:
+def test_token_views_match_text_views(static_model: SentenceTransformer, documents: list[str], tmp_path: Path) -> None:
     views = DocSplitTransform(seed=3)
     corpus = views.attach([*documents, "Net run kor na so ma", "One " * 70 + "run."])
     write_tokens(corpus, static_model.tokenizer, tmp_path / "tokens", progress=False)
@@ -190,9 +184,7 @@ def test_views_are_the_tokens_of_the_texts_that_would_be_drawn(
     assert torch.equal(prompted["offsets"], torch.tensor([0, 2 + len(drawn["anchor"][0])]))
 
 
-def test_the_analysis_of_tokens_is_that_of_the_texts(
-    static_model: SentenceTransformer, documents: list[str], tmp_path: Path
-) -> None:
+def test_token_counts_match_the_texts(static_model: SentenceTransformer, documents: list[str], tmp_path: Path) -> None:
     views = DocSplitTransform()
     corpus = views.attach([*documents, "[MASK] run. [MASK] so. Run ma."])
     write_tokens(corpus, static_model.tokenizer, tmp_path / "tokens", progress=False)
@@ -208,7 +200,7 @@ def test_the_analysis_of_tokens_is_that_of_the_texts(
         ("dropout", 0.1), ("pooling", "cls"), ("max_view_length", 64), ("max_length", 4096), ("mlm_weight", 0.1),
     ],
 )  # fmt: skip
-def test_what_does_not_apply_is_refused_with_the_reason(
+def test_inapplicable_options_are_refused(
     name: str, value: Any, static_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigurationError, match=f"{name}=.*static model"):
@@ -216,16 +208,14 @@ def test_what_does_not_apply_is_refused_with_the_reason(
     assert not (tmp_path / "m.run").exists()
 
 
-def test_a_preset_or_a_wish_that_contradicts_the_base_is_refused(
-    static_path: Path, documents: list[str], tmp_path: Path
-) -> None:
+def test_contradicting_presets_and_options_are_refused(static_path: Path, documents: list[str], tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="docsplit-static"):
         train(documents, tmp_path / "m", base=static_path, preset="docsplit-tuned", **OPTIONS)
     with pytest.raises(ConfigurationError, match="static=False"):
         train(documents, tmp_path / "m", base=static_path, static=False, **OPTIONS)
 
 
-def test_a_stream_is_trained_on(static_path: Path, documents: list[str], tmp_path: Path) -> None:
+def test_train_on_a_stream(static_path: Path, documents: list[str], tmp_path: Path) -> None:
     stream = read_documents(Dataset.from_dict({"text": documents}).to_iterable_dataset(num_shards=4), stream=True)
     result = train(stream, tmp_path / "m", base=static_path, **OPTIONS)
     assert result.static

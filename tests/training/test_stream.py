@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support import make_document
-from training_support import assert_same_bytes, broken_off
+from training_support import assert_same_bytes, interrupt_at_step
 
 from simlte_st import train
 from simlte_st.data import document_stream, read_documents
@@ -41,7 +41,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_corpus, "FIRST", 30)
 
 
-def test_a_run_goes_on_at_the_document_to_the_same_bytes_and_holds_no_copy_of_the_stream(
+def test_resumed_run_continues_the_stream_to_the_same_bytes(
     bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, drawn = write(tmp_path / "files"), []
@@ -56,7 +56,7 @@ def test_a_run_goes_on_at_the_document_to_the_same_bytes_and_holds_no_copy_of_th
     whole = train(read_documents(source, stream=True), tmp_path / "whole", base=bert_path, **OPTIONS)
     assert len(filled) < 20, "rows are taken in their order, from buffer to buffer"
     assert whole.steps == 16
-    with broken_off(10):
+    with interrupt_at_step(10):
         train(read_documents(source, stream=True), tmp_path / "m", base=bert_path, **OPTIONS)
     kept = b"".join(path.read_bytes() for path in (tmp_path / "m.run").rglob("*") if path.is_file())
     texts = [row["text"] for file in sorted(source.iterdir()) for row in pq.read_table(file).to_pylist()]
@@ -84,7 +84,9 @@ def test_a_run_goes_on_at_the_document_to_the_same_bytes_and_holds_no_copy_of_th
         ({"batch_size": 80}, "fewer documents"),
     ],
 )
-def test_what_a_stream_cannot_do(settings: dict[str, Any], message: str, encoder_path: Path, tmp_path: Path) -> None:
+def test_unsupported_stream_settings_are_refused(
+    settings: dict[str, Any], message: str, encoder_path: Path, tmp_path: Path
+) -> None:
     source = write(tmp_path / "files", files=2)
     with pytest.raises(SimlteError, match=message) as raised:
         train(read_documents(source, stream=True), tmp_path / "m", base=encoder_path, **{**OPTIONS, **settings})
@@ -92,7 +94,7 @@ def test_what_a_stream_cannot_do(settings: dict[str, Any], message: str, encoder
     assert [path.name for path in tmp_path.iterdir()] == ["files"]
 
 
-def test_a_shard_that_breaks_is_named_and_the_run_goes_on_when_it_is_mended(encoder_path: Path, tmp_path: Path) -> None:
+def test_run_resumes_after_a_broken_shard_is_repaired(encoder_path: Path, tmp_path: Path) -> None:
     source = write(tmp_path / "files", rows=50)  # the model card reads a hundred documents
     options = {**OPTIONS, "base": encoder_path, "preset": "docsplit-tuned", "max_steps": 20}
     train(read_documents(source, stream=True), tmp_path / "whole", **options)

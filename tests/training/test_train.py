@@ -32,7 +32,7 @@ def trained(encoder_path: Path, documents: list[str], tmp_path_factory: pytest.T
     return output
 
 
-def test_nothing_is_asked_of_the_hub_and_nothing_private_is_published(
+def test_training_stays_offline_and_keeps_documents_private(
     encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
@@ -61,9 +61,7 @@ def test_nothing_is_asked_of_the_hub_and_nothing_private_is_published(
         assert b"client-x" not in content or path.name == "simlte.json", path
 
 
-def test_the_model_is_made_of_stock_modules_and_loads_in_a_process_without_us(
-    trained: Path, documents: list[str]
-) -> None:
+def test_model_loads_without_this_package(trained: Path, documents: list[str]) -> None:
     modules = json.loads((trained / "modules.json").read_text())
     assert all(module["type"].startswith("sentence_transformers.") for module in modules)
     code = (
@@ -75,7 +73,7 @@ def test_the_model_is_made_of_stock_modules_and_loads_in_a_process_without_us(
     assert not (trained.parent / "model.run").exists()
 
 
-def test_training_moves_the_model_and_lowers_the_loss(trained: Path, encoder_path: Path) -> None:
+def test_training_changes_weights_and_lowers_the_loss(trained: Path, encoder_path: Path) -> None:
     run = json.loads((trained / "simlte.json").read_text())
     contrastive = [line["contrastive"] for line in run["log"] if "contrastive" in line]
     assert np.mean(contrastive[-3:]) < np.mean(contrastive[:3])
@@ -84,7 +82,7 @@ def test_training_moves_the_model_and_lowers_the_loss(trained: Path, encoder_pat
     assert any(not np.allclose(value, before[name]) for name, value in weights(trained).items())
 
 
-def test_the_account_is_complete_and_the_card_tells_it(trained: Path, documents: list[str]) -> None:
+def test_run_file_and_card_are_complete(trained: Path, documents: list[str]) -> None:
     rows = [{"id": f"secret-name-{index}", "text": text} for index, text in enumerate(documents)]
     run = json.loads((trained / "simlte.json").read_text())
     assert run["corpus"]["documents"] + run["gain"]["documents"] == len(documents) == run["read"]["documents"]
@@ -106,16 +104,14 @@ def test_the_account_is_complete_and_the_card_tells_it(trained: Path, documents:
     assert "simlte convert model --output LONGER" in card, "where it lies concerns nobody"
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_does_not(
-    encoder_path: Path, documents: list[str], tmp_path: Path
-) -> None:
+def test_same_seed_gives_the_same_bytes(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
         train(documents, tmp_path / name, base=encoder_path, seed=seed, mlm_weight=0.1, dropout=0.1, **OPTIONS)
     assert_same_bytes(tmp_path / "a", tmp_path / "b")
     assert (tmp_path / "a" / "model.safetensors").read_bytes() != (tmp_path / "c" / "model.safetensors").read_bytes()
 
 
-def test_presets_are_chosen_by_the_base(
+def test_preset_follows_from_the_base(
     encoder_path: Path, bert_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
     short: dict[str, Any] = {"max_steps": 1, "held_out": 0.0, "max_length": "base", "progress": False}
@@ -128,16 +124,14 @@ def test_presets_are_chosen_by_the_base(
     assert "mean" in (tmp_path / "tuned" / "1_Pooling" / "config.json").read_text()
 
 
-def test_short_views_leave_the_models_own_length(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
+def test_max_view_length_keeps_the_model_length(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
     short: dict[str, Any] = {"max_steps": 1, "max_view_length": 20, "view": Crop(), "held_out": 0.0, **OPTIONS}
     result = train(documents, tmp_path / "m", base=encoder_path, **short)
     assert result.preset.max_view_length == 20
     assert SentenceTransformer(str(tmp_path / "m"), device="cpu").max_seq_length == 64
 
 
-def test_bad_input_is_refused_before_anything_is_written(
-    encoder_path: Path, documents: list[str], tmp_path: Path
-) -> None:
+def test_invalid_input_is_refused_before_writing(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
     output = tmp_path / "m"
     with pytest.raises(ConfigurationError, match="batch_size=1"):
         train(documents, output, base=encoder_path, batch_size=1)
@@ -157,7 +151,7 @@ def test_bad_input_is_refused_before_anything_is_written(
     assert list(tmp_path.iterdir()) == [], "a run that could not begin leaves nothing to resume"
 
 
-def test_a_finished_model_is_not_replaced_unasked(trained: Path, encoder_path: Path, documents: list[str]) -> None:
+def test_finished_model_is_not_overwritten_by_default(trained: Path, encoder_path: Path, documents: list[str]) -> None:
     before = (trained / "model.safetensors").read_bytes()
     with pytest.raises(ConfigurationError, match="already exists"):
         train(documents, trained, base=encoder_path)
@@ -166,14 +160,14 @@ def test_a_finished_model_is_not_replaced_unasked(trained: Path, encoder_path: P
     assert (trained / "model.safetensors").read_bytes() == before
 
 
-def test_a_base_of_half_precision_is_trained_in_full(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
+def test_half_precision_base_is_trained_in_float32(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
     half = SentenceTransformer(str(bert_path), device="cpu").to(torch.bfloat16)
     half.save_pretrained(str(tmp_path / "half"))
     train(documents, tmp_path / "m", base=tmp_path / "half", max_steps=2, mlm_weight=0.1, held_out=0.0, **OPTIONS)
     assert {str(value.dtype) for value in weights(tmp_path / "m").values()} == {"float32"}
 
 
-def test_a_short_base_is_converted_and_its_long_documents_are_not_cut(
+def test_short_base_is_converted_to_read_long_documents(
     bert_path: Path, documents: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     long = [" ".join(documents[number : number + 3]) for number in range(40)]  # 324 tokens; the base reads 64
@@ -191,7 +185,7 @@ def test_a_short_base_is_converted_and_its_long_documents_are_not_cut(
     assert not (tmp_path / "m.run").exists()
 
 
-def test_a_base_with_token_attention_keeps_it(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
+def test_token_attention_is_kept(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
     made = SentenceTransformer(modules=[Transformer(str(bert_path)), TokenAttention(32)], device="cpu")
     made.save_pretrained(str(tmp_path / "base"))
     settings: dict[str, Any] = {"base": tmp_path / "base", "max_steps": 2, "bf16": False, "progress": False}

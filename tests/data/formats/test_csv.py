@@ -13,7 +13,7 @@ from simlte_st.errors import DataError, EmptyCorpusError
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".csv.zst", ".tsv", ".tsv.gz"])
-def test_separated_values(tmp_path: Path, suffix: str) -> None:
+def test_csv_and_tsv_are_read(tmp_path: Path, suffix: str) -> None:
     mark = "," if ".csv" in suffix else "\t"
     data = f'id{mark} text {mark}n\na{mark}"one, ""quoted""\nsecond\tline"{mark}1\r\nb{mark}two{mark}2\n'
     reader = read_documents(packed(tmp_path / f"c{suffix}", data.encode()), label_column="n")
@@ -39,7 +39,7 @@ def test_bad_csv_rows_are_counted_one_by_one(tmp_path: Path) -> None:
     assert reader.report.examples["malformed row"][1].startswith("lines 13 to 1")
 
 
-def test_the_only_csv_column_with_words_is_the_text(tmp_path: Path) -> None:
+def test_only_csv_column_with_words_is_the_text(tmp_path: Path) -> None:
     path = tmp_path / "c.csv"
     path.write_text("stars,review\n5,good\n1.5,bad\n")
     assert texts(path) == ["good", "bad"]
@@ -64,7 +64,7 @@ def test_the_only_csv_column_with_words_is_the_text(tmp_path: Path) -> None:
         ("c.csv", 'text,"a;b|c"\n"one\n; two",1\n', ["one\n; two"]),
     ],
 )
-def test_fields_are_separated_as_fits_the_rows(tmp_path: Path, name: str, rows: str, expected: list[str]) -> None:
+def test_delimiter_is_detected(tmp_path: Path, name: str, rows: str, expected: list[str]) -> None:
     (tmp_path / name).write_text(rows)
     assert texts(tmp_path / name) == expected
 
@@ -82,7 +82,7 @@ def test_unusable_csv_headers(tmp_path: Path) -> None:
         texts(path)
 
 
-def test_values_have_no_type_and_blank_lines_stand_above_the_header(tmp_path: Path) -> None:
+def test_values_are_untyped_and_leading_blank_lines_skipped(tmp_path: Path) -> None:
     (tmp_path / "c.csv").write_text("\n\ntext,version\na,1.10\n")
     (document,) = read_documents(tmp_path / "c.csv", metadata=True)
     assert document.metadata == {"version": "1.10"}

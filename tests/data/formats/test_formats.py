@@ -23,12 +23,12 @@ SUFFIXES = (
 
 
 @pytest.mark.parametrize(("name", "suffix"), SUFFIXES)
-def test_suffixes(name: str, suffix: str | None) -> None:
+def test_format_follows_from_suffix(name: str, suffix: str | None) -> None:
     known = format_of(Path(name))
     assert known is None if suffix is None else known is not None and suffix in known.suffixes
 
 
-def test_messages_name_each_format(tmp_path: Path) -> None:
+def test_messages_list_every_format(tmp_path: Path) -> None:
     suffixes = [suffix for each in FORMATS for suffix in each.suffixes]
     assert len(suffixes) == len(set(suffixes)) > 10
     for suffix in suffixes:
@@ -76,12 +76,12 @@ NAMED = (
 
 
 @pytest.mark.parametrize(("name", "data", "expected"), NAMED)
-def test_files_that_are_named(tmp_path: Path, name: str, data: str | bytes, expected: str) -> None:
+def test_single_files_of_any_name_are_read(tmp_path: Path, name: str, data: str | bytes, expected: str) -> None:
     (tmp_path / name).write_bytes(data.encode() if isinstance(data, str) else data)
     assert texts(tmp_path / name) == [expected]
 
 
-def test_without_the_extra_they_are_counted_or_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_need_a_missing_extra_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_pdf(tmp_path / "a.pdf", ["One."])
     write_docx(tmp_path / "b.docx", ["Two."])
     (tmp_path / "c.html").write_text(page("Three."))

@@ -38,7 +38,7 @@ from simlte_st.errors import EmptyCorpusError
         ("<details><summary>More</summary>inside</details>", "More\n\ninside"),
     ],
 )
-def test_html_is_what_a_reader_sees(tmp_path: Path, body: str, expected: str) -> None:
+def test_html_gives_visible_text(tmp_path: Path, body: str, expected: str) -> None:
     (tmp_path / "a.html").write_text(page(body))
     assert texts(tmp_path / "a.html") == [expected]
     (tmp_path / "a.html").write_text(body)
@@ -54,23 +54,23 @@ def test_html_is_what_a_reader_sees(tmp_path: Path, body: str, expected: str) ->
         "<template>no<template>no</template></template>", "<script><!-- no </script>",
     ],
 )  # fmt: skip
-def test_what_nobody_sees_is_no_text(hidden: str) -> None:
+def test_hidden_elements_are_dropped(hidden: str) -> None:
     assert html_text(f"<p>One.</p>{hidden}<p>Two.</p>") == "One.\n\nTwo."
 
 
 @pytest.mark.parametrize("shown", ["<p style='display:block'>yes</p>", "<aside>yes</aside>"])
-def test_what_is_seen_is_text(shown: str) -> None:
+def test_visible_elements_are_kept(shown: str) -> None:
     assert html_text(f"<body style='display:none'><p>One.</p>{shown}").split() == ["One.", "yes"]
 
 
-def test_tags_of_xhtml_close_themselves(tmp_path: Path) -> None:
+def test_xhtml_tags_can_be_self_closing(tmp_path: Path) -> None:
     head = '<?xml version="1.0" encoding="iso-8859-1"?><html><head><title/><script src="x"/></head>'
     body = head + "<body><p/>\xe9t\xe9<br/></body></html>"
     (tmp_path / "a.xhtml").write_bytes(body.encode("latin-1"))
     assert texts(tmp_path / "a.xhtml") == ["été"]
 
 
-def test_encodings_of_html(tmp_path: Path) -> None:
+def test_html_encodings(tmp_path: Path) -> None:
     path = tmp_path / "a.html"
     for declared, used in (("utf-8", "utf-8"), ("ISO-8859-1", "cp1252"), ("koi8-r", "koi8-r"), ("nonsense", "utf-8")):
         text = "дом" if used == "koi8-r" else "“café”"
@@ -97,7 +97,7 @@ def trees(draw: st.DrawFn, depth: int = 4) -> list[Any]:
 
 @settings(max_examples=300)
 @given(trees=st.lists(trees(), min_size=1, max_size=5), ends=st.randoms(use_true_random=False))
-def test_whatever_a_browser_shows_is_in_the_text(trees: list[Any], ends: random.Random) -> None:
+def test_text_matches_what_a_browser_shows(trees: list[Any], ends: random.Random) -> None:
     """html5lib builds the tree by the same rules, except for templates; its visible text must be read."""
     numbers = itertools.count()
 
@@ -132,7 +132,7 @@ def shown(node: Any) -> Iterator[str]:
         "<svg><style><div>x", "<template>x", "<section><div></section>x",
     ],
 )  # fmt: skip
-def test_time_grows_with_the_length_of_hostile_pages(pattern: str) -> None:
+def test_hostile_pages_take_linear_time(pattern: str) -> None:
     def seconds(times: int) -> float:
         source = "<table>" * ("<td>" in pattern) + "".join(pattern.replace("{}", str(n)) for n in range(times))
         start = time.process_time()
@@ -143,12 +143,12 @@ def test_time_grows_with_the_length_of_hostile_pages(pattern: str) -> None:
     assert seconds(40_000) < 3 * once + 0.5 < 10
 
 
-def test_a_page_that_takes_too_long_is_read_without_its_structure() -> None:
+def test_too_deep_pages_are_read_without_structure() -> None:
     deep = "<ul><li>" * 50_000 + "<script>no</script>deep &amp; <b>found"
     assert html_text(deep).split() == ["deep", "&", "found"]
 
 
-def test_texts_with_tags_are_read_on_request(tmp_path: Path) -> None:
+def test_html_in_texts_is_removed_on_request(tmp_path: Path) -> None:
     written = ["<p>A <b>tick</b>et &amp; more</p><script>x</script><p>Last", "2 < 3 and <T> or a<b>c", "<br>" * 3]
     rows = [{"id": str(number), "text": text} for number, text in enumerate(written)]
     assert texts(rows) == written

@@ -48,7 +48,7 @@ def test_bad_json_lines_are_counted_one_by_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_an_array_of_objects_is_a_table(tmp_path: Path, indent: int | None) -> None:
+def test_array_of_objects_is_a_table(tmp_path: Path, indent: int | None) -> None:
     rows = [{"id": f"d{number}", "body": f"tëxt {number}", "kind": "x"} for number in range(300)]
     (tmp_path / "a.json").write_text(json.dumps(rows, indent=indent))
     (tmp_path / "b.json.gz").write_bytes(gzip.compress(json.dumps(rows, ensure_ascii=False, indent=indent).encode()))
@@ -59,7 +59,7 @@ def test_an_array_of_objects_is_a_table(tmp_path: Path, indent: int | None) -> N
         assert reader.report.text_column == "body"
 
 
-def test_an_array_of_strings_is_texts(tmp_path: Path) -> None:
+def test_array_of_strings_is_a_list_of_texts(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('["one two",\n "three", 4, null]')
     reader = read_documents(tmp_path / "a.json")
     assert [(item.id, item.text) for item in reader] == [(content_id(text), text) for text in ("one two", "three")]
@@ -68,7 +68,7 @@ def test_an_array_of_strings_is_texts(tmp_path: Path) -> None:
         texts(tmp_path / "a.json", text_column="body")
 
 
-def test_json_lines_under_the_name_of_json(tmp_path: Path) -> None:
+def test_json_lines_in_a_json_file(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('\n{"text": "a"}\n{cut\n{"text": "b"}')
     reader = read_documents(tmp_path / "a.json")
     assert [item.text for item in reader] == ["a", "b"]
@@ -87,7 +87,7 @@ def test_json_lines_under_the_name_of_json(tmp_path: Path) -> None:
         ('{"@context": "x", "value": [{"id": 1, "text": "a"}]}', "holds one dict"),
     ],
 )  # fmt: skip
-def test_anything_else_is_an_error(tmp_path: Path, content: Any, told: str) -> None:
+def test_other_json_is_an_error(tmp_path: Path, content: Any, told: str) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(DataError, match=told):

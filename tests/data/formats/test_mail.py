@@ -40,7 +40,7 @@ def mailbox(*mails: bytes) -> bytes:
     return b"".join(b"From ann@example.com Thu Aug 22 12:36:23 2002\n" + each.rstrip() + b"\n\n" for each in mails)
 
 
-def test_a_mail_is_its_subject_and_text_and_its_headers_are_columns(tmp_path: Path) -> None:
+def test_mail_gives_subject_and_body_and_header_columns(tmp_path: Path) -> None:
     text, columns = read_one(tmp_path, mail("Floods in the north.\n"))
     assert text == "Rain\n\nFloods in the north."
     assert columns == {
@@ -62,7 +62,7 @@ def test_a_mail_is_its_subject_and_text_and_its_headers_are_columns(tmp_path: Pa
         ("two\n lines", "two lines"),
     ],
 )
-def test_subjects_in_other_alphabets(tmp_path: Path, written: str, meant: str) -> None:
+def test_encoded_subjects_are_decoded(tmp_path: Path, written: str, meant: str) -> None:
     text, columns = read_one(tmp_path, mail("Text.", f"Subject: {written}"))
     assert (columns["subject"], text) == (meant, f"{meant}\n\nText.")
     text, columns = read_one(tmp_path, mail("Text.", "Subject: Größe".encode("cp1252").decode("latin-1")))
@@ -81,11 +81,11 @@ def test_subjects_in_other_alphabets(tmp_path: Path, written: str, meant: str) -
         ("Größe".encode("cp1252"), "text/plain; charset=no-such", "Größe"),
     ],
 )
-def test_encodings_that_are_declared_or_not(tmp_path: Path, data: bytes, kind: str, meant: str) -> None:
+def test_body_encodings(tmp_path: Path, data: bytes, kind: str, meant: str) -> None:
     assert read_one(tmp_path, mail(data, kind=kind))[0] == f"Rain\n\n{meant}"
 
 
-def test_parts_of_a_mail(tmp_path: Path) -> None:
+def test_multipart_mail(tmp_path: Path) -> None:
     message = EmailMessage()
     message["From"], message["Subject"] = "ann@example.com", "Parts"
     message.set_content("The plain text.")
@@ -100,7 +100,7 @@ def test_parts_of_a_mail(tmp_path: Path) -> None:
     assert text == "Parts\n\nThe plain text.\n\nInner\n\nText of the mail within."
 
 
-def test_html_is_read_where_there_is_no_plain_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_html_is_read_without_a_plain_text_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     html = "<style>p {}</style><p>One <b>word</b>.</p><p hidden>x</p>"
     assert read_one(tmp_path, mail(html, kind="text/html"))[0] == "Rain\n\nOne word."
     both = "--b\nContent-Type: text/plain\n\n \n--b\nContent-Type: text/html\n\n<p>Two.\n--b--\n"
@@ -127,7 +127,7 @@ def test_html_is_read_where_there_is_no_plain_text(tmp_path: Path, monkeypatch: 
         (mail("x").replace(b"\n", b"\r\n"), "Rain\n\nx"),
     ],
 )
-def test_odd_mails(tmp_path: Path, data: bytes, text: str | None) -> None:
+def test_unusual_mails_are_read(tmp_path: Path, data: bytes, text: str | None) -> None:
     if text is not None:
         assert read_one(tmp_path, data)[0] == text
     else:
@@ -145,13 +145,13 @@ def test_odd_mails(tmp_path: Path, data: bytes, text: str | None) -> None:
         (mail(b"\0\0\0", kind="text/plain"), "binary"),
     ],
 )
-def test_what_is_no_mail_or_cannot_be_read_is_counted(tmp_path: Path, data: bytes, reason: str) -> None:
+def test_unreadable_mails_are_skipped(tmp_path: Path, data: bytes, reason: str) -> None:
     with pytest.raises(EmptyCorpusError, match=f"skipped 1: {reason}"):
         read_one(tmp_path, data)
 
 
 @pytest.mark.parametrize("depth", [50, 2_000])
-def test_parts_in_thousands_of_others_take_no_time(tmp_path: Path, depth: int) -> None:
+def test_deeply_nested_parts_take_little_time(tmp_path: Path, depth: int) -> None:
     """Python's parser gives up on these; it may return their beginning."""
     parts = "".join(f"--{level}\nContent-Type: multipart/mixed; boundary={level + 1}\n\n" for level in range(depth))
     (tmp_path / "deep.eml").write_bytes(mail(parts + f"--{depth}\n\nInside.\n", kind="multipart/mixed; boundary=0"))
@@ -175,7 +175,7 @@ def test_parts_in_thousands_of_others_take_no_time(tmp_path: Path, depth: int) -
         mail("\n" * 200_000 + "> b"),
     ],
 )
-def test_time_grows_with_the_length_of_hostile_mails(tmp_path: Path, data: bytes) -> None:
+def test_hostile_mails_take_linear_time(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "good.txt").write_text("Text.")
     (tmp_path / "a.eml").write_bytes(data)
     (tmp_path / "a.mbox").write_bytes(mailbox(data, b"\nFrom " + b"12:34" * 50_000, mail("Last.")))
@@ -185,7 +185,7 @@ def test_time_grows_with_the_length_of_hostile_mails(tmp_path: Path, data: bytes
     assert time.process_time() - began < 10
 
 
-def test_quotes_and_signatures_are_left_out_on_request(tmp_path: Path) -> None:
+def test_quotes_and_signatures_are_removed_on_request(tmp_path: Path) -> None:
     body = (
         "Yes.\n\nOn Thu, Aug 22, Bob\n<bob@example.com> wrote:\n\n> Does it rain?\n> Bob\n\nIt does.\n-- \nAnn, Inc.\n"
     )
@@ -207,11 +207,11 @@ def test_quotes_and_signatures_are_left_out_on_request(tmp_path: Path) -> None:
         ("  indented\n\n\n\nas it was", "  indented\n\n\n\nas it was"),
     ],
 )  # fmt: skip
-def test_what_counts_as_a_quote(text: str, rest: str) -> None:
+def test_without_quotes(text: str, rest: str) -> None:
     assert without_quotes(text) == rest
 
 
-def test_a_mailbox_is_a_table(tmp_path: Path) -> None:
+def test_mailbox_is_a_table(tmp_path: Path) -> None:
     mails = [
         mail("One.\n\nFrom here on it rains.\n>From the north.\n"),
         mail("Two.", "Message-ID: <2@example.com>", "Subject: Snow"),
@@ -237,7 +237,7 @@ def test_a_mailbox_is_a_table(tmp_path: Path) -> None:
         list(read_documents(tmp_path / "c.mbox"))
 
 
-def test_a_mail_of_a_mailbox_that_is_too_long_is_passed_over(tmp_path: Path) -> None:
+def test_too_long_mail_in_a_mailbox_is_skipped(tmp_path: Path) -> None:
     big = mail("x" * 3_000_000 + "\nFrom nobody\n", "Message-ID: <big@example.com>")
     (tmp_path / "a.mbox").write_bytes(mailbox(mail("One."), big, mail("Two.", "Message-ID: <2@example.com>")))
     reader = read_documents(tmp_path / "a.mbox", max_characters=1_000)
@@ -248,7 +248,7 @@ def test_a_mail_of_a_mailbox_that_is_too_long_is_passed_over(tmp_path: Path) -> 
 RAW = ("00001.7c53336b37003a9286aba55d2945844c", "12", "1.host:2,S", "a.txt", "b")
 
 
-def test_raw_mails_are_recognised_and_read_on_request(tmp_path: Path) -> None:
+def test_raw_mails_are_detected_on_request(tmp_path: Path) -> None:
     for name in RAW:
         (tmp_path / name).write_bytes(b"X-Seal: " + b"a\n\tb" * 9_000 + b"\n" + mail(f"Text of {name}."))
     (tmp_path / "notes.txt").write_text("Not a mail.")

@@ -16,7 +16,7 @@ from simlte_st.data.documents import read_documents
 from simlte_st.errors import DataError
 
 
-def test_parquet_reads_the_needed_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_reads_only_needed_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "c.parquet"
     number = 1000
     table = pa.table({"doc_id": list(range(number)), "text": [f"t{n}" for n in range(number)], "big": ["x"] * number})
@@ -35,7 +35,7 @@ def test_parquet_reads_the_needed_columns(tmp_path: Path, monkeypatch: pytest.Mo
     assert reader.report.id_column == "doc_id"
 
 
-def test_parquet_rows_that_are_no_text(tmp_path: Path) -> None:
+def test_parquet_rows_without_text(tmp_path: Path) -> None:
     path = tmp_path / "c.parquet"
     bad = pa.Array.from_buffers(
         pa.string(), 4, [None, pa.py_buffer(b"".join(n.to_bytes(4, "little") for n in (0, 1, 3, 3, 4))),
@@ -61,7 +61,7 @@ def test_parquet_columns_and_labels(tmp_path: Path) -> None:
     assert [document.label for document in read_documents(path, label_column="label")] == ["yes", "no"]
 
 
-def test_a_parquet_file_broken_in_a_later_row_group(tmp_path: Path) -> None:
+def test_parquet_broken_in_a_later_row_group(tmp_path: Path) -> None:
     path = tmp_path / "c.parquet"
     values = [os.urandom(50).hex() for _ in range(1000)]
     pq.write_table(pa.table({"text": values}), path, row_group_size=500, compression="snappy", use_dictionary=False)

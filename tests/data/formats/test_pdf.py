@@ -11,7 +11,7 @@ from reading_support import texts, write_pdf
 from simlte_st.data.documents import read_documents
 
 
-def test_pdfs_that_hold_no_text_are_counted(tmp_path: Path) -> None:
+def test_pdfs_without_text_are_counted(tmp_path: Path) -> None:
     sound = write_pdf(tmp_path / "good.pdf", ["A sentence of a page."]).read_bytes()
     write_pdf(tmp_path / "scan.pdf", [], [])
     write_pdf(tmp_path / "long.pdf", ["word " * 100], ["word " * 100])
@@ -49,11 +49,11 @@ def test_pdfs_that_hold_no_text_are_counted(tmp_path: Path) -> None:
         (["a dash -", "here"], "a dash -\nhere"),
     ],
 )
-def test_words_torn_at_the_end_of_a_line_are_whole(tmp_path: Path, lines: list[str], expected: str) -> None:
+def test_hyphenated_words_are_joined(tmp_path: Path, lines: list[str], expected: str) -> None:
     assert texts(write_pdf(tmp_path / "a.pdf", lines)) == [expected]
     assert texts(write_pdf(tmp_path / "a.pdf", *([line] for line in lines))) == [expected], "from page to page too"
 
 
-def test_ligatures_are_their_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ligatures_become_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pypdf.PageObject, "extract_text", lambda page: "eﬃcient ﬂow, ﬁnd ﬆ ﻻ x² ½ Å")
     assert texts(write_pdf(tmp_path / "a.pdf", ["x"])) == ["efficient flow, find st لا x² ½ Å"]

@@ -12,7 +12,7 @@ from simlte_st.data.documents import read_documents
 from simlte_st.errors import DataError
 
 
-def test_a_single_text_file_and_its_line_ends(tmp_path: Path) -> None:
+def test_line_endings_are_normalised(tmp_path: Path) -> None:
     path = tmp_path / "one.md"
     path.write_bytes(b"one\r\n\r\ntwo\rthree\n")
     (document,) = read_documents(str(path))
@@ -20,14 +20,14 @@ def test_a_single_text_file_and_its_line_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
-def test_byte_order_marks_are_obeyed_and_removed(tmp_path: Path, encoding: str) -> None:
+def test_byte_order_marks_set_the_encoding(tmp_path: Path, encoding: str) -> None:
     text = "naïve Ωmega"
     for suffix, written in (("txt", text), ("jsonl", f'{{"text": "{text}"}}\n'), ("csv", f"text,n\n{text},1\n")):
         (tmp_path / f"a.{suffix}").write_bytes(written.encode(encoding))
         assert texts(tmp_path / f"a.{suffix}") == [text]
 
 
-def test_a_named_encoding_is_used(tmp_path: Path) -> None:
+def test_encoding_option_is_used(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes("café".encode("latin-1"))
     (tmp_path / "b.txt").write_bytes("plain".encode("latin-1"))
     assert texts(tmp_path, encoding="latin-1") == ["café", "plain"]
@@ -42,7 +42,7 @@ def test_a_named_encoding_is_used(tmp_path: Path) -> None:
     assert texts(tmp_path / "u.txt", encoding="utf-16-le") == ["Ωmega"]
 
 
-def test_a_table_in_another_encoding_than_the_one_named(tmp_path: Path) -> None:
+def test_table_in_another_encoding_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b'{"text": "h\xe4llo"}\nodd\n')
     with pytest.raises(DataError, match=r"a\.csv cannot be decoded"):
         texts(tmp_path / "a.csv", encoding="utf-16")
@@ -58,7 +58,7 @@ def test_binary_files_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "gb18030", "utf-16-le"])
-def test_sound_utf8_is_utf8_whatever_encoding_is_named(tmp_path: Path, encoding: str) -> None:
+def test_valid_utf8_overrides_the_encoding_option(tmp_path: Path, encoding: str) -> None:
     utf8, other = "Café número 3 Größe, 河水", "plain"
     if encoding != "utf-16-le":
         other = {"cp1252": "Café 10 €", "gb18030": "河水上涨"}[encoding]
