@@ -80,7 +80,7 @@ def test_slack_messages_are_read_as_slack_shows_them(tmp_path: Path, suffix: str
     shown = {
         "R&amp;D: 3 &lt; 4 &amp;lt; &amp;nbsp; &gt;": "R&D: 3 < 4 &lt; &nbsp; >",
         "see <https://x.org/?a=1&amp;b=2|A &amp; B>, <https://y.org/?a=1&amp;b=2>": "see A & B, https://y.org/?a=1&b=2",
-        "<!here> <@U1><@U2|ann> in <#C1|general><#C2|> <!subteam^S1|@devs><!subteam^S2>": "@here @ann in #general @devs",
+        "<!here> <@U1><@U2|ann> in <#C1|general><#C2|> <!subteam^S1|@x><!subteam^S2>": "@here @ann in #general @x",
         "<!date^1392734382^{date}|Feb 18> <mailto:a@b.org|a@b.org> `a &lt;b&gt;`": "Feb 18 a@b.org `a <b>`",
     }
     rows = [{"type": "message", "ts": "1.2", "text": text} for text in [*shown, None]]
