@@ -226,8 +226,7 @@ def _open_several(places: Sequence[str | os.PathLike[str]], reading: Reading) ->
     sources = [_open_place(place, reading) for place in places]
     if len(sources) == 1:
         return sources[0]
-    paths = [os.path.abspath(each.places[0]) if each.places else "" for each in sources]
-    folders = _distinct_folders(paths)
+    folders = _distinct_folders([os.path.abspath(each.places[0]) if each.places else "" for each in sources])
     sources = [replace(each, prefix=folder + each.prefix) for each, folder in zip(sources, folders, strict=True)]
 
     def events() -> Iterator[Event]:
