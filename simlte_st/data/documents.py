@@ -63,7 +63,8 @@ def read_documents(
             document each. JSON (an array of objects or strings, or JSON lines), CSV, TSV and mailboxes, optionally
             compressed with gzip or Zstandard, and parquet are tables. HTML, XML, PDF, DOCX, ODT, RTF and EPUB need the
             extra ``documents``; without it, such files in a folder are skipped and counted. With several sources,
-            generated ids contain the source: ``b.csv:17``, ``folder/a.txt``.
+            generated ids contain the source, with as many folders as distinguish it: ``b.csv:17``,
+            ``folder/a.txt``.
         text_column: Column of the text, or its path in a struct, such as ``article.body`` (default: text; otherwise the
             first of content, body, document, article, abstract, full_text, raw and message; otherwise the only column
             of strings, or the one with by far the longest). The second of two columns with one name is ``NAME_2``.

@@ -156,10 +156,7 @@ def find_duplicates(
         members = first[members]
     sizes = np.unique(members, return_counts=True)[1]
     report = DuplicateReport(
-        documents=len(members),
-        exact=exact,
-        near=len(members) - len(sizes) - exact,
-        groups=int((sizes > 1).sum()),
+        documents=len(members), exact=exact, near=len(members) - len(sizes) - exact, groups=int((sizes > 1).sum())
     )
     return Duplicates(members, report)
 

@@ -280,10 +280,7 @@ def estimate_tokens(texts: Sequence[str]) -> list[int]:
 
 @checked
 def segment_document(
-    document: Document,
-    segmenter: Segmenter,
-    count_tokens: TokenCounter = estimate_tokens,
-    max_words: Count = MAX_WORDS,
+    document: Document, segmenter: Segmenter, count_tokens: TokenCounter = estimate_tokens, max_words: Count = MAX_WORDS
 ) -> SegmentedDocument:
     """Split one document into sentences.
 
@@ -307,10 +304,7 @@ def segment_document(
         starts.append(len(sentences))
         sentences.extend(cut_sentences(paragraph, cut, max_words))
     return SegmentedDocument(
-        id=document.id,
-        sentences=tuple(sentences),
-        paragraphs=tuple(starts),
-        tokens=tuple(count_tokens(sentences)),
+        id=document.id, sentences=tuple(sentences), paragraphs=tuple(starts), tokens=tuple(count_tokens(sentences))
     )
 
 

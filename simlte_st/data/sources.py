@@ -14,6 +14,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -225,6 +226,8 @@ def _open_several(places: Sequence[str | os.PathLike[str]], reading: Reading) ->
     sources = [_open_place(place, reading) for place in places]
     if len(sources) == 1:
         return sources[0]
+    folders = _distinct_folders([os.path.abspath(each.places[0]) if each.places else "" for each in sources])
+    sources = [replace(each, prefix=folder + each.prefix) for each, folder in zip(sources, folders, strict=True)]
 
     def events() -> Iterator[Event]:
         for source in sources:
@@ -232,6 +235,15 @@ def _open_several(places: Sequence[str | os.PathLike[str]], reading: Reading) ->
 
     paths = tuple(place for source in sources for place in source.places)
     return Source(f"{len(sources)} sources", events, places=paths)
+
+
+def _distinct_folders(paths: Sequence[str]) -> Iterator[str]:
+    """Yield the fewest parent folders that distinguish each path from others with the same name."""
+    parts = [Path(path).parts for path in paths]
+    counts = Counter(own[-depth:] for own in {*parts} for depth in range(1, len(own)))
+    for own in parts:
+        depth = next((depth for depth in range(1, len(own)) if counts[own[-depth:]] == 1), 1)
+        yield "".join(f"{folder}/" for folder in own[-depth:-1])
 
 
 def is_place(item: object) -> bool:

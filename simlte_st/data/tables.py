@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from simlte_st.data.document import Document, UntypedText
 from simlte_st.data.rows import BINARY, NOT_A_STRING, TOO_LONG, BadTextError, Columns, Event, RawRow, Reading, Row, Skip
+from simlte_st.data.slack import without_markup
 from simlte_st.data.text_files import decode_text, read_lines, read_whole
 from simlte_st.errors import DataError, did_you_mean
 
@@ -214,7 +215,7 @@ def item_rows(items: Iterable[Any], name: str, reading: Reading) -> Iterator[Raw
             refuse_columns(reading, f"{where} of {name} is a bare string, which")
             yield Row(where, None, item)
         elif isinstance(item, Mapping):
-            yield RawRow(where, str(index), item)
+            yield RawRow(where, str(index), without_markup(item))
         else:
             yield Skip(where, NOT_A_STRING, f"{type(item).__name__} instead of a string or a mapping")
 
@@ -333,7 +334,7 @@ def _objects(path: Path, reading: Reading) -> Iterator[RawRow | Skip]:
             yield Skip(where, MALFORMED_JSON, getattr(error, "msg", str(error)).removesuffix(" at"))
             continue
         if isinstance(values, dict):
-            yield RawRow(where, str(line.number - 1), values)
+            yield RawRow(where, str(line.number - 1), without_markup(values))
         else:
             yield Skip(where, NOT_AN_OBJECT, f"a JSON {type(values).__name__}")
 

@@ -24,6 +24,7 @@ _MARKUP = regex.compile(  # addresses, targets of links, directives and roles of
 )
 _BREAK = regex.compile(r"(?V1)\n\s*\n|[[\p{P}\p{S}]--[-'\u2019_@/&+#.]]+|\.(?=\s)|(?<!\S)[-+#/.]+(?=\s)|[-.]{2,}")
 _UNIT = rf"(?!\p{{M}})[{UNSPACED}]\p{{M}}*"
+_SYLLABLE = regex.compile(rf"(?V1)[[{UNSPACED}]--\p{{Han}}]\p{{M}}*")  # says nothing by itself
 _PAIR = regex.compile(rf"({_UNIT}) (?={_UNIT})")
 
 
@@ -36,7 +37,7 @@ def topic_terms(
     share to the share in all other documents. BERTopic's sums of counts ranked general words such as "said" first on
     BBC News. Stop words of each document's language, header lines, URLs, e-mail addresses and markup are ignored. The
     words of a pair are adjacent, without punctuation or a stop word between them. In scripts without spaces, the terms
-    are characters and pairs of characters.
+    are pairs of characters, and single Chinese characters.
 
     References:
         Grootendorst, "BERTopic: Neural topic modeling with a class-based TF-IDF procedure", 2022.
@@ -77,7 +78,8 @@ def _phrases(text: str, language: str) -> Iterator[str]:
             if is_stop_word(plain, language):
                 before = ""
                 continue
-            yield plain
+            if not _SYLLABLE.fullmatch(plain):
+                yield plain
             if before and not is_stop_word(before + plain, language):
                 yield f"{before} {plain}"
             before = plain

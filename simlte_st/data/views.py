@@ -313,12 +313,7 @@ class InverseCloze:
         return whole_sentences([sentence]), whole_sentences([index for index in window if kept or index != sentence])
 
 
-VIEWS: dict[str, type[View]] = {
-    "docsplit": DocSplit,
-    "identity": Identity,
-    "crop": Crop,
-    "inverse-cloze": InverseCloze,
-}
+VIEWS: dict[str, type[View]] = {"docsplit": DocSplit, "identity": Identity, "crop": Crop, "inverse-cloze": InverseCloze}
 """Views by their names in ``simlte train --view``."""
 
 

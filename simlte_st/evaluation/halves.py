@@ -37,11 +37,7 @@ _VIEW = DocSplit()
 
 
 def split_half_views(
-    documents: Any,
-    *,
-    segmenter: str | Segmenter = "punkt",
-    budget: int | None = None,
-    seed: int = 0,
+    documents: Any, *, segmenter: str | Segmenter = "punkt", budget: int | None = None, seed: int = 0
 ) -> Halves:
     """Split each document at random into two halves (DocSplit).
 

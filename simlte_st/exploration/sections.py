@@ -57,12 +57,7 @@ def _joined(words: Sequence[str]) -> str:
     return escape(" ".join(words[:_LONGEST])) + " …" * (len(words) > _LONGEST)
 
 
-def topics_section(
-    names: Sequence[str],
-    topics: Topics,
-    duplicates: Duplicates,
-    link: Link,
-) -> str:
+def topics_section(names: Sequence[str], topics: Topics, duplicates: Duplicates, link: Link) -> str:
     """Return the table of topics, and the agreement of halves of documents."""
     rows, numbers = [], topics.sizes.tolist()
     for topic, (name, typical) in enumerate(zip(names, typical_documents(topics, duplicates), strict=True)):

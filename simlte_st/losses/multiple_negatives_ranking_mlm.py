@@ -17,14 +17,7 @@ from simlte_st.distributed import mean_over_processes
 from simlte_st.errors import DataError, ModelError
 from simlte_st.losses.columns import LABELS, Features, encode_columns, split_embeddings
 from simlte_st.losses.loss_state import BatchMetrics, LossStateMixin, average_gradient
-from simlte_st.losses.masked_language_model import (
-    IGNORE,
-    HeadSource,
-    MLMHead,
-    Probability,
-    TokenMasker,
-    make_mlm_head,
-)
+from simlte_st.losses.masked_language_model import IGNORE, HeadSource, MLMHead, Probability, TokenMasker, make_mlm_head
 from simlte_st.models.passes import right_padded
 
 MLMInput = Literal["separate", "shared"]

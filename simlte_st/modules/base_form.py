@@ -34,10 +34,7 @@ EACH_ENDING = re.compile(f" ?{ENDING}", re.IGNORECASE)
 
 AFTER_HAVE = re.compile(r"\s+(?:(?:already|also|always|just|never|not)\s+)?(been|better|got|had)\b", re.IGNORECASE)
 
-GUESSES = {
-    "'s": ("is", "has", ("been", "got", "had")),
-    "'d": ("would", "had", ("been", "better", "got", "had")),
-}
+GUESSES = {"'s": ("is", "has", ("been", "got", "had")), "'d": ("would", "had", ("been", "better", "got", "had"))}
 """Readings that spaCy leaves open: the usual one, and another one before some words."""
 
 STEMS = ("ca", "sha", "wo")

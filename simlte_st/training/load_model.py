@@ -19,6 +19,7 @@ from simlte_st.data.document import LONG, median_words
 from simlte_st.data.document_stream import shard_order
 from simlte_st.data.documents import DocumentReader, Shards
 from simlte_st.data.sentences import Segmenter
+from simlte_st.data.tokens import unknown_id
 from simlte_st.data.transform import DocSplitTransform
 from simlte_st.distributed import from_main, main_first, world
 from simlte_st.errors import ConfigurationError
@@ -146,7 +147,7 @@ def load_model(
             reads = readable_tokens(converted.model) or cast(int, preset.max_length)
     model = loaded.copy(preset.pooling, preset.max_view_length).model
     if static:
-        _scale_table(model)
+        _prepare_table(model)
     # encode truncates embeddings last; the loss must see truncated embeddings too.
     model.register_forward_hook(_truncate_embeddings)
     loss = _make_loss(model, preset, head, run.seed)
@@ -226,10 +227,13 @@ def _distil(base: LoadedModel, folder: Path, device: str | None, progress: bool)
     return replace(models.load_model(folder, dtype=torch.float32, device=device), name=base.name)
 
 
-def _scale_table(model: SentenceTransformer) -> None:
-    table = cast(Any, model[0]).embedding.weight
+def _prepare_table(model: SentenceTransformer) -> None:
+    """Scale the token vectors, and keep that of unknown tokens at zero, because model2vec skips these tokens."""
+    table, unknown = cast(Any, model[0]).embedding.weight, unknown_id(model.tokenizer)
+    rows = torch.tensor([] if unknown is None else [unknown], dtype=torch.int64, device=table.device)
     with torch.no_grad():
-        table.mul_(TABLE_SIZE / table.square().mean().sqrt().clamp(min=1e-12))
+        table.mul_(TABLE_SIZE / table.square().mean().sqrt().clamp(min=1e-12)).index_fill_(0, rows, 0)
+    table.register_hook(lambda gradient: gradient.index_fill(0, rows, 0))
 
 
 def _truncate_embeddings(model: nn.Module, inputs: Any, features: dict[str, Any]) -> None:

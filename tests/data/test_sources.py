@@ -102,7 +102,8 @@ def ids(*sources: str) -> list[str]:
 def test_generated_ids_name_the_source(here: Path) -> None:
     assert ids("one", "b.csv") == ["one/a.txt", "b.csv:0", "b.csv:1"]
     assert ids("one", "two") == ["one/a.txt", "two/a.txt"]
-    assert ids("one/a.txt", "two/a.txt") == ["a.txt", "a.txt#2"]
+    assert ids("one/a.txt", "two/a.txt", "b.csv")[:3] == ["one/a.txt", "two/a.txt", "b.csv:0"], "whatever their order"
+    assert ids("two/a.txt", "one/a.txt") == ["two/a.txt", "one/a.txt"]
     assert ids(str(here / "one"), "two/") == ["one/a.txt", "two/a.txt"], "but not of where it lies"
     assert ids("one/a.txt", "b.csv")[0] == "a.txt"
     assert ids("one") == ["a.txt"], "one source needs no name"

@@ -25,6 +25,8 @@ def test_scripts_without_spaces_and_texts_without_words() -> None:
     names = topic_terms(texts, np.array([0, 0, 1, 1]), 2)
     assert any("天气" in term for term in names[0])
     assert any("股" in term for term in names[1])
+    kana = ["ログを見る", "ログを書く", "ファイル", "ファイル名"]
+    assert min(len(term) for name in topic_terms(kana, np.array([0, 0, 1, 1]), 2) for term in name if term < "一") > 1
     assert topic_terms(["1 2", "3 4"], np.array([0, 1]), 2) == [[], []]
     assert topic_terms(["red apples", "blue boats", "green trees"], np.array([0, 1, -1]), 2)[0] == ["red apples"]
 

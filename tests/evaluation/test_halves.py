@@ -7,12 +7,7 @@ import pytest
 
 from simlte_st.data import Document
 from simlte_st.errors import DataError
-from simlte_st.evaluation import (
-    bootstrap_interval,
-    split_half_retrieval,
-    split_half_views,
-    structure_agreement,
-)
+from simlte_st.evaluation import bootstrap_interval, split_half_retrieval, split_half_views, structure_agreement
 from simlte_st.evaluation.halves import (
     SplitHalfResult,
     agreement_of_scores,

@@ -126,3 +126,4 @@ def test_few_shot_tfidf_matches_scikit_learn() -> None:
         assert found.accuracy == accuracy_score(labels[60:], predicted)
         assert found.macro_f1 == f1_score(labels[60:], predicted, average="macro")
     assert 0.4 < result.draws[0].accuracy < 1.0
+    assert fit_probe(0 * train, labels[:60], 0 * test, labels[60:]).accuracy == labels[60:].count("x") / 60, "no word"

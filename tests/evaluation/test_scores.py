@@ -8,11 +8,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from support import make_document
 
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation import (
-    CosineScores,
-    PairScores,
-    TfidfScores,
-)
+from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
 from simlte_st.evaluation.scores import RESAMPLES, bootstrap_interval
 
 TEXTS = [make_document(number) for number in range(9)] + ["?"]

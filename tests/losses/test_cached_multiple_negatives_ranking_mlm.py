@@ -5,19 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from losses_support import (
-    OPTIONS,
-    Scaling,
-    both,
-    columns_of,
-    compare,
-    cut,
-    flatten,
-    flattening,
-    gradients,
-    step,
-    total,
-)
+from losses_support import OPTIONS, Scaling, both, columns_of, compare, cut, flatten, flattening, gradients, step, total
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
 from support import rounding
