@@ -98,8 +98,7 @@ def run(options: argparse.Namespace, scale: Scale, work: Work, given: dict[str, 
                 print(f"    skipped: {error}", flush=True)
     except KeyboardInterrupt:
         left = [name for name, *_ in cells if not work.path(name).exists()]
-        print(f"Stopped with {len(left)} of {len(cells)} results left. The same command continues; --report writes the "
-              "page of the finished ones.", flush=True)  # fmt: skip
+        print(f"Stopped with {len(left)} of {len(cells)} results left; the same command continues.", flush=True)
         raise SystemExit(0) from None
 
 

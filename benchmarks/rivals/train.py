@@ -76,22 +76,19 @@ def train_rival(
     output: str | os.PathLike[str],
     *,
     steps: int,
-    batch_size: int,
-    max_view_length: int | None,
     preset: Preset,
     seed: int = 0,
     bf16: bool = False,
 ) -> Preset:
     """Train one of :data:`RIVALS` on the common budget and return its settings.
 
-    The budget is ``steps`` batches of ``batch_size`` documents with at most ``max_view_length`` tokens per text, and
-    the same optimizer and learning rate. The compute per document differs: two passes of an encoder (four with MLM), or
-    one pass of an encoder and one of a decoder (TSDAE). SimCSE reads sentences, and TSDAE's encoder reads the remaining
-    words of a text. No documents are held out. After an interruption, the same call continues the training;
-    Contrastive Tension and TSDAE start again.
+    The budget is ``steps`` batches of the preset's size and view length, with its optimizer and learning rate. The
+    compute per document differs: two passes of an encoder (four with MLM), or one pass of an encoder and one of a
+    decoder (TSDAE). SimCSE reads sentences, and TSDAE's encoder reads the remaining words of a text. No documents are
+    held out. After an interruption, the same call continues; Contrastive Tension and TSDAE start again.
     """
     rival = RIVALS[name]
-    settings = preset.changed(batch_size=batch_size, max_view_length=max_view_length).changed(**rival.settings)
+    settings = preset.changed(**rival.settings)
     job = RivalJob(documents, base, Path(output), settings, steps, seed, bf16)
     if rival.train is train_views:
         train_views(job)
