@@ -24,7 +24,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.grid import sets
-from benchmarks.grid.experiments import EXPERIMENTS, plan
+from benchmarks.grid.experiments import EXPERIMENTS, Cell, plan
 from benchmarks.grid.models import Models
 from benchmarks.grid.page import gains
 from benchmarks.grid.results import Results, record_of
@@ -83,14 +83,15 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def run(options: argparse.Namespace, scale: Scale, work: Work, given: dict[str, object]) -> None:
     """Compute the missing results."""
-    systems = chosen_systems(options.only)
-    models = Models(work, scale, options.corpus or (options.shared / sets.CORPUS if options.shared else None))
-    words = [f"--{name.replace('_', '-')}" + ("" if value is True else f" {Path(str(value)).name}")
-             for name, value in given.items()]  # fmt: skip
-    keep_settings(work, {**models.settings, "overrides": words})
-    data = {found.name: found for found in sets.load_all(options.data, options.shared, scale, work.folder / "data")}
-    cells = list(plan(models, data, systems, options.seeds or scale.seeds, options.experiments))
+    cells: list[Cell] = []
     try:
+        systems = chosen_systems(options.only)
+        models = Models(work, scale, options.corpus or (options.shared / sets.CORPUS if options.shared else None))
+        words = [f"--{name.replace('_', '-')}" + ("" if value is True else f" {Path(str(value)).name}")
+                 for name, value in given.items()]  # fmt: skip
+        keep_settings(work, {**models.settings, "overrides": words})
+        data = {found.name: found for found in sets.load_all(options.data, options.shared, scale, work.folder / "data")}
+        cells += plan(models, data, systems, options.seeds or scale.seeds, options.experiments)
         for name, of, make in cells:
             try:
                 work.finish_aloud(name, {**models.settings, "data": of.identity}, make)
@@ -98,7 +99,8 @@ def run(options: argparse.Namespace, scale: Scale, work: Work, given: dict[str, 
                 print(f"    skipped: {error}", flush=True)
     except KeyboardInterrupt:
         left = [name for name, *_ in cells if not work.path(name).exists()]
-        print(f"Stopped with {len(left)} of {len(cells)} results left; the same command continues.", flush=True)
+        missing = f" with {len(left)} of {len(cells)} results left" if cells else ""
+        print(f"Stopped{missing}; the same command continues.", flush=True)
         raise SystemExit(0) from None
 
 

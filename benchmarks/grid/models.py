@@ -94,8 +94,9 @@ class Models:
                 budget = len(documents) if scale.steps is None else scale.steps * scale.batch_size
                 documents = documents[: max(2, round(system.corpus_share * budget))]
             began = time.perf_counter()
-            common: dict[str, Any] = {"steps": steps, "preset": preset, "seed": seed, "bf16": scale.bf16}
-            train_rival(system.rival, documents, scale.base, folder, **common)
+            train_rival(
+                system.rival, documents, scale.base, folder, steps=steps, preset=preset, seed=seed, bf16=scale.bf16
+            )
             seconds = round(time.perf_counter() - began, 2)
             return {"documents": len(documents), "steps": steps, "batch_size": preset.batch_size, "seconds": seconds}
 

@@ -103,9 +103,9 @@ def gain_table(found: Mapping[str, Mapping[str, Any]], of: str = "BERT") -> str:
         name, _, other = pair.partition(" over ")
         known = [kind for kind in kinds.values() if kind]
         if known:
-            counts = [f"{len(known[-1][key])}" for key in ("of_each", "seeds")]
             values = [gain_text(kinds[experiment]) for experiment in CLASSIFICATION]
-            rows.append([SYSTEMS[name].title, SYSTEMS[other].title, *values, *counts])
+            values += [f"{len(known[-1][key])}" for key in ("of_each", "seeds")]
+            rows.append([SYSTEMS[name].title, SYSTEMS[other].title, *values])
     theirs = [f"{100 * printed.papers_gain(experiment, of):+.1f}%" for experiment in CLASSIFICATION]
     rows.append(["DocSplit, as printed in the papers", printed.COMPARED[of][1], *theirs, f"{len(DATA)}", ""])
     return markdown_table(["system", "over", *GAIN_HEADERS, "data sets", "seeds"], rows)
@@ -130,8 +130,7 @@ def gain_text(found: Mapping[str, Any] | None) -> str:
     if found is None:
         return ""
     ends = [f"{100 * end:+.1f}" for end in found["interval"] or ()]
-    between = f" [{', '.join(ends)}]" if ends else ""
-    return f"{100 * found['gain']:+.1f}%{between}"
+    return f"{100 * found['gain']:+.1f}%" + (f" [{', '.join(ends)}]" if ends else "")
 
 
 def score_table(results: Results, experiment: str, metric: str, answers: Mapping[str, str] | None = None) -> str:
