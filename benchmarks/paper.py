@@ -3,9 +3,11 @@
     python -m benchmarks.paper --scale cpu --shared data --work paper.work
 
 All systems train from one base on one corpus with one budget, once per seed. Each system embeds each data set once, and
-all experiments use these embeddings. Finished cells stay in the work folder: the same command resumes an interrupted
-run, and ``--only``, ``--seeds``, ``--data`` and ``--experiments`` add systems, seeds, data sets and experiments. A
-folder with different settings is refused.
+all experiments use these embeddings. Finished results and checkpoints stay in the work folder: the same command
+resumes an interrupted run, and ``--only``, ``--seeds``, ``--data`` and ``--experiments`` add systems, seeds, data sets
+and experiments. A folder with different settings is refused. Ctrl-C or SIGTERM writes a checkpoint and stops with exit
+status 0, so ``timeout -s TERM 500`` before the command limits its time. All systems of a seed come before the next
+seed, and training and embedding use a GPU if there is one.
 
 Data sets are looked up in ``--shared`` under the names of ``benchmarks/grid/sets.py``; missing ones are skipped.
 ``--report`` writes ``results/paper.json`` and ``paper.md`` from the finished cells, as every run does at its end.
@@ -14,6 +16,7 @@ Data sets are looked up in ``--shared`` under the names of ``benchmarks/grid/set
 from __future__ import annotations
 
 import argparse
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +24,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.grid import sets
-from benchmarks.grid.experiments import EXPERIMENTS, plan
+from benchmarks.grid.experiments import EXPERIMENTS, Cell, plan
 from benchmarks.grid.models import Models
 from benchmarks.grid.page import gains
 from benchmarks.grid.results import Results, record_of
@@ -32,7 +35,15 @@ from benchmarks.records import RESULTS, add_options, dtype_of
 from simlte_st.errors import SimlteError
 from simlte_st.files import read_json, write_json
 
-OVERRIDES = ("base", "corpus_documents", "steps", "bf16", "train_documents", "test_documents")
+NUMBERS = {
+    "corpus_documents": "documents of the corpus, drawn once",
+    "steps": "training steps; beyond one pass over the corpus, each pass draws new views",
+    "batch_size": "documents per step",
+    "tokens": "maximum tokens of a view",
+    "train_documents": "training documents per data set, drawn once",
+    "test_documents": "test documents per data set, drawn once",
+}
+OVERRIDES = ("base", *NUMBERS, "bf16")
 """Settings of a scale that the command line can override."""
 
 
@@ -51,10 +62,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--results", type=Path, default=RESULTS, help=argparse.SUPPRESS)
     own = made.add_argument_group("overrides of the scale's settings")
     own.add_argument("--base", help="model that all systems start from: a name or a folder")
-    own.add_argument("--corpus-documents", type=int, help="documents of the corpus, drawn once")
-    own.add_argument("--steps", type=int)
-    own.add_argument("--train-documents", type=int, help="training documents per data set, drawn once")
-    own.add_argument("--test-documents", type=int, help="test documents per data set, drawn once")
+    for name, about in NUMBERS.items():
+        own.add_argument(f"--{name.replace('_', '-')}", type=int, help=about)
     add_options(own, "--bf16", help="train and embed in bfloat16 (default: float32)")
     return made
 
@@ -74,17 +83,25 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def run(options: argparse.Namespace, scale: Scale, work: Work, given: dict[str, object]) -> None:
     """Compute the missing results."""
-    systems = chosen_systems(options.only)
-    models = Models(work, scale, options.corpus or (options.shared / sets.CORPUS if options.shared else None))
-    words = [f"--{name.replace('_', '-')}" + ("" if value is True else f" {Path(str(value)).name}")
-             for name, value in given.items()]  # fmt: skip
-    keep_settings(work, {**models.settings, "overrides": words})
-    data = {found.name: found for found in sets.load_all(options.data, options.shared, scale, work.folder / "data")}
-    for name, of, make in plan(models, data, systems, options.seeds or scale.seeds, options.experiments):
-        try:
-            work.finish_aloud(name, {**models.settings, "data": of.identity}, make)
-        except SimlteError as error:
-            print(f"    skipped: {error}", flush=True)
+    cells: list[Cell] = []
+    try:
+        systems = chosen_systems(options.only)
+        models = Models(work, scale, options.corpus or (options.shared / sets.CORPUS if options.shared else None))
+        words = [f"--{name.replace('_', '-')}" + ("" if value is True else f" {Path(str(value)).name}")
+                 for name, value in given.items()]  # fmt: skip
+        keep_settings(work, {**models.settings, "overrides": words})
+        data = {found.name: found for found in sets.load_all(options.data, options.shared, scale, work.folder / "data")}
+        cells += plan(models, data, systems, options.seeds or scale.seeds, options.experiments)
+        for name, of, make in cells:
+            try:
+                work.finish_aloud(name, {**models.settings, "data": of.identity}, make)
+            except SimlteError as error:
+                print(f"    skipped: {error}", flush=True)
+    except KeyboardInterrupt:
+        left = [name for name, *_ in cells if not work.path(name).exists()]
+        missing = f" with {len(left)} of {len(cells)} results left" if cells else ""
+        print(f"Stopped{missing}; the same command continues.", flush=True)
+        raise SystemExit(0) from None
 
 
 def keep_settings(work: Work, settings: dict[str, object]) -> None:
@@ -100,4 +117,5 @@ def keep_settings(work: Work, settings: dict[str, object]) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # stop as with Ctrl-C
     main()

@@ -212,22 +212,13 @@ def train_by_rival(
     rival: Rival, corpus: Corpus, steps: int, seed: int, bf16: bool, base: str = PACKAGED_BASE
 ) -> SentenceTransformer:
     """Train the base with a rival's own code."""
-    preset = CONTRASTIVE.changed(pooling=rival.pooling, learning_rate=rival.learning_rate)
+    preset = CONTRASTIVE.changed(
+        batch_size=BATCH, max_view_length=Recipe.tokens, pooling=rival.pooling, learning_rate=rival.learning_rate
+    )
     documents = [{"id": str(row), "text": text} for row, text in enumerate(corpus.texts)]
     with tempfile.TemporaryDirectory() as folder:
         output = f"{folder}/{rival.rival}"
-        train_rival(
-            rival.rival,
-            documents,
-            base,
-            output,
-            steps=steps,
-            batch_size=BATCH,
-            max_view_length=Recipe.tokens,
-            preset=preset,
-            seed=seed,
-            bf16=bf16,
-        )
+        train_rival(rival.rival, documents, base, output, steps=steps, preset=preset, seed=seed, bf16=bf16)
         return load_model(output).model
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-import time
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -93,21 +92,9 @@ class Models:
             if system.corpus_share is not None:
                 budget = len(documents) if scale.steps is None else scale.steps * scale.batch_size
                 documents = documents[: max(2, round(system.corpus_share * budget))]
-            began = time.perf_counter()
-            train_rival(
-                system.rival,
-                documents,
-                scale.base,
-                folder,
-                steps=steps,
-                batch_size=preset.batch_size,
-                max_view_length=preset.max_view_length,
-                preset=preset,
-                seed=seed,
-                bf16=scale.bf16,
-            )
-            seconds = round(time.perf_counter() - began, 2)
-            return {"documents": len(documents), "steps": steps, "batch_size": preset.batch_size, "seconds": seconds}
+            common: dict[str, Any] = {"steps": steps, "preset": preset, "seed": seed, "bf16": scale.bf16}
+            train_rival(system.rival, documents, scale.base, folder, **common)
+            return {"documents": len(documents), "steps": steps, "batch_size": preset.batch_size}
 
         self.work.finish(name, self.settings, make)
         return folder

@@ -103,10 +103,9 @@ def gain_table(found: Mapping[str, Mapping[str, Any]], of: str = "BERT") -> str:
         name, _, other = pair.partition(" over ")
         known = [kind for kind in kinds.values() if kind]
         if known:
-            counts = [f"{len(known[-1][key])}" for key in ("of_each", "seeds")]
-            rows.append(
-                [SYSTEMS[name].title, SYSTEMS[other].title, *(gain_text(kinds[e]) for e in CLASSIFICATION), *counts]
-            )
+            values = [gain_text(kinds[experiment]) for experiment in CLASSIFICATION]
+            values += [f"{len(known[-1][key])}" for key in ("of_each", "seeds")]
+            rows.append([SYSTEMS[name].title, SYSTEMS[other].title, *values])
     theirs = [f"{100 * printed.papers_gain(experiment, of):+.1f}%" for experiment in CLASSIFICATION]
     rows.append(["DocSplit, as printed in the papers", printed.COMPARED[of][1], *theirs, f"{len(DATA)}", ""])
     return markdown_table(["system", "over", *GAIN_HEADERS, "data sets", "seeds"], rows)
@@ -117,14 +116,9 @@ def gain_by_data_table(found: Mapping[str, Mapping[str, Any]], of: str = "BERT")
     by_name = {name: found.get(f"{name} over {HEADLINE[of]}", {}) for name in (DOCSPLIT, WITHOUT_MLM)}
     name = DOCSPLIT if any(by_name[DOCSPLIT].values()) else WITHOUT_MLM
     ours = {experiment: (by_name[name].get(experiment) or {"of_each": {}})["of_each"] for experiment in CLASSIFICATION}
+    theirs = {experiment: printed.papers_gains(experiment, of) for experiment in CLASSIFICATION}
     rows = [
-        [
-            data,
-            *(
-                f"{gain_text(ours[e].get(data))} ({100 * printed.papers_gains(e, of)[data]:+.1f}%)".strip()
-                for e in CLASSIFICATION
-            ),
-        ]
+        [data, *(f"{gain_text(ours[e].get(data))} ({100 * theirs[e][data]:+.1f}%)".strip() for e in CLASSIFICATION)]
         for data in DATA
         if any(data in by_data for by_data in ours.values())
     ]
@@ -135,10 +129,8 @@ def gain_text(found: Mapping[str, Any] | None) -> str:
     """Format a gain and its interval; None gives an empty cell."""
     if found is None:
         return ""
-    between = (
-        "" if found["interval"] is None else " [{:+.1f}, {:+.1f}]".format(*(100 * end for end in found["interval"]))
-    )
-    return f"{100 * found['gain']:+.1f}%{between}"
+    ends = [f"{100 * end:+.1f}" for end in found["interval"] or ()]
+    return f"{100 * found['gain']:+.1f}%" + (f" [{', '.join(ends)}]" if ends else "")
 
 
 def score_table(results: Results, experiment: str, metric: str, answers: Mapping[str, str] | None = None) -> str:

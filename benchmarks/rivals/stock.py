@@ -35,7 +35,7 @@ class RivalJob:
     Attributes:
         documents: Anything that :func:`~simlte_st.data.read_documents` accepts.
         base: The model to start from.
-        path: Output folder, inside a temporary folder that is removed afterwards.
+        path: Output folder; for the objectives of this module inside a temporary folder that is removed afterwards.
         preset: The common settings with the rival's own changes.
         steps: Optimizer steps.
         seed: Seed of all random draws.

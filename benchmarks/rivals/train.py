@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from benchmarks.rivals.tsdae import train_tsdae
 from simlte_st.data.views import Crop, Identity, InverseCloze
 from simlte_st.files import atomic_path
 from simlte_st.training.presets import Preset, get_preset
+from simlte_st.training.run import RunFolder
 from simlte_st.training.train import train
 
 CONTRASTIVE = get_preset("docsplit-bert").changed(batch_size=32, warmup=0.1, mlm_weight=0.0, dropout=0.0)
@@ -21,7 +22,10 @@ CONTRASTIVE = get_preset("docsplit-bert").changed(batch_size=32, warmup=0.1, mlm
 
 
 def train_views(job: RivalJob) -> None:
-    """Train a rival that differs from DocSplit only in its view, with :func:`simlte_st.train` on all documents."""
+    """Train a rival that differs from DocSplit only in its view, with :func:`simlte_st.train` on all documents.
+
+    An interrupted run continues from its last checkpoint in ``OUTPUT.run``.
+    """
     train(
         job.documents,
         job.path,
@@ -31,7 +35,8 @@ def train_views(job: RivalJob) -> None:
         max_steps=job.steps,
         seed=job.seed,
         bf16=job.bf16,
-        save_steps=job.steps,  # never resumed
+        resume=bool(RunFolder(job.path).saved),
+        overwrite=True,  # the process may have been killed before the caller noted that the model is finished
         progress=False,
     )
 
@@ -71,21 +76,23 @@ def train_rival(
     output: str | os.PathLike[str],
     *,
     steps: int,
-    batch_size: int,
-    max_view_length: int | None,
     preset: Preset,
     seed: int = 0,
     bf16: bool = False,
 ) -> Preset:
     """Train one of :data:`RIVALS` on the common budget and return its settings.
 
-    The budget is ``steps`` batches of ``batch_size`` documents with at most ``max_view_length`` tokens per text, and
-    the same optimizer and learning rate. The compute per document differs: two passes of an encoder (four with MLM), or
-    one pass of an encoder and one of a decoder (TSDAE). SimCSE reads sentences, and TSDAE's encoder reads the remaining
-    words of a text. No documents are held out.
+    The budget is ``steps`` batches of the preset's size and view length, with its optimizer and learning rate. The
+    compute per document differs: two passes of an encoder (four with MLM), or one pass of an encoder and one of a
+    decoder (TSDAE). SimCSE reads sentences, and TSDAE's encoder reads the remaining words of a text. No documents are
+    held out. After an interruption, the same call continues; Contrastive Tension and TSDAE start again.
     """
     rival = RIVALS[name]
-    settings = preset.changed(batch_size=batch_size, max_view_length=max_view_length).changed(**rival.settings)
-    with atomic_path(Path(output)) as path:
-        rival.train(RivalJob(documents, base, path, settings, steps, seed, bf16))
+    settings = preset.changed(**rival.settings)
+    job = RivalJob(documents, base, Path(output), settings, steps, seed, bf16)
+    if rival.train is train_views:
+        train_views(job)
+    else:
+        with atomic_path(job.path) as path:
+            rival.train(replace(job, path=path))
     return settings

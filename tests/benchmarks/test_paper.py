@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from paper_support import TINY, write_papers_sets
 from benchmarks import own_documents, paper
 from benchmarks.grid import models
 from benchmarks.grid.systems import SCALES
+from simlte_st.files import read_json
 
 ONLY = ["base-cls", "tfidf", "bm25", "simcse", "docsplit", "docsplit-no-mlm", "contrastive-tension"]
 ONLY += ["ablation-unit-word", "ablation-epochs-fresh", "ablation-epochs-frozen"]
@@ -37,12 +37,12 @@ def run(bert_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[M
 
 def cells(folder: Path) -> dict[str, dict[str, object]]:
     found = sorted((folder / "work" / "results").rglob("*.json"))
-    return {str(path.relative_to(folder / "work" / "results")): json.loads(path.read_text()) for path in found}
+    return {str(path.relative_to(folder / "work" / "results")): read_json(path) for path in found}
 
 
 def test_every_system_is_measured_on_every_set(run: Main) -> None:
     folder = run()
-    record = json.loads((folder / "results" / "paper.json").read_text())
+    record = read_json(folder / "results" / "paper.json")
     found = record["results"]
     for data in ("20news", "bbc"):
         for name in ("base-cls", "tfidf", "simcse-0", "docsplit-0", "contrastive-tension-0"):
@@ -52,9 +52,7 @@ def test_every_system_is_measured_on_every_set(run: Main) -> None:
     assert "few-shot/bbc-5/ablation-unit-word-0" not in found
     assert set(found["citations/aan/docsplit-0"]["head"]) == {"links", "papers"}
     assert "citations/aan/tfidf-250" in found
-    trained = {
-        path.stem: json.loads(path.read_text())["result"] for path in (folder / "work" / "models").glob("*.json")
-    }
+    trained = {path.stem: read_json(path)["result"] for path in (folder / "work" / "models").glob("*.json")}
     assert trained["ablation-epochs-fresh-0"]["documents"] == 4
     assert trained["contrastive-tension-0"]["batch_size"] == 8
     page = (folder / "results" / "paper.md").read_text()
@@ -67,7 +65,7 @@ def test_every_system_is_measured_on_every_set(run: Main) -> None:
     assert str(folder) not in page + (folder / "results" / "paper.json").read_text()
 
 
-def test_what_is_finished_is_not_made_again_and_what_is_not_is(run: Main, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_loses_nothing(run: Main, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def never(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
@@ -80,9 +78,10 @@ def test_what_is_finished_is_not_made_again_and_what_is_not_is(run: Main, monkey
         embedded = folder / "work" / "embeddings" / "bbc" / "docsplit-0.json"
         for path in (cell, embedded, embedded.with_suffix("") / "000000000.npy"):
             path.unlink()
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(SystemExit, match="0"):
             run()
         assert not cell.exists()
+        assert "Stopped with 1 of " in capsys.readouterr().out
     run()
     after = cells(folder)
     name = "classification/bbc/docsplit-0.json"
@@ -95,14 +94,11 @@ def test_own_documents_come_together_on_one_page(run: Main, bert_path: Path, tmp
     own_documents.main(
         [*command, "--data", "20news", "bbc", "--seeds", "0", "--steps", "1", "--results", str(tmp_path)]
     )
-    record = json.loads((tmp_path / "own_documents.json").read_text())
+    record = read_json(tmp_path / "own_documents.json")
     gain = record["gains"]["docsplit-no-mlm over simcse"]["few-shot"]
     assert sorted(gain["of_each"]) == ["20news", "bbc"]
     assert gain["gain"] == pytest.approx(sum(each["gain"] for each in gain["of_each"].values()) / 2)
     assert {name.split("/")[1] for name in record["results"]} == {"20news", "20news-5", "bbc", "bbc-5"}
-    corpora = {
-        name: json.loads((tmp_path / "work" / name / "grid.json").read_text())["settings"]["corpus"]["name"]
-        for name in ("20news", "bbc")
-    }
-    assert corpora == {"20news": "20newsgroups.parquet", "bbc": "bbc.parquet"}, "each set's own"
+    settings = [read_json(tmp_path / "work" / name / "grid.json")["settings"] for name in ("20news", "bbc")]
+    assert [of["corpus"]["name"] for of in settings] == ["20newsgroups.parquet", "bbc.parquet"], "each set's own"
     assert "| DocSplit, without MLM over SimCSE " in (tmp_path / "own_documents.md").read_text()

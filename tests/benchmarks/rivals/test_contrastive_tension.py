@@ -37,9 +37,9 @@ def test_one_pair_in_eight_is_positive_and_no_document_is_in_two_pairs_of_a_pass
 
 def test_it_is_the_papers_objective_step_by_step(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
     steps, size, rate = 4, 8, 1e-3
-    preset = get_preset("docsplit-bert").changed(learning_rate=rate, dropout=0.0, pooling="mean")
-    budget = {"steps": steps, "batch_size": size, "max_view_length": 32}
-    train_rival("contrastive-tension", documents, bert_path, tmp_path / "out", preset=preset, seed=5, **budget)
+    preset = get_preset("docsplit-bert").changed(learning_rate=rate, dropout=0.0, pooling="mean", batch_size=size)
+    preset = preset.changed(max_view_length=32)
+    train_rival("contrastive-tension", documents, bert_path, tmp_path / "out", preset=preset, seed=5, steps=steps)
 
     # By hand: two encoders, binary cross-entropy of dot products, AdamW with a rate that falls linearly.
     kept = load_model(bert_path, "mean", 32).model

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import random
+import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +17,17 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 from benchmarks.rivals import RIVALS, train_rival
 from simlte_st.data.views import Crop, Identity
+from simlte_st.training.callbacks import CompleteCallback
 from simlte_st.training.presets import Preset, get_preset
 
-PRESET = get_preset("docsplit-bert").changed(learning_rate=1e-3)
-BUDGET: dict[str, Any] = {"steps": 3, "batch_size": 8, "max_view_length": 32, "preset": PRESET}
+PRESET = get_preset("docsplit-bert").changed(learning_rate=1e-3, batch_size=8, max_view_length=32)
+BUDGET: dict[str, Any] = {"steps": 3, "preset": PRESET}
 ALL = sorted(RIVALS)
-
-
-def changed(first: Path, second: Path) -> set[str]:
-    before, after = (load_file(path / "model.safetensors") for path in (first, second))
-    return {name for name in after if name in before and not torch.equal(before[name], after[name])}
+Trained = dict[str, tuple[Preset, Path]]
 
 
 @pytest.fixture(scope="module")
-def trained(
-    bert_path: Path, documents: list[str], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, tuple[Preset, Path]]:
+def trained(bert_path: Path, documents: list[str], tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """Every rival, trained on the budget: its settings and its folder."""
     folder = tmp_path_factory.mktemp("rivals")
     return {name: (train_rival(name, documents, bert_path, folder / name, **BUDGET), folder / name) for name in ALL}
@@ -38,7 +35,7 @@ def trained(
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_rival_moves_the_base_and_loads_as_a_stock_model(
-    name: str, trained: dict[str, tuple[Preset, Path]], bert_path: Path, documents: list[str]
+    name: str, trained: Trained, bert_path: Path, documents: list[str]
 ) -> None:
     output = trained[name][1]
     assert sorted(path.name for path in output.parent.iterdir()) == ALL, "nothing but the models is saved"
@@ -56,31 +53,35 @@ def test_a_rival_moves_the_base_and_loads_as_a_stock_model(
     assert all(not torch.allclose(after[key], before[key], atol=1e-6) for key in layers)
 
 
-@pytest.mark.parametrize("name", ["contrastive-tension", "tsdae", "simcse"])
-def test_the_seed_decides(
-    name: str, trained: dict[str, tuple[Preset, Path]], bert_path: Path, documents: list[str], tmp_path: Path
+@pytest.mark.parametrize("name", ["contrastive-tension", "tsdae", "simcse", "docsplit"])
+def test_the_seed_decides_even_if_a_signal_stops_the_training(
+    name: str, trained: Trained, bert_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    taken: list[int] = []
+
+    def stop(callback: CompleteCallback, arguments: Any, state: Any, *others: Any, **named: Any) -> None:
+        taken.append(state.global_step)
+        if taken == [1]:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(CompleteCallback, "on_step_end", stop)
     random.seed(99)
     torch.manual_seed(99)
+    with suppress(KeyboardInterrupt):
+        train_rival(name, documents, bert_path, tmp_path / "again", **BUDGET)
     train_rival(name, documents, bert_path, tmp_path / "again", **BUDGET)
-    again, before = (path / "model.safetensors" for path in (tmp_path / "again", trained[name][1]))
-    assert again.read_bytes() == before.read_bytes()
+    assert taken == ([1, 2, 3] if name in ("simcse", "docsplit") else []), "it continues after the first step"
     train_rival(name, documents, bert_path, tmp_path / "other", seed=1, **BUDGET)
-    assert changed(trained[name][1], tmp_path / "other")
+    folders = (trained[name][1], tmp_path / "again", tmp_path / "other")
+    first, again, other = ((path / "model.safetensors").read_bytes() for path in folders)
+    assert first == again != other
 
 
-def test_only_what_a_rival_needs_differs_from_the_common_settings(trained: dict[str, tuple[Preset, Path]]) -> None:
-    common = PRESET.changed(batch_size=8, max_view_length=32)
-    own = {name: {key for key, value in vars(common).items() if value != vars(trained[name][0])[key]} for name in ALL}
-    view, nothing = {"view"}, set()
-    assert own == {
-        **{"docsplit": nothing, "contrastive-tension": nothing, "tsdae": nothing},
-        **{
-            "contriever": view,
-            "inverse-cloze": view,
-            "simcse": {"view", "dropout"},
-            "simcse-long": {"view", "dropout"},
-        },
+def test_only_what_a_rival_needs_differs_from_the_common_settings(trained: Trained) -> None:
+    own = {name: {key for key, value in vars(PRESET).items() if value != vars(trained[name][0])[key]} for name in ALL}
+    assert {name: keys for name, keys in own.items() if keys} == {
+        **{name: {"view"} for name in ("contriever", "inverse-cloze")},
+        **{name: {"view", "dropout"} for name in ("simcse", "simcse-long")},
     }
     assert trained["simcse"][0].view == Identity(unit="sentence")
     assert trained["simcse-long"][0].view == Identity()
