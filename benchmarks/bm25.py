@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
-import bm25s
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,6 +23,9 @@ class Bm25Scores:
     def __init__(self, texts: Sequence[str]) -> None:
         self._words = list(map(features_of, texts))  # stop words stay: idf gives them little weight
         self.size = len(self._words)
+        os.environ.setdefault("JAX_PLATFORMS", "cpu")  # bm25s imports JAX, if there, which takes most of a GPU's memory
+        import bm25s
+
         self._index = bm25s.BM25()
         self._index.index(self._words, show_progress=False)
 

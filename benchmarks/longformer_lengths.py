@@ -4,13 +4,12 @@
 
 Every batch has the same number of tokens. The last rows are documents of mixed lengths, from a quarter of the longest
 on, with new lengths in each turn. Models of MiniLM's size (6 layers, 384 hidden, 12 heads) with random weights take
-turns: our Longformer, also with attn_implementation="varlen", and transformers', with the same weights and [CLS]
-global; all of them with attention dropout .1; and BERT with full attention through SDPA. GPUs differ, so compare the
-ratios: how many times as long the others take. "graph" replays the layers of the varlen backend as one CUDA graph: the
-host then launches once. Kernels and waits for the GPU are those of a whole pass. The greatest difference of our states
-from transformers', of both backends, shows whether the GPU's kernels are correct. A model that fails is left out. After
---seconds no further length begins: --dtypes bfloat16 --seconds 200 --repeats 3 is meant for four minutes. The varlen
-backend has not yet run on a GPU.
+turns: our Longformer, also in chunks, without PyTorch's FlashAttention kernel; transformers', with the same weights and
+[CLS] global; all of them with attention dropout .1; and BERT with full attention through SDPA. GPUs differ, so compare
+the ratios: how many times as long the others take. "graph" replays our layers as one CUDA graph, so that the host
+launches once. Kernels and waits for the GPU are those of a whole pass. The greatest difference of our states from
+transformers', with the kernel and without, shows whether both are correct. A model that fails is left out. After
+--seconds no further length begins: --dtypes bfloat16 --seconds 150 --repeats 3 takes a minute on an H200.
 """
 
 from __future__ import annotations
@@ -32,14 +31,13 @@ from benchmarks.longformer import OURS, PASSES, SIZE, STOCK, Batch, Job, both, f
 from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
 from benchmarks.timing import ratio, side_by_side
-from simlte_st.errors import ConfigurationError
 from simlte_st.longformer.packing import pack_batch
 from simlte_st.training.load_model import set_attention_dropout
 
-VARLEN, GRAPH = f"{OURS}, varlen", f"{OURS}, graph"
+CHUNKS, GRAPH = f"{OURS}, chunks", f"{OURS}, graph"
 OTHERS = {
-    VARLEN: "varlen", GRAPH: "graph", STOCK: STOCK, f"{OURS}, dropout": "dropout .1",
-    f"{VARLEN}, dropout": "varlen, dropout .1", f"{STOCK}, dropout": f"{STOCK}, dropout .1", "full": "full attention",
+    GRAPH: "graph", CHUNKS: "chunks", STOCK: STOCK, f"{OURS}, dropout": "dropout .1",
+    f"{CHUNKS}, dropout": "chunks, dropout .1", f"{STOCK}, dropout": f"{STOCK}, dropout .1", "full": "full attention",
 }  # fmt: skip
 """The models that ours is compared with, and the titles of their columns."""
 
@@ -71,13 +69,16 @@ def measure(length: int, mixed: bool, dtype: str, options: argparse.Namespace) -
     documents, device = max(1, options.tokens // length), options.device
     torch.manual_seed(0)
     stock, ours = both(options.window, length)
-    models: dict[str, Any] = {OURS: ours, STOCK: stock, VARLEN: copy.deepcopy(ours)}
+    models: dict[str, Any] = {OURS: ours, STOCK: stock, CHUNKS: copy.deepcopy(ours)}
     models |= {f"{side}, dropout": copy.deepcopy(model) for side, model in models.items()}
     models["full"] = BertModel(BertConfig(**SIZE, max_position_embeddings=length), add_pooling_layer=False).eval()
     for side, model in models.items():
         model.to(device=device, dtype=getattr(torch, dtype))
         if "dropout" in side:
             set_attention_dropout(model.train(), 0.1)
+        if side.startswith(CHUNKS):
+            model.register_forward_pre_hook(lambda *_: torch.backends.cuda.enable_flash_sdp(False))
+            model.register_forward_hook(lambda *_: torch.backends.cuda.enable_flash_sdp(True), always_call=True)
     batches = [batch_of(length, documents, mixed, device) for _ in range(options.repeats + 2 if mixed else 1)]
     marked = [{**batch, "global_attention_mask": first_column(batch["input_ids"])} for batch in batches]
     rows = []
@@ -88,21 +89,19 @@ def measure(length: int, mixed: bool, dtype: str, options: argparse.Namespace) -
             if grad or "dropout" not in side
         }
         if device == "cuda" and not (grad or mixed):
-            jobs[GRAPH] = graphed(models[VARLEN], batches[0])
+            jobs[GRAPH] = graphed(models[OURS], batches[0])
         peaks, counts = {}, {}
         for side, job in jobs.items():
             try:
-                if side.startswith(VARLEN):
-                    models[side].set_attn_implementation("varlen")
                 peaks[side] = peak(job, device)
                 counts[side] = launches(job, device)
-            except (RuntimeError, ConfigurationError) as error:  # no memory, or no kernel for this GPU or PyTorch
+            except RuntimeError as error:  # no memory, or no kernel for this GPU or PyTorch
                 print(f"{side}, {name}, {length} tokens: {str(error)[:200]}", flush=True)
         seconds = side_by_side({side: jobs[side] for side in peaks}, options.repeats, device)
         row = {"dtype": dtype, "length": length, "mixed": mixed, "documents": documents, "pass": name}
         apart = [
             difference(models[side], stock, batches[0], marked[0])
-            for side in (OURS, VARLEN)
+            for side in (OURS, CHUNKS)
             if {side, STOCK} <= peaks.keys() and not grad
         ]
         measured = {"seconds": seconds, "peak_bytes": peaks, "launches": counts}
@@ -197,9 +196,9 @@ def page(record: dict[str, Any]) -> str:
                 **{title: f"{ratio(seconds[side], seconds[OURS]):.2f}x" if side in seconds else ""
                    for side, title in OTHERS.items() if side in measured},
                 **{f"{side}, kernels / waits": " / ".join(map(str, row["launches"].get(side, ())))
-                   for side in (OURS, VARLEN, STOCK) if "launches" in row and side in measured},
+                   for side in (OURS, CHUNKS, STOCK) if "launches" in row and side in measured},
                 **{f"{side}, MiB": f"{row['peak_bytes'].get(side, 0) / 2**20:,.0f}"
-                   for side in (OURS, VARLEN, STOCK) if side in measured},
+                   for side in (OURS, CHUNKS, STOCK) if side in measured},
                 "difference": "" if apart is None else f"{apart:.1e}",
             }
         )  # fmt: skip

@@ -22,7 +22,7 @@ from simlte_st.errors import ConfigurationError
 from simlte_st.longformer.blocked import ProductAttention, fused_attention, groups_of
 from simlte_st.longformer.cpu_kernel import cpu_attention, has_cpu_kernel
 from simlte_st.longformer.packing import Packing, Span, to_device
-from simlte_st.longformer.varlen import accepts, varlen_attention
+from simlte_st.longformer.varlen import DEVICE, accepts, varlen_attention
 
 
 class LongformerSelfAttention(nn.Module):
@@ -46,14 +46,13 @@ class LongformerSelfAttention(nn.Module):
         self.key_global = nn.Linear(hidden_size, hidden_size)
         self.value_global = nn.Linear(hidden_size, hidden_size)
 
-    def forward(self, hidden: Tensor, packing: Packing, varlen: bool = False) -> Tensor:
-        """Attend within windows, to global tokens and from them; ``varlen`` selects that backend if it can run."""
+    def forward(self, hidden: Tensor, packing: Packing) -> Tensor:
+        """Attend within windows, to global tokens and from them."""
         dropout = self.dropout if self.training else 0.0
         if packing.slots == 0:
             return hidden
-        query, key, value = self._projected(hidden, fused=varlen)
-        varlen = varlen and accepts(query, packing)
-        if varlen:
+        query, key, value = self._projected(hidden)
+        if varlen := accepts(query, packing):
             local = varlen_attention(query, key, value, packing, self.window, dropout)
         else:
             trained = self.training or torch.is_grad_enabled()  # checkpointing runs a layer first without gradients
@@ -64,10 +63,10 @@ class LongformerSelfAttention(nn.Module):
         rows = self._global_rows(hidden, packing, dropout, varlen)
         return local.index_copy(0, packing.global_slots, rows.to(local.dtype))
 
-    def _projected(self, hidden: Tensor, fused: bool) -> list[Tensor]:
-        """Return queries, keys and values, ``(slots, heads, size)``; ``fused`` computes them in one product."""
+    def _projected(self, hidden: Tensor) -> list[Tensor]:
+        """Return queries, keys and values, ``(slots, heads, size)``; from one product on a GPU, to launch it once."""
         local = (self.query, self.key, self.value)
-        if fused and all(map(_is_plain, local)):
+        if hidden.device.type == DEVICE and all(map(_is_plain, local)):
             weight, bias = (torch.cat([getattr(each, name) for each in local]) for name in ("weight", "bias"))
             projected = functional.linear(hidden, weight, bias).chunk(3, dim=1)
         else:
@@ -128,7 +127,7 @@ class _Bucket(NamedTuple):
 
 def _is_plain(linear: nn.Module) -> bool:
     """Return whether a projection is a plain linear layer, without adapter, quantisation or hook."""
-    plain = type(linear) is nn.Linear and linear.bias is not None
+    plain = type(linear) is nn.Linear and type(linear.weight) in (nn.Parameter, Tensor) and linear.bias is not None
     return plain and not linear._forward_hooks and not linear._forward_pre_hooks
 
 

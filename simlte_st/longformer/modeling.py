@@ -34,7 +34,6 @@ from simlte_st.arguments import check_value
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer.attention import LongformerSelfAttention
 from simlte_st.longformer.packing import Packing, pack_batch
-from simlte_st.longformer.varlen import check_operators
 
 GlobalTokens = Literal["cls", "none"]
 
@@ -130,11 +129,10 @@ class LongformerAttention(nn.Module):
             config.hidden_size, config.num_attention_heads, window, config.attention_probs_dropout_prob
         )
         self.output = LongformerSelfOutput(config)
-        self.config = config
 
     def forward(self, hidden: Tensor, packing: Packing) -> Tensor:
         """Return the new states."""
-        attended: Tensor = self.output(self.self(hidden, packing, self.config._attn_implementation == "varlen"), hidden)
+        attended: Tensor = self.output(self.self(hidden, packing), hidden)
         return attended
 
 
@@ -186,11 +184,9 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
     _supports_sdpa = True
 
     def get_correct_attn_implementation(self, requested_attention: str | None, is_init_check: bool = False) -> str:
-        """Return the attention backend: ``"sdpa"``, the default, or ``"varlen"`` (not yet run on a GPU)."""
-        check_value("attn_implementation", requested_attention, Literal["sdpa", "varlen"] | None)
-        if requested_attention == "varlen":
-            check_operators()
-        return requested_attention or "sdpa"
+        """Return the attention backend, always ``"sdpa"``: PyTorch's fused kernels."""
+        check_value("attn_implementation", requested_attention, Literal["sdpa"] | None)
+        return "sdpa"
 
     @classmethod
     def _can_set_attn_implementation(cls) -> bool:

@@ -1,4 +1,4 @@
-"""Windowed attention on CUDA through PyTorch's FlashAttention kernel for variable lengths. It has not yet run on a GPU.
+"""Windowed attention on CUDA through PyTorch's FlashAttention kernel for variable lengths.
 
 The kernel has windows but no global keys. A further pass for each global token of a document attends from the slots
 beyond its window, and its output is merged through the logsumexp. Given the merged output and logsumexp, the kernel's
@@ -10,16 +10,16 @@ gradient for its logsumexp.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from simlte_st.errors import ConfigurationError
 from simlte_st.longformer.packing import Packing, to_device
 
-DEVICE, DTYPES, SIZES = "cuda", (torch.float16, torch.bfloat16), range(8, 257, 8)
+DEVICE, DTYPES, SIZES = "cuda", (torch.float16, torch.bfloat16), range(8, 129, 8)
 """What the kernel accepts."""
 
 GLOBALS = 8
@@ -30,21 +30,32 @@ _OPERATORS = {
     "_flash_attention_forward": ("query", "key", "value", *_DOCUMENTS, "return_debug_mask"),
     "_flash_attention_backward": ("grad_out", "query", "key", "value", "out", "logsumexp", *_DOCUMENTS),
 }
-_UNKNOWN = "attn_implementation='varlen': PyTorch {} has {}. Use attn_implementation='sdpa'."
 
 
-def check_operators() -> None:
-    """Raise a ConfigurationError if this PyTorch's private operators are not the known ones."""
+def has_operators() -> bool:
+    """Return whether this PyTorch has the private operators, with the known arguments; measured with 2.11."""
     for name, first in _OPERATORS.items():
         schema = getattr(getattr(torch.ops.aten, name, None), "default", None)
         names = tuple(argument.name for argument in schema._schema.arguments) if schema else ()
         if names[: len(first)] != first or not {"window_size_left", "window_size_right"} <= {*names}:
-            raise ConfigurationError(_UNKNOWN.format(torch.__version__, f"no or another operator {name}"))
+            return False
+    return bool(torch.__version__ >= "2.11")
+
+
+@cache
+def has_kernel(device: torch.device) -> bool:
+    """Return whether a GPU has the kernel, which needs NVIDIA's compute capability 8.0."""
+    built = torch.version.cuda is not None and torch.backends.cuda.is_flash_attention_available()
+    return built and has_operators() and torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def accepts(query: Tensor, packing: Packing) -> bool:
-    """Return whether the kernel can compute a batch; it cannot mask tokens inside documents."""
+    """Return whether the kernel can compute a batch; it cannot mask tokens inside documents.
+
+    ``torch.backends.cuda.enable_flash_sdp(False)`` disables it.
+    """
     known = query.device.type == DEVICE and query.dtype in DTYPES and query.shape[2] in SIZES
+    known = known and torch.backends.cuda.flash_sdp_enabled() and has_kernel(query.device)
     return known and not any(span.holes or len(span.globals) > GLOBALS for span in packing.spans)
 
 
@@ -107,8 +118,6 @@ class _VarlenAttention(torch.autograd.Function):
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, plan: _Plan, dropout: float) -> Any:
         own = slice(plan.rows)
         out, total, *random = _forward(query, key, value, *plan.bounds, dropout, **plan.window)
-        if total.shape != (query.shape[1], len(query)):
-            raise ConfigurationError(_UNKNOWN.format(torch.__version__, "a logsumexp of another shape"))
         for slots, bias in plan.far:
             part, others, *more = _forward(query[own], key[slots], value[slots], *plan.far_bounds, dropout)
             others += bias

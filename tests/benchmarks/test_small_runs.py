@@ -100,7 +100,7 @@ def test_the_longformer_by_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (*batch, name) for batch in ((32, False, 2), (64, False, 1), (64, True, 1)) for name in longformer.PASSES
     ]
     assert all(row["difference"] < 1e-5 for row in rows[::2])
-    sides = ["simlte_st", "transformers", "simlte_st, varlen"]
+    sides = ["simlte_st", "transformers", "simlte_st, chunks"]
     assert [list(row["seconds"]) for row in rows[:2]] == [
         [*sides, "full"], [*sides, *(f"{side}, dropout" for side in sides), "full"],
     ]  # fmt: skip
