@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from simlte_st.data.tokens import AnyTokenizer
+    from simlte_st.models.vectors import TokenVectors
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ _WORD = regex.compile(
 )
 
 
-def warn_of_language(models: Mapping[str, SentenceTransformer], texts: Iterable[str]) -> None:
+def warn_of_language(models: Mapping[str, SentenceTransformer | TokenVectors], texts: Iterable[str]) -> None:
     """Warn about models that were trained on a different language from most texts."""
     words = frequent_words(texts)
     if len(words) < FEWEST:

@@ -7,18 +7,18 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sentence_transformers import SentenceTransformer
 
-from simlte_st.compat import checkpoint_name, readable_length, taken_tokens
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import number_of
 from simlte_st.models.names import name_of
-from simlte_st.modules.base_form import texts_as_read
 from simlte_st.prompts import document_prompt
+
+if TYPE_CHECKING:  # with torch
+    from sentence_transformers import SentenceTransformer
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +57,8 @@ class Truncation:
         cls, model: SentenceTransformer, *, prompt: str | None = None, max_seq_length: int | None = None
     ) -> Truncation:
         """Return empty counts for a model."""
+        from simlte_st.compat import checkpoint_name, readable_length, taken_tokens
+
         encoder, length = model.transformers_model, readable_length(model, max_seq_length)
         trained = "generated_from_trainer" in (model.model_card_data.tags or [])  # has no name that loads it
         name = "" if encoder is None or trained else name_of(checkpoint_name(encoder))
@@ -118,6 +120,8 @@ def warn_of_truncation(model: SentenceTransformer, texts: Sequence[str], remedy:
 
 def text_lengths(model: SentenceTransformer, texts: Sequence[str], prompt: str | None = None) -> list[int]:
     """Count the tokens of texts after a prompt, without special tokens and the prompt itself."""
+    from simlte_st.modules.base_form import texts_as_read
+
     before, count = prompt_as_read(model, prompt), tokenizer_counter(model.tokenizer)
     # Counted together, since a token may begin in the prompt and end in the text.
     own = count([before])[0] if before else 0
@@ -126,4 +130,6 @@ def text_lengths(model: SentenceTransformer, texts: Sequence[str], prompt: str |
 
 def prompt_as_read(model: SentenceTransformer, prompt: str | None = None) -> str:
     """Return a prompt (default: the model's prompt for documents) in the form that the tokenizer reads."""
+    from simlte_st.modules.base_form import texts_as_read
+
     return texts_as_read(model, [document_prompt(model) if prompt is None else prompt])[0]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +21,10 @@ from simlte_st.data.languages import check_language
 from simlte_st.data.tokens import in_batches
 from simlte_st.errors import ConfigurationError, DataError, keeping, number_of
 from simlte_st.files import hold
-from simlte_st.models.device import Engine
+from simlte_st.models.device import Engine, check_devices
 from simlte_st.models.names import check_model
 from simlte_st.search.add import IndexReport, add_documents
+from simlte_st.search.encoder import Encoder
 from simlte_st.search.hits import Hit
 from simlte_st.search.query import Mode
 from simlte_st.search.rerank import Reranker
@@ -35,13 +36,8 @@ from simlte_st.search.settings import (
     load_encoder,
     make_folder,
     read_settings,
-    read_token_vectors,
 )
 from simlte_st.search.store import Store
-
-if TYPE_CHECKING:  # with torch
-    from simlte_st.models.vectors import TokenVectors
-    from simlte_st.search.encoder import Encoder
 
 Cosine = Annotated[float, Interval(ge=-1, le=1)]
 
@@ -139,8 +135,6 @@ class Index:
             return index
         check_new_index(folder, overwrite)
         check_model(model)
-        from simlte_st.search.encoder import Encoder  # with torch
-
         encoder = Encoder(model, device)
         make_folder(folder, encoder, bool(parts), language, overwrite)
         index = cls.open(folder, model, device)
@@ -181,15 +175,9 @@ class Index:
         return load_encoder(self.folder, self._settings, self._model, self._device)
 
     @cached_property
-    def _reader(self) -> Encoder | TokenVectors:
-        if "encoder" in self.__dict__ or self._device is not None:
-            return self.encoder
-        return read_token_vectors(self.folder, self._settings, self._model) or self.encoder
-
-    @cached_property
     def _searcher(self) -> Searcher:
         languages = self._settings["languages"] or ["en"]  # an empty index has none
-        return Searcher(self._store, lambda: self._reader, self.parts, languages)
+        return Searcher(self._store, lambda: self.encoder, self.parts, languages)
 
     def _now(self) -> Searcher:
         """Return a searcher of a snapshot of the index."""
@@ -258,8 +246,6 @@ class Index:
         """
         place = Engine(device, engine, actors, address)
         reader = read_documents(source).with_options(metadata=True)
-        from simlte_st.models.device import check_devices  # with torch
-
         check_devices(place)
         kept = keeping(lambda: f"{self.folder} has {number_of(len(self), 'document')}: run it again to add the others.")
         with self._writing() as store, kept:
@@ -435,8 +421,6 @@ class Index:
         if model is None:
             return None
         check_model(model)
-        from simlte_st.search.encoder import Encoder  # with torch
-
         if self._read_by is None or self._read_by[0] != model:
             self._read_by = model, Reranker(Encoder(model, self._device))
         return self._read_by[1]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +17,12 @@ from simlte_st.data.document import Document, name_of
 from simlte_st.data.documents import list_documents
 from simlte_st.errors import DataError
 from simlte_st.files import valid_unicode
+from simlte_st.search.encoder import Encoder
 from simlte_st.search.hits import Hit, RememberedVectors, explain_hits, shortened
 from simlte_st.search.query import TOP_K, Criteria, Match, Mode, Query, find_matches
 from simlte_st.search.rerank import READ_HITS, Reranker, unit_mean
 from simlte_st.search.store import Store, is_one_of, text_hash
 from simlte_st.search.words import WordCounts, terms_by_word
-
-if TYPE_CHECKING:
-    from simlte_st.models.vectors import TokenVectors
-    from simlte_st.search.encoder import Encoder
 
 _BEGINNING = 300  # characters
 
@@ -33,9 +30,7 @@ _BEGINNING = 300  # characters
 class Searcher:
     """Searches an index; the counts of its words are read once."""
 
-    def __init__(
-        self, store: Store, reader: Callable[[], Encoder | TokenVectors], parts: bool, languages: Sequence[str]
-    ) -> None:
+    def __init__(self, store: Store, reader: Callable[[], Encoder], parts: bool, languages: Sequence[str]) -> None:
         self.store, self.reader, self.parts, self.languages = store, reader, parts, languages
         self._sentences = RememberedVectors(lambda sentences: reader().documents(sentences))
         language = languages[0] if len(languages) == 1 else None

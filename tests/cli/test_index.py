@@ -96,17 +96,19 @@ def test_a_title_from_the_text_is_shown_once(
     assert lines[2] == "      Ships come in the morning."
 
 
-def test_a_search_by_words_or_by_a_static_model_waits_for_no_torch(
+def test_words_and_static_models_need_no_torch(
     index: Path, static_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
-    static = Index.create(tmp_path / "static", static_path)
-    static.add([Document(f"d{number}", text) for number, text in enumerate(documents)])
+    place, texts = str(tmp_path / "static"), tmp_path / "texts.jsonl"
+    rows = [{"id": f"d{number}", "text": text} for number, text in enumerate(documents)]
+    texts.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     code = (
         "import sys\n"
         "from simlte_st.cli.main import main\n"
+        f"for _ in 'ab': assert main(['index', {str(static_path)!r}, {str(texts)!r}, '--output', {place!r}]) == 0\n"
         f"assert main(['search', {str(index)!r}, {documents[3][:50]!r}, '--mode', 'text']) == 0\n"
-        f"assert main(['search', {str(static.folder)!r}, {documents[4][:50]!r}, '--mode', 'dense', '--explain']) == 0\n"
-        f"assert main(['link', {str(static.folder)!r}, {documents[6][:120]!r}, '--top-k', '1']) == 0\n"
+        f"assert main(['search', {place!r}, {documents[4][:50]!r}, '--mode', 'dense', '--explain']) == 0\n"
+        f"assert main(['link', {place!r}, {documents[6][:120]!r}, '--top-k', '1']) == 0\n"
         "heavy = {'torch', 'transformers.models.bert', 'sentence_transformers', 'datasets', 'peft'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
