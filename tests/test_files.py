@@ -185,7 +185,7 @@ def test_a_full_disk_is_a_sentence_whoever_met_it(error: Exception, tmp_path: Pa
     target = tmp_path / "model"
     target.mkdir()
     (target / "old").write_text("old")
-    said = rf"^{re.escape(str(target))} could not be written: the disk is full\. "
+    said = rf"^{re.escape(str(target))} cannot be written: the disk is full\. "
     with pytest.raises(DiskFullError, match=said), atomic_path(target) as path:  # noqa: PT012
         path.mkdir()
         raise error

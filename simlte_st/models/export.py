@@ -414,12 +414,14 @@ class OnnxEncoder:
         self.tokenizer.no_padding()
         self.tokenizer.encode_special_tokens = self.settings["split_special_tokens"]
 
+    @checked
     def encode(
         self,
         texts: str | Sequence[str],
         *,
         prompt_name: str | None = None,
         prompt: str | None = None,
+        batch_size: Count = 32,
         normalize_embeddings: bool = False,
         show_progress_bar: bool = False,
     ) -> np.ndarray:
@@ -429,16 +431,21 @@ class OnnxEncoder:
             texts: One text or several.
             prompt_name: Name of the prompt to use, one of ``settings["prompts"]``.
             prompt: The prompt itself; it takes precedence.
+            batch_size: Batch size for the longest texts; shorter ones get larger batches.
             normalize_embeddings: Whether to scale vectors to length 1.
             show_progress_bar: Whether to show a progress bar.
 
         Returns:
             Vectors ``(texts, dimension)``, or ``(dimension,)`` for one text; float32.
+
+        Raises:
+            ConfigurationError: The model has no prompt of that name, or an argument has the wrong type.
         """
-        inputs = [texts] if isinstance(texts, str) else texts
+        inputs, prompts = [texts] if isinstance(texts, str) else texts, self.settings["prompts"]
         if prompt is None:
-            name = prompt_name or self.settings["default_prompt_name"]
-            prompt = self.settings["prompts"].get(name, "") if prompt_name is None else self.settings["prompts"][name]
+            if prompt_name is not None and prompt_name not in prompts:
+                raise ConfigurationError(f"prompt_name={prompt_name!r}: the model's prompts are {list(prompts)}.")
+            prompt = prompts.get(prompt_name or self.settings["default_prompt_name"], "")
         read = self.tokenizer.encode_batch([valid_unicode(prompt + text) for text in inputs])
         if not read:
             return np.zeros((0, self.settings["dimension"]), dtype=np.float32)
@@ -446,12 +453,12 @@ class OnnxEncoder:
             logger.warning("%d of %d texts were truncated to %d tokens.", cut, len(read), self.settings["max_length"])
         tokens = [np.asarray(each.ids, dtype=np.int64) for each in read]
         of_prompt = prompt_tokens(self.tokenizer, prompt)
-        vectors = self._embed(tokens, of_prompt, show_progress_bar)
+        vectors = self._embed(tokens, of_prompt, batch_size, show_progress_bar)
         if normalize_embeddings:
             vectors /= np.linalg.norm(vectors, axis=1, keepdims=True).clip(min=1e-12)
         return vectors[0] if isinstance(texts, str) else vectors
 
-    def _embed(self, tokens: list[np.ndarray], of_prompt: int, shown: bool) -> np.ndarray:
+    def _embed(self, tokens: list[np.ndarray], of_prompt: int, batch_size: int, shown: bool) -> np.ndarray:
         import torch
 
         from simlte_st.data.tokens import CPU_PASS, split_by_length
@@ -459,8 +466,9 @@ class OnnxEncoder:
         lengths = torch.tensor([len(each) for each in tokens])
         order = lengths.argsort(descending=True, stable=True)
         vectors = np.zeros((len(tokens), self.settings["dimension"]), dtype=np.float32)
+        most = min(batch_size * int(lengths.max()), CPU_PASS[0])
         with progress_bar("Encoding", len(tokens), unit="text", shown=shown) as bar:
-            for rows in split_by_length(order, lengths[order].tolist(), *CPU_PASS):
+            for rows in split_by_length(order, lengths[order].tolist(), most, CPU_PASS[1]):
                 ids = np.full((len(rows), int(lengths[rows[0]])), self.settings["pad_id"], dtype=np.int64)
                 mask = np.zeros_like(ids)
                 for place, row in enumerate(rows.tolist()):

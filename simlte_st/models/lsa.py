@@ -12,7 +12,7 @@ from simlte_st.arguments import Count, Seed, checked
 from simlte_st.data.documents import read_documents
 from simlte_st.data.reader import ReadReport
 from simlte_st.files import atomic_path, check_apart, check_free
-from simlte_st.models.names import shown_base
+from simlte_st.models.names import shown_base, warn_of_second_lsa
 from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ def append_lsa(
     token vectors (:func:`fold`), and the folder needs no module of this package.
 
     Args:
-        base: The model; see :func:`~simlte_st.models.names.find_model`. An earlier analysis is replaced.
+        base: The model; see :func:`~simlte_st.models.names.find_model`. An encoder's earlier analysis is replaced; a
+            static model keeps it beside the new one.
         documents: The documents to analyse: anything that :func:`~simlte_st.data.read_documents` takes.
         output: Folder of the new model.
         dimension: Number of dimensions; fewer if there are few documents.
@@ -92,6 +93,7 @@ def append_lsa(
     check_apart(documents, target)
     check_free(target, overwrite)
     reader = read_documents(documents)
+    warn_of_second_lsa(name)
 
     from simlte_st.models.cards import write_model_card
     from simlte_st.models.loading import load_model

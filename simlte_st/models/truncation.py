@@ -105,7 +105,7 @@ class Truncation:
 
 
 def warn_of_truncation(model: SentenceTransformer, texts: Sequence[str], remedy: str = "") -> None:
-    """Warn before encoding if the model reads less than nine tenths of the first texts.
+    """Warn before encoding if the model reads less than nine tenths of the first texts; reports have the exact numbers.
 
     ``{times}`` in the remedy is the factor by which encoding all passages, too, increases the work.
     """
@@ -115,7 +115,8 @@ def warn_of_truncation(model: SentenceTransformer, texts: Sequence[str], remedy:
     read.add(text_lengths(model, list(islice(texts, _SAMPLE))))
     if read.cut_tokens > CUT_SHARE * read.tokens:
         times = 1 + read.tokens / (read.tokens - read.cut_tokens)
-        logger.warning("%s %s", read.summary(), remedy.format(times=times) or read.advice)
+        advice, share = remedy.format(times=times) or read.advice, read.cut_tokens / read.tokens
+        logger.warning("About %.0f%% of the text will be truncated. %s", 100 * share, advice)
 
 
 def text_lengths(model: SentenceTransformer, texts: Sequence[str], prompt: str | None = None) -> list[int]:

@@ -192,12 +192,12 @@ def test_of_two_that_make_an_index_at_once_one_stops_and_the_others_stays(
 
     def overtaken(*args: Any) -> Any:  # after the first check of the folder
         if not made:
-            monkeypatch.setattr(encoder, "Encoder", load)
+            monkeypatch.setattr("simlte_st.search.index.Encoder", load)
             made.append(Index.create(folder, model))
             made[0].add([Document("a", "Ba bun bis.")])
         return load(*args)
 
-    monkeypatch.setattr(encoder, "Encoder", overtaken)
+    monkeypatch.setattr("simlte_st.search.index.Encoder", overtaken)
     with pytest.raises(ConfigurationError, match="already exists"):
         Index.create(folder, model)
     assert len(Index.open(folder, model)) == 1

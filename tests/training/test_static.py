@@ -23,6 +23,7 @@ from simlte_st import train
 from simlte_st.data import DocSplitTransform, read_documents
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.loading import load_model
+from simlte_st.models.lsa import append_lsa
 from simlte_st.models.word_vectors import token_counts
 from simlte_st.training import get_preset
 from simlte_st.training import load_model as loading
@@ -85,12 +86,17 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(
 
 
 def test_stock_libraries_load_the_trained_model_by_themselves(
-    static_path: Path, documents: list[str], tmp_path: Path
+    static_path: Path, documents: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     result = train(documents, tmp_path / "m", base=static_path, **OPTIONS)
     assert result.lsa is not None
     without = train(documents, tmp_path / "without", base=static_path, lsa=0, **OPTIONS)
     assert without.lsa is None
+    for base, warned in ((tmp_path / "without", 0), (tmp_path / "m", 2)):
+        caplog.clear()
+        append_lsa(base, documents, tmp_path / "again", overwrite=True)
+        train(documents, tmp_path / "again", base=base, overwrite=True, **OPTIONS)
+        assert caplog.text.count("already has a latent semantic analysis, and a static model keeps it") == warned
     assert np.abs(vectors(tmp_path / "m") - vectors(tmp_path / "without")).max() > 1e-2
     texts = [*documents, " ".join(documents)]
     (tmp_path / "texts.json").write_text(json.dumps(texts))
