@@ -118,6 +118,7 @@ def _mix(keys: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
     return np.asarray(mixed ^ (mixed >> np.uint64(31)), dtype=np.uint64)
 
 
+@checked
 def sample_documents(documents: Iterable[Document], most: int, seed: int) -> list[Document]:
     """Draw a random sample of documents, in their original order. Labelled documents are drawn first.
 
@@ -149,6 +150,7 @@ def labelled_first(labelled: Sequence[bool], most: int, seed: int) -> list[int]:
     return sorted([*drawn.tolist(), *more.tolist()])
 
 
+@checked
 def split_by_label(
     documents: Sequence[Document], test_share: float, seed: int
 ) -> tuple[list[Document], list[Document]]:

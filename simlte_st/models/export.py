@@ -16,6 +16,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from simlte_st.arguments import Count, checked
+from simlte_st.data.tokens import CPU_PASS, split_by_length
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.extras import check_installed, require
 from simlte_st.files import EXPORT_FILE, MODEL_FILE, atomic_path, check_free, read_json, valid_unicode, write_json
@@ -105,10 +106,8 @@ def export_model(
     target, name = Path(output), os.fspath(model)
     static, loaded = _begins_with_table(name), None
     if static is None:
-        from simlte_st.models.static import is_static
-
         loaded = _load(name)
-        static = is_static(loaded)
+        static = loaded.transformers_model is None
     for package in ("model2vec",) if static else ("onnx", "onnxruntime"):
         check_installed(package, "static" if static else "onnx", f"exporting {name!r}")
     check_free(target, overwrite, MODEL_FILE if static else EXPORT_FILE)
@@ -357,6 +356,7 @@ def _lowest_cosine(first: np.ndarray, second: np.ndarray) -> float:
 # Encoding with a graph.
 
 
+@checked
 def load_onnx(model: str | os.PathLike[str]) -> OnnxEncoder:
     """Load an exported model.
 
@@ -452,19 +452,14 @@ class OnnxEncoder:
         if cut := sum(1 for each in read if each.overflowing):
             logger.warning("%d of %d texts were truncated to %d tokens.", cut, len(read), self.settings["max_length"])
         tokens = [np.asarray(each.ids, dtype=np.int64) for each in read]
-        of_prompt = prompt_tokens(self.tokenizer, prompt)
-        vectors = self._embed(tokens, of_prompt, batch_size, show_progress_bar)
+        vectors = self._embed(tokens, prompt_tokens(self.tokenizer, prompt), batch_size, show_progress_bar)
         if normalize_embeddings:
             vectors /= np.linalg.norm(vectors, axis=1, keepdims=True).clip(min=1e-12)
         return vectors[0] if isinstance(texts, str) else vectors
 
     def _embed(self, tokens: list[np.ndarray], of_prompt: int, batch_size: int, shown: bool) -> np.ndarray:
-        import torch
-
-        from simlte_st.data.tokens import CPU_PASS, split_by_length
-
-        lengths = torch.tensor([len(each) for each in tokens])
-        order = lengths.argsort(descending=True, stable=True)
+        lengths = np.array([len(each) for each in tokens])
+        order = np.argsort(-lengths, kind="stable")
         vectors = np.zeros((len(tokens), self.settings["dimension"]), dtype=np.float32)
         most = min(batch_size * int(lengths.max()), CPU_PASS[0])
         with progress_bar("Encoding", len(tokens), unit="text", shown=shown) as bar:
@@ -476,6 +471,6 @@ class OnnxEncoder:
                 content = mask * (np.arange(mask.shape[1]) >= of_prompt)
                 features = {"input_ids": ids, "attention_mask": mask, "content_mask": content}
                 wanted = {each.name: features[each.name] for each in self._graph.get_inputs()}
-                vectors[rows.numpy()] = self._graph.run(None, wanted)[0]
+                vectors[rows] = self._graph.run(None, wanted)[0]
                 bar.update(len(rows))
         return vectors

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from simlte_st.arguments import Count, Seed, checked
 from simlte_st.data.documents import read_documents
 from simlte_st.data.reader import ReadReport
@@ -16,8 +19,6 @@ from simlte_st.models.names import shown_base, warn_of_second_lsa
 from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from scipy.sparse import csr_array
     from sentence_transformers import SentenceTransformer
 
@@ -166,7 +167,6 @@ def fold(model: SentenceTransformer, words: NDArray[np.float32], counts: csr_arr
         counts: Token counts of the documents, ``[documents, V]``.
         size: Number of leading dimensions of the token vectors to keep.
     """
-    import numpy as np
     import torch
     from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
@@ -190,7 +190,6 @@ def fold(model: SentenceTransformer, words: NDArray[np.float32], counts: csr_arr
 
 def lengthened(model: SentenceTransformer, texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Append the output of a model's last module to vectors made without it, without encoding again."""
-    import numpy as np
     import torch
     from sentence_transformers.util import batch_to_device
 

@@ -104,21 +104,12 @@ def training_record(name: str) -> dict[str, Any]:
     return read_json(file) if file.exists() else {}
 
 
-def trained_from(name: str) -> str | None:
-    """Return the base of a model trained by this package, or None."""
-    return training_record(name).get("base")
-
-
 def warn_of_second_lsa(name: str) -> None:
     """Warn that a static model keeps its latent semantic analysis when another one is folded in."""
     record = training_record(name)
     if record.get("static") and record.get("lsa"):
-        logger.warning(
-            "%s already has a latent semantic analysis, and a static model keeps it beside the new one. Leave out the "
-            "new one, or start from %s.",
-            name,
-            record["base"],
-        )
+        said = "%s has a latent semantic analysis and keeps it beside the new one. Leave that out, or start from %s."
+        logger.warning(said, name, record["base"])
 
 
 def not_loaded(name: str | os.PathLike[str], problem: str) -> ModelError:

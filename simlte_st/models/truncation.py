@@ -27,8 +27,6 @@ CUT_SHARE = 0.1
 
 _SAMPLE = 64  # texts to look at before encoding
 
-Counts = Iterable[int] | NDArray[np.integer[Any]]
-
 
 @dataclass
 class Truncation:
@@ -70,7 +68,7 @@ class Truncation:
         """Maximum number of text tokens, without special tokens and prompt; None for no limit."""
         return None if self.max_seq_length is None else max(0, self.max_seq_length - self.taken)
 
-    def add(self, lengths: Counts) -> Truncation:
+    def add(self, lengths: Iterable[int] | NDArray[np.integer[Any]]) -> Truncation:
         """Add texts by their numbers of tokens."""
         tokens = np.asarray(lengths if isinstance(lengths, np.ndarray) else list(lengths), dtype=np.int64)
         over = tokens[:0] if self.budget is None else tokens[tokens > self.budget] - self.budget

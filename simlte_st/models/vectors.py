@@ -53,7 +53,10 @@ def unit_rows(x: ArrayLike) -> NDArray[np.float64]:
 def check_embeddings(x: Any, dtype: Any = None) -> Any:
     """Convert embeddings to an array ``[n, dim]`` of ``dtype`` (default: their own); keep a SciPy sparse matrix."""
     sparse = hasattr(x, "tocsr")
-    data = x if sparse else np.asarray(x, dtype=dtype)
+    try:
+        data = x if sparse else np.asarray(x, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"Embeddings must form an array of numbers [n, dim]: {error}.") from None
     if data.ndim != 2 or 0 in data.shape:
         raise DataError(f"Embeddings must form a non-empty array [n, dim], got shape {data.shape}.")
     if not np.isfinite(data.data if sparse else data).all():
@@ -127,15 +130,11 @@ class TokenVectors:
         ids, times, sizes = counted_ids(self.tokenizer, [prompt, *(prompt + text for text in texts)])
         vectors, tokens = np.zeros((len(texts), self.dimension), dtype=np.float32), sums_of(times, sizes)
         rows = (np.split(each, np.cumsum(sizes)[:-1])[1:] for each in (ids, times))
-        for row, own in enumerate(zip(*rows, strict=True)):
-            vectors[row] = self._vector(*own)
+        for row, (own, of_words) in enumerate(zip(*rows, strict=True)):
+            distinct, places = np.unique(own, return_inverse=True)  # a long text has more tokens than the table rows
+            counts = np.bincount(places, of_words, len(distinct)).astype(np.float32)
+            vectors[row] = counts @ self.table[distinct] / max(np.float32(1), counts.sum())
         return Encoded(vectors, (tokens[1:] - tokens[0]).tolist())
-
-    def _vector(self, ids: NDArray[np.int64], of_words: NDArray[np.int64]) -> Floats:
-        tokens, places = np.unique(ids, return_inverse=True)  # a long text may have more tokens than the table rows
-        times = np.bincount(places, of_words, len(tokens))
-        mean: Floats = times.astype(np.float32) @ self.table[tokens] / np.float32(max(1, times.sum()))
-        return mean
 
 
 def modules_digest(modules: Iterable[tuple[str, str, dict[str, Any]]]) -> str:

@@ -95,8 +95,8 @@ class IndexReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values, without ``reading``."""
-        values = asdict(self) | {"truncation": self.truncation.to_dict()}
-        return {name: value for name, value in values.items() if name != "reading"}
+        values = {name: value for name, value in asdict(self).items() if name != "reading"}
+        return values | {"truncation": self.truncation.to_dict()}
 
 
 def add_documents(

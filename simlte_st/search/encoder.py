@@ -62,9 +62,8 @@ class Encoder:
             if device in (None, "cpu"):
                 self.quick = _read_quick(model, known)
         self.budget = self.truncation().budget
-        self.count: TokenCounter = lambda texts: text_lengths(self.model, texts)
-        if self.quick:
-            self.count = tokenizer_counter(self.quick.tokenizer)
+        quick = self.quick and tokenizer_counter(self.quick.tokenizer)
+        self.count: TokenCounter = quick or (lambda texts: text_lengths(self.model, texts))
         self.dimension = self.quick.dimension if self.quick else int(self.model.get_embedding_dimension() or 0)
 
     @cached_property
@@ -85,12 +84,6 @@ class Encoder:
         """Return the properties of the model that determine its vectors."""
         return {**(self.quick.identity() if self.quick else identity_of(self.model)), "normalized": True}
 
-    @property
-    def dtype(self) -> str:
-        """The dtype of the model, such as ``"float32"``."""
-        found = None if self.quick else self.model.dtype  # None for an ONNX graph, too
-        return str(found or "float32").removeprefix("torch.")
-
     def batches(self, documents: Iterable[Document]) -> Iterator[list[Document]]:
         """Yield the documents of each commit."""
         times = STATIC_BATCHES if self.quick or self.model.transformers_model is None else 1
@@ -108,10 +101,8 @@ class Encoder:
         """Return the vectors of texts and their numbers of tokens."""
         if not texts:
             return Encoded(np.zeros((0, self.dimension), dtype=np.float32), [])
-        if self.quick:
-            found = self.quick.encode(texts, document_prompt(self.quick))
-        else:
-            found = encode_counted(self.model, list(texts), batch_size)
+        found = self.quick and self.quick.encode(texts, document_prompt(self.quick))
+        found = found or encode_counted(self.model, list(texts), batch_size)
         return found._replace(vectors=unit_rows(found.vectors).astype(np.float32))
 
     def query(self, text: str) -> NDArray[np.float32]:

@@ -33,8 +33,8 @@ class Searcher:
     def __init__(self, store: Store, reader: Callable[[], Encoder], parts: bool, languages: Sequence[str]) -> None:
         self.store, self.reader, self.parts = store, reader, parts
         self._sentences = RememberedVectors(lambda sentences: reader().documents(sentences))
-        language = languages[0] if len(languages) == 1 else None
-        self.segmenter = cache(lambda: store.segmenter(language))  # shared with the copies of now()
+        # Shared with the copies of now().
+        self.segmenter = cache(lambda: store.segmenter(languages[0] if len(languages) == 1 else None))
         # Searching for a query and naming its unknown words need the same terms.
         self._words_of = lru_cache(maxsize=1)(lambda text: self._words.of_query(text, languages))
 

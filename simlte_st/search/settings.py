@@ -21,7 +21,7 @@ FORMAT = 4
 """Version of the files on disk."""
 
 _MODEL = ("weights", "modules", "tokenizer", "max_seq_length", "prompts", "default_prompt")
-_NEEDED = ("model", *_MODEL, "dtype", "parts", "analyzer", "language", "languages")
+_NEEDED = ("model", *_MODEL, "parts", "analyzer", "language", "languages")
 
 
 def check_new_index(folder: Path, overwrite: bool = False) -> None:
@@ -38,7 +38,7 @@ def check_new_index(folder: Path, overwrite: bool = False) -> None:
 def make_folder(folder: Path, encoder: Encoder, parts: bool, language: str | None, overwrite: bool) -> None:
     """Create an empty index; an existing one is replaced once the new one is complete."""
     settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts}
-    settings |= {"dtype": encoder.dtype, "analyzer": ANALYZER, "language": language, "languages": []}
+    settings |= {"analyzer": ANALYZER, "language": language, "languages": []}
     model = None if encoder.quick else encoder.model
     if model and model.similarity_fn_name != "cosine" and type(model[-1]).__name__ != "Normalize":
         logger.warning("The model compares vectors by %s, but an index ranks by cosine.", model.similarity_fn_name)
@@ -100,8 +100,7 @@ def load_encoder(folder: Path, settings: dict[str, Any], model: Any, device: str
     """Load the model of an index."""
     encoder = Encoder(check_encoder(folder, settings, model), device, settings)
     identity = encoder.identity()
-    different = changes({name: settings.get(name) for name in identity}, identity)
-    if different:
+    if different := changes({name: settings.get(name) for name in identity}, identity):
         raise ModelError(
             f"{folder} was made with a different model than {encoder.name or 'the given one'} "
             f"({'; '.join(different.values())}), so vectors cannot be compared. Name the right model with model=, or "
