@@ -100,8 +100,7 @@ def test_words_and_static_models_need_no_torch(
     index: Path, static_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
     place, texts = str(tmp_path / "static"), tmp_path / "texts.jsonl"
-    rows = [{"id": f"d{number}", "text": text} for number, text in enumerate(documents)]
-    texts.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_jsonl(texts, [{"id": f"d{number}", "text": text} for number, text in enumerate(documents)])
     code = (
         "import sys\n"
         "from simlte_st.cli.main import main\n"

@@ -14,7 +14,7 @@ def test_rows_have_length_one_and_zeros_stay() -> None:
     np.testing.assert_allclose(rows, [[0.6, 0.8], [0.0, 0.0]])
 
 
-@pytest.mark.parametrize("wrong", [np.ones(3), np.ones((0, 3)), np.array([[1.0, np.nan]]), csr_array([[np.inf, 0.0]])])
+@pytest.mark.parametrize("wrong", [{}, np.ones(3), np.ones((0, 3)), np.array([[np.nan]]), csr_array([[np.inf, 0.0]])])
 def test_what_are_no_embeddings_is_refused(wrong: np.ndarray) -> None:
     with pytest.raises(DataError, match=r"\[n, dim\]|NaN or infinity"):
         check_embeddings(wrong)
