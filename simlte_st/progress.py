@@ -61,7 +61,7 @@ class TextBar:
     """A progress bar over documents that moves with every pass of the model.
 
     Args:
-        model: The model; its passes in this process move the bar. None for one that does not run in torch.
+        model: The model; its passes in this process move the bar. None if it does not run in torch.
         name: Description of the work.
         documents: Number of documents, if known.
         shown: Whether the bar is shown.
@@ -115,7 +115,7 @@ class TextBar:
 
 @contextmanager
 def reading(
-    model: SentenceTransformer, name: str, texts: Sequence[str], *, documents: int | None = None, shown: bool
+    model: SentenceTransformer | None, name: str, texts: Sequence[str], *, documents: int | None = None, shown: bool
 ) -> Iterator[None]:
     """Show a progress bar while a model reads texts; it counts ``documents``, by default as many as texts."""
     with TextBar(model, name, documents or len(texts), shown=shown) as bar:

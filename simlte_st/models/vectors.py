@@ -1,4 +1,4 @@
-"""Embeddings without torch: arrays, and static models in NumPy, so that a query need not wait for an import.
+"""Embeddings without torch: arrays, and static models in NumPy, so that commands need not wait for an import.
 
 :class:`TokenVectors` computes the same as ``StaticEmbedding`` and ``Normalize``; it does not read models with other
 modules.

@@ -42,8 +42,8 @@ class Encoder:
     Args:
         model: The model, or its name or folder.
         device: Where to compute (default: a GPU, if there is one; a static model is as fast on the CPU).
-        known: Settings of an index that the model belongs to. A copy of a static model in the Hub's cache that has
-            this identity is used without asking the Hub.
+        known: Settings of the model's index. A static model with this identity in the Hub's cache is used without a
+            request to the Hub.
 
     Attributes:
         budget: Maximum number of tokens of a document, without special tokens and prompt; None if unlimited.

@@ -113,7 +113,8 @@ class Index:
                 document).
             exist_ok: Open the index if it exists, to add to it. It must have the same model and ``parts=``.
             overwrite: Replace an existing index with a new one. Nothing else is replaced.
-            device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
+            device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one; the CPU for a static
+                model).
 
         Raises:
             ConfigurationError: The folder exists or was made with different settings, or there is no such device or
