@@ -7,7 +7,7 @@ import itertools
 import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from annotated_types import Interval
@@ -226,7 +226,7 @@ def document_labels(documents: Sequence[Document]) -> list[str]:
 
 
 @checked
-def draw_shots(labels: Sequence[Label], shots: Count, draw: CountOrZero, seed: Seed) -> list[int]:
+def draw_shots(labels: Sequence[Any], shots: Count, draw: CountOrZero, seed: Seed) -> list[int]:
     """Draw ``shots`` examples of each class without replacement.
 
     Args:

@@ -331,6 +331,7 @@ class Index:
         wanted = searcher.text_query(query, explain or mode != "text")
         return searcher.search([wanted], criteria, explain, reranker)[0]
 
+    @checked
     def unknown_words(self, query: str) -> list[str]:
         """Return the words of a query that no document contains."""
         return self._now().unknown_words(query)
@@ -338,7 +339,7 @@ class Index:
     @checked
     def link(
         self,
-        documents: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        documents: str | os.PathLike[str] | Iterable[str | int | os.PathLike[str]],
         *,
         top_k: Count | None = None,
         threshold: Cosine | None = None,
