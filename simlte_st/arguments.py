@@ -10,7 +10,7 @@ import inspect
 import math
 import os
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -36,12 +36,17 @@ Share = Annotated[float, Interval(ge=0, le=1)]
 """A share or probability, from 0 to 1."""
 
 
+_LISTS = (Iterable, Sequence, list)
+_NAMES = {str: "a string", bool: "True or False", os.PathLike: "a path", Callable: "a function", Mapping: "a mapping"}
+
+
 def checked(function: F) -> F:
     """Check the arguments of each call against their annotations before the function runs.
 
-    ``int``, ``float``, ``str``, ``bool``, ``Literal``, mappings, callables, paths, this package's classes and unions of
-    them are checked, with the ``annotated_types.Interval`` of an ``Annotated``. Other types accept any object that is
-    not one of the first four. The annotations must be names in the function's module.
+    ``int``, ``float``, ``str``, ``bool``, ``Literal``, mappings, callables, paths, this package's classes, and unions
+    and lists of them are checked, with the ``annotated_types.Interval`` of an ``Annotated``. A list is any iterable of
+    one dimension; the elements of an iterator are not checked. Other types accept any object of a library. The
+    annotations must be names in the function's module.
 
     Raises:
         ConfigurationError: An argument has the wrong type, is not one of the choices or is out of range.
@@ -123,10 +128,18 @@ def _fits(value: Any, kind: Any, bounds: Interval | None) -> bool:
         number = isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
         return number and math.isfinite(value) and _within(value, bounds)
     plain = get_origin(kind) or kind
+    if plain in _LISTS and get_args(kind):
+        listed = hasattr(value, "__iter__" if plain is Iterable else "__len__")
+        listed = listed and not isinstance(value, (str, bytes, Mapping)) and getattr(value, "ndim", 1) == 1
+        kinds = {type(each): each for each in value} if listed and hasattr(value, "__len__") else {}
+        return listed and all(
+            any(_fits(each, *own) for own in alternatives(*get_args(kind))) for each in kinds.values()
+        )
     # Objects of other libraries may be wrapped, such as a compiled model.
     if plain in (Callable, Mapping, os.PathLike) or getattr(plain, "__module__", "").startswith("simlte_st."):
         return isinstance(value, plain)
-    return kind is Any or not isinstance(value, (str, bool, int, float, type(None)))
+    builtin = isinstance(value, (str, bytes, bool, int, float, list, dict, type(None)))
+    return kind is Any or not builtin or (isinstance(plain, type) and isinstance(value, plain))
 
 
 def _within(value: Any, bounds: Interval | None) -> bool:
@@ -140,8 +153,11 @@ def _within(value: Any, bounds: Interval | None) -> bool:
 def _described(kind: Any, bounds: Interval | None) -> str:
     if get_origin(kind) is Literal:
         return " or ".join(map(repr, get_args(kind)))
+    if (plain := get_origin(kind) or kind) in _LISTS and get_args(kind):
+        described = (_described(*own).removeprefix("a ") for own in alternatives(*get_args(kind)))
+        return f"a list of {' or '.join(f'{each}s' for each in described if each != 'NoneType')}"
     if kind not in (int, float):
-        return {str: "a string", bool: "True or False"}.get(kind) or str(getattr(kind, "__name__", kind))
+        return _NAMES.get(plain) or str(getattr(kind, "__name__", kind))
     words = "a whole number" if kind is int else "a number"
     if bounds is None:
         return words

@@ -37,7 +37,7 @@ class ResumeError(SimlteError, RuntimeError):
 
 
 class StoreError(SimlteError, OSError):
-    """An index cannot be read or written: it is incomplete or from a newer version, or the disk is full."""
+    """An index cannot be read or written: it is incomplete, damaged or from another version."""
 
 
 class DamagedFileError(SimlteError, ValueError):
@@ -45,7 +45,7 @@ class DamagedFileError(SimlteError, ValueError):
 
 
 class DiskFullError(SimlteError, OSError):
-    """The disk is full. Finished files are kept, and no file is half written."""
+    """The disk is full. Finished files and earlier writes to an index are kept, and no file is half written."""
 
 
 class TrainingDiverged(SimlteError, ArithmeticError):

@@ -62,13 +62,18 @@ def atomic_path(target: str | os.PathLike[str], *others: Path) -> Iterator[Path]
             os.replace(target, before)  # a folder cannot be renamed over one that has files
         os.replace(temporary, target)
     except Exception as error:
-        if getattr(error, "errno", None) in _FULL or os.strerror(errno.ENOSPC) in str(error):
-            raise DiskFullError(f"{target} could not be written: the disk is full. Free some space.") from error
+        refuse_full_disk(target, error)
         raise
     finally:
         if before.exists() and not target.exists():  # interrupted between the two renames
             os.replace(before, target)
         shutil.rmtree(holder, ignore_errors=True)
+
+
+def refuse_full_disk(target: Any, error: Exception) -> None:
+    """Raise a :class:`DiskFullError` if an error of any library means that the disk is full."""
+    if getattr(error, "errno", None) in _FULL or os.strerror(errno.ENOSPC) in str(error):
+        raise DiskFullError(f"{target} cannot be written: the disk is full. Free some space.") from error
 
 
 def _make_holder(target: Path) -> Path:
@@ -149,8 +154,7 @@ def check_place(target: Path, advice: str = "Choose another output.") -> None:
     try:  # os.access is wrong about /proc and read-only media
         os.rmdir(tempfile.mkdtemp(suffix=_HOLDER, dir=parent))
     except OSError as error:
-        if error.errno in _FULL:
-            raise DiskFullError(f"{target} cannot be written: the disk is full. Free some space.") from error
+        refuse_full_disk(target, error)
         raise ConfigurationError(f"{target} cannot be written: {parent} is not a writable folder. {advice}") from None
 
 

@@ -61,7 +61,7 @@ class TextBar:
     """A progress bar over documents that moves with every pass of the model.
 
     Args:
-        model: The model; its passes in this process move the bar.
+        model: The model; its passes in this process move the bar. None if it does not run in torch.
         name: Description of the work.
         documents: Number of documents, if known.
         shown: Whether the bar is shown.
@@ -70,7 +70,7 @@ class TextBar:
         documents: Number of documents known so far.
     """
 
-    def __init__(self, model: SentenceTransformer, name: str, documents: int | None, *, shown: bool) -> None:
+    def __init__(self, model: SentenceTransformer | None, name: str, documents: int | None, *, shown: bool) -> None:
         self.documents = documents
         self._model, self._name, self._shown = model, name, shown
         self._begun = 0
@@ -80,7 +80,7 @@ class TextBar:
     def __enter__(self) -> TextBar:
         self._exit.enter_context(logs_above_bars())
         self._bar = self._exit.enter_context(progress_bar(self._name, self.documents, shown=self._shown))
-        if self._shown:
+        if self._shown and self._model is not None:
             self._exit.callback(self._model[-1].register_forward_hook(self._count).remove)
         return self
 
@@ -115,7 +115,7 @@ class TextBar:
 
 @contextmanager
 def reading(
-    model: SentenceTransformer, name: str, texts: Sequence[str], *, documents: int | None = None, shown: bool
+    model: SentenceTransformer | None, name: str, texts: Sequence[str], *, documents: int | None = None, shown: bool
 ) -> Iterator[None]:
     """Show a progress bar while a model reads texts; it counts ``documents``, by default as many as texts."""
     with TextBar(model, name, documents or len(texts), shown=shown) as bar:

@@ -185,7 +185,7 @@ def test_full_disk_gives_a_clear_error(error: Exception, tmp_path: Path) -> None
     target = tmp_path / "model"
     target.mkdir()
     (target / "old").write_text("old")
-    said = rf"^{re.escape(str(target))} could not be written: the disk is full\. "
+    said = rf"^{re.escape(str(target))} cannot be written: the disk is full\. "
     with pytest.raises(DiskFullError, match=said), atomic_path(target) as path:  # noqa: PT012
         path.mkdir()
         raise error

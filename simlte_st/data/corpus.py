@@ -14,6 +14,7 @@ import pyarrow as pa
 from datasets import Dataset
 from numpy.typing import NDArray
 
+from simlte_st.arguments import checked
 from simlte_st.data.document import Document, SegmentedDocument, text_key
 from simlte_st.data.documents import read_documents
 from simlte_st.data.reader import counted
@@ -67,6 +68,7 @@ class CorpusReport:
         self.left_out[reason] = self.left_out.get(reason, 0) + 1
 
 
+@checked
 def write_corpus(
     documents: Any,
     directory: str | os.PathLike[str],

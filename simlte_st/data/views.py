@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol, cast, runtime_
 
 from annotated_types import Interval
 
-from simlte_st.arguments import Share, check_fields
+from simlte_st.arguments import Share, check_fields, checked
 from simlte_st.data.document import SegmentedDocument, word_spans
 from simlte_st.errors import ConfigurationError, did_you_mean
 
@@ -74,6 +74,7 @@ def view_rng(seed: int, epoch: int, document_id: str) -> Random:
     return Random(int.from_bytes(hashlib.blake2b(key, digest_size=16).digest(), "big"))
 
 
+@checked
 def draw_views(
     document: SegmentedDocument, view: View, *, seed: int = 0, epoch: int = 0, budget: int | None = None
 ) -> ViewPair | None:
@@ -317,6 +318,7 @@ VIEWS: dict[str, type[View]] = {"docsplit": DocSplit, "identity": Identity, "cro
 """Views by their names in ``simlte train --view``."""
 
 
+@checked
 def make_view(name: str, **settings: object) -> View:
     """Make a view by name.
 

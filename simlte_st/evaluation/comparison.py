@@ -198,6 +198,7 @@ def compare_probes(
     return results
 
 
+@checked
 def comparison_table(
     halves: Mapping[str, HalvesComparison],
     probes: Mapping[str, ProbeComparison] | None = None,

@@ -15,7 +15,7 @@ from simlte_st.data.reader import ReadReport
 from simlte_st.data.sentences import Segmenter
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.splits import Sample, probe_rows, sample_documents, split_by_label
-from simlte_st.models.names import check_model, local_folder, trained_from
+from simlte_st.models.names import check_model, local_folder, training_record
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -210,7 +210,7 @@ def _load_with_bases(
     if base is not None:
         bases = {name: base for name in names if name != base}
     else:
-        bases = {name: origin for name in names if (origin := trained_from(name)) is not None}
+        bases = {name: origin for name in names if (origin := training_record(name).get("base")) is not None}
     for name, origin in [*bases.items()]:
         if base is None and local_folder(origin) is None:  # never download what a file names
             logger.warning(

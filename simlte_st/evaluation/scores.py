@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 from scipy.stats import bootstrap
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from simlte_st.arguments import checked
 from simlte_st.data.analyzer import features_of
 from simlte_st.data.languages import check_language
 from simlte_st.errors import DataError
@@ -96,6 +97,7 @@ def tfidf_rows(texts: Sequence[str], *, stop_words: Sequence[str] = (), **settin
     return _fit(TfidfVectorizer.fit_transform, texts, stop_words, settings)
 
 
+@checked
 def tfidf_parts(train: Sequence[str], test: Sequence[str]) -> tuple[Any, Any]:
     """Return the TF-IDF rows of training and test texts, with vocabulary and idf from the training texts.
 
@@ -129,6 +131,7 @@ class TfidfScores(CosineScores):
 
     unrelated = 0.0
 
+    @checked
     def __init__(self, texts: Sequence[str], **settings: Any) -> None:
         self._set_rows(tfidf_rows(texts, **settings))
 

@@ -7,7 +7,7 @@ import itertools
 import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from annotated_types import Interval
@@ -118,6 +118,7 @@ def _mix(keys: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
     return np.asarray(mixed ^ (mixed >> np.uint64(31)), dtype=np.uint64)
 
 
+@checked
 def sample_documents(documents: Iterable[Document], most: int, seed: int) -> list[Document]:
     """Draw a random sample of documents, in their original order. Labelled documents are drawn first.
 
@@ -149,6 +150,7 @@ def labelled_first(labelled: Sequence[bool], most: int, seed: int) -> list[int]:
     return sorted([*drawn.tolist(), *more.tolist()])
 
 
+@checked
 def split_by_label(
     documents: Sequence[Document], test_share: float, seed: int
 ) -> tuple[list[Document], list[Document]]:
@@ -224,7 +226,7 @@ def document_labels(documents: Sequence[Document]) -> list[str]:
 
 
 @checked
-def draw_shots(labels: Sequence[Label], shots: Count, draw: CountOrZero, seed: Seed) -> list[int]:
+def draw_shots(labels: Sequence[Any], shots: Count, draw: CountOrZero, seed: Seed) -> list[int]:
     """Draw ``shots`` examples of each class without replacement.
 
     Args:

@@ -81,7 +81,7 @@ def open_corpus(
     name = os.path.basename(os.path.abspath(place)) if os.path.exists(place) else place
     columns = _columns(documents, name, title)
     texts = [document.text for document in documents]
-    warn_of_language({encoder.name or "The model": encoder.model}, texts)
+    warn_of_language({encoder.name or "The model": encoder.quick or encoder.model}, texts)
     vectors = _encode(encoder, texts, "Encoding", batch_size, progress)
     tokens = np.array(encoder.count(texts), dtype=np.int64)
     corpus = Corpus(name, documents, *columns, vectors, tokens, encoder.truncation().add(tokens), reader.report)
@@ -118,7 +118,7 @@ def _columns(documents: Sequence[Document], name: str, title: str | None) -> tup
 
 
 def _encode(encoder: Encoder, texts: Sequence[str], bar: str, batch_size: int, progress: bool) -> NDArray[np.float32]:
-    with reading(encoder.model, bar, texts, shown=progress):
+    with reading(None if encoder.quick else encoder.model, bar, texts, shown=progress):
         return encoder.documents(texts, batch_size)
 
 

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,12 +31,10 @@ from simlte_st.files import (
     read_json,
     write_json,
 )
-from simlte_st.models.device import Engine
+from simlte_st.models.device import Engine, check_devices, device_pool
 from simlte_st.models.parts import Part, PartEncoder, Parts, identity_of
+from simlte_st.models.truncation import Truncation, warn_of_truncation
 from simlte_st.progress import TextBar, complete, progress_bar
-
-if TYPE_CHECKING:
-    from simlte_st.models.truncation import Truncation
 
 
 @dataclass
@@ -131,9 +129,7 @@ def encode_documents(
 
     from sentence_transformers import SentenceTransformer
 
-    from simlte_st.models.device import check_devices
     from simlte_st.models.loading import check_encodes
-    from simlte_st.models.truncation import Truncation
 
     if not isinstance(model, SentenceTransformer):
         raise ConfigurationError(f"model={model!r}: load it first, with simlte_st.SentenceTransformer(...).")
@@ -180,9 +176,6 @@ def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: boo
     Returns:
         The files of all parts, in order.
     """
-    from simlte_st.models.device import device_pool
-    from simlte_st.models.truncation import warn_of_truncation
-
     model, before, paths = encoder.model, encoder.model.device, []
 
     def noted() -> Iterator[Part]:

@@ -16,6 +16,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from simlte_st.arguments import Count, checked
+from simlte_st.data.tokens import CPU_PASS, split_by_length
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.extras import check_installed, require
 from simlte_st.files import EXPORT_FILE, MODEL_FILE, atomic_path, check_free, read_json, valid_unicode, write_json
@@ -105,10 +106,8 @@ def export_model(
     target, name = Path(output), os.fspath(model)
     static, loaded = _begins_with_table(name), None
     if static is None:
-        from simlte_st.models.static import is_static
-
         loaded = _load(name)
-        static = is_static(loaded)
+        static = loaded.transformers_model is None
     for package in ("model2vec",) if static else ("onnx", "onnxruntime"):
         check_installed(package, "static" if static else "onnx", f"exporting {name!r}")
     check_free(target, overwrite, MODEL_FILE if static else EXPORT_FILE)
@@ -357,6 +356,7 @@ def _lowest_cosine(first: np.ndarray, second: np.ndarray) -> float:
 # Encoding with a graph.
 
 
+@checked
 def load_onnx(model: str | os.PathLike[str]) -> OnnxEncoder:
     """Load an exported model.
 
@@ -414,12 +414,14 @@ class OnnxEncoder:
         self.tokenizer.no_padding()
         self.tokenizer.encode_special_tokens = self.settings["split_special_tokens"]
 
+    @checked
     def encode(
         self,
         texts: str | Sequence[str],
         *,
         prompt_name: str | None = None,
         prompt: str | None = None,
+        batch_size: Count = 32,
         normalize_embeddings: bool = False,
         show_progress_bar: bool = False,
     ) -> np.ndarray:
@@ -429,38 +431,39 @@ class OnnxEncoder:
             texts: One text or several.
             prompt_name: Name of the prompt to use, one of ``settings["prompts"]``.
             prompt: The prompt itself; it takes precedence.
+            batch_size: Batch size for the longest texts; shorter ones get larger batches.
             normalize_embeddings: Whether to scale vectors to length 1.
             show_progress_bar: Whether to show a progress bar.
 
         Returns:
             Vectors ``(texts, dimension)``, or ``(dimension,)`` for one text; float32.
+
+        Raises:
+            ConfigurationError: The model has no prompt of that name, or an argument has the wrong type.
         """
-        inputs = [texts] if isinstance(texts, str) else texts
+        inputs, prompts = [texts] if isinstance(texts, str) else texts, self.settings["prompts"]
         if prompt is None:
-            name = prompt_name or self.settings["default_prompt_name"]
-            prompt = self.settings["prompts"].get(name, "") if prompt_name is None else self.settings["prompts"][name]
+            if prompt_name is not None and prompt_name not in prompts:
+                raise ConfigurationError(f"prompt_name={prompt_name!r}: the model's prompts are {list(prompts)}.")
+            prompt = prompts.get(prompt_name or self.settings["default_prompt_name"], "")
         read = self.tokenizer.encode_batch([valid_unicode(prompt + text) for text in inputs])
         if not read:
             return np.zeros((0, self.settings["dimension"]), dtype=np.float32)
         if cut := sum(1 for each in read if each.overflowing):
             logger.warning("%d of %d texts were truncated to %d tokens.", cut, len(read), self.settings["max_length"])
         tokens = [np.asarray(each.ids, dtype=np.int64) for each in read]
-        of_prompt = prompt_tokens(self.tokenizer, prompt)
-        vectors = self._embed(tokens, of_prompt, show_progress_bar)
+        vectors = self._embed(tokens, prompt_tokens(self.tokenizer, prompt), batch_size, show_progress_bar)
         if normalize_embeddings:
             vectors /= np.linalg.norm(vectors, axis=1, keepdims=True).clip(min=1e-12)
         return vectors[0] if isinstance(texts, str) else vectors
 
-    def _embed(self, tokens: list[np.ndarray], of_prompt: int, shown: bool) -> np.ndarray:
-        import torch
-
-        from simlte_st.data.tokens import CPU_PASS, split_by_length
-
-        lengths = torch.tensor([len(each) for each in tokens])
-        order = lengths.argsort(descending=True, stable=True)
+    def _embed(self, tokens: list[np.ndarray], of_prompt: int, batch_size: int, shown: bool) -> np.ndarray:
+        lengths = np.array([len(each) for each in tokens])
+        order = np.argsort(-lengths, kind="stable")
         vectors = np.zeros((len(tokens), self.settings["dimension"]), dtype=np.float32)
+        most = min(batch_size * int(lengths.max()), CPU_PASS[0])
         with progress_bar("Encoding", len(tokens), unit="text", shown=shown) as bar:
-            for rows in split_by_length(order, lengths[order].tolist(), *CPU_PASS):
+            for rows in split_by_length(order, lengths[order].tolist(), most, CPU_PASS[1]):
                 ids = np.full((len(rows), int(lengths[rows[0]])), self.settings["pad_id"], dtype=np.int64)
                 mask = np.zeros_like(ids)
                 for place, row in enumerate(rows.tolist()):
@@ -468,6 +471,6 @@ class OnnxEncoder:
                 content = mask * (np.arange(mask.shape[1]) >= of_prompt)
                 features = {"input_ids": ids, "attention_mask": mask, "content_mask": content}
                 wanted = {each.name: features[each.name] for each in self._graph.get_inputs()}
-                vectors[rows.numpy()] = self._graph.run(None, wanted)[0]
+                vectors[rows] = self._graph.run(None, wanted)[0]
                 bar.update(len(rows))
         return vectors

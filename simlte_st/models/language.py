@@ -6,16 +6,11 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import Any
 
 import regex
 
 from simlte_st.data.tokens import space_before, token_ids, unknown_id
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
-    from simlte_st.data.tokens import AnyTokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -43,8 +38,8 @@ _WORD = regex.compile(
 )
 
 
-def warn_of_language(models: Mapping[str, SentenceTransformer], texts: Iterable[str]) -> None:
-    """Warn about models that were trained on a different language from most texts."""
+def warn_of_language(models: Mapping[str, Any], texts: Iterable[str]) -> None:
+    """Warn about models, in torch or NumPy, that were trained on a different language from most texts."""
     words = frequent_words(texts)
     if len(words) < FEWEST:
         return
@@ -68,7 +63,7 @@ def frequent_words(texts: Iterable[str]) -> list[str]:
     return sorted((word for word, count in counts.items() if count > 2), key=lambda word: (-counts[word], word))[:WORDS]
 
 
-def known_share(tokenizer: AnyTokenizer, words: list[str]) -> float:
+def known_share(tokenizer: Any, words: list[str]) -> float:
     """Return the share of words that are a single known token."""
     space, vocabulary = space_before(tokenizer), tokenizer.get_vocab()
     other = {unknown_id(tokenizer)}

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from simlte_st.arguments import Count, Seed, checked
 from simlte_st.data.documents import read_documents
 from simlte_st.data.reader import ReadReport
 from simlte_st.files import atomic_path, check_apart, check_free
-from simlte_st.models.names import shown_base
+from simlte_st.models.names import shown_base, warn_of_second_lsa
 from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from scipy.sparse import csr_array
     from sentence_transformers import SentenceTransformer
 
@@ -65,7 +66,8 @@ def append_lsa(
     token vectors (:func:`fold`), and the folder needs no module of this package.
 
     Args:
-        base: The model; see :func:`~simlte_st.models.names.find_model`. An earlier analysis is replaced.
+        base: The model; see :func:`~simlte_st.models.names.find_model`. An encoder's earlier analysis is replaced; a
+            static model keeps it beside the new one.
         documents: The documents to analyse: anything that :func:`~simlte_st.data.read_documents` takes.
         output: Folder of the new model.
         dimension: Number of dimensions; fewer if there are few documents.
@@ -92,6 +94,7 @@ def append_lsa(
     check_apart(documents, target)
     check_free(target, overwrite)
     reader = read_documents(documents)
+    warn_of_second_lsa(name)
 
     from simlte_st.models.cards import write_model_card
     from simlte_st.models.loading import load_model
@@ -164,7 +167,6 @@ def fold(model: SentenceTransformer, words: NDArray[np.float32], counts: csr_arr
         counts: Token counts of the documents, ``[documents, V]``.
         size: Number of leading dimensions of the token vectors to keep.
     """
-    import numpy as np
     import torch
     from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
@@ -188,7 +190,6 @@ def fold(model: SentenceTransformer, words: NDArray[np.float32], counts: csr_arr
 
 def lengthened(model: SentenceTransformer, texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Append the output of a model's last module to vectors made without it, without encoding again."""
-    import numpy as np
     import torch
     from sentence_transformers.util import batch_to_device
 

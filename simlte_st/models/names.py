@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -13,6 +14,8 @@ from simlte_st.errors import ModelError, did_you_mean
 from simlte_st.extras import require
 from simlte_st.files import RUN_FILE, home, read_json
 from simlte_st.prompts import document_prompt_name
+
+logger = logging.getLogger(__name__)
 
 OWN_ENCODERS = {"simlte-bert": 512, "simlte-longformer": 4096}
 """Encoders of this package, with their maximum lengths in tokens."""
@@ -95,10 +98,18 @@ def name_of(source: str) -> str:
     return folder.name if folder.name in OWN_MODELS and folder == own_folder(folder.name) else source
 
 
-def trained_from(name: str) -> str | None:
-    """Return the base of a model trained by this package, or None."""
+def training_record(name: str) -> dict[str, Any]:
+    """Return the record of a model trained by this package; empty for others."""
     file = Path(local_folder(name) or name) / RUN_FILE
-    return read_json(file)["base"] if file.exists() else None
+    return read_json(file) if file.exists() else {}
+
+
+def warn_of_second_lsa(name: str) -> None:
+    """Warn that a static model keeps its latent semantic analysis when another one is folded in."""
+    record = training_record(name)
+    if record.get("static") and record.get("lsa"):
+        said = "%s has a latent semantic analysis and keeps it beside the new one. Leave that out, or start from %s."
+        logger.warning(said, name, record["base"])
 
 
 def not_loaded(name: str | os.PathLike[str], problem: str) -> ModelError:

@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import length_hint
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from simlte_st.errors import ModelError
 from simlte_st.files import atomic_path, digest_of
-from simlte_st.models.vectors import modules_digest, tokenizer_digest
+from simlte_st.models.vectors import Encoded, modules_digest, tokenizer_digest
 from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:
@@ -103,13 +102,6 @@ class PartEncoder:
         # an hour without this, and by 0.3 GiB with it.
         if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
             trim(0)
-
-
-class Encoded(NamedTuple):
-    """Vectors and numbers of tokens of texts."""
-
-    vectors: NDArray[np.float32]
-    tokens: list[int]
 
 
 def encode_counted(

@@ -7,18 +7,18 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sentence_transformers import SentenceTransformer
 
-from simlte_st.compat import checkpoint_name, readable_length, taken_tokens
 from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import number_of
 from simlte_st.models.names import name_of
-from simlte_st.modules.base_form import texts_as_read
 from simlte_st.prompts import document_prompt
+
+if TYPE_CHECKING:  # with torch
+    from sentence_transformers import SentenceTransformer
 
 logger = logging.getLogger(__name__)
 
@@ -26,8 +26,6 @@ CUT_SHARE = 0.1
 """Share of truncated tokens above which reading whole documents is advised."""
 
 _SAMPLE = 64  # texts to look at before encoding
-
-Counts = Iterable[int] | NDArray[np.integer[Any]]
 
 
 @dataclass
@@ -57,6 +55,8 @@ class Truncation:
         cls, model: SentenceTransformer, *, prompt: str | None = None, max_seq_length: int | None = None
     ) -> Truncation:
         """Return empty counts for a model."""
+        from simlte_st.compat import checkpoint_name, readable_length, taken_tokens
+
         encoder, length = model.transformers_model, readable_length(model, max_seq_length)
         trained = "generated_from_trainer" in (model.model_card_data.tags or [])  # has no name that loads it
         name = "" if encoder is None or trained else name_of(checkpoint_name(encoder))
@@ -68,7 +68,7 @@ class Truncation:
         """Maximum number of text tokens, without special tokens and prompt; None for no limit."""
         return None if self.max_seq_length is None else max(0, self.max_seq_length - self.taken)
 
-    def add(self, lengths: Counts) -> Truncation:
+    def add(self, lengths: Iterable[int] | NDArray[np.integer[Any]]) -> Truncation:
         """Add texts by their numbers of tokens."""
         tokens = np.asarray(lengths if isinstance(lengths, np.ndarray) else list(lengths), dtype=np.int64)
         over = tokens[:0] if self.budget is None else tokens[tokens > self.budget] - self.budget
@@ -103,7 +103,7 @@ class Truncation:
 
 
 def warn_of_truncation(model: SentenceTransformer, texts: Sequence[str], remedy: str = "") -> None:
-    """Warn before encoding if the model reads less than nine tenths of the first texts.
+    """Warn before encoding if the model reads less than nine tenths of the first texts; reports have the exact numbers.
 
     ``{times}`` in the remedy is the factor by which encoding all passages, too, increases the work.
     """
@@ -113,11 +113,14 @@ def warn_of_truncation(model: SentenceTransformer, texts: Sequence[str], remedy:
     read.add(text_lengths(model, list(islice(texts, _SAMPLE))))
     if read.cut_tokens > CUT_SHARE * read.tokens:
         times = 1 + read.tokens / (read.tokens - read.cut_tokens)
-        logger.warning("%s %s", read.summary(), remedy.format(times=times) or read.advice)
+        advice, share = remedy.format(times=times) or read.advice, read.cut_tokens / read.tokens
+        logger.warning("About %.0f%% of the text will be truncated. %s", 100 * share, advice)
 
 
 def text_lengths(model: SentenceTransformer, texts: Sequence[str], prompt: str | None = None) -> list[int]:
     """Count the tokens of texts after a prompt, without special tokens and the prompt itself."""
+    from simlte_st.modules.base_form import texts_as_read
+
     before, count = prompt_as_read(model, prompt), tokenizer_counter(model.tokenizer)
     # Counted together, since a token may begin in the prompt and end in the text.
     own = count([before])[0] if before else 0
@@ -126,4 +129,6 @@ def text_lengths(model: SentenceTransformer, texts: Sequence[str], prompt: str |
 
 def prompt_as_read(model: SentenceTransformer, prompt: str | None = None) -> str:
     """Return a prompt (default: the model's prompt for documents) in the form that the tokenizer reads."""
+    from simlte_st.modules.base_form import texts_as_read
+
     return texts_as_read(model, [document_prompt(model) if prompt is None else prompt])[0]

@@ -1,4 +1,4 @@
-"""Embeddings without torch: arrays, and static models in NumPy, so that a query need not wait for an import.
+"""Embeddings without torch: arrays, and static models in NumPy, so that commands need not wait for an import.
 
 :class:`TokenVectors` computes the same as ``StaticEmbedding`` and ``Normalize``; it does not read models with other
 modules.
@@ -11,20 +11,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from simlte_st.data.document import Document
-from simlte_st.data.sentences import Segmenter, passages_of, tokenizer_counter
-from simlte_st.data.tokens import counted_ids
+from simlte_st.data.tokens import counted_ids, sums_of
 from simlte_st.errors import DataError
 from simlte_st.files import MODEL_FILE, digest_of, read_json
 from simlte_st.models.names import settings_of
-from simlte_st.prompts import document_prompt, query_prompt
 
 Floats = NDArray[np.float32]
 
@@ -56,12 +53,22 @@ def unit_rows(x: ArrayLike) -> NDArray[np.float64]:
 def check_embeddings(x: Any, dtype: Any = None) -> Any:
     """Convert embeddings to an array ``[n, dim]`` of ``dtype`` (default: their own); keep a SciPy sparse matrix."""
     sparse = hasattr(x, "tocsr")
-    data = x if sparse else np.asarray(x, dtype=dtype)
+    try:
+        data = x if sparse else np.asarray(x, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"Embeddings must form an array of numbers [n, dim]: {error}.") from None
     if data.ndim != 2 or 0 in data.shape:
         raise DataError(f"Embeddings must form a non-empty array [n, dim], got shape {data.shape}.")
     if not np.isfinite(data.data if sparse else data).all():
         raise DataError("The embeddings contain NaN or infinity: the model has diverged.")
     return data
+
+
+class Encoded(NamedTuple):
+    """Vectors and numbers of tokens of texts."""
+
+    vectors: Floats
+    tokens: list[int]
 
 
 @dataclass(frozen=True)
@@ -90,7 +97,8 @@ class TokenVectors:
             kinds = [_KIND.fullmatch(module["type"]) for module in modules]
             names = [kind[1] if kind else "" for kind in kinds]
             usual = names in (["StaticEmbedding"], ["StaticEmbedding", "Normalize"])
-            if not usual or modules[0]["path"] not in ("", "."):
+            cosine = settings.get("similarity_fn_name") in (None, "cosine")
+            if not (usual and cosine) or modules[0]["path"] not in ("", "."):
                 return None
             table = token_table(load_file(folder / "model.safetensors"))
             tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -117,32 +125,16 @@ class TokenVectors:
             "default_prompt": self.default_prompt_name,
         }
 
-    def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
-        """Return the passages of a document; see :func:`~simlte_st.data.sentences.passages_of`."""
-        return passages_of(document, segmenter, tokenizer_counter(self.tokenizer), None)
-
-    def query(self, text: str) -> Floats:
-        """Return the vector of a query: shape ``[dimension]``."""
-        vector: Floats = self._encode([query_prompt(self) + text])[0]
-        return vector
-
-    def documents(self, texts: Sequence[str]) -> Floats:
-        """Return the vectors of documents, passages or sentences: shape ``[len(texts), dimension]``."""
-        return self._encode([document_prompt(self) + text for text in texts])
-
-    def _encode(self, texts: Sequence[str]) -> Floats:
-        ids, times, sizes = counted_ids(self.tokenizer, texts)
-        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        split = (np.split(each, np.cumsum(sizes)) for each in (ids, times))
-        for row, own in zip(range(len(texts)), zip(*split, strict=True), strict=False):
-            vectors[row] = self._vector(*own)
-        return unit_rows(vectors).astype(np.float32) if texts else vectors
-
-    def _vector(self, ids: NDArray[np.int64], of_words: NDArray[np.int64]) -> Floats:
-        tokens, places = np.unique(ids, return_inverse=True)  # a long text may have more tokens than the table rows
-        times = np.bincount(places, of_words, len(tokens))
-        mean: Floats = times.astype(np.float32) @ self.table[tokens] / np.float32(max(1, times.sum()))
-        return mean
+    def encode(self, texts: Sequence[str], prompt: str) -> Encoded:
+        """Return the vectors of texts after a prompt, and their numbers of tokens, without those of the prompt."""
+        ids, times, sizes = counted_ids(self.tokenizer, [prompt, *(prompt + text for text in texts)])
+        vectors, tokens = np.zeros((len(texts), self.dimension), dtype=np.float32), sums_of(times, sizes)
+        rows = (np.split(each, np.cumsum(sizes)[:-1])[1:] for each in (ids, times))
+        for row, (own, of_words) in enumerate(zip(*rows, strict=True)):
+            distinct, places = np.unique(own, return_inverse=True)  # a long text has more tokens than the table rows
+            counts = np.bincount(places, of_words, len(distinct)).astype(np.float32)
+            vectors[row] = counts @ self.table[distinct] / max(np.float32(1), counts.sum())
+        return Encoded(vectors, (tokens[1:] - tokens[0]).tolist())
 
 
 def modules_digest(modules: Iterable[tuple[str, str, dict[str, Any]]]) -> str:

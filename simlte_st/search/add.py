@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from operator import length_hint
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,15 +19,16 @@ from simlte_st.data.reader import ReadReport
 from simlte_st.data.sentences import Segmenter, peek
 from simlte_st.errors import ConfigurationError, number_of
 from simlte_st.models.device import Engine
+from simlte_st.models.encode import make_parts
+from simlte_st.models.language import warn_of_language
+from simlte_st.models.parts import PartEncoder
+from simlte_st.models.truncation import Truncation, warn_of_truncation
 from simlte_st.models.vectors import unit_rows
+from simlte_st.progress import TextBar
+from simlte_st.search.encoder import Encoder, TextParts
 from simlte_st.search.schema import MOST_COLUMNS, Metadata, own_schema
 from simlte_st.search.store import PUNKT_FILE, Store, text_hash
 from simlte_st.search.words import DocumentTerms, count_words
-
-if TYPE_CHECKING:  # with torch
-    from simlte_st.models.truncation import Truncation
-    from simlte_st.progress import TextBar
-    from simlte_st.search.encoder import Encoder
 
 VECTORS_FOLDER = "vectors.parts"
 """Vectors that are not in the table yet."""
@@ -94,8 +95,8 @@ class IndexReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values, without ``reading``."""
-        values = asdict(self) | {"truncation": self.truncation.to_dict()}
-        return {name: value for name, value in values.items() if name != "reading"}
+        values = {name: value for name, value in asdict(self).items() if name != "reading"}
+        return values | {"truncation": self.truncation.to_dict()}
 
 
 def add_documents(
@@ -111,18 +112,11 @@ def add_documents(
     progress: bool,
 ) -> IndexReport:
     """Add documents to an index; see :meth:`simlte_st.search.Index.add`. Its settings are changed in place."""
-    from simlte_st.models.encode import make_parts
-    from simlte_st.models.language import warn_of_language
-    from simlte_st.models.parts import PartEncoder
-    from simlte_st.models.truncation import warn_of_truncation
-    from simlte_st.progress import TextBar
-    from simlte_st.search.encoder import TextParts
-
     first, stream = peek(_named(reader), lambda document: len(document.text))
     texts = [document.text for document in first]
     if not store.count():  # warnings once, and a killed process may have learned from other documents
-        warn_of_language({encoder.name or "The model": encoder.model}, texts)
-        if not settings["parts"]:
+        warn_of_language({encoder.name or "The model": encoder.quick or encoder.model}, texts)
+        if not (encoder.quick or settings["parts"]):
             warn_of_truncation(encoder.model, texts, REMEDY)
         (store.folder / PUNKT_FILE).unlink(missing_ok=True)
     segmenter = store.segmenter(settings["language"], texts) if settings["parts"] else None
@@ -138,7 +132,7 @@ def add_documents(
         missing_texts = TextParts(reader, vectors, encoder, segmenter)
         make_parts(missing_texts, PartEncoder(encoder.model, batch_size), engine, progress)
     seen = set[str]()
-    with TextBar(encoder.model, "Indexing", None, shown=progress) as bar:
+    with TextBar(None if encoder.quick else encoder.model, "Indexing", None, shown=progress) as bar:
         for number, batch in enumerate(encoder.batches(stream), start=1):
             new = {document.id: document for document in batch if document.id not in seen}
             seen |= new.keys()

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from sentence_transformers import SentenceTransformer
 
 from simlte_st.data.document import Document
 from simlte_st.data.documents import DocumentReader
-from simlte_st.data.sentences import Segmenter, TokenCounter, passages_of
+from simlte_st.data.sentences import Segmenter, TokenCounter, passages_of, tokenizer_counter
 from simlte_st.data.tokens import in_batches
-from simlte_st.models.loading import check_encodes, load_model
-from simlte_st.models.parts import Encoded, Part, Parts, encode_counted, identity_of
-from simlte_st.models.static import is_static
+from simlte_st.models.names import cached_folder, local_folder
+from simlte_st.models.parts import Part, Parts, encode_counted, identity_of
 from simlte_st.models.truncation import Truncation, text_lengths
-from simlte_st.models.vectors import unit_rows
-from simlte_st.prompts import query_prompt
+from simlte_st.models.vectors import Encoded, TokenVectors, unit_rows
+from simlte_st.prompts import document_prompt, query_prompt
 from simlte_st.search.store import Store, text_hash
 
-Model = str | os.PathLike[str] | SentenceTransformer
+if TYPE_CHECKING:  # with torch
+    from sentence_transformers import SentenceTransformer
+
+Model: TypeAlias = "str | os.PathLike[str] | SentenceTransformer"
 
 BATCH = 256
 """Maximum number of documents in a commit, and so the most that an interruption can lose."""
@@ -38,42 +39,54 @@ _BATCH_CHARACTERS = 4_000_000
 class Encoder:
     """A model that encodes documents and queries, with its prompts.
 
+    Args:
+        model: The model, or its name or folder.
+        device: Where to compute (default: a GPU, if there is one; a static model is as fast on the CPU).
+        known: Settings of the model's index. A static model with this identity in the Hub's cache is used without a
+            request to the Hub.
+
     Attributes:
         budget: Maximum number of tokens of a document, without special tokens and prompt; None if unlimited.
         count: Function that counts tokens, without special tokens.
         dimension: Size of a vector.
-        model: The model.
         name: Its name or folder; None if the model itself was given.
+        quick: The token vectors of a static model in a folder, which need no torch; None for other models.
     """
 
-    def __init__(self, model: Model, device: str | None = None) -> None:
+    def __init__(self, model: Model, device: str | None = None, known: Mapping[str, Any] | None = None) -> None:
         self.name: str | None = None
-        if isinstance(model, SentenceTransformer):
-            self.model = model
-            check_encodes(self.model, "the model of this index")
-        else:  # absolute, to find a folder from anywhere
+        self.quick: TokenVectors | None = None
+        self._given, self._device = model, device
+        if isinstance(model, (str, os.PathLike)):  # absolute, to find a folder from anywhere
             self.name = os.path.abspath(model) if os.path.isdir(model) else os.fspath(model)
-            self.model = load_model(model, device=device).model
+            if device in (None, "cpu"):
+                self.quick = _read_quick(model, known)
         self.budget = self.truncation().budget
-        self.count: TokenCounter = lambda texts: text_lengths(self.model, texts)
-        self.dimension = int(self.model.get_embedding_dimension() or 0)
+        quick = self.quick and tokenizer_counter(self.quick.tokenizer)
+        self.count: TokenCounter = quick or (lambda texts: text_lengths(self.model, texts))
+        self.dimension = self.quick.dimension if self.quick else int(self.model.get_embedding_dimension() or 0)
+
+    @cached_property
+    def model(self) -> SentenceTransformer:
+        """The model in torch."""
+        from simlte_st.models.loading import check_encodes, load_model
+
+        if isinstance(self._given, (str, os.PathLike)):
+            return load_model(self._given, device=self._device).model
+        check_encodes(self._given, "the model of this index")
+        return self._given
 
     def truncation(self) -> Truncation:
         """Return an empty truncation count."""
-        return Truncation.of(self.model)
+        return Truncation() if self.quick else Truncation.of(self.model)
 
     def identity(self) -> dict[str, Any]:
         """Return the properties of the model that determine its vectors."""
-        return {**identity_of(self.model), "normalized": True}
-
-    @property
-    def dtype(self) -> str:
-        """The dtype of the model, such as ``"float32"``."""
-        return str(self.model.dtype or torch.float32).removeprefix("torch.")  # an ONNX graph has none
+        return {**(self.quick.identity() if self.quick else identity_of(self.model)), "normalized": True}
 
     def batches(self, documents: Iterable[Document]) -> Iterator[list[Document]]:
         """Yield the documents of each commit."""
-        times = STATIC_BATCHES if is_static(self.model) else 1
+        times = STATIC_BATCHES if self.quick or self.model.transformers_model is None else 1
         return in_batches(documents, lambda document: len(document.text), times * _BATCH_CHARACTERS, times * BATCH)
 
     def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
@@ -88,14 +101,24 @@ class Encoder:
         """Return the vectors of texts and their numbers of tokens."""
         if not texts:
             return Encoded(np.zeros((0, self.dimension), dtype=np.float32), [])
-        found = encode_counted(self.model, list(texts), batch_size)
+        found = self.quick and self.quick.encode(texts, document_prompt(self.quick))
+        found = found or encode_counted(self.model, list(texts), batch_size)
         return found._replace(vectors=unit_rows(found.vectors).astype(np.float32))
 
     def query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a query: shape ``[dimension]``."""
-        rows = self.model.encode_query([text], prompt=query_prompt(self.model), show_progress_bar=False)
+        if self.quick:
+            rows = self.quick.encode([text], query_prompt(self.quick)).vectors
+        else:
+            rows = self.model.encode_query([text], prompt=query_prompt(self.model), show_progress_bar=False)
         vector: NDArray[np.float32] = unit_rows(rows).astype(np.float32)[0]
         return vector
+
+
+def _read_quick(model: str | os.PathLike[str], known: Mapping[str, Any] | None) -> TokenVectors | None:
+    folder = local_folder(model) or (cached_folder(os.fspath(model)) if known else None)
+    found = TokenVectors.read(Path(folder)) if folder else None
+    return None if found and known and not found.identity().items() <= known.items() else found
 
 
 class TextParts(Parts):

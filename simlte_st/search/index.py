@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +21,10 @@ from simlte_st.data.languages import check_language
 from simlte_st.data.tokens import in_batches
 from simlte_st.errors import ConfigurationError, DataError, keeping, number_of
 from simlte_st.files import hold
-from simlte_st.models.device import Engine
+from simlte_st.models.device import Engine, check_devices
 from simlte_st.models.names import check_model
 from simlte_st.search.add import IndexReport, add_documents
+from simlte_st.search.encoder import Encoder
 from simlte_st.search.hits import Hit
 from simlte_st.search.query import Mode
 from simlte_st.search.rerank import Reranker
@@ -35,13 +36,8 @@ from simlte_st.search.settings import (
     load_encoder,
     make_folder,
     read_settings,
-    read_token_vectors,
 )
 from simlte_st.search.store import Store
-
-if TYPE_CHECKING:  # with torch
-    from simlte_st.models.vectors import TokenVectors
-    from simlte_st.search.encoder import Encoder
 
 Cosine = Annotated[float, Interval(ge=-1, le=1)]
 
@@ -117,7 +113,8 @@ class Index:
                 document).
             exist_ok: Open the index if it exists, to add to it. It must have the same model and ``parts=``.
             overwrite: Replace an existing index with a new one. Nothing else is replaced.
-            device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
+            device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one; the CPU for a static
+                model).
 
         Raises:
             ConfigurationError: The folder exists or was made with different settings, or there is no such device or
@@ -139,8 +136,6 @@ class Index:
             return index
         check_new_index(folder, overwrite)
         check_model(model)
-        from simlte_st.search.encoder import Encoder  # with torch
-
         encoder = Encoder(model, device)
         make_folder(folder, encoder, bool(parts), language, overwrite)
         index = cls.open(folder, model, device)
@@ -181,15 +176,9 @@ class Index:
         return load_encoder(self.folder, self._settings, self._model, self._device)
 
     @cached_property
-    def _reader(self) -> Encoder | TokenVectors:
-        if "encoder" in self.__dict__ or self._device is not None:
-            return self.encoder
-        return read_token_vectors(self.folder, self._settings, self._model) or self.encoder
-
-    @cached_property
     def _searcher(self) -> Searcher:
         languages = self._settings["languages"] or ["en"]  # an empty index has none
-        return Searcher(self._store, lambda: self._reader, self.parts, languages)
+        return Searcher(self._store, lambda: self.encoder, self.parts, languages)
 
     def _now(self) -> Searcher:
         """Return a searcher of a snapshot of the index."""
@@ -258,8 +247,6 @@ class Index:
         """
         place = Engine(device, engine, actors, address)
         reader = read_documents(source).with_options(metadata=True)
-        from simlte_st.models.device import check_devices  # with torch
-
         check_devices(place)
         kept = keeping(lambda: f"{self.folder} has {number_of(len(self), 'document')}: run it again to add the others.")
         with self._writing() as store, kept:
@@ -344,6 +331,7 @@ class Index:
         wanted = searcher.text_query(query, explain or mode != "text")
         return searcher.search([wanted], criteria, explain, reranker)[0]
 
+    @checked
     def unknown_words(self, query: str) -> list[str]:
         """Return the words of a query that no document contains."""
         return self._now().unknown_words(query)
@@ -351,7 +339,7 @@ class Index:
     @checked
     def link(
         self,
-        documents: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        documents: str | os.PathLike[str] | Iterable[str | int | os.PathLike[str]],
         *,
         top_k: Count | None = None,
         threshold: Cosine | None = None,
@@ -435,8 +423,6 @@ class Index:
         if model is None:
             return None
         check_model(model)
-        from simlte_st.search.encoder import Encoder  # with torch
-
         if self._read_by is None or self._read_by[0] != model:
             self._read_by = model, Reranker(Encoder(model, self._device))
         return self._read_by[1]

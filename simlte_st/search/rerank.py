@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +14,10 @@ from simlte_st.data.document import Document
 from simlte_st.data.sentences import segment_document, sentence_runs
 from simlte_st.errors import ModelError
 from simlte_st.models.vectors import unit_rows
+from simlte_st.search.encoder import Encoder
 from simlte_st.search.hits import RememberedVectors
 from simlte_st.search.query import Match, Query, standardised
 from simlte_st.search.words import terms_by_word
-
-if TYPE_CHECKING:  # with torch
-    from simlte_st.search.encoder import Encoder
 
 READ_HITS = 64
 """Number of hits of the first stage to rerank."""

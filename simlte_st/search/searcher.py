@@ -6,9 +6,9 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +17,12 @@ from simlte_st.data.document import Document, name_of
 from simlte_st.data.documents import list_documents
 from simlte_st.errors import DataError
 from simlte_st.files import valid_unicode
+from simlte_st.search.encoder import Encoder
 from simlte_st.search.hits import Hit, RememberedVectors, explain_hits, shortened
 from simlte_st.search.query import TOP_K, Criteria, Match, Mode, Query, find_matches
 from simlte_st.search.rerank import READ_HITS, Reranker, unit_mean
 from simlte_st.search.store import Store, is_one_of, text_hash
 from simlte_st.search.words import WordCounts, terms_by_word
-
-if TYPE_CHECKING:
-    from simlte_st.models.vectors import TokenVectors
-    from simlte_st.search.encoder import Encoder
 
 _BEGINNING = 300  # characters
 
@@ -33,13 +30,13 @@ _BEGINNING = 300  # characters
 class Searcher:
     """Searches an index; the counts of its words are read once."""
 
-    def __init__(
-        self, store: Store, reader: Callable[[], Encoder | TokenVectors], parts: bool, languages: Sequence[str]
-    ) -> None:
-        self.store, self.reader, self.parts, self.languages = store, reader, parts, languages
+    def __init__(self, store: Store, reader: Callable[[], Encoder], parts: bool, languages: Sequence[str]) -> None:
+        self.store, self.reader, self.parts = store, reader, parts
         self._sentences = RememberedVectors(lambda sentences: reader().documents(sentences))
-        language = languages[0] if len(languages) == 1 else None
-        self.segmenter = cache(lambda: store.segmenter(language))  # shared with the copies of now()
+        # Shared with the copies of now().
+        self.segmenter = cache(lambda: store.segmenter(languages[0] if len(languages) == 1 else None))
+        # Searching for a query and naming its unknown words need the same terms.
+        self._words_of = lru_cache(maxsize=1)(lambda text: self._words.of_query(text, languages))
 
     def now(self) -> Searcher:
         """Return a searcher of a snapshot of the index, which no writer changes."""
@@ -54,12 +51,12 @@ class Searcher:
 
     def words_of_query(self, text: str) -> tuple[dict[str, str], dict[str, float]]:
         """Return the words for BM25 and the weights of their terms, both by term."""
-        words = self._words.of_query(text, self.languages)
+        words = self._words_of(text)
         return words, self._words.weights(words)
 
     def unknown_words(self, text: str) -> list[str]:
         """Return the words of a text that no document contains."""
-        words, counts = terms_by_word(self._words.of_query(text, self.languages)), self._words.counts
+        words, counts = terms_by_word(self._words_of(valid_unicode(text))), self._words.counts
         rare = {word: dict.fromkeys(terms, 1.0) for word, terms in words.items() if not counts.keys() & {*terms}}
         return [word for word, terms in rare.items() if not self.store.matching(terms, "part = 0", 1)]
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from simlte_st.data.analyzer import ANALYZER
 from simlte_st.errors import ConfigurationError, ModelError, StoreError
 from simlte_st.extras import check_installed
 from simlte_st.files import SETTINGS_FILE, atomic_path, changes, check_new, check_place, hold, write_json
-from simlte_st.models.names import cached_folder, check_model, local_folder
-from simlte_st.models.vectors import TokenVectors
+from simlte_st.models.names import check_model
+from simlte_st.search.encoder import Encoder
 from simlte_st.search.store import TABLE, Store, read_part
-
-if TYPE_CHECKING:
-    from simlte_st.search.encoder import Encoder
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +21,7 @@ FORMAT = 4
 """Version of the files on disk."""
 
 _MODEL = ("weights", "modules", "tokenizer", "max_seq_length", "prompts", "default_prompt")
-_NEEDED = ("model", *_MODEL, "dtype", "parts", "analyzer", "language", "languages")
+_NEEDED = ("model", *_MODEL, "parts", "analyzer", "language", "languages")
 
 
 def check_new_index(folder: Path, overwrite: bool = False) -> None:
@@ -41,9 +38,10 @@ def check_new_index(folder: Path, overwrite: bool = False) -> None:
 def make_folder(folder: Path, encoder: Encoder, parts: bool, language: str | None, overwrite: bool) -> None:
     """Create an empty index; an existing one is replaced once the new one is complete."""
     settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts}
-    settings |= {"dtype": encoder.dtype, "analyzer": ANALYZER, "language": language, "languages": []}
-    if (similarity := encoder.model.similarity_fn_name) != "cosine" and type(encoder.model[-1]).__name__ != "Normalize":
-        logger.warning("The model compares vectors by %s, but an index ranks by cosine.", similarity)
+    settings |= {"analyzer": ANALYZER, "language": language, "languages": []}
+    model = None if encoder.quick else encoder.model
+    if model and model.similarity_fn_name != "cosine" and type(model[-1]).__name__ != "Normalize":
+        logger.warning("The model compares vectors by %s, but an index ranks by cosine.", model.similarity_fn_name)
     lock = hold(folder)
     try:
         check_new_index(folder, overwrite)  # again, as another process may have made one in the meantime
@@ -98,24 +96,11 @@ def check_encoder(folder: Path, settings: dict[str, Any], model: Any = None) -> 
     return settings["model"]
 
 
-def read_token_vectors(folder: Path, settings: dict[str, Any], model: Any) -> TokenVectors | None:
-    """Return the token vectors of a static model, which encode queries without torch, if it has not changed."""
-    wanted = check_encoder(folder, settings, model)
-    named = isinstance(wanted, (str, os.PathLike))
-    place = (local_folder(wanted) or cached_folder(os.fspath(wanted))) if named else None
-    found = TokenVectors.read(Path(place)) if place and settings["dtype"] == "float32" else None
-    return found if found and found.identity().items() <= settings.items() else None
-
-
 def load_encoder(folder: Path, settings: dict[str, Any], model: Any, device: str | None = None) -> Encoder:
     """Load the model of an index."""
-    wanted = check_encoder(folder, settings, model)
-    from simlte_st.search.encoder import Encoder  # with torch and transformers
-
-    encoder = Encoder(wanted, device)
+    encoder = Encoder(check_encoder(folder, settings, model), device, settings)
     identity = encoder.identity()
-    different = changes({name: settings.get(name) for name in identity}, identity)
-    if different:
+    if different := changes({name: settings.get(name) for name in identity}, identity):
         raise ModelError(
             f"{folder} was made with a different model than {encoder.name or 'the given one'} "
             f"({'; '.join(different.values())}), so vectors cannot be compared. Name the right model with model=, or "

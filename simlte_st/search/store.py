@@ -26,7 +26,7 @@ from simlte_st.data.document import Document, composed
 from simlte_st.data.sentences import PunktSegmenter, make_segmenter, peek
 from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.extras import require
-from simlte_st.files import read_json, write_json
+from simlte_st.files import read_json, refuse_full_disk, write_json
 from simlte_st.search.schema import OWN_COLUMNS, form_of, own_schema, typed_literals
 
 T = TypeVar("T")
@@ -74,13 +74,13 @@ def store_errors(folder: Path, what: str) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError, ValueError) as error:
+        refuse_full_disk(f"The index {folder}", error)
         raise StoreError(f"The index {folder} cannot be {what}: {_first_line(error)}. {_HINTS[what]}") from error
 
 
 def _first_line(error: Exception) -> str:
     """Return the first line of a message, without locations in LanceDB's source."""
     line = next(iter(str(error).splitlines()), type(error).__name__)
-    line = re.sub(r".*(No space left on device).*", r"the disk is full (\1)", line)
     return re.sub(r",? /\S+\.rs:\d+.*", "", line).rstrip(". ")
 
 

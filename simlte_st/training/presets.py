@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
 
-from simlte_st.arguments import Count, Positive, check_fields
+from simlte_st.arguments import Count, Positive, check_fields, checked
 from simlte_st.data.views import DocSplit, View
 from simlte_st.errors import ConfigurationError, did_you_mean
 
@@ -150,6 +150,7 @@ PRESETS: dict[str, Preset] = {
 """Presets by name."""
 
 
+@checked
 def get_preset(name: str) -> Preset:
     """Return a preset by its name.
 

@@ -16,6 +16,7 @@ from simlte_st.data.views import View
 from simlte_st.distributed import launched, on_main
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import check_installed
+from simlte_st.models.names import warn_of_second_lsa
 from simlte_st.training.presets import (
     ONLY_ENCODERS,
     STATIC_PRESET,
@@ -204,6 +205,8 @@ def train(
         run.start(arguments, base=base, overwrite=overwrite)
         loaded = load_model(run, base, named, changes, static=static, lsa=lsa, segmenter=segmenter)
         corpus = load_corpus(run, documents, loaded, held_out=held_out, probe=probe)
+        if loaded.static and (lsa or (lsa is None and corpus.stream is None)):
+            warn_of_second_lsa(base)
         fitted = fit(run, loaded, corpus, workers=workers, save_steps=save_steps)
         finished = evaluate(
             run, loaded, corpus, fitted, measure=held_out > 0, probe=probe is not None, lsa=lsa, keep=keep

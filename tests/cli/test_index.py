@@ -96,17 +96,18 @@ def test_title_taken_from_text_is_shown_once(
     assert lines[2] == "      Ships come in the morning."
 
 
-def test_text_and_static_search_do_not_import_torch(
+def test_words_and_static_models_do_not_import_torch(
     index: Path, static_path: Path, documents: list[str], tmp_path: Path
 ) -> None:
-    static = Index.create(tmp_path / "static", static_path)
-    static.add([Document(f"d{number}", text) for number, text in enumerate(documents)])
+    place, texts = str(tmp_path / "static"), tmp_path / "texts.jsonl"
+    write_jsonl(texts, [{"id": f"d{number}", "text": text} for number, text in enumerate(documents)])
     code = (
         "import sys\n"
         "from simlte_st.cli.main import main\n"
+        f"for _ in 'ab': assert main(['index', {str(static_path)!r}, {str(texts)!r}, '--output', {place!r}]) == 0\n"
         f"assert main(['search', {str(index)!r}, {documents[3][:50]!r}, '--mode', 'text']) == 0\n"
-        f"assert main(['search', {str(static.folder)!r}, {documents[4][:50]!r}, '--mode', 'dense', '--explain']) == 0\n"
-        f"assert main(['link', {str(static.folder)!r}, {documents[6][:120]!r}, '--top-k', '1']) == 0\n"
+        f"assert main(['search', {place!r}, {documents[4][:50]!r}, '--mode', 'dense', '--explain']) == 0\n"
+        f"assert main(['link', {place!r}, {documents[6][:120]!r}, '--top-k', '1']) == 0\n"
         "heavy = {'torch', 'transformers.models.bert', 'sentence_transformers', 'datasets', 'peft'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )

@@ -16,14 +16,7 @@ from simlte_st.cli.main import main
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.models.device import bf16_available, check_device, device_pool
 from simlte_st.models.encode import encode_documents
-from simlte_st.models.loading import load_model
 from simlte_st.models.parts import encode_counted
-
-
-def test_available_devices_pass(encoder_path: Path) -> None:
-    check_device(None)
-    check_device("cpu")
-    assert load_model(encoder_path, device="cpu").model.device == torch.device("cpu")
 
 
 @pytest.mark.parametrize("device", ["cuda:99", "abacus"])

@@ -114,8 +114,10 @@ def test_onnx_encode(encoder_path: Path, tmp_path: Path, caplog: pytest.LogCaptu
         assert not caplog.records
         encoder.encode(["ba " * 63, "ba"])
     assert re.search("1 of 2 .* 64 tokens", caplog.text)
-    with pytest.raises(KeyError, match="query"):
-        encoder.encode(TEXTS, prompt_name="query")
+    np.testing.assert_allclose(encoder.encode(TEXTS, batch_size=1), vectors, atol=1e-6)
+    for wrong in ({"prompt_name": "query"}, {"batch_size": 0}, {"texts": None}):
+        with pytest.raises(ConfigurationError, match=next(iter(wrong))):
+            encoder.encode(**{"texts": TEXTS, **wrong})
 
 
 def test_unsupported_models_are_refused(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

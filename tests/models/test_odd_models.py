@@ -16,7 +16,6 @@ import simlte_st
 from simlte_st.errors import ModelError
 from simlte_st.models.encode import encode_documents
 from simlte_st.models.loading import load_model
-from simlte_st.models.lsa import append_lsa
 from simlte_st.search import Index
 
 PROMPT = "ba bei bo un: "  # four tokens and a colon
@@ -33,12 +32,6 @@ def made(folder: Path, modules: list[torch.nn.Module], **options: Any) -> Path:
 
 def dense(folder: Path, bert_path: Path) -> Path:
     return made(folder, [*bert(bert_path), Dense(32, 20)], truncate_dim=12)
-
-
-def test_append_lsa_with_truncate_dim(docs: Path, bert_path: Path, tmp_path: Path) -> None:
-    made = append_lsa(dense(tmp_path, bert_path), docs, tmp_path / "out", dimension=4, progress=False)
-    finished = load_model(made.output).model
-    assert len(finished.encode("ba bun")) == finished.get_embedding_dimension() == 12 + 4
 
 
 def test_router_encodes_and_is_refused_elsewhere(bert_path: Path, tmp_path: Path) -> None:

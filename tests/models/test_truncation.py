@@ -73,14 +73,15 @@ def test_truncation_warning_comes_before_encoding(
     read = Truncation.of(model).add(text_lengths(model, long[:64]))
     share = read.cut_tokens / read.tokens
     [said] = caplog.messages
-    assert f"of 64 texts are longer; {share:.1%} of all tokens are truncated." in said
+    assert said.startswith(f"About {share:.0%} of the text will be truncated. ")
     assert said.endswith(f"{1 + 1 / (1 - share):.1f} times the work")
     caplog.clear()
-    encode_documents(model, long, tmp_path / "v.parquet")
+    report = encode_documents(model, long, tmp_path / "v.parquet")
+    assert " are longer; " in report.summary()
     assert re.search(r"truncated\. simlte convert .* whole texts; simlte index --parts finds texts", caplog.messages[0])
     caplog.clear()
     for parts in (False, True):
         Index.create(tmp_path / f"index-{parts}", model, parts=parts).add(long[:30])
-    said = [message for message in caplog.messages if "are truncated" in message]
+    said = [message for message in caplog.messages if "truncated" in message]
     assert len(said) == 1
     assert re.search(r"parts=True finds documents by all of their text, for about \d+\.\d times the work\.", said[0])

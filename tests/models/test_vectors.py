@@ -14,7 +14,7 @@ def test_unit_rows_keep_zeros() -> None:
     np.testing.assert_allclose(rows, [[0.6, 0.8], [0.0, 0.0]])
 
 
-@pytest.mark.parametrize("wrong", [np.ones(3), np.ones((0, 3)), np.array([[1.0, np.nan]]), csr_array([[np.inf, 0.0]])])
+@pytest.mark.parametrize("wrong", [{}, np.ones(3), np.ones((0, 3)), np.array([[np.nan]]), csr_array([[np.inf, 0.0]])])
 def test_invalid_embeddings_are_refused(wrong: np.ndarray) -> None:
     with pytest.raises(DataError, match=r"\[n, dim\]|NaN or infinity"):
         check_embeddings(wrong)

@@ -36,8 +36,6 @@ def test_documents_are_indexed_whole(static_model: SentenceTransformer, tmp_path
     rows = static_index.table()
     texts = [document.text for document in sorted(CORPUS, key=lambda document: document.id)]
     assert rows["tokens"].to_pylist() == text_lengths(make_static_model(), texts)
-    again = static_index.add(CORPUS)
-    assert (again.unchanged, again.encoded) == (10, 0)
 
 
 def test_zero_vectors_are_not_hits(static_index: Index) -> None:

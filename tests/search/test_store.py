@@ -183,11 +183,11 @@ def test_index_is_replaced_only_by_a_complete_one(
     index: Index, model: SentenceTransformer, static_model: SentenceTransformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*args: object) -> None:
-        raise OSError("No space left on device")
+        raise OSError("lance error: No space left on device (os error 28)")
 
     with monkeypatch.context() as patch:
         patch.setattr(store.Store, "_make_index", full)
-        with pytest.raises(DiskFullError):
+        with pytest.raises(DiskFullError, match=r"The index .* cannot be written: the disk is full"):
             Index.create(index.folder, static_model, overwrite=True)
     lock = hold(index.folder)
     with pytest.raises(ConfigurationError, match="is already working"):

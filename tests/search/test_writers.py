@@ -192,12 +192,12 @@ def test_concurrent_create_fails_for_one_writer(
 
     def overtaken(*args: Any) -> Any:  # after the first check of the folder
         if not made:
-            monkeypatch.setattr(encoder, "Encoder", load)
+            monkeypatch.setattr("simlte_st.search.index.Encoder", load)
             made.append(Index.create(folder, model))
             made[0].add([Document("a", "Ba bun bis.")])
         return load(*args)
 
-    monkeypatch.setattr(encoder, "Encoder", overtaken)
+    monkeypatch.setattr("simlte_st.search.index.Encoder", overtaken)
     with pytest.raises(ConfigurationError, match="already exists"):
         Index.create(folder, model)
     assert len(Index.open(folder, model)) == 1

@@ -23,6 +23,7 @@ from simlte_st import train
 from simlte_st.data import DocSplitTransform, read_documents
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.loading import load_model
+from simlte_st.models.lsa import append_lsa
 from simlte_st.models.word_vectors import token_counts
 from simlte_st.training import get_preset
 from simlte_st.training import load_model as loading
@@ -82,12 +83,17 @@ def test_stopped_run_resumes_to_the_same_bytes(static_path: Path, documents: lis
     assert_same_bytes(tmp_path / "whole", tmp_path / "m")
 
 
-def test_stock_libraries_load_the_trained_model(static_path: Path, documents: list[str], tmp_path: Path) -> None:
+def test_stock_libraries_load_the_trained_model(
+    static_path: Path, documents: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     documents = [text.replace(" ", " \u2603 ", number % 9) for number, text in enumerate(documents)]  # unknown tokens
     result = train(documents, tmp_path / "m", base=static_path, **OPTIONS)
     assert result.lsa is not None
     without = train(documents, tmp_path / "without", base=static_path, lsa=0, **OPTIONS)
     assert without.lsa is None
+    append_lsa(tmp_path / "m", documents, tmp_path / "appended")
+    train(documents, tmp_path / "again", base=tmp_path / "m", **OPTIONS)
+    assert caplog.text.count(" has a latent semantic analysis and keeps it") == 2, "not for the models above"
     assert np.abs(vectors(tmp_path / "m") - vectors(tmp_path / "without")).max() > 1e-2
     texts = [*documents, " ".join(documents)]
     (tmp_path / "texts.json").write_text(json.dumps(texts))
