@@ -36,6 +36,12 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "explore": ("explore", "documents.index", "--output", "documents.html"),
 }
 """The arguments of each command."""
+LAUNCHER = """
+import json, resource, subprocess, sys
+status = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
+print(json.dumps([status, *resource.getrusage(resource.RUSAGE_CHILDREN)[:3]]))
+"""
+"""Runs a command from a small process: Linux counts the memory of the starting process in the command's peak."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -73,23 +79,16 @@ def passages(options: argparse.Namespace) -> Iterator[dict[str, str]]:
 def run(command: Sequence[str], folder: Path) -> dict[str, Any]:
     """Run a command in a folder, on one core."""
     path = os.pathsep.join([str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    settings = {**dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"), "TOKENIZERS_PARALLELISM": "false"}
+    quiet = ["--quiet"] * (command[0] != "search")
+    words = [sys.executable, "-c", LAUNCHER, sys.executable, "-m", "simlte_st", *command, *quiet]
     before = size_of(folder)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "simlte_st", *command, *(["--quiet"] * (command[0] != "search"))],
-        cwd=folder,
-        env={**os.environ, **threads, "TOKENIZERS_PARALLELISM": "false", "PYTHONPATH": path},
-        stdout=subprocess.DEVNULL,
-    )
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)  # so that Popen does not wait again
-    if process.returncode:
-        raise SystemExit(f"{' '.join(command)} ended with status {process.returncode}.")
-    return {
-        "seconds": used.ru_utime + used.ru_stime,
-        "memory": used.ru_maxrss * 1024,
-        "disk": size_of(folder) - before,
-    }
+    environ = {**os.environ, **settings, "PYTHONPATH": path}
+    launcher = subprocess.run(words, cwd=folder, env=environ, stdout=subprocess.PIPE, check=True)
+    status, user, system, memory = json.loads(launcher.stdout)
+    if status:
+        raise SystemExit(f"{' '.join(command)} ended with status {status}.")
+    return {"seconds": user + system, "memory": memory * 1024, "disk": size_of(folder) - before}
 
 
 def size_of(folder: Path) -> int:
