@@ -114,7 +114,7 @@ def find_duplicates(
 
     Args:
         texts: The texts; read once, in order.
-        near: Find near-duplicates too, which takes 8 bytes of memory per word.
+        near: Find near-duplicates too, which takes about 75 bytes of memory per word.
         similarity: Minimum similarity of near-duplicates, above 0 and at most 1.
         total: Number of texts, for the progress bar; for iterators without a length.
         progress: Show progress bars.
