@@ -95,10 +95,10 @@ def name_of(source: str) -> str:
     return folder.name if folder.name in OWN_MODELS and folder == own_folder(folder.name) else source
 
 
-def trained_from(name: str) -> str | None:
-    """Return the base of a model trained by this package, or None."""
+def training_run(name: str) -> dict[str, Any]:
+    """Return the run file of a model trained by this package; empty for other models."""
     file = Path(local_folder(name) or name) / RUN_FILE
-    return read_json(file)["base"] if file.exists() else None
+    return read_json(file) if file.exists() else {}
 
 
 def not_loaded(name: str | os.PathLike[str], problem: str) -> ModelError:
