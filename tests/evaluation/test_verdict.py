@@ -175,12 +175,10 @@ def test_probe_counts_in_the_verdict(by_structure: float, by_probe: int, word: s
     assert shown["low"] <= shown["mean"] <= shown["high"]
     assert shown["documents"] == 90
     assert (shown["low"] < shown["high"]) == (by_probe != 0), "the interval is over documents"
-    said = (
-        f"with probability {verdict.probability:.0%}, but its probe differs by {verdict.probe.in_points()[2]} points."
-    )
-    assert (f"labels contradict each other: documents alone call the model better {end}" in verdict.summary()) == (
-        by_structure * by_probe < 0
-    )
+    numbers = f"{verdict.probability:.0%}, but its probe differs by {verdict.probe.in_points()[2]} points."
+    assert (
+        f"contradict each other: documents alone call the model better with probability {numbers}" in verdict.summary()
+    ) == (by_structure * by_probe < 0)
 
 
 def test_incomparable_models_are_refused() -> None:
