@@ -96,7 +96,7 @@ def run_export(options: Options, model: str, /, *, output: str) -> Result:
     load = "simlte_st.load_onnx" if made.format == "onnx" else "model2vec.StaticModel.from_pretrained"
     text = (
         f"{model} was exported to {output}: {made.dimension} dimensions, {made.bytes / 2**20:,.1f} MiB. On made-up "
-        f"texts, the lowest cosine between its vectors and the model's is {made.cosine:.5f}.\n"
+        f"texts, the lowest cosine between its vectors and the model's, in these dimensions, is {made.cosine:.5f}.\n"
         f'Load it with {load}("{output}"); {output}/README.md shows how to use it without this package.'
     )
     return Result(text, {"model": model, **asdict(made), "output": output})

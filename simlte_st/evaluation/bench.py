@@ -9,7 +9,7 @@ import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,9 +17,9 @@ from simlte_st.compat import readable_length
 from simlte_st.data.document import Document
 from simlte_st.errors import DataError, ModelError
 from simlte_st.evaluation.candidates import DRAWS, SHOTS, Candidate, recommend
-from simlte_st.evaluation.comparison import TFIDF
+from simlte_st.evaluation.comparison import TFIDF, fit_probes
 from simlte_st.evaluation.evaluator import encode_texts
-from simlte_st.evaluation.probe import Rows, few_shot_probe, fit_probe
+from simlte_st.evaluation.probe import Rows
 from simlte_st.evaluation.scores import tfidf_rows
 from simlte_st.evaluation.splits import PROBE_LEAST, divide_rows, labelled_first, probe_rows, warn_of_classes
 from simlte_st.evaluation.verdict import FEWEST
@@ -166,8 +166,8 @@ class Bench:
         if self.labelled is not None:
             known, unknown = ([str(self.documents[row].label) for row in rows] for rows in self.labelled)
             parts = (vectors[self.labelled[0]], known, vectors[self.labelled[1]], unknown)
-            few_shot = few_shot_probe(*parts, shots=SHOTS, draws=DRAWS, seed=self.seed)
-            made = replace(made, few_shot=few_shot, full=fit_probe(*parts, seed=self.seed))
+            options: Any = {"name": made.name, "shots": SHOTS, "draws": DRAWS, "progress": self.progress}
+            made = replace(made, probes=fit_probes(*parts, seed=self.seed, **options))
         self.candidates.append(made)
         return made
 

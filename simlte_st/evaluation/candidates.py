@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from simlte_st.evaluation.probe import FewShotResult, ProbeResult
+    from simlte_st.evaluation.comparison import ProbeComparison
 
 SHOTS, DRAWS = 5, 20
 """Number of labelled documents of each class for a few-shot probe, and number of draws."""
@@ -27,8 +27,7 @@ class Candidate:
         documents_per_second: Encoding speed on this machine.
         command: Command that encodes all documents or trains the model; empty for TF-IDF.
         static: Whether the model is static.
-        few_shot: Probes with five labelled documents per class.
-        full: The probe with half of the labelled documents.
+        probes: Probes with five labelled documents per class, and with half of the labelled documents.
     """
 
     name: str
@@ -37,38 +36,38 @@ class Candidate:
     documents_per_second: float = 0.0
     command: str = ""
     static: bool = False
-    few_shot: FewShotResult | None = None
-    full: ProbeResult | None = None
+    probes: ProbeComparison | None = None
 
     @property
     def score(self) -> float:
         """Mean macro-F1 of the few-shot probes."""
-        assert self.few_shot is not None
-        return self.few_shot.macro_f1
+        assert self.probes is not None
+        return self.probes.few_shot.macro_f1
 
     def against(self, other: Candidate, seed: int) -> tuple[float, float, float]:
         """Return the difference from the score of another candidate, and its interval, in points."""
-        assert self.few_shot is not None
-        low, high = self.few_shot.interval(seed, base=other.few_shot)
+        assert self.probes is not None
+        assert other.probes is not None
+        low, high = self.probes.few_shot.interval(seed, base=other.probes.few_shot)
         return 100 * (self.score - other.score), 100 * low, 100 * high
 
     def to_dict(self, seed: int) -> dict[str, Any]:
         """Return the candidate as JSON values; ``seed`` is the random seed of the interval."""
         names = ("name", "reads", "share", "command", "static", "documents_per_second")
         values: dict[str, Any] = {name: getattr(self, name) for name in names}
-        if self.few_shot is not None and self.full is not None:
-            low, high = self.few_shot.interval(seed)
-            values["probe"] = {"few_shot": self.score, "low": low, "high": high, "full": self.full.macro_f1}
+        if self.probes is not None:
+            low, high = self.probes.few_shot.interval(seed)
+            values["probe"] = {"few_shot": self.score, "low": low, "high": high, "full": self.probes.full.macro_f1}
         return values
 
     def row(self, seed: int) -> list[str]:
         """Return the row in the table."""
         rate = f"{self.documents_per_second:,.{0 if self.documents_per_second >= 10 else 1}f}"
         row = [self.name, "all" if self.reads is None else f"{self.reads:,}", f"{self.share:.0%}", rate]
-        if self.few_shot is not None and self.full is not None:
-            low, high = self.few_shot.interval(seed)
+        if self.probes is not None:
+            low, high = self.probes.few_shot.interval(seed)
             few_shot = f"{100 * self.score:.1f} [{100 * low:.0f}, {100 * high:.0f}]"
-            row += [few_shot, f"{100 * self.full.macro_f1:.1f}"]
+            row += [few_shot, f"{100 * self.probes.full.macro_f1:.1f}"]
         return row
 
 
@@ -85,7 +84,7 @@ def recommend(candidates: Sequence[Candidate], is_long: bool, seed: int) -> Cand
     encoder that reads most for short ones.
     """
     made = [each for each in candidates if each.command]
-    if made[0].few_shot is not None:
+    if made[0].probes is not None:
         best = best_probe(made)
         faster = [each for each in made if each.documents_per_second >= MUCH_FASTER * best.documents_per_second]
         as_good = [each for each in faster if each.against(best, seed)[2] >= 0]

@@ -38,7 +38,7 @@ class Comparison:
 
     def summary(self) -> str:
         """Return the table, an explanation of its numbers, and the recommended command."""
-        probed = any(each.few_shot for each in self.candidates)
+        probed = any(each.probes for each in self.candidates)
         header = ["setting", "reads", "of all", "docs/s"]
         header += [f"{SHOTS}-shot F1 [95%]", "all F1"] if probed else []
         notes = [
@@ -56,7 +56,7 @@ class Comparison:
     def advice(self) -> str:
         """Return the recommendation with its reason and command."""
         chosen = next(each for each in self.candidates if each.name == self.recommended)
-        if chosen.few_shot is not None:
+        if chosen.probes is not None:
             why = self._by_probes(chosen)
         elif chosen.static:
             why = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,25 +14,14 @@ from simlte_st.arguments import Count, Seed, checked
 from simlte_st.compat import readable_length, view_budget
 from simlte_st.data.document import Document
 from simlte_st.data.sentences import Segmenter
+from simlte_st.evaluation import halves as measures
 from simlte_st.evaluation.evaluator import encode_texts
-from simlte_st.evaluation.halves import (
-    SplitHalfResult,
-    StructureResult,
-    agreement_of_scores,
-    neighbours_by_words,
-    ranks_of_halves,
-    result_from_ranks,
-    similarity_agreement,
-    split_half_retrieval,
-    split_half_views,
-    structure_agreement,
-    words_agreement,
-)
-from simlte_st.evaluation.probe import FewShotResult, ProbeResult, few_shot_probe, fit_probe
+from simlte_st.evaluation.probe import FewShotResult, ProbeResult, Rows, few_shot_probe, fit_probe, fitted_rows
 from simlte_st.evaluation.scores import TfidfScores, tfidf_parts
 from simlte_st.evaluation.splits import document_labels, warn_of_classes, warn_of_copies
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.static import is_static
+from simlte_st.progress import progress_bar
 
 TFIDF = "TF-IDF"
 """Name of the baseline."""
@@ -52,11 +42,11 @@ class HalvesComparison:
         similarities: Do both halves have the same similarities to other documents? For static models only.
     """
 
-    structure: StructureResult
-    split_half: SplitHalfResult
-    words: StructureResult | None = None
+    structure: measures.StructureResult
+    split_half: measures.SplitHalfResult
+    words: measures.StructureResult | None = None
     reads: int | None = None
-    similarities: StructureResult | None = None
+    similarities: measures.StructureResult | None = None
 
     def metrics(self) -> dict[str, float]:
         """Return the numbers by name."""
@@ -104,22 +94,24 @@ def compare_halves(
             print(give_verdict(halves["base"], halves["mine"]).summary())
     """
     budgets = [budget for budget in (half_length, *map(view_budget, models.values())) if budget is not None]
-    anchors, positives = split_half_views(documents, segmenter=segmenter, budget=min(budgets, default=None), seed=seed)
+    anchors, positives = measures.split_half_views(
+        documents, segmenter=segmenter, budget=min(budgets, default=None), seed=seed
+    )
     words = TfidfScores([*anchors, *positives])
-    ranks = result_from_ranks(ranks_of_halves(words), seed)
-    results = {TFIDF: HalvesComparison(agreement_of_scores(words, seed=seed), ranks)}
-    near = neighbours_by_words(anchors, positives)
+    ranks = measures.result_from_ranks(measures.ranks_of_halves(words), seed)
+    results = {TFIDF: HalvesComparison(measures.agreement_of_scores(words, seed=seed), ranks)}
+    near = measures.neighbours_by_words(anchors, positives)
     for name, model in models.items():
         bar = f"Encoding halves of documents ({os.path.basename(name) or name})"
         options: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": progress, "bar_name": bar}
         vectors = encode_texts(model, [*anchors, *positives], documents=len(anchors), **options)
         first, second = np.split(vectors, 2)
         results[name] = HalvesComparison(
-            structure_agreement(first, second, seed=seed),
-            split_half_retrieval(first, second, seed=seed),
-            words_agreement(first, second, near, seed=seed),
+            measures.structure_agreement(first, second, seed=seed),
+            measures.split_half_retrieval(first, second, seed=seed),
+            measures.words_agreement(first, second, near, seed=seed),
             readable_length(model),
-            similarity_agreement(first, second, seed=seed) if is_static(model) else None,
+            measures.similarity_agreement(first, second, seed=seed) if is_static(model) else None,
         )
     return results
 
@@ -178,31 +170,37 @@ def compare_probes(
     labels = [document_labels(part) for part in (train, test)]
     warn_of_copies(*texts)
     warn_of_classes(labels[0], labels[1], shots)
+    options: dict[str, Any] = {"max_seq_length": max_seq_length, "batch_size": batch_size}
     results = {}
     for name in (TFIDF, *models):
+        shown = os.path.basename(name) or name
         if name == TFIDF:
             train_x, test_x = tfidf_parts(*texts)
         else:
-            rows = encode_texts(
-                models[name],
-                texts[0] + texts[1],
-                max_seq_length=max_seq_length,
-                batch_size=batch_size,
-                show_progress_bar=progress,
-                bar_name=f"Encoding labelled documents ({os.path.basename(name) or name})",
-            )
+            options |= {"show_progress_bar": progress, "bar_name": f"Encoding labelled documents ({shown})"}
+            rows = encode_texts(models[name], texts[0] + texts[1], **options)
             train_x, test_x = rows[: len(train)], rows[len(train) :]
         given = (train_x, labels[0], test_x, labels[1])
-        few_shot = few_shot_probe(*given, shots=shots, draws=draws, seed=seed)
-        results[name] = ProbeComparison(few_shot, fit_probe(*given, seed=seed))
+        results[name] = fit_probes(*given, name=shown, shots=shots, draws=draws, seed=seed, progress=progress)
     return results
+
+
+def fit_probes(
+    train_x: Rows, train_y: Sequence[str], test_x: Rows, test_y: Sequence[str], *, name: str, shots: int, draws: int,
+    seed: int, progress: bool,
+) -> ProbeComparison:  # fmt: skip
+    """Fit few-shot and full probes on embeddings; a bar named after the model appears after a second."""
+    few = sum(min(shots, count) for count in Counter(train_y).values())
+    total = draws * fitted_rows(few) + fitted_rows(len(train_y))
+    given = (train_x, train_y, test_x, test_y)
+    with progress_bar(f"Fitting probes ({name})", total, unit="row", shown=progress, delay=1) as bar:
+        few_shot = few_shot_probe(*given, shots=shots, draws=draws, seed=seed, bar=bar)
+        return ProbeComparison(few_shot, fit_probe(*given, seed=seed, bar=bar))
 
 
 @checked
 def comparison_table(
-    halves: Mapping[str, HalvesComparison],
-    probes: Mapping[str, ProbeComparison] | None = None,
-    shots: int = 5,
+    halves: Mapping[str, HalvesComparison], probes: Mapping[str, ProbeComparison] | None = None, shots: int = 5
 ) -> str:
     """Return Markdown tables with a row for each model: one without labels, one with labels.
 

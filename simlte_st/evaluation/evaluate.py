@@ -15,7 +15,7 @@ from simlte_st.data.reader import ReadReport
 from simlte_st.data.sentences import Segmenter
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.splits import Sample, probe_rows, sample_documents, split_by_label
-from simlte_st.models.names import check_model, local_folder, training_record
+from simlte_st.models.names import check_model, local_folder, training_run
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -27,6 +27,9 @@ logger = logging.getLogger(__name__)
 
 TEST_SHARE = 0.3
 """Share of the labelled documents to score probes on, without separate test data."""
+
+_IN_CHUNKS = ", in chunks"
+"""Suffix of the name of a base that reads in chunks because its model does."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +182,9 @@ def evaluate_models(
     for name, origin in bases.items():
         if why_not_compared(compared[origin], compared[name]) is None:
             few_shot = (probes[origin].few_shot, probes[name].few_shot) if probes else None
-            verdicts[name] = give_verdict(compared[origin], compared[name], few_shot, seed)
+            verdicts[name] = give_verdict(
+                compared[origin], compared[name], few_shot, seed, _change(name, origin, found)
+            )
     return Evaluation(compared, probes, verdicts, bases, shots, draws, len(train), reader.report)
 
 
@@ -210,7 +215,7 @@ def _load_with_bases(
     if base is not None:
         bases = {name: base for name in names if name != base}
     else:
-        bases = {name: origin for name in names if (origin := training_record(name).get("base")) is not None}
+        bases = {name: origin for name in names if (origin := training_run(name).get("base"))}
     for name, origin in [*bases.items()]:
         if base is None and local_folder(origin) is None:  # never download what a file names
             logger.warning(
@@ -223,6 +228,20 @@ def _load_with_bases(
     for name, origin in bases.items():
         length, reads = chunk_length(loaded[name]), loaded[name].max_seq_length
         if length and reads and length == readable_length(loaded[origin]) and can_read_in_chunks(loaded[origin]):
-            bases[name] = f"{origin}, in chunks"
+            bases[name] = origin + _IN_CHUNKS
             alike[bases[name]] = to_chunk_mean(loaded[origin], reads)
     return {**alike, **{name: loaded[name] for name in loaded if name in (*names, *bases.values())}}, bases
+
+
+def _change(name: str, base: str, models: Mapping[str, Any]) -> str:
+    """Return what distinguishes a model from the base it was trained from; empty for another base."""
+    run = training_run(name)
+    if run.get("base") != base.removesuffix(_IN_CHUNKS):
+        return ""
+    tables: list[Any] = [
+        getattr(models[each][-1], "table", None) for each in (name, base)
+    ]  # of an analysis, in encoders
+    same = None not in tables and tables[0].equal(tables[1])
+    changed = run.get("lsa") if tables == [None, None] else not same
+    analysis = f"{'' if run.get('lsa') else 'removing '}the latent semantic analysis"
+    return " and ".join(["training"] * (run.get("kept") != "base") + [analysis] * bool(changed))

@@ -133,13 +133,8 @@ class StructureEvaluator(BaseEvaluator):
         with reading_at_most(model, self.max_seq_length):
             budget = view_budget(model)
         anchors, positives = draw_halves(self.documents, budget, self.seed)
-        embeddings = encode_texts(
-            model,
-            anchors + positives,
-            max_seq_length=self.max_seq_length,
-            show_progress_bar=self.show_progress_bar,
-            batch_size=self.batch_size,
-        )
+        options = {name: getattr(self, name) for name in ("max_seq_length", "show_progress_bar", "batch_size")}
+        embeddings = encode_texts(model, anchors + positives, **options)
         self.last_result = structure_agreement(*np.split(embeddings, 2), neighbours=self.neighbours, seed=self.seed)
         metrics = self.last_result.metrics()
         logger.info("Neighbour agreement on %s (epoch %s, steps %s): %s", self.name, epoch, steps, metrics)

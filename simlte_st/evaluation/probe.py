@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from simlte_st.errors import DataError
 from simlte_st.evaluation.splits import Label, draw_shots, number_labels
-from simlte_st.models.vectors import check_embeddings
+from simlte_st.models.vectors import check_embeddings, row_blocks
 
 # Anything that NumPy converts to a float array [n, dim], or a SciPy sparse matrix (which has no type stubs).
 Rows: TypeAlias = Any
@@ -60,6 +60,7 @@ def fit_probe(
     *,
     inverse_l2: float | None = None,
     fit: Fit | None = None,
+    bar: Any = None,
 ) -> ProbeResult:
     """Train a classifier on frozen embeddings and score it on held-out ones.
 
@@ -74,6 +75,7 @@ def fit_probe(
         seed: Random seed of the cross-validation, or of ``fit``.
         inverse_l2: ``C`` of the logistic regression; None to choose it.
         fit: Function that fits another classifier, such as an MLP, to embeddings, class numbers and a seed.
+        bar: Progress bar to move by the rows of each logistic regression.
 
     Raises:
         DataError: A value is not finite, or there are fewer than two classes.
@@ -87,14 +89,15 @@ def fit_probe(
     """
     train, test = check_embeddings(train_x), check_embeddings(test_x)
     train_index, test_index = number_labels(train_y, test_y)
+    parts: Iterable[Any] = [test]
     if fit is None:
         if hasattr(train, "tocsr") and train.shape[0] <= _CHOOSE_ROWS:
-            train, test = _span(train, test)
-        chosen = choose_inverse_l2(train, train_index, seed) if inverse_l2 is None else inverse_l2
-        classifier = _logistic(chosen, train, train_index)
+            train, parts = _span(train, test)
+        chosen = choose_inverse_l2(train, train_index, seed, bar) if inverse_l2 is None else inverse_l2
+        classifier = _logistic(chosen, train, train_index, bar)
     else:
         classifier = fit(train, train_index, seed)
-    predicted = classifier.predict(test)
+    predicted = np.concatenate([classifier.predict(part) for part in parts])
     return ProbeResult(
         accuracy=float(accuracy_score(test_index, predicted)),
         macro_f1=float(f1_score(test_index, predicted, average="macro", zero_division=0.0)),
@@ -103,19 +106,21 @@ def fit_probe(
     )
 
 
-def _span(train: Any, test: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _span(train: Any, test: Any) -> tuple[NDArray[np.float64], Iterable[NDArray[np.float64]]]:
     """Return sparse rows in a basis of the span of the training rows, where a logistic regression's weights lie.
 
-    With few rows of many words, the same classifier is fitted 50 times as fast.
+    With few rows of many words, the same classifier is fitted 50 times as fast. The test rows, which become dense, come
+    in blocks.
     """
     train, test = train.astype(np.float64), test.astype(np.float64)
     squares, axes = np.linalg.eigh((train @ train.T).toarray())
     kept = squares >= 1e-10 * squares[-1]
     basis = axes[:, kept] / np.sqrt(squares[kept].clip(1e-10))  # without any word, all are 0
-    return (train @ train.T) @ basis, (test @ train.T) @ basis
+    blocks = row_blocks(test.shape[0], train.shape[0])
+    return (train @ train.T) @ basis, ((test[rows] @ train.T) @ basis for rows in blocks)
 
 
-def choose_inverse_l2(x: Rows, y: NDArray[np.int64], seed: int = 0) -> float:
+def choose_inverse_l2(x: Rows, y: NDArray[np.int64], seed: int = 0, bar: Any = None) -> float:
     """Return the smallest ``C`` with the best accuracy in three-fold cross-validation."""
     generator = np.random.default_rng(seed)
     rows = generator.permutation(len(y))[:_CHOOSE_ROWS]
@@ -127,15 +132,24 @@ def choose_inverse_l2(x: Rows, y: NDArray[np.int64], seed: int = 0) -> float:
     for fold in range(_FOLDS):
         train, test = order[folds != fold], order[folds == fold]
         if len(test) and len(np.unique(y[train])) > 1:
-            right += [int((_logistic(c, x[train], y[train]).predict(x[test]) == y[test]).sum()) for c in INVERSE_L2]
+            fitted = (_logistic(c, x[train], y[train], bar) for c in INVERSE_L2)
+            right += [int((classifier.predict(x[test]) == y[test]).sum()) for classifier in fitted]
     return INVERSE_L2[int(right.argmax())] if np.bincount(y).max() > 1 else 10.0
 
 
-def _logistic(inverse_l2: float, x: Rows, y: NDArray[np.int64]) -> Any:
+def _logistic(inverse_l2: float, x: Rows, y: NDArray[np.int64], bar: Any = None) -> Any:
     with warnings.catch_warnings():  # about regression targets, with one or two examples per class
         warnings.filterwarnings("ignore", "The number of unique classes is greater than")
         # Unscaled embeddings often need more than scikit-learn's 100 iterations.
-        return LogisticRegression(C=inverse_l2, max_iter=2000).fit(x, y)
+        fitted = LogisticRegression(C=inverse_l2, max_iter=2000).fit(x, y)
+    if bar is not None:
+        bar.update(len(y))
+    return fitted
+
+
+def fitted_rows(rows: int) -> int:
+    """Return the number of rows that :func:`fit_probe` fits in all, with the choice of ``C`` in folds."""
+    return rows + len(INVERSE_L2) * (_FOLDS - 1) * min(rows, _CHOOSE_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +205,13 @@ def resampled_macro_f1(
 ) -> NDArray[np.float64]:
     """Return the macro-F1 of resamples of draws and texts; each draw is scored on some rows of the texts."""
     generator, count = np.random.default_rng(seed), len(draws)
-    weights = generator.multinomial(texts, np.full(texts, 1 / texts), size=RESAMPLES).astype(np.float64)
+    scores = np.empty((RESAMPLES, count))
+    for rows in row_blocks(RESAMPLES, texts):
+        weights = generator.multinomial(texts, np.full(texts, 1 / texts), size=rows.stop - rows.start).astype(float)
+        for draw, (tested, result) in enumerate(draws):
+            scores[rows, draw] = macro_f1(weights[:, tested], result.test, result.predicted)
     shares = generator.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
-    scores = np.zeros(RESAMPLES)
-    for draw, (tested, result) in enumerate(draws):
-        scores += shares[:, draw] * macro_f1(weights[:, tested], result.test, result.predicted)
-    return scores
+    return np.asarray((shares * scores).sum(axis=1))
 
 
 def macro_f1(

@@ -152,14 +152,8 @@ def bootstrap_interval(values: ArrayLike, seed: int = 0) -> tuple[float, float]:
     data = np.asarray(values, dtype=np.float64)
     if data.ndim != 1 or len(data) < 2:
         raise DataError(f"Expected a one-dimensional array of at least 2 values, got shape {data.shape}.")
-    drawn = bootstrap(
-        (data,),
-        np.mean,
-        n_resamples=RESAMPLES,
-        batch=row_blocks(RESAMPLES, len(data))[0].stop,
-        method="percentile",
-        random_state=np.random.default_rng(seed),
-    )
+    batch, generator = row_blocks(RESAMPLES, len(data))[0].stop, np.random.default_rng(seed)
+    drawn = bootstrap((data,), np.mean, n_resamples=RESAMPLES, batch=batch, method="percentile", random_state=generator)
     tail = (1.0 - LEVEL) / 2.0
     low, high = np.quantile(drawn.bootstrap_distribution, [tail, 1.0 - tail])
     return float(low), float(high)

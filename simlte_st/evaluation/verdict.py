@@ -30,6 +30,9 @@ FEWEST = 30
 LIKELY = 0.7
 """Minimum probability for the verdict "helped"."""
 
+UNLIKE = "The probability behind this was fitted to trained models and their bases, not to other differences."
+"""The record of comparisons that are not of a trained model with its base."""
+
 MOST_ERRORS = 10.0
 """Limit of a difference in standard errors."""
 
@@ -101,6 +104,7 @@ class Verdict:
         similarities: Agreement of the halves on their similarities to other documents, for static models, which have
             their own regression and record (:func:`~simlte_st.evaluation.halves.similarity_agreement`); None for
             encoders.
+        change: What distinguishes the model from its base, such as ``"training"``; empty if unknown.
     """
 
     structure: Difference
@@ -110,6 +114,7 @@ class Verdict:
     probe: Difference | None = None
     scored: int = 0
     similarities: Difference | None = None
+    change: str = "training"
 
     @property
     def probability(self) -> float:
@@ -124,37 +129,52 @@ class Verdict:
         return probability_of([each.in_errors for each in (self.structure, self.words, self.split_half)])
 
     @property
-    def word(self) -> Word:
-        """The verdict of documents and probe; ``"no clear difference"`` if they contradict each other.
+    def signs(self) -> set[int]:
+        """The signs of documents and probe: 1 for a better model, -1 for a worse one, otherwise 0.
 
-        Documents say "helped" if :attr:`probability` is at least :data:`LIKELY`, and "hurt" if the halves of a document
-        clearly agree on fewer neighbours (static models: less on similarities).
+        Documents say "better" if :attr:`probability` is at least :data:`LIKELY`, and "worse" if the halves of a
+        document clearly agree on fewer neighbours (static models: less on similarities).
         """
+        documents = 1 if self.probability >= LIKELY else min((self.similarities or self.structure).sign, 0)
+        return {documents, 0 if self.probe is None or self.scored < FEWEST else self.probe.sign}
+
+    @property
+    def word(self) -> Word:
+        """The verdict of documents and probe; ``"no clear difference"`` if they contradict each other."""
         if self.documents < FEWEST:
             return "too few documents"
-        documents = 1 if self.probability >= LIKELY else min((self.similarities or self.structure).sign, 0)
-        signs = {documents, 0 if self.probe is None or self.scored < FEWEST else self.probe.sign}
-        if signs >= {1, -1} or signs == {0}:
+        if self.signs >= {1, -1} or self.signs == {0}:
             return "no clear difference"
-        return "helped" if 1 in signs else "hurt"
+        return "helped" if 1 in self.signs else "hurt"
 
     def summary(self, longer: bool = False) -> str:
         """Return the verdict as text; ``longer`` adds the record of encoders with longer training."""
+        measured = (self.structure, self.words, self.split_half, self.similarities, self.probe)
+        if all(each is None or each.low == each.high == 0 for each in measured):
+            return "Model and base give the same results on these documents."
+        named = f"{self.change.capitalize()} {self.word}: the" if self.change else "The"
+        whether = f"whether {self.change} helped" if self.change else "whether the model is better than its base"
         lines = [
             {
-                "helped": "Training helped: the model is probably better than its base.",
-                "hurt": "Training hurt: the model is probably worse than its base.",
-                "no clear difference": "It is not clear whether training helped.",
-                "too few documents": "Too few documents to tell whether training helped: "
-                f"{self.documents}, and {FEWEST} are needed.",
+                "helped": f"{named} model is probably better than its base.",
+                "hurt": f"{named} model is probably worse than its base.",
+                "no clear difference": f"It is not clear {whether}.",
+                "too few documents": f"Too few documents to tell {whether}: {self.documents}, and {FEWEST} are needed.",
             }[self.word]
         ]
         if self.probe is not None:
             if self.scored < FEWEST:
                 lines.append(f"Too few labelled documents for a probe: {self.scored}, and {FEWEST} are needed.")
+            elif self.documents >= FEWEST and self.signs >= {1, -1}:
+                lines.append(
+                    "Documents and labels contradict each other: documents alone call the model better with "
+                    f"probability {self.probability:.0%}, but its probe differs by {self.probe.in_points()[-1]} points."
+                )
         elif self.word != "too few documents":
             lines += [
-                record_in_words(self.probability, static=self.similarities is not None),
+                record_in_words(self.probability, static=self.similarities is not None)
+                if self.change == "training"
+                else UNLIKE,
                 *([longer_in_words()] if longer and self.similarities is None else []),
                 "It cannot know what you will use the vectors for; a few labels would settle it.",
             ]
@@ -174,16 +194,11 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON values."""
-        return {
-            "verdict": self.word,
-            "probability": self.probability,
-            "documents": self.documents,
-            "structure": asdict(self.structure),
-            "words": asdict(self.words),
-            "split_half": asdict(self.split_half),
-            **({} if self.similarities is None else {"similarities": asdict(self.similarities)}),
-            "probe": None if self.probe is None else {**asdict(self.probe), "documents": self.scored},
-        }
+        values = {"verdict": self.word, "probability": self.probability, **asdict(self)}
+        scored = values.pop("scored")
+        if self.probe is not None:
+            values["probe"]["documents"] = scored
+        return {name: value for name, value in values.items() if name == "probe" or value is not None}
 
 
 @cache
@@ -235,6 +250,7 @@ def give_verdict(
     model: HalvesComparison,
     probes: tuple[FewShotResult, FewShotResult] | None = None,
     seed: int = 0,
+    change: str = "training",
 ) -> Verdict:
     """Compare a model with its base.
 
@@ -243,6 +259,7 @@ def give_verdict(
         model: Result for the model, from the same call.
         probes: Few-shot probes of base and model, with the same draws.
         seed: Random seed of the intervals.
+        change: What distinguishes the model from its base, for the summary; empty if unknown.
 
     Raises:
         DataError: The probes have different documents or draws, a result is that of TF-IDF, only one model is static,
@@ -274,6 +291,7 @@ def give_verdict(
         None
         if base.similarities is None or model.similarities is None
         else Difference.of(base.similarities.scores, model.similarities.scores, seed=seed),
+        change,
     )
 
 

@@ -43,6 +43,10 @@ causes less than 1e-6."""
 LEAST_COSINE = 0.99
 """Lowest accepted cosine between the vectors of an exported static model and the model's; 8 bits reach 0.999."""
 
+LEAST_SHARE = 0.8
+"""Share of a vector's length below which a warning is logged: simlte-static keeps 0.90 in 128 of its 256 dimensions,
+where cosines of documents change by at most 0.08, and 0.69 in 64, where they change by up to 0.20."""
+
 
 @dataclass(frozen=True)
 class Exported:
@@ -52,8 +56,8 @@ class Exported:
         output: The exported folder.
         format: ``"onnx"`` or ``"model2vec"``.
         dimension: Dimension of the vectors.
-        cosine: Lowest cosine between vectors of the export and of the model, on made-up texts of all lengths. With
-            fewer dimensions, it is the share of a vector's length that is left.
+        cosine: Lowest cosine between vectors of the export and of the model, in the same dimensions, on made-up texts
+            of all lengths.
         bytes: Size of the weights on disk.
     """
 
@@ -84,7 +88,8 @@ def export_model(
         output: The folder to write.
         dtype: Number type of the weights. int8 takes a quarter of the space of float32 and changes the vectors a
             little. float16 is for static models only.
-        dimension: Number of principal axes to keep of a static model's dimensions, at most all.
+        dimension: Number of principal axes to keep of a static model's dimensions, at most all. A warning is logged if
+            vectors keep too little of their length.
         overwrite: Whether to overwrite an existing export.
 
     Returns:
@@ -331,17 +336,21 @@ def _write_static(
     model[0] = StaticEmbedding(model.tokenizer, embedding_weights=table @ axes)
     model.save_pretrained(str(path))
     write_for_model2vec(path, dtype, normalize=isinstance(model[-1], Normalize))
-    cosine = 1.0
+    cosine, kept = 1.0, expected @ axes.numpy()
     for loaded in (StaticModel.from_pretrained(path), SentenceTransformer(str(path), device="cpu")):
-        vectors: Any = loaded.encode(texts, show_progress_bar=False)
-        if not _lowest_cosine(vectors, expected @ axes.numpy()) >= LEAST_COSINE:
+        agreement = _lowest_cosine(np.asarray(loaded.encode(texts, show_progress_bar=False)), kept)
+        if not agreement >= LEAST_COSINE:
             raise ModelError(f"The model {name!r} cannot be exported: {type(loaded).__name__} gets different vectors.")
-        cosine = min(cosine, _lowest_cosine(vectors @ axes.numpy().T, expected))
+        cosine = min(cosine, agreement)
+    share = float((np.linalg.norm(kept, axis=1) / np.linalg.norm(expected, axis=1)).min())
+    keeps = f"{axes.shape[1]} of {axes.shape[0]} dimensions, which keep at least {share:.3f} of a vector's length"
+    if share < LEAST_SHARE:
+        advice = "Keep more dimensions, or compare export and model on your documents with simlte evaluate."
+        logger.warning("The export has %s: similarities change. %s", keeps, advice)
     space = (path / WEIGHTS).stat().st_size / 2**20
     summary = (
-        f"`{shown_base(name)}`, exported by simlte_st: a static model in {dtype}, {axes.shape[1]} of {axes.shape[0]} "
-        f"dimensions, {space:.1f} MiB. On made-up texts the lowest cosine between its vectors and the model's is "
-        f"{cosine:.5f}."
+        f"`{shown_base(name)}`, exported by simlte_st: a static model in {dtype}, {space:.1f} MiB, with {keeps}. "
+        f"On made-up texts, the lowest cosine with the model's vectors, in these dimensions, is {cosine:.5f}."
     )
     write_model_card(path, name=title, base=name, summary=summary, about=_WITHOUT_TORCH.format(name=title))
     return axes.shape[1], cosine

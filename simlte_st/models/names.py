@@ -98,18 +98,18 @@ def name_of(source: str) -> str:
     return folder.name if folder.name in OWN_MODELS and folder == own_folder(folder.name) else source
 
 
-def training_record(name: str) -> dict[str, Any]:
-    """Return the record of a model trained by this package; empty for others."""
+def training_run(name: str) -> dict[str, Any]:
+    """Return the run file of a model trained by this package; empty for other models."""
     file = Path(local_folder(name) or name) / RUN_FILE
     return read_json(file) if file.exists() else {}
 
 
 def warn_of_second_lsa(name: str) -> None:
     """Warn that a static model keeps its latent semantic analysis when another one is folded in."""
-    record = training_record(name)
-    if record.get("static") and record.get("lsa"):
+    run = training_run(name)
+    if run.get("static") and run.get("lsa"):
         said = "%s has a latent semantic analysis and keeps it beside the new one. Leave that out, or start from %s."
-        logger.warning(said, name, record["base"])
+        logger.warning(said, name, run["base"])
 
 
 def not_loaded(name: str | os.PathLike[str], problem: str) -> ModelError:

@@ -123,30 +123,17 @@ PRESETS: dict[str, Preset] = {
     # benchmarks/results/recipe.md: longer training and longer views help on some corpora (AG News) and hurt on others
     # (20 Newsgroups, FakeNews).
     "docsplit-tuned": Preset(
-        batch_size=32,
-        learning_rate=2e-5,
-        warmup=0.1,
-        steps=30,
-        scale=2.0,
-        mlm_weight=0.0,
-        pooling="keep",
-        dropout=0.0,
+        batch_size=32, learning_rate=2e-5, warmup=0.1, steps=30, scale=2.0, mlm_weight=0.0, pooling="keep", dropout=0.0,
         max_view_length=64,
     ),
     # For static models, whose views are whole halves of documents. A lower temperature or more passes over few
     # documents hurt on most sets. The learning rate is for a table of the size load_model.TABLE_SIZE. 689 steps on
     # 6,300 posts are slower and better (68.3 instead of 67.0).
     STATIC_PRESET: Preset(
-        batch_size=128,
-        learning_rate=2e-2,
-        steps=500,
-        most_passes=14,
-        scale=1.0,
-        symmetric=True,
-        mlm_weight=0.0,
+        batch_size=128, learning_rate=2e-2, steps=500, most_passes=14, scale=1.0, symmetric=True, mlm_weight=0.0,
         pooling="keep",
     ),
-}
+}  # fmt: skip
 """Presets by name."""
 
 

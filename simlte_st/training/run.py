@@ -14,25 +14,12 @@ from typing import Any
 
 from filelock import FileLock
 
+from simlte_st import files
 from simlte_st.data.document import content_id
 from simlte_st.data.documents import DocumentReader, Shards, read_documents
 from simlte_st.data.sources import is_place
 from simlte_st.distributed import connect, is_main, let_main_finish, on_main, world
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError, TrainingInterrupted
-from simlte_st.files import (
-    RUN,
-    SETTINGS_FILE,
-    changes,
-    check_apart,
-    check_free,
-    check_new,
-    check_place,
-    discard,
-    hold,
-    is_unused,
-    read_json,
-    write_json,
-)
 from simlte_st.models.names import check_model
 
 
@@ -47,15 +34,9 @@ def report_path(output: Path) -> Path:
 
 
 def check_run(
-    source: Any,
-    output: Path,
-    *,
-    base: str | os.PathLike[str] | None,
-    probe: str | None,
-    report: bool,
-    resume: bool,
+    source: Any, output: Path, *, base: str | os.PathLike[str] | None, probe: str | None, report: bool, resume: bool,
     overwrite: bool,
-) -> DocumentReader | Shards:
+) -> DocumentReader | Shards:  # fmt: skip
     """Check documents, output and base before torch is imported, which takes seconds.
 
     Returns:
@@ -65,10 +46,10 @@ def check_run(
     if probe is not None and isinstance(documents, DocumentReader):
         documents = documents.with_options(label_column=probe)
     places = list(documents.names) if isinstance(documents, Shards) else documents
-    check_apart(places, output)
-    check_place(output)
+    files.check_apart(places, output)
+    files.check_place(output)
     if report:
-        check_new(report_path(output), report_path(output).is_file() and (overwrite or resume))
+        files.check_new(report_path(output), report_path(output).is_file() and (overwrite or resume))
     RunFolder(output, resume=resume).check(overwrite=overwrite)
     if base is not None:
         check_model(base)
@@ -138,15 +119,15 @@ def described(value: Any) -> Any:
         return os.fspath(value)
     if isinstance(value, (list, tuple)) and value and all(map(is_place, value)):
         return [os.fspath(each) for each in value]
-    files = f", {content_id(chr(0).join(value.names))}" if isinstance(value, Shards) else ""  # in their order
-    return re.sub(" at 0x[0-9a-fA-F]+", "", _shown.repr(value)) + files
+    shards = f", {content_id(chr(0).join(value.names))}" if isinstance(value, Shards) else ""  # in their order
+    return re.sub(" at 0x[0-9a-fA-F]+", "", _shown.repr(value)) + shards
 
 
 class RunFolder:
     """The work folder of a run, ``OUTPUT.run``, locked by one process."""
 
     def __init__(self, output: Path, *, resume: bool = False) -> None:
-        self.output, self.path, self.resume = output, output.with_name(f"{output.name}{RUN}"), resume
+        self.output, self.path, self.resume = output, output.with_name(f"{output.name}{files.RUN}"), resume
         self.trained = trained_path(output)
         names = ("base", "corpus", "tokens", "checkpoints")
         self.base, self.corpus, self.tokens, self.checkpoints = (self.path / name for name in names)
@@ -156,23 +137,23 @@ class RunFolder:
         """Create the folder, or open that of the interrupted run, and lock it."""
         self.check(overwrite=overwrite)
         if self.resume:
-            if different := changes(self.saved, settings):
+            if different := files.changes(self.saved, settings):
                 raise ResumeError(f"The interrupted run has different settings ({'; '.join(different.values())}).")
         elif self._interrupted:
             shutil.rmtree(self.path)
-        self._lock = hold(self.path)
+        self._lock = files.hold(self.path)
         if not self.resume:
-            write_json(self.path / SETTINGS_FILE, settings)
+            files.write_json(self.path / files.SETTINGS_FILE, settings)
 
     @property
     def saved(self) -> dict[str, Any]:
         """Settings of the interrupted run; empty if there is none."""
-        file = self.path / SETTINGS_FILE
-        return read_json(file) if file.exists() else {}
+        file = self.path / files.SETTINGS_FILE
+        return files.read_json(file) if file.exists() else {}
 
     @property
     def _interrupted(self) -> bool:
-        return self.path.exists() and not is_unused(self.path)
+        return self.path.exists() and not files.is_unused(self.path)
 
     def check(self, *, overwrite: bool = False) -> None:
         """Check that a run can start, or that there is a run to resume."""
@@ -181,14 +162,14 @@ class RunFolder:
                 done = f" {self.output} is finished." if self.output.exists() else ""
                 raise ResumeError(f"There is no interrupted run at {self.path}.{done}")
             return
-        check_free(self.output, overwrite)
-        check_free(self.trained, overwrite)
+        files.check_free(self.output, overwrite)
+        files.check_free(self.trained, overwrite)
         if self._interrupted:
             if not self.saved:
                 raise ConfigurationError(
                     f"{self.path} exists but is not the work folder of a run: choose another output."
                 )
-            hold(self.path).release()
+            files.hold(self.path).release()
             if not overwrite:
                 raise ConfigurationError(
                     f"{self.path} holds an interrupted run: continue it (resume=True) or start over (overwrite=True)."
@@ -202,7 +183,7 @@ class RunFolder:
     def close(self) -> None:
         """Remove the folder of a finished run."""
         self.release()
-        discard(self.path, self.output)
+        files.discard(self.path, self.output)
 
     def release(self) -> None:
         """Unlock the folder."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,10 +10,10 @@ from support import make_document
 
 import simlte_st
 from simlte_st.errors import DataError, ModelError
-from simlte_st.evaluation import bench
+from simlte_st.evaluation import ProbeComparison, bench
 from simlte_st.evaluation.candidates import Candidate, recommend
 from simlte_st.evaluation.compare import Comparison
-from simlte_st.evaluation.probe import FewShotResult, few_shot_probe
+from simlte_st.evaluation.comparison import fit_probes
 
 WORDS = {"a": "Ba ba ba.", "b": "Sor sor sor."}
 """The last sentence, which distinguishes the classes; a model that reads 64 tokens never sees it."""
@@ -107,38 +108,26 @@ def test_too_few_labels_is_an_error(corpus_file: Path, encoder_path: Path) -> No
         simlte_st.compare(corpus_file, [encoder_path], probe="kind", sample=40, progress=False)
 
 
-def probes(*noises: float) -> list[FewShotResult]:
+def probes(*noises: float) -> list[ProbeComparison]:
     """Probe 80 documents in two classes, with different amounts of noise in their vectors."""
     labels = ["a", "b"] * 40
     right = np.array([[float(label == "a"), float(label == "b")] for label in labels])
     rows = [right + noise * np.random.default_rng(0).normal(size=right.shape) for noise in noises]
-    return [few_shot_probe(each, labels, each, labels, draws=4) for each in rows]
+    settings: dict[str, Any] = {"name": "m", "shots": 5, "draws": 4, "seed": 0, "progress": False}
+    return [fit_probes(each, labels, each, labels, **settings) for each in rows]
 
 
 def test_much_faster_model_of_equal_quality_is_recommended() -> None:
     best, close, far = probes(0.4, 0.42, 9)
-    encoder = Candidate("encoder", 64, 0.5, 3.0, "simlte encode encoder d", few_shot=best)
+    encoder = Candidate("encoder", 64, 0.5, 3.0, "simlte encode encoder d", probes=best)
 
-    def beside(few_shot: FewShotResult, rate: float) -> str:
-        fast = Candidate("fast", None, 1.0, rate, "simlte train d --static", static=True, few_shot=few_shot)
+    def beside(probes: ProbeComparison, rate: float) -> str:
+        fast = Candidate("fast", None, 1.0, rate, "simlte train d --static", static=True, probes=probes)
         chosen = recommend([fast, encoder], False, 0)
         advice = Comparison((fast, encoder), chosen.name, 80, 800, 80).advice()
         assert ("90 times as fast" in advice) == (chosen is fast and rate == 270)
         assert advice.endswith(chosen.command)
         return chosen.name
 
-    assert close.macro_f1 < best.macro_f1
+    assert close.few_shot.macro_f1 < best.few_shot.macro_f1
     assert [beside(close, 270), beside(close, 29), beside(far, 270)] == ["fast", "encoder", "encoder"]
-
-
-def test_static_model_is_recommended_for_long_documents() -> None:
-    rows = [
-        Candidate("static", None, 1.0, command="simlte encode static d", static=True),
-        Candidate("static + LSA", None, 1.0, command="simlte train d --static", static=True),
-        Candidate("encoder", 256, 1.0, command="simlte encode encoder d"),
-        Candidate("encoder, whole", 999, 1.0, command="simlte train d"),
-        Candidate("TF-IDF", None, 1.0),
-    ]
-    assert recommend(rows, True, 0).name == "static + LSA"
-    assert recommend(rows, False, 0).name == "encoder"
-    assert recommend(rows[:2], False, 0).static, "there is nothing else"

@@ -14,6 +14,7 @@ from simlte_st.evaluation import (
     ProbeComparison,
     ProbeResult,
     StructureResult,
+    comparison,
     comparison_table,
     few_shot_probe,
     fit_probe,
@@ -31,6 +32,7 @@ from simlte_st.evaluation.halves import (
     words_agreement,
 )
 from simlte_st.evaluation.scores import TfidfScores
+from simlte_st.progress import progress_bar
 
 
 def tfidf(anchors: list[str], positives: list[str], seed: int = 0) -> SplitHalfResult:
@@ -76,7 +78,11 @@ def test_compare_probes_matches_its_parts(
     model: SentenceTransformer, corpus: list[Document], caplog: pytest.LogCaptureFixture
 ) -> None:
     train, test = corpus[:30], corpus[30:]
-    results = compare_probes({"m": model}, train, test, draws=2, max_seq_length=32)
+    bars = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comparison, "progress_bar", lambda *a, **o: bars.append(progress_bar(*a, **o)) or bars[-1])
+        results = compare_probes({"m": model}, train, test, draws=2, max_seq_length=32)
+    assert [(bar.desc, bar.n) for bar in bars] == [(f"Fitting probes ({each})", bars[0].total) for each in (TFIDF, "m")]
     model.max_seq_length = 32
     x, y = (np.asarray(model.encode([document.text for document in part])) for part in (train, test))
     labels = [[str(document.label) for document in part] for part in (train, test)]

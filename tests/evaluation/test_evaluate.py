@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,8 @@ from simlte_st.evaluation import (
     split_by_label,
 )
 from simlte_st.evaluation.comparison import TFIDF
+from simlte_st.files import RUN_FILE, write_json
+from simlte_st.models.lsa import append_lsa
 
 
 def test_models_are_compared_with_their_base(model: SentenceTransformer, corpus: list[Document]) -> None:
@@ -35,7 +38,7 @@ def test_models_are_compared_with_their_base(model: SentenceTransformer, corpus:
     assert evaluation.probes == compare_probes(models, train, test, **few)  # type: ignore[arg-type]
     pair = evaluation.probes["base"].few_shot, evaluation.probes["twin"].few_shot
     halves = evaluation.halves["base"], evaluation.halves["twin"]
-    assert evaluation.verdicts == {"twin": give_verdict(*halves, pair, 4)}, "short reads less"
+    assert evaluation.verdicts == {"twin": give_verdict(*halves, pair, 4, "")}, "short reads less"
     text = evaluation.summary()
     assert text.startswith(f"twin, against base: {evaluation.verdicts['twin'].summary()}\n\nshort, against base: The ")
     assert re.search("64 tokens .* 20", text)
@@ -46,6 +49,32 @@ def test_models_are_compared_with_their_base(model: SentenceTransformer, corpus:
     assert values["twin"].keys() == {"halves", "probes", "verdict", "max_seq_length"}
     assert "verdict" not in values["short"]
     assert values["short"]["max_seq_length"] == 20
+
+
+def test_verdict_says_what_changed(
+    encoder_path: Path, static_path: Path, corpus: list[Document], tmp_path: Path
+) -> None:
+    """What differs from the base is known from the run, and from the analyses in encoders."""
+    analysed = append_lsa(encoder_path, corpus, tmp_path / "analysed", dimension=5, progress=False).output
+    folded = append_lsa(static_path, corpus, tmp_path / "folded", dimension=5, progress=False).output
+    expected = {}
+    for name, folder, base, kept, lsa, change in (
+        ("kept", analysed, encoder_path, "base", 5, "the latent semantic analysis"),
+        ("both", analysed, encoder_path, "trained", 5, "training and the latent semantic analysis"),
+        ("had it", analysed, analysed, "trained", 5, "training"),
+        ("removed", encoder_path, analysed, "trained", None, "training and removing the latent semantic analysis"),
+        ("static", folded, static_path, "base", 5, "the latent semantic analysis"),
+        ("lsa=0", folded, static_path, "trained", None, "training"),
+        ("same", static_path, static_path, "base", None, ""),
+    ):
+        model = str(shutil.copytree(folder, tmp_path / name))
+        write_json(tmp_path / name / RUN_FILE, {"base": str(base), "kept": kept, "lsa": lsa})
+        expected[model] = change
+    evaluation = evaluate_models([*expected], corpus, progress=False)
+    assert {name: verdict.change for name, verdict in evaluation.verdicts.items()} == expected
+    assert evaluation.verdicts[model].summary() == "Model and base give the same results on these documents."
+    other = evaluate_models([next(iter(expected))], corpus, base=str(tmp_path / "both"), progress=False)
+    assert [verdict.change for verdict in other.verdicts.values()] == [""], "not the base that it was trained from"
 
 
 def test_documents_and_labels_follow_the_reader(

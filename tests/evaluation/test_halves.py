@@ -107,32 +107,6 @@ def test_texts_without_common_words_are_not_neighbours() -> None:
     assert (near[2:] == -1).all()
 
 
-def topical(noise: float) -> tuple[np.ndarray, np.ndarray, list[str], list[str]]:
-    """Halves of 60 documents of six topics: noisy vectors, and words that identify the topic."""
-    generator = np.random.default_rng(0)
-    topics = np.arange(60) % 6
-    places = np.random.default_rng(1).normal(size=(6, 16))[topics]
-    sides = [places + noise * generator.normal(size=places.shape) for _ in range(2)]
-    words = [[" ".join(f"w{topic}x{generator.integers(8)}" for _ in range(9)) for topic in topics] for _ in range(2)]
-    return sides[0], sides[1], words[0], words[1]
-
-
-def test_words_agreement_grows_with_topic_signal() -> None:
-    scores = []
-    for noise in (0.1, 1.0, 10.0):
-        first, second, *texts = topical(noise)
-        near = neighbours_by_words(texts[0], texts[1])
-        assert [side.shape for side in near] == [(60, 10)] * 2
-        assert all(row not in side[row] for side in near for row in range(60)), "no document is its own neighbour"
-        result = words_agreement(first, second, near)
-        assert (result.documents, len(result.scores)) == (60, 60)
-        scores.append(result.agreement)
-    clear, blurred, chance = scores
-    assert clear > blurred > chance
-    assert clear > 0.8
-    assert chance == pytest.approx(10 / 59, abs=0.05)
-
-
 def test_words_agreement_by_hand() -> None:
     """The nearest halves of the same side, compared with those of the other side by words."""
     first = np.array([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 1.0]])

@@ -111,7 +111,7 @@ def test_probes_of_different_texts_cannot_be_compared() -> None:
             other.interval(base=probe(0.5))
 
 
-def test_few_shot_tfidf_matches_scikit_learn() -> None:
+def test_few_shot_tfidf_matches_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(0)
     labels = ["xyz"[number % 3] for number in range(120)]
     texts = [" ".join(f"w{'xyz'.index(kind) + generator.integers(15)}" for _ in range(20)) for kind in labels]
@@ -126,4 +126,13 @@ def test_few_shot_tfidf_matches_scikit_learn() -> None:
         assert found.accuracy == accuracy_score(labels[60:], predicted)
         assert found.macro_f1 == f1_score(labels[60:], predicted, average="macro")
     assert 0.4 < result.draws[0].accuracy < 1.0
+    predict, sizes = LogisticRegression.predict, []
+    monkeypatch.setattr(LogisticRegression, "predict", lambda self, x: sizes.append(x.shape) or predict(self, x))
+    monkeypatch.setattr("simlte_st.models.vectors._SCRATCH_VALUES", 60 * 7)  # 7 rows of the test set
+    parts = (train, labels[:60], test, labels[60:])
+    full, intervals = fit_probe(*parts, inverse_l2=100.0), result.interval(base=few_shot_probe(*parts, draws=3))
+    assert [rows for rows, _ in sizes[:9]] == [7] * 8 + [4], "dense blocks of a large test set"
+    monkeypatch.undo()
+    assert full == fit_probe(*parts, inverse_l2=100.0)
+    assert intervals == result.interval(base=few_shot_probe(*parts, draws=3))
     assert fit_probe(0 * train, labels[:60], 0 * test, labels[60:]).accuracy == labels[60:].count("x") / 60, "no word"

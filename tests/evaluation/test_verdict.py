@@ -15,6 +15,7 @@ from simlte_st.evaluation.verdict import (
     FEWEST,
     LIKELY,
     RECORD_FILE,
+    UNLIKE,
     is_longer,
     probability_of,
     record_in_words,
@@ -61,7 +62,7 @@ def probe(errors: int, texts: int = 90) -> FewShotResult:
     return FewShotResult((ProbeResult(0.5, 1 - errors / texts, test, predicted),) * 4)
 
 
-@pytest.mark.parametrize(("shift", "word"), [(0.1, "helped"), (-0.1, "hurt"), (0.0, "no clear difference")])
+@pytest.mark.parametrize(("shift", "word"), [(0.1, "helped"), (-0.1, "hurt"), (0.001, "no clear difference")])
 def test_documents_are_compared_in_pairs(shift: float, word: str) -> None:
     verdict = give_verdict(halves(), halves(shift))
     assert verdict.word == word
@@ -69,9 +70,25 @@ def test_documents_are_compared_in_pairs(shift: float, word: str) -> None:
     assert verdict.structure.mean == pytest.approx(shift, abs=0.01)
     assert verdict.table().startswith("| 200 held-out documents, in % ")
     assert all(len(line) <= 80 for line in verdict.table().splitlines())
-    assert verdict.summary().startswith({"no clear difference": "It is not clear"}.get(word, f"Training {word}"))
     assert "a few labels would" in verdict.summary()
     assert json.loads(json.dumps(verdict.to_dict()))["verdict"] == word
+
+
+@pytest.mark.parametrize(
+    ("change", "shift", "said"),
+    [
+        ("training", 0.1, "Training helped: the model is probably better than its base. In our benchmark, "),
+        ("training", 0.001, "It is not clear whether training helped. In our benchmark, "),
+        ("the latent semantic analysis", -0.1, "The latent semantic analysis hurt: the model is probably worse"),
+        ("", 0.1, f"The model is probably better than its base. {UNLIKE} It cannot know"),
+        ("", 0.001, f"It is not clear whether the model is better than its base. {UNLIKE} "),
+        ("training", 0.0, "Model and base give the same results on these documents."),
+    ],
+)
+def test_summary_says_what_helped(change: str, shift: float, said: str) -> None:
+    verdict = give_verdict(halves(), halves(shift), change=change)
+    assert verdict.summary().startswith(said)
+    assert verdict.to_dict()["change"] == change
 
 
 def test_structure_alone_is_not_enough() -> None:
@@ -116,8 +133,6 @@ def test_record_counts_benchmark_runs() -> None:
         runs = each["better"] + each["unclear"] + each["worse"]
         found = rf"In our benchmark, {runs} run.* {each['better']} better .*{each['worse'] or 'none'} worse\."
         assert re.fullmatch(found, record_in_words(probability))
-    verdict = give_verdict(halves(), halves(0.1))
-    assert record_in_words(verdict.probability) in verdict.summary()
 
 
 def test_longer_trainings_get_a_caveat() -> None:
@@ -151,6 +166,7 @@ def test_few_documents_get_no_verdict() -> None:
 )  # fmt: skip
 def test_probe_counts_in_the_verdict(by_structure: float, by_probe: int, word: str) -> None:
     verdict = give_verdict(halves(), halves(by_structure), (probe(30), probe(30 - by_probe)))
+    assert verdict.probe is not None
     assert verdict.word == word
     assert "probe with few labels" in verdict.table()
     assert "a few labels would" not in verdict.summary(), "they have told"
@@ -159,6 +175,10 @@ def test_probe_counts_in_the_verdict(by_structure: float, by_probe: int, word: s
     assert shown["low"] <= shown["mean"] <= shown["high"]
     assert shown["documents"] == 90
     assert (shown["low"] < shown["high"]) == (by_probe != 0), "the interval is over documents"
+    numbers = f"{verdict.probability:.0%}, but its probe differs by {verdict.probe.in_points()[2]} points."
+    assert (
+        f"contradict each other: documents alone call the model better with probability {numbers}" in verdict.summary()
+    ) == (by_structure * by_probe < 0)
 
 
 def test_incomparable_models_are_refused() -> None:

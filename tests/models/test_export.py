@@ -193,7 +193,9 @@ def test_static_models_load_without_this_package(tabled: SentenceTransformer, tm
     assert 'StaticModel.from_pretrained("int8")' in (tmp_path / "int8" / "README.md").read_text(encoding="utf-8")
 
 
-def test_reduced_static_model_keeps_dot_products(tabled: SentenceTransformer, tmp_path: Path) -> None:
+def test_reduced_static_model_keeps_dot_products(
+    tabled: SentenceTransformer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     del tabled[1]
     weights = tabled[0].embedding.weight.data
     turned = torch.linalg.qr(torch.randn(32, 32, generator=torch.Generator().manual_seed(1)))[0]
@@ -201,6 +203,12 @@ def test_reduced_static_model_keeps_dot_products(tabled: SentenceTransformer, tm
     made = export_model(save(tabled, tmp_path / "model"), tmp_path / "small", dimension=4, dtype="int8")
     assert made.dimension == 4
     assert 0.999 < made.cosine < 1
+    assert not caplog.records
+    less = export_model(tmp_path / "model", tmp_path / "less", dimension=2)
+    assert less.cosine > 1 - 1e-5, "with the model's vectors in the same dimensions"
+    [share] = re.findall(r"2 of 32 dimensions, which keep at least (0\.\d+) .* similarities change", caplog.text)
+    assert float(share) < 0.8
+    assert share in (less.output / "README.md").read_text(encoding="utf-8")
     found, expected = SentenceTransformer(str(made.output)).encode(TEXTS), tabled.encode(TEXTS)
     assert np.abs(found @ found.T - expected @ expected.T).max() < 0.02 * np.abs(expected @ expected.T).max()
 

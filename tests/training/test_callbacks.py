@@ -42,19 +42,12 @@ from simlte_st.training.callbacks import (
 
 @pytest.fixture
 def make_trainer(encoder_path: Path, documents: list[str], tmp_path: Path) -> Callable[..., SentenceTransformerTrainer]:
-    def make(
-        callbacks: Callable[[Any], list[TrainerCallback]],
-        wrap: Callable[[Any], Any] = lambda loss: loss,
-        **settings: Any,
-    ) -> Any:
+    def make(callbacks: Callable[[Any], list[TrainerCallback]], **settings: Any) -> Any:
         torch.manual_seed(0)
         model = SentenceTransformer(str(encoder_path), device="cpu")
-        loss = MultipleNegativesRankingMLMLoss(
-            model, mlm_weight=settings.pop("mlm_weight", 1.0), seed=settings.pop("head_seed", 0)
-        )
-        if loss.masker is not None:
-            loss.masker.seed = 0  # independent of the head's seed
-        loss = wrap(loss)
+        loss = MultipleNegativesRankingMLMLoss(model, mlm_weight=1.0, seed=settings.pop("head_seed", 0))
+        assert loss.masker is not None
+        loss.masker.seed = 0  # independent of the head's seed
         sentences = [document.split(". ") for document in documents[:24]]
         options = {"max_steps": 4, "per_device_train_batch_size": 6, "learning_rate": 1e-3, "save_steps": 2}
         options |= {"logging_steps": 1, "batch_sampler": SeededBatchSampler, **settings}

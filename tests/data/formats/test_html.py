@@ -52,13 +52,14 @@ def test_html_gives_visible_text(tmp_path: Path, body: str, expected: str) -> No
         "<template><p>no</p></template>", "<noscript>no</noscript>", "<title>no</title>", "<iframe>no</iframe>",
         "<select><option>no</select>", "<nav>no</nav>", "<menu><li>no</menu>", "<footer>no</footer>",
         "<template>no<template>no</template></template>", "<script><!-- no </script>",
+        "<div role=navigation><p>no</p></div>", "<ul role='Menu'><li>no</ul>", "<div role=contentinfo>no</div>",
     ],
 )  # fmt: skip
 def test_hidden_elements_are_dropped(hidden: str) -> None:
     assert html_text(f"<p>One.</p>{hidden}<p>Two.</p>") == "One.\n\nTwo."
 
 
-@pytest.mark.parametrize("shown", ["<p style='display:block'>yes</p>", "<aside>yes</aside>"])
+@pytest.mark.parametrize("shown", ["<p style='display:block'>yes</p>", "<aside>yes</aside>", "<p role=note>yes</p>"])
 def test_visible_elements_are_kept(shown: str) -> None:
     assert html_text(f"<body style='display:none'><p>One.</p>{shown}").split() == ["One.", "yes"]
 
