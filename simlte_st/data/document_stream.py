@@ -131,7 +131,8 @@ class DocumentStream:
         if ended:
             if not used:
                 raise EmptyCorpusError(
-                    f"{self._shards.name} has fewer documents to train on than one batch of {self._batch_size:,}."
+                    f"{self._shards.name}: there are fewer documents to train on than a batch of "
+                    f"{self._batch_size:,} needs. Set a smaller batch_size=."
                 )
             after = replace(after, epoch=cursor.epoch + 1, shard=0, line=0, used=0)
         return documents, after

@@ -147,6 +147,10 @@ class Shards:
                 raise DataError(
                     f"{name} has two columns with the same name: rename one, or read it without stream=."
                 ) from None
+            if "No match for FieldRef" in str(error):
+                raise DataError(
+                    f"{name} lacks a column of the first file: all files must have the columns that are read."
+                ) from None
             raise BrokenSourceError(f"{name} is truncated, corrupt or unreadable ({in_short(error)})") from error
 
 
