@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import logging
 import os
 import signal
@@ -49,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if isinstance(error, UnusedCliTokensError):
                 problem = f"Too many arguments: {' '.join(error.unused_tokens or ())}. Quote a text of several words."
             option = isinstance(error, UnknownOptionError) and (error.token.keyword or error.token.value)
-            if option and any(word.startswith(option) for word in itertools.dropwhile("--".__ne__, words)):
+            if option and "--" in words and any(word.startswith(option) for word in words[words.index("--") :]):
                 problem = f"{option}: options must come before --."
             elif any(word.startswith("-") and " " in word.strip() for word in words):
                 problem = f"{problem} Write -- before a text that begins with -."

@@ -165,21 +165,16 @@ def run_link(options: Options, index: str, /, *document: str, each: str | None =
 
 
 def _output(options: Options, *sources: str | None) -> Path | None:
-    """Return the file of the hits, if there is one, after checking that it can be written."""
+    """Return the file of the hits, if there is one, after checking it; and set the format."""
     path = Path(options["output"]) if "output" in options else None
-    if options.get("explain") and _kind(options, path) == "csv":
-        raise ConfigurationError("CSV has no columns for explanations: use --explain with --format jsonl or table.")
-    if path is None:
-        return None
-    if "format" not in options and path.suffix not in (".csv", ".jsonl"):
+    if path and "format" not in options and path.suffix not in (".csv", ".jsonl"):
         raise ConfigurationError(f"{path}: the name must end in .csv or .jsonl, unless --format names the format.")
-    check_apart(sources, path)
-    check_file(path, bool(options.get("overwrite")))
+    if options.setdefault("format", path.suffix[1:] if path else "table") == "csv" and options.get("explain"):
+        raise ConfigurationError("CSV has no columns for explanations: use --explain with --format jsonl or table.")
+    if path:
+        check_apart(sources, path)
+        check_file(path, bool(options.get("overwrite")))
     return path
-
-
-def _kind(options: Options, output: Path | None) -> str:
-    return options.get("format") or (output.suffix[1:] if output else "table")
 
 
 Found = tuple[str | None, list[Hit], list[str]]
@@ -190,7 +185,7 @@ def _written(
     found: Iterable[Found], options: Options, index: Index, output: Path | None, reader: DocumentReader | None = None
 ) -> Iterator[Result]:
     """Print the hits of each query as soon as they are found, or write all of them to a file."""
-    kind, columns = _kind(options, output), index.columns
+    kind, columns = options["format"], index.columns
     quiet, queries, count = bool(options.get("quiet")), 0, 0
     with contextlib.ExitStack() as stack:
         if output is not None:
@@ -299,14 +294,10 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
     address = f"http://{ADDRESS}:{port}"
     yield Result(f"{number_of(len(opened), 'document')} at {address} (Ctrl-C to stop)", {"address": address})
     os.environ["STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE"] = "true"  # older versions lack the option
-    page = {"folder": index, "model": model}
+    script, page = Path(package).with_name("__main__.py"), json.dumps({"folder": index, "model": model})
+    arguments = ["run", str(script), *streamlit_options(port), "--", page]
     with contextlib.redirect_stdout(sys.stderr):  # Streamlit says that it stops
-        cli.main(
-            ["run", str(Path(package).with_name("__main__.py")), *streamlit_options(port), "--", json.dumps(page)],
-            prog_name="simlte serve",
-            standalone_mode=False,
-            color=False,  # our output escapes control sequences
-        )
+        cli.main(arguments, standalone_mode=False, color=False)  # our output escapes control sequences
     turn.acquire()  # a thread inside PyTorch would abort the process when Python exits
     open_index.clear()
 

@@ -88,13 +88,7 @@ def run_compare(options: Options, source: str, /, *models: str) -> Result:
 
 
 @command("evaluate", {"": (evaluate_models,)}, reads=True, without=("segmenter",), words={"label_column": "--label"})
-def run_evaluate(
-    options: Options,
-    /,
-    *models: Source,
-    data: list[str],
-    test_data: list[str] | None = None,
-) -> Result:
+def run_evaluate(options: Options, /, *models: Source, data: list[str], test_data: list[str] | None = None) -> Result:
     """Evaluate models, with or without labels, against TF-IDF.
 
     Use documents that the models were not trained on. Without labels, it measures whether both halves of a document

@@ -133,9 +133,7 @@ class Index:
             for name, value in {"parts": parts, "language": language}.items():
                 if value not in (None, made := index._settings[name]):
                     how = f"without {name}=" if made is None else f"with {name}={made}"
-                    raise ConfigurationError(
-                        f"{folder} was made {how}: choose another folder, or replace it with overwrite=True."
-                    )
+                    raise ConfigurationError(f"{folder} was made {how}: use another folder, or overwrite=True.")
             return index
         check_new_index(folder, overwrite)
         check_model(model)

@@ -24,8 +24,8 @@ from simlte_st.files import (
     SETTINGS_FILE,
     changes,
     check_apart,
+    check_file,
     check_free,
-    check_new,
     check_place,
     discard,
     hold,
@@ -68,7 +68,7 @@ def check_run(
     check_apart(places, output)
     check_place(output)
     if report:
-        check_new(report_path(output), report_path(output).is_file() and (overwrite or resume))
+        check_file(report_path(output), overwrite or resume)
     RunFolder(output, resume=resume).check(overwrite=overwrite)
     if base is not None:
         check_model(base)

