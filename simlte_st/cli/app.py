@@ -297,9 +297,7 @@ def _names(single: bool, kind: Any, tokens: Sequence[Any]) -> str | list[str]:
     return names[0] if single and len(names) == 1 else names
 
 
-def _whole(kind: Any, tokens: Sequence[Any]) -> int | str | list[int]:
-    """Parse a whole number or several, or keep the text for the later check: Cyclopts would round 1.5."""
+def _whole(kind: Any, tokens: Sequence[Any]) -> int | str:
+    """Parse a whole number, or keep the text for the later check: Cyclopts would round 1.5."""
     text = tokens[0].value
-    if re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9})+", text):
-        return [int(number) for number in text.split(",")]
     return int(text) if re.fullmatch(r"[+-]?[0-9]{1,20}", text) else text
