@@ -164,6 +164,14 @@ def check_new(path: Path, overwrite: bool) -> None:
         raise ConfigurationError(f"{path} already exists: choose another output, or replace it with overwrite=True.")
 
 
+def check_file(path: Path, overwrite: bool) -> None:
+    """Check, before any work is done, that a file can be written at a path."""
+    check_place(path)
+    if path.exists() and not path.is_file():
+        raise ConfigurationError(f"{path} is not a file: choose another output.")
+    check_new(path, overwrite)
+
+
 def check_free(target: Path, overwrite: bool, mark: str = MODEL_FILE) -> None:
     """Check that a model can be written to ``target`` without replacing anything but a model."""
     check_place(target)

@@ -143,7 +143,7 @@ class Command:
     @functools.cached_property
     def flags(self) -> dict[str, str]:
         """The option or positional argument of each parameter, and its negative option."""
-        found = dict.fromkeys(("progress", "progress=False"), "--quiet")
+        found = {**dict.fromkeys(("progress", "progress=False"), "--quiet"), **_ELSEWHERE}
         for name, (each, _, _) in self.parameters.items():
             other = self.named.get(name, Parameter())
             found[name] = next(iter(other.name or ()), _flag(each))
@@ -219,6 +219,9 @@ _OWN, _READING, _COMMON = Group("Options", sort_key=0), Group("Reading", sort_ke
 _PLACES = f"{PLACES[0].upper()}{PLACES[1:]}; or several of these"
 _READ_BY_COMMANDS = ("label_column", "metadata", "stream")
 """Arguments of ``read_documents`` that commands rename or do not have."""
+
+_ELSEWHERE = {"stream": "simlte train --stream", "where": "simlte search --where"}
+"""Options of other commands, for parameters that messages and help texts mention."""
 
 
 def _common(*, quiet: bool = False, json: bool = False, verbose: bool = False, debug: bool = False) -> None:

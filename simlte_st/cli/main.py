@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any, TextIO, cast
 
-from cyclopts import CycloptsError, UnusedCliTokensError
+from cyclopts import CycloptsError, UnknownOptionError, UnusedCliTokensError
 from rich.console import Console
 
 from simlte_st.cli.app import Command, Result, build
@@ -47,7 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             problem = getattr(error, "exception_message", "") or error  # our own message, if a value is out of range
             if isinstance(error, UnusedCliTokensError):
                 problem = f"Too many arguments: {' '.join(error.unused_tokens or ())}. Quote a text of several words."
-            if any(word.startswith("-") and " " in word.strip() for word in words):
+            option = isinstance(error, UnknownOptionError) and (error.token.keyword or error.token.value)
+            if option and "--" in words and any(word.startswith(option) for word in words[words.index("--") :]):
+                problem = f"{option}: options must come before --."
+            elif any(word.startswith("-") and " " in word.strip() for word in words):
                 problem = f"{problem} Write -- before a text that begins with -."
             lines = f"{prog}: error: {problem}\n{prog} --help lists all arguments, with examples."
             print(wrapped(lines), file=sys.stderr)
@@ -66,12 +69,15 @@ def _with_dash(value: Any) -> Any:
 def _run(command: Command, arguments: Sequence[Any], options: Mapping[str, Any]) -> int:
     lines = logging.StreamHandler(sys.stderr)
     lines.setFormatter(OptionFormatter(command.flags))
+    # Some libraries, such as huggingface_hub, print their own log lines.
+    lines.addFilter(lambda record: not logging.getLogger(record.name.partition(".")[0]).handlers)
     quiet = options.get("quiet") and not options.get("verbose")
     logging.basicConfig(level=logging.ERROR if quiet else logging.WARNING, handlers=[lines])
     _logger.setLevel(logging.DEBUG if options.get("verbose") else logging.WARNING if quiet else logging.INFO)
     if not options.get("verbose"):
         # The libraries read these at import; their messages and bars would mix with ours.
         os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+        os.environ.setdefault("DATASETS_VERBOSITY", "critical")  # our errors contain the causes
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
         with _terminated_as_interrupted():

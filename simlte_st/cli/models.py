@@ -21,13 +21,7 @@ from simlte_st.models.names import check_model, usage_example
     without=("documents", "words"),
 )
 def run_convert(
-    options: Options,
-    base: str,
-    /,
-    *,
-    output: str,
-    lsa: list[str] | None = None,
-    static: bool = False,
+    options: Options, base: str, /, *, output: str, lsa: list[str] | None = None, static: bool = False
 ) -> Result:
     """Make an encoder read long documents, distil a static model (``static=``), or add a word analysis (``lsa=``).
 
@@ -59,9 +53,7 @@ def run_convert(
     if static:
         made = to_static(base, output, **options.of(to_static))
         values |= {"tokens": made.tokens, "embedding_dimension": made.dimension}
-        text = (
-            f"{output} has {made.tokens:,} token vectors of {made.dimension} dimensions and reads texts of any length."
-        )
+        text = f"{output} has {made.tokens:,} token vectors of {made.dimension} dimensions and reads whole texts."
     elif lsa:
         reader = options.read(*lsa)
         appended = append_lsa(base, reader, output, **options.of(append_lsa))

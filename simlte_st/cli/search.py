@@ -9,6 +9,7 @@ import io
 import json
 import os
 import socket
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from operator import length_hint
 from pathlib import Path
@@ -20,9 +21,9 @@ from cyclopts import Parameter
 from simlte_st.cli.app import Options, Result, command
 from simlte_st.cli.terminal import as_json, cropped, terminal_width, with_lines
 from simlte_st.data.columns import title_column, title_of
-from simlte_st.data.documents import DocumentReader, read_documents
+from simlte_st.data.documents import DocumentReader
 from simlte_st.errors import ConfigurationError, DataError, number_of
-from simlte_st.files import atomic_path, check_apart, check_new, check_place, valid_unicode
+from simlte_st.files import atomic_path, check_apart, check_file, valid_unicode
 from simlte_st.models.device import Engine
 from simlte_st.search.hits import Hit
 from simlte_st.search.index import Index
@@ -130,7 +131,7 @@ def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
     yield from _written(found(), options, opened, output)
 
 
-@command("link", {"": (Index.link, _opened, _returned)}, without=("json",), named=_NAMED, matches=True)
+@command("link", {"": (Index.link, _opened, _returned)}, reads=True, without=("json",), named=_NAMED, matches=True)
 def run_link(options: Options, index: str, /, *document: str, each: str | None = None) -> Iterator[Result]:
     """Find the documents of an index that are similar to given ones.
 
@@ -146,31 +147,33 @@ def run_link(options: Options, index: str, /, *document: str, each: str | None =
         simlte link articles.index article-17 --format jsonl
         simlte link articles.index --each tweets.jsonl --output links.csv
     """
-    if bool(document) == bool(each):
+    if bool(document) == (each is not None):
         raise ConfigurationError("Give either documents to link or --each SOURCE.")
+    if each is None:
+        options.refuse_others(run_link, Index.link, _opened, _returned)  # reading options are for the source
+    elif options.get("explain"):
+        raise ConfigurationError("--explain cannot be combined with --each.")
     output = _output(options, each, *document)
-    reader = None if each is None else read_documents(each)
+    reader = None if each is None else options.read(each)
     opened = Index.open(index, options.get("model"))
     if reader is None:
         names = [name if os.path.exists(name) else valid_unicode(name) for name in document]
         yield from _written([(None, opened.link(names, **options.of(Index.link)), [])], options, opened, output)
         return
-    if options.get("explain"):
-        raise ConfigurationError("--explain cannot be combined with --each.")
     links: Iterable[tuple[str, list[Hit]]] = opened.link_each(reader, **options.of(Index.link_each))
     yield from _written(((name, hits, []) for name, hits in links), options, opened, output, reader)
 
 
 def _output(options: Options, *sources: str | None) -> Path | None:
-    """Return the file of the hits, if there is one, after checking that it can be written."""
-    if "output" not in options:
-        return None
-    path = Path(options["output"])
-    if "format" not in options and path.suffix not in (".csv", ".jsonl"):
+    """Return the file of the hits, if there is one, after checking it; and set the format."""
+    path = Path(options["output"]) if "output" in options else None
+    if path and "format" not in options and path.suffix not in (".csv", ".jsonl"):
         raise ConfigurationError(f"{path}: the name must end in .csv or .jsonl, unless --format names the format.")
-    check_apart(sources, path)
-    check_place(path)
-    check_new(path, bool(options.get("overwrite")) and path.is_file())
+    if options.setdefault("format", path.suffix[1:] if path else "table") == "csv" and options.get("explain"):
+        raise ConfigurationError("CSV has no columns for explanations: use --explain with --format jsonl or table.")
+    if path:
+        check_apart(sources, path)
+        check_file(path, bool(options.get("overwrite")))
     return path
 
 
@@ -182,9 +185,7 @@ def _written(
     found: Iterable[Found], options: Options, index: Index, output: Path | None, reader: DocumentReader | None = None
 ) -> Iterator[Result]:
     """Print the hits of each query as soon as they are found, or write all of them to a file."""
-    kind, columns = options.get("format") or (output.suffix[1:] if output else "table"), index.columns
-    if kind == "csv" and options.get("explain"):
-        raise ConfigurationError("CSV has no columns for explanations: use --explain with --format jsonl or table.")
+    kind, columns = options["format"], index.columns
     quiet, queries, count = bool(options.get("quiet")), 0, 0
     with contextlib.ExitStack() as stack:
         if output is not None:
@@ -278,7 +279,9 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
     try:
         socket.create_server((ADDRESS, port)).close()
     except OSError as error:
-        raise ConfigurationError(f"Port {port} is not available ({error.strerror}): choose another.") from None
+        raise ConfigurationError(
+            f"Port {port} is not available ({os.strerror(error.errno or 0)}): choose another."
+        ) from None
     cli = require("streamlit.web.cli", "serve", "simlte serve")
     from simlte_st.page import __file__ as package
     from simlte_st.page.search_page import open_index
@@ -291,13 +294,10 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
     address = f"http://{ADDRESS}:{port}"
     yield Result(f"{number_of(len(opened), 'document')} at {address} (Ctrl-C to stop)", {"address": address})
     os.environ["STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE"] = "true"  # older versions lack the option
-    page = {"folder": index, "model": model}
-    cli.main(
-        ["run", str(Path(package).with_name("__main__.py")), *streamlit_options(port), "--", json.dumps(page)],
-        prog_name="simlte serve",
-        standalone_mode=False,
-        color=False,  # our output escapes control sequences
-    )
+    script, page = Path(package).with_name("__main__.py"), json.dumps({"folder": index, "model": model})
+    arguments = ["run", str(script), *streamlit_options(port), "--", page]
+    with contextlib.redirect_stdout(sys.stderr):  # Streamlit says that it stops
+        cli.main(arguments, standalone_mode=False, color=False)  # our output escapes control sequences
     turn.acquire()  # a thread inside PyTorch would abort the process when Python exits
     open_index.clear()
 

@@ -9,10 +9,12 @@ from typing import Literal
 
 from cyclopts import Parameter
 
+from simlte_st.arguments import Count
 from simlte_st.cli.app import Options, Result, Source, command
 from simlte_st.data.views import VIEWS, make_view
 from simlte_st.evaluation.compare import compare
 from simlte_st.evaluation.evaluate import evaluate_models
+from simlte_st.evaluation.splits import Sample
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE, check_model, usage_example
 from simlte_st.training.train import train
 
@@ -86,14 +88,7 @@ def run_compare(options: Options, source: str, /, *models: str) -> Result:
 
 
 @command("evaluate", {"": (evaluate_models,)}, reads=True, without=("segmenter",), words={"label_column": "--label"})
-def run_evaluate(
-    options: Options,
-    /,
-    *models: Source,
-    data: list[str],
-    test_data: list[str] | None = None,
-    head: Literal["logistic"] | None = None,
-) -> Result:
+def run_evaluate(options: Options, /, *models: Source, data: list[str], test_data: list[str] | None = None) -> Result:
     """Evaluate models, with or without labels, against TF-IDF.
 
     Use documents that the models were not trained on. Without labels, it measures whether both halves of a document
@@ -105,7 +100,6 @@ def run_evaluate(
         models: Folders or names of models.
         data: {places}.
         test_data: Documents to score probes on (default: 30% of ``data=``).
-        head: Classifier of the probes.
 
     Examples:
         simlte evaluate my-model --data new_documents.jsonl
@@ -121,7 +115,7 @@ def run_evaluate(
 
 @command("demo", words={"static": "simlte train --static", "static=False": "simlte train --encoder"})
 def run_demo(
-    options: Options, /, *, output: str = "simlte-demo", documents: int | None = None, max_steps: int | None = None
+    options: Options, /, *, output: str = "simlte-demo", documents: Sample | None = None, max_steps: Count | None = None
 ) -> Iterator[Result]:
     """Train on news articles without their classes, then use them to measure the improvement.
 

@@ -130,9 +130,7 @@ class DocumentStream:
         after = replace(cursor, row=cursor.row + len(documents), shard=reading.shard, line=reading.row, used=used)
         if ended:
             if not used:
-                raise EmptyCorpusError(
-                    f"{self._shards.name} has fewer documents to train on than one batch of {self._batch_size:,}."
-                )
+                raise EmptyCorpusError(f"{self._shards.name}: fewer documents than batch_size={self._batch_size}.")
             after = replace(after, epoch=cursor.epoch + 1, shard=0, line=0, used=0)
         return documents, after
 

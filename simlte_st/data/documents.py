@@ -143,10 +143,11 @@ class Shards:
         except DataError:
             raise
         except Exception as error:  # each version of each library has its own
-            if "Multiple matches for FieldRef" in str(error):
-                raise DataError(
-                    f"{name} has two columns with the same name: rename one, or read it without stream=."
-                ) from None
+            if "for FieldRef" in str(error):
+                problem = (
+                    "two columns with the same name" if "Multiple" in str(error) else "other columns than the first"
+                )
+                raise DataError(f"{name} has {problem}: rename one, or read it without stream=.") from None
             raise BrokenSourceError(f"{name} is truncated, corrupt or unreadable ({in_short(error)})") from error
 
 

@@ -25,7 +25,7 @@ from simlte_st.data.document import Document
 from simlte_st.data.documents import read_documents
 from simlte_st.data.reader import ReadReport
 from simlte_st.errors import ConfigurationError, DataError, number_of
-from simlte_st.files import atomic_path, check_apart, check_new, check_place
+from simlte_st.files import atomic_path, check_apart, check_file
 from simlte_st.progress import with_progress_bar
 
 SUFFIXES = (".jsonl", ".ndjson")
@@ -199,8 +199,7 @@ def dedupe(
     removed = place.with_name(f"{place.stem}.removed{place.suffix}")
     for path in (place, removed):
         check_apart(source, path)
-        check_place(path)
-        check_new(path, overwrite)
+        check_file(path, overwrite)
     reader = read_documents(source).with_options(metadata=True)
     texts, total = (document.text for document in reader), length_hint(reader, 0)
     found = find_duplicates(texts, near=near, similarity=similarity, total=total, progress=progress)

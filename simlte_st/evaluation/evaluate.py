@@ -139,7 +139,7 @@ def evaluate_models(
 
     Raises:
         DataError: The documents cannot be read, none has a label, or fewer than three can be split.
-        ConfigurationError: ``test_data=`` without ``label=``.
+        ConfigurationError: ``test_data=`` or ``max_seq_length=`` without ``label=``.
         ModelError: A model cannot be loaded.
 
     Example:
@@ -148,8 +148,8 @@ def evaluate_models(
             evaluation = evaluate_models(["my-model"], "new_documents.jsonl", label="topic")
             print(evaluation.summary())
     """
-    if test_data is not None and label is None:
-        raise ConfigurationError("test_data= needs label=, the column of the classes.")
+    if label is None and not (test_data is None and max_seq_length is None):
+        raise ConfigurationError("test_data= and max_seq_length= need label=, the column of the classes.")
     if not isinstance(models, Mapping):
         for name in (*models, *filter(None, [base])):
             check_model(name)

@@ -15,7 +15,7 @@ from simlte_st.data.documents import DocumentReader
 from simlte_st.data.reader import ReadReport
 from simlte_st.data.sentences import make_segmenter, segment_documents
 from simlte_st.data.views import DocSplit, draw_views
-from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.errors import ConfigurationError, DataError, number_of
 from simlte_st.evaluation.halves import EVALUATION_EPOCH
 from simlte_st.evaluation.splits import sample_rows
 from simlte_st.models.language import warn_of_language
@@ -105,7 +105,7 @@ def _index_corpus(index: Index, title: str | None) -> Corpus:
 def _columns(documents: Sequence[Document], name: str, title: str | None) -> tuple[list[Column], list[str]]:
     """Return the columns, renamed where the table needs the name, and the titles."""
     if len(documents) < FEWEST:
-        raise DataError(f"{name} has {len(documents)} documents; topics and a map need at least {FEWEST}.")
+        raise DataError(f"{name} has {number_of(len(documents), 'document')}; topics and a map need at least {FEWEST}.")
     columns = columns_of(documents)
     taken, free = {*TABLE_COLUMNS, *(each.name for each in columns)}, []
     for each in columns:

@@ -15,7 +15,7 @@ from simlte_st.data.languages import check_language
 from simlte_st.data.reader import ReadReport
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import check_installed
-from simlte_st.files import atomic_path, check_apart, check_new, check_place
+from simlte_st.files import atomic_path, check_apart, check_file
 from simlte_st.models.names import check_model
 from simlte_st.search.settings import check_encoder, is_index, read_settings
 
@@ -124,7 +124,9 @@ def explore(
         MissingExtraError: The extra ``explore`` is not installed.
     """
     if language is not None:
-        check_language(language)
+        language = check_language(language)
+    if source is not None and index_model is not None:
+        raise ConfigurationError("index_model= is for an index, which has its own documents: leave out one of them.")
     reader = None if source is None else read_documents(source).with_options(metadata=True)
     page = _check_output(output, reader, overwrite)
     if isinstance(model, (str, os.PathLike)):
@@ -180,8 +182,7 @@ def _check_output(output: str | os.PathLike[str], reader: Any, overwrite: bool) 
         raise ConfigurationError(f"{page}: the page needs a name that ends in .html.")
     for path in (page, page.with_suffix(".parquet")):
         check_apart(reader, path)
-        check_place(path)
-        check_new(path, overwrite and path.is_file())
+        check_file(path, overwrite)
     check_installed("bokeh", "explore", "the page")
     return page
 

@@ -47,8 +47,8 @@ def convert_base(
             Longformer; a stock Longformer keeps its length).
         pooling: Pooling of the model, or of each chunk; ``keep`` keeps the base's.
         chunk_length: Chunk length in tokens, special tokens included; chunk-mean only (default: the base's limit).
-        attention_window: Number of tokens that each token attends to, both sides together: an even number, or a list
-            with one for each layer; longformer only (default: 512).
+        attention_window: Number of tokens that each token attends to, both sides together: an even number or, in
+            Python, a list with one for each layer; longformer only (default: 512).
         global_tokens: Tokens with global attention: ``cls`` (the first token) or ``none``; longformer only (default:
             cls; none for a sentence encoder that is a stock Longformer).
         overwrite: Overwrite an existing model.

@@ -23,8 +23,7 @@ from simlte_st.files import (
     atomic_path,
     changes,
     check_apart,
-    check_new,
-    check_place,
+    check_file,
     discard,
     hold,
     is_unused,
@@ -233,20 +232,19 @@ def parts_folder(output: Path) -> Path:
 def check_vectors(documents: Any, output: Path, *, resume: bool = False, overwrite: bool = False) -> None:
     """Check that the output can be written, and that there is a run to resume."""
     check_apart(documents, output)
-    check_place(output)
     if output.suffix.lower() != ".parquet":
         raise ConfigurationError(f"{output}: choose a name that ends in .parquet, the format of the vectors.")
+    check_file(output, overwrite or resume)
     parts = parts_folder(output)
     interrupted = (parts / SETTINGS_FILE).exists()
     if resume:
         if not interrupted:
             raise ResumeError(f"There is no interrupted run at {parts}.")
         return
-    check_new(output, overwrite)
     if interrupted and not overwrite:
         raise ConfigurationError(f"{parts} already exists: resume it (resume=True) or replace it (overwrite=True).")
-    if output.is_dir() or (parts.exists() and not interrupted and not is_unused(parts)):
-        raise ConfigurationError(f"{output} or {parts} was not written by this command: choose another output.")
+    if parts.exists() and not interrupted and not is_unused(parts):
+        raise ConfigurationError(f"{parts} was not written by this command: choose another output.")
 
 
 def open_parts(output: Path, settings: dict[str, Any], *, resume: bool) -> FileLock:

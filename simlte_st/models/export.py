@@ -154,7 +154,7 @@ def _write_encoder(
     from simlte_st.models.cards import export_card
 
     if dtype == "float16" or dimension is not None:
-        raise ConfigurationError(f"{name!r} is an encoder: leave out dimension=, and choose dtype='float32' or 'int8'.")
+        raise ConfigurationError(f"{name!r} is an encoder: use dtype='float32' or dtype='int8', without dimension=.")
     _check_exportable(model, name)
     settings = _settings(model)
     tokenizer = _save_tokenizer(model, name, path)

@@ -8,12 +8,13 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
+from urllib.parse import urlsplit
 
 import streamlit as st
 
 from simlte_st.data.columns import title_column, title_of
 from simlte_st.data.document import Document
-from simlte_st.errors import SimlteError
+from simlte_st.errors import ConfigurationError, SimlteError
 from simlte_st.page.render import as_label, described, highlighted, hit_html
 from simlte_st.search import Hit, Index
 from simlte_st.search.query import TOP_K, Mode
@@ -136,7 +137,11 @@ def show_page(folder: str, model: str | None = None) -> None:
     """
     st.set_page_config(page_title=f"simlte: {Path(folder).resolve().name}", layout="wide")
     st.html(f"<style>{files('simlte_st.page').joinpath('style.css').read_text(encoding='utf-8')}</style>")
+    # A website could point its own name to this machine; the browser would then let it read the page.
+    host = urlsplit(f"//{st.context.headers.get('Host', 'localhost')}").hostname
     try:
+        if host not in ("localhost", "127.0.0.1"):
+            raise ConfigurationError(f"This page cannot be opened as {host}: use localhost or 127.0.0.1.")
         Page(folder, model).draw()
     except SimlteError as error:
         show_problem(str(error))

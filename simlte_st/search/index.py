@@ -124,15 +124,13 @@ class Index:
         """
         folder = Path(path)
         if language is not None:
-            check_language(language)
+            language = check_language(language)
         if exist_ok and not overwrite and is_index(folder):
             index = cls.open(folder, model, device).load()
             for name, value in {"parts": parts, "language": language}.items():
-                if value not in (None, index._settings[name]):
-                    raise ConfigurationError(
-                        f"{folder} was made with {name}={index._settings[name]}: choose another folder, or replace it "
-                        "with overwrite=True."
-                    )
+                if value not in (None, made := index._settings[name]):
+                    how = f"without {name}=" if made is None else f"with {name}={made}"
+                    raise ConfigurationError(f"{folder} was made {how}: use another folder, or overwrite=True.")
             return index
         check_new_index(folder, overwrite)
         check_model(model)

@@ -147,7 +147,8 @@ class Store:
 
     def metadata(self) -> pa.Schema:
         """Return the columns of the metadata."""
-        return pa.schema([field for field in self._table.schema if field.name not in OWN_COLUMNS])
+        with store_errors(self.folder, "read"):
+            return pa.schema([field for field in self._table.schema if field.name not in OWN_COLUMNS])
 
     def add_columns(self, fields: Sequence[pa.Field]) -> None:
         """Add columns, null in all rows."""

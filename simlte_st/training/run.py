@@ -49,7 +49,7 @@ def check_run(
     files.check_apart(places, output)
     files.check_place(output)
     if report:
-        files.check_new(report_path(output), report_path(output).is_file() and (overwrite or resume))
+        files.check_file(report_path(output), overwrite or resume)
     RunFolder(output, resume=resume).check(overwrite=overwrite)
     if base is not None:
         check_model(base)

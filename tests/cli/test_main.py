@@ -46,7 +46,7 @@ def test_train_encode_evaluate(
     assert json.loads(capsys.readouterr().out)["documents"] == 48
     assert pq.read_table(vectors)["id"].to_pylist()[0] == "00.txt"
 
-    evaluate = f"evaluate {model} --data {labelled} --label kind --head logistic --draws 2 --quiet"
+    evaluate = f"evaluate {model} --data {labelled} --label kind --draws 2 --quiet"
     assert main(shlex.split(evaluate)) == 0
     table = capsys.readouterr().out
     base = f"{encoder_path}, in chunks"  # found in the model's folder, with the same limit as the model
@@ -59,7 +59,7 @@ def test_evaluate_with_test_data_and_base(
     labelled: Path, encoder_path: Path, static_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = f"evaluate {encoder_path} --base {static_path} --data {labelled} --label kind --test-data {labelled} "
-    assert main(shlex.split(command + "--head logistic --draws 2 --shots 3 --max-seq-length 9 --json")) == 0
+    assert main(shlex.split(command + "--draws 2 --shots 3 --max-seq-length 9 --json")) == 0
     captured = capsys.readouterr()
     result = json.loads(captured.out)["results"][str(encoder_path)]
     assert {"halves", "probes"} < set(result)

@@ -184,8 +184,6 @@ def test_dedupe_keeps_the_first_of_each_group(tmp_path: Path) -> None:
     assert re.match(r"Duplicates: 2 of 9 .*\(1 exact, 1 near\), in 2 groups\. 7", report.summary())
     assert [each.text for each in read_documents(output)] == [*FEW, texts[8]]
 
-    with pytest.raises(ConfigurationError, match="already exists"):
-        dedupe(source, output)
     assert dedupe(source, output, near=False, overwrite=True).kept == 8
     assert dedupe(source, output, similarity=1.0, overwrite=True).kept == 8
 
@@ -195,8 +193,6 @@ def test_unwritable_output_is_reported_first(tmp_path: Path) -> None:
     source.write_text('{"text": "a b c"}\n')
     with pytest.raises(ConfigurationError, match="holds the documents"):
         dedupe(source, source, overwrite=True)
-    with pytest.raises(ConfigurationError, match=r"kept\.csv"):
-        dedupe(source, tmp_path / "kept.csv")
     (tmp_path / "other.removed.jsonl").write_text("mine")
     with pytest.raises(ConfigurationError, match=r"other\.removed\.jsonl already exists"):
         dedupe(source, tmp_path / "other.jsonl")

@@ -79,6 +79,9 @@ def test_broken_shard_is_named_after_earlier_ones_are_read(folder: Path) -> None
         read.extend(document for document in ShardReader(shards, [0, 1, 2]))
     assert "\n" not in str(raised.value)
     assert len(read) == ROWS
+    pq.write_table(pa.table({"body": ["Text."]}), folder / "1.parquet")
+    with pytest.raises(DataError, match=r"1\.parquet has other columns than the first"):
+        list(ShardReader(shards, [1]))
 
 
 def test_text_in_a_struct(tmp_path: Path) -> None:

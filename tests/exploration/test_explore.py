@@ -155,9 +155,6 @@ def test_errors_are_raised_before_encoding(
         with pytest.raises(kind, match=words):
             explore("no such model", options.pop("source", source), **{"output": tmp_path / "p.html", **options})
 
-    problem(ConfigurationError, "ends in .html", output=tmp_path / "corpus.pdf")
-    problem(ConfigurationError, "similarity=2", similarity=2)
-    problem(ConfigurationError, "topics=1", topics=1)
     (tmp_path / "p.parquet").write_text("mine")
     problem(ConfigurationError, r"p\.parquet already exists")
     (tmp_path / "p.parquet").unlink()

@@ -56,7 +56,7 @@ def texts_of(docs: Path) -> list[str]:
     [
         "index {model} {docs} --output {out} --parts",
         "compare {docs} {model}",
-        "evaluate {model} --data {docs} --base {model} --label label --draws 2 --head logistic",
+        "evaluate {model} --data {docs} --base {model} --label label --draws 2",
         "train {docs} --base {model} --output {out} --max-steps 2 --batch-size 8 --max-length base --held-out 0",
     ],
     ids=lambda command: " ".join(command.split()[:1] + command.split()[-1:]),

@@ -6,6 +6,7 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import simlte_st.page
@@ -61,6 +62,13 @@ def test_page_shows_the_hits_of_the_index(page: AppTest, folder: Path, documents
     page.number_input(key="threshold").set_value(1.0)
     assert "No document found" in search(page, query)[-1]
     assert any("Not in any document: quagga<" in html for html in search(page, f"{query} the quagga"))
+
+
+def test_page_is_refused_under_a_foreign_name(page: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    for host, answers in (("localhost:8501", True), ("127.0.0.1", True), ("website.example:8501", False)):
+        monkeypatch.setattr(type(st.context), "headers", {"Host": host})
+        assert any("11 documents" in html for html in shown(page.run())) is answers
+    assert "cannot be opened as website.example" in shown(page)[-1]
 
 
 def test_filter(page: AppTest, documents: list[str]) -> None:

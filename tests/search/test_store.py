@@ -167,8 +167,9 @@ def test_model_with_dot_similarity_gives_a_warning(
 def test_create_does_not_replace_existing_folders(index: Index, model: SentenceTransformer, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="already exists"):
         Index.create(index.folder, model)
-    with pytest.raises(ConfigurationError, match="made with parts=False"):
-        Index.create(index.folder, model, parts=True, exist_ok=True)
+    for options, made in (({"parts": True}, "with parts=False"), ({"language": "de"}, "without language=")):
+        with pytest.raises(ConfigurationError, match=f"made {made}:"):
+            Index.create(index.folder, model, exist_ok=True, **options)
     assert Index.create(index.folder, model, exist_ok=True).parts is False
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "text.txt").write_text("ba")

@@ -166,12 +166,13 @@ def test_documents_are_stemmed_in_their_own_language(model: SentenceTransformer,
 
 
 def test_language_option_is_kept(model: SentenceTransformer, tmp_path: Path) -> None:
-    index = Index.create(tmp_path / "index", model, language="de")
+    index = Index.create(tmp_path / "index", model, language="DE")
     index.add([Document("a", "Häuser"), Document("b", "Haus")])
     index = Index.create(tmp_path / "index", model, exist_ok=True)
     index.add([Document("c", "The house of the rising sun is what they call it, and it has been there.")])
     assert languages(index) == ["de"]
     assert sorted(hit.id for hit in index.search("Haus", mode="text")) == ["a", "b"]
+    assert Index.create(tmp_path / "index", model, language="de", exist_ok=True)
     with pytest.raises(ConfigurationError, match=r"made with language=de"):
         Index.create(tmp_path / "index", model, language="en", exist_ok=True)
     with pytest.raises(ConfigurationError, match=r"language='german'.*Did you mean 'de'"):
