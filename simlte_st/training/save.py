@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Normalize
 
 from simlte_st.distributed import from_main
 from simlte_st.errors import number_of
@@ -77,7 +76,7 @@ def _save_model(
     with atomic_path(output) as path:
         model.model_card_data.model_name = output.name
         model.save_pretrained(str(path))
-        if is_plain(model) and isinstance(model[-1], Normalize):
+        if is_plain(model):
             write_for_model2vec(path)
         write_json(path / RUN_FILE, {"base": base, "seed": run.seed, **result.to_dict()})
         summary = _card_summary(result, shown_base(base), distilled=distilled, is_base=is_base)
