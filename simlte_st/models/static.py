@@ -55,11 +55,9 @@ class StaticLoader(StaticEmbedding):
         names = ("subfolder", "token", "cache_folder", "revision", "local_files_only")
         hub: dict[str, Any] = {name: options[name] for name in names if name in options}
         load: Any = cls.load_file_path  # mypy cannot match the arguments
-        files = (load(*args, filename=file, **hub) for file in (WEIGHTS, TOKENIZER))
-        weights, tokenizer = (str(file) for file in files)
+        weights, tokenizer = (str(load(*args, filename=file, **hub)) for file in (WEIGHTS, TOKENIZER))
         # NumPy has no bfloat16.
-        read = tensors.load_file(weights).items()
-        stored = {name: (each.float() if each.dtype == torch.bfloat16 else each).numpy() for name, each in read}
+        stored = {name: each.float().numpy() for name, each in tensors.load_file(weights).items()}
         made = StaticEmbedding(Tokenizer.from_file(tokenizer), embedding_weights=token_table(stored))
         made.tokenizer.no_truncation()
         return made

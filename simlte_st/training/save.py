@@ -86,10 +86,8 @@ def _save_model(
 def _card_summary(result: TrainingResult, base: str, *, distilled: bool, is_base: bool) -> str:
     """Return a description of a model, and the verdict."""
     verdict = result.gain["summary"] if result.gain else "Whether training helped was not measured."
-    source, number = (
-        f"`{base}`{' distilled to a static model' * distilled}",
-        number_of(result.corpus.documents, "document"),
-    )
+    source = f"`{base}`{' distilled to a static model' * distilled}"
+    number = number_of(result.corpus.documents, "document")
     lsa = f" with a latent semantic analysis {'folded in' if result.static else 'appended'}" if result.lsa else ""
     if is_base:
         return f"This is {source}{lsa}, as it was before training on {number}. {verdict}"
