@@ -170,8 +170,8 @@ def unknown_id(tokenizer: AnyTokenizer) -> int | None:
         return cast("int | None", tokenizer.unk_token_id)
     if (token := getattr(tokenizer.model, "unk_token", None)) is not None:
         return tokenizer.token_to_id(token)
-    number: int | None = json.loads(tokenizer.to_str())["model"].get("unk_id")  # a unigram model has no such attribute
-    return number
+    # A unigram model has no such attribute.
+    return cast("int | None", json.loads(tokenizer.to_str())["model"].get("unk_id"))
 
 
 def word_tokens(tokenizer: Tokenizer) -> WordTokens | None:

@@ -335,7 +335,7 @@ def _write_static(
     axes = torch.linalg.eigh(table.T @ table)[1].flip(1)[:, :dimension] if dimension else torch.eye(table.shape[1])
     model[0] = StaticEmbedding(model.tokenizer, embedding_weights=table @ axes)
     model.save_pretrained(str(path))
-    write_for_model2vec(path, dtype, normalize=isinstance(model[-1], Normalize))
+    write_for_model2vec(path, dtype)
     cosine, kept = 1.0, expected @ axes.numpy()
     for loaded in (StaticModel.from_pretrained(path), SentenceTransformer(str(path), device="cpu")):
         agreement = _lowest_cosine(np.asarray(loaded.encode(texts, show_progress_bar=False)), kept)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import torch as tensors
 from safetensors.numpy import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
@@ -21,7 +22,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from simlte_st.compat import has_hooks
-from simlte_st.data.tokens import TOKENIZED_CHARACTERS, counted_ids, in_batches, sums_of
+from simlte_st.data.tokens import TOKENIZED_CHARACTERS, counted_ids, in_batches, sums_of, unknown_id
 from simlte_st.files import MODEL_FILE, read_json
 from simlte_st.models.vectors import token_table
 from simlte_st.modules import OWN_MODULES
@@ -54,9 +55,10 @@ class StaticLoader(StaticEmbedding):
         names = ("subfolder", "token", "cache_folder", "revision", "local_files_only")
         hub: dict[str, Any] = {name: options[name] for name in names if name in options}
         load: Any = cls.load_file_path  # mypy cannot match the arguments
-        files = (load(*args, filename=file, **hub) for file in (WEIGHTS, TOKENIZER))
-        weights, tokenizer = (str(file) for file in files)
-        made = StaticEmbedding(Tokenizer.from_file(tokenizer), embedding_weights=token_table(load_file(weights)))
+        weights, tokenizer = (str(load(*args, filename=file, **hub)) for file in (WEIGHTS, TOKENIZER))
+        # NumPy has no bfloat16.
+        stored = {name: each.float().numpy() for name, each in tensors.load_file(weights).items()}
+        made = StaticEmbedding(Tokenizer.from_file(tokenizer), embedding_weights=token_table(stored))
         made.tokenizer.no_truncation()
         return made
 
@@ -124,9 +126,16 @@ def flat_features(ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> dict[st
 # Models in model2vec's format, which sentence-transformers loads too; written without model2vec.
 
 
-def write_for_model2vec(folder: Path, dtype: str = "float32", *, normalize: bool = True) -> None:
-    """Rewrite a saved static model so that model2vec loads it too, with the same embeddings of whole texts."""
-    save_for_model2vec(folder, load_file(folder / WEIGHTS)["embedding.weight"], dtype, normalize=normalize)
+def write_for_model2vec(folder: Path, dtype: str = "float32") -> None:
+    """Rewrite a saved static model so that model2vec loads it too, with the same embeddings of whole texts.
+
+    model2vec skips unknown tokens, so they get a zero vector. Embeddings that are not normalised then still differ in
+    length, because sentence-transformers counts these tokens.
+    """
+    tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+    table, unknown = token_table(load_file(folder / WEIGHTS)), unknown_id(tokenizer)
+    table[[] if unknown is None else [unknown]] = 0
+    save_for_model2vec(folder, table, dtype, normalize='.Normalize"' in (folder / MODEL_FILE).read_text("utf-8"))
 
 
 def save_for_model2vec(folder: Path, table: NDArray[np.float32], dtype: str, *, normalize: bool = True) -> None:

@@ -162,7 +162,7 @@ def token_table(weights: Mapping[str, NDArray[Any]]) -> Floats:
         return stock.astype(np.float32)
     table: Floats = weights["embeddings"].astype(np.float32)
     if (rows := weights.get("mapping")) is not None:
-        table = table[rows]
+        table = table[rows.astype(np.int64)]
     if (scale := weights.get("weights")) is not None:
         table = (table * scale[:, None]).astype(np.float32)
     return table

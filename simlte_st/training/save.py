@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Normalize
 
 from simlte_st.distributed import from_main
 from simlte_st.errors import number_of
@@ -77,7 +76,7 @@ def _save_model(
     with atomic_path(output) as path:
         model.model_card_data.model_name = output.name
         model.save_pretrained(str(path))
-        if is_plain(model) and isinstance(model[-1], Normalize):
+        if is_plain(model):
             write_for_model2vec(path)
         write_json(path / RUN_FILE, {"base": base, "seed": run.seed, **result.to_dict()})
         summary = _card_summary(result, shown_base(base), distilled=distilled, is_base=is_base)
@@ -87,10 +86,8 @@ def _save_model(
 def _card_summary(result: TrainingResult, base: str, *, distilled: bool, is_base: bool) -> str:
     """Return a description of a model, and the verdict."""
     verdict = result.gain["summary"] if result.gain else "Whether training helped was not measured."
-    source, number = (
-        f"`{base}`{' distilled to a static model' * distilled}",
-        number_of(result.corpus.documents, "document"),
-    )
+    source = f"`{base}`{' distilled to a static model' * distilled}"
+    number = number_of(result.corpus.documents, "document")
     lsa = f" with a latent semantic analysis {'folded in' if result.static else 'appended'}" if result.lsa else ""
     if is_base:
         return f"This is {source}{lsa}, as it was before training on {number}. {verdict}"

@@ -105,6 +105,13 @@ def test_model2vec_folders_load_in_float32(tmp_path: Path, texts: list[str], kin
         np.testing.assert_allclose(model.encode(texts), expected.encode(texts), atol=1e-5)
 
 
+def test_bfloat16_tables_load_in_float32(static_model: Stock, texts: list[str], tmp_path: Path) -> None:
+    static_model.tokenizer.no_truncation()
+    static_model.to(torch.bfloat16).save_pretrained(str(tmp_path / "model"))
+    for model in (load_model(tmp_path / "model").model, simlte_st.SentenceTransformer(tmp_path / "model")):
+        np.testing.assert_allclose(model.encode(texts), static_model.float().encode(texts), atol=1e-5)
+
+
 def test_static_models_have_no_max_seq_length(static_path: Path, documents: list[str]) -> None:
     with pytest.raises(ConfigurationError, match="max_seq_length=64"):
         load_model(static_path, max_seq_length=64)

@@ -162,7 +162,9 @@ def test_verdict_compares_whole_halves(static_path: Path, tmp_path: Path) -> Non
         **{**OPTIONS, "keep": "verdict", "learning_rate": 1e-9},
     )  # fmt: skip
     assert refused.kept == "base"
-    np.testing.assert_array_equal(vectors(tmp_path / "same"), vectors(static_path))
+    expected = vectors(static_path)
+    expected[1] = 0  # of unknown tokens, which model2vec skips
+    np.testing.assert_array_equal(vectors(tmp_path / "same"), expected)
 
 
 def test_token_views_match_text_views(static_model: SentenceTransformer, documents: list[str], tmp_path: Path) -> None:
