@@ -31,6 +31,9 @@ from simlte_st.progress import with_progress_bar
 SUFFIXES = (".jsonl", ".ndjson")
 """Suffixes of the files that :func:`dedupe` writes."""
 
+SIMILARITY = 0.75
+"""Minimum similarity of near-duplicates by default."""
+
 RUN = 5
 """Words in a run; a shorter document is one run."""
 
@@ -101,7 +104,7 @@ def find_duplicates(
     texts: Iterable[str],
     *,
     near: bool = True,
-    similarity: Similarity = 0.75,
+    similarity: Similarity = SIMILARITY,
     total: int | None = None,
     progress: bool = False,
 ) -> Duplicates:
@@ -123,7 +126,7 @@ def find_duplicates(
         The group of each text, and the counts.
 
     Raises:
-        ConfigurationError: An argument is out of range.
+        ConfigurationError: An argument is out of range, or ``similarity=`` is given for exact duplicates.
 
     Example:
         ::
@@ -134,6 +137,8 @@ def find_duplicates(
         Broder, "On the resemblance and containment of documents", 1997. Five words and 0.75 are the settings of
         FineWeb (Penedo et al., 2024).
     """
+    if not near and similarity != SIMILARITY:
+        raise ConfigurationError("similarity= cannot be combined with near=False, which compares whole texts.")
     seen: dict[bytes, int] = {}
     groups = array("q")
     numbers, runs = array("q"), []  # of the first text of each group
@@ -167,7 +172,7 @@ def dedupe(
     output: str | os.PathLike[str],
     *,
     near: bool = True,
-    similarity: Similarity = 0.75,
+    similarity: Similarity = SIMILARITY,
     overwrite: bool = False,
     progress: bool = True,
 ) -> DedupeReport:

@@ -28,6 +28,9 @@ logger = logging.getLogger(__name__)
 TEST_SHARE = 0.3
 """Share of the labelled documents to score probes on, without separate test data."""
 
+SHOTS, DRAWS = 5, 10
+"""Labelled documents per class of a few-shot probe, and number of probes, by default."""
+
 _IN_CHUNKS = ", in chunks"
 """Suffix of the name of a base that reads in chunks because its model does."""
 
@@ -105,8 +108,8 @@ def evaluate_models(
     test_data: Any = None,
     base: str | None = None,
     halves: Sample = 1000,
-    shots: Count = 5,
-    draws: Count = 10,
+    shots: Count = SHOTS,
+    draws: Count = DRAWS,
     max_seq_length: Count | None = None,
     segmenter: str | Segmenter = "punkt",
     batch_size: Count = 32,
@@ -139,7 +142,7 @@ def evaluate_models(
 
     Raises:
         DataError: The documents cannot be read, none has a label, or fewer than three can be split.
-        ConfigurationError: ``test_data=`` or ``max_seq_length=`` without ``label=``.
+        ConfigurationError: An option of the probes without ``label=``.
         ModelError: A model cannot be loaded.
 
     Example:
@@ -148,8 +151,8 @@ def evaluate_models(
             evaluation = evaluate_models(["my-model"], "new_documents.jsonl", label="topic")
             print(evaluation.summary())
     """
-    if label is None and not (test_data is None and max_seq_length is None):
-        raise ConfigurationError("test_data= and max_seq_length= need label=, the column of the classes.")
+    if label is None and not (test_data is None and max_seq_length is None and (shots, draws) == (SHOTS, DRAWS)):
+        raise ConfigurationError("test_data=, max_seq_length=, shots= and draws= need label=, the column of classes.")
     if not isinstance(models, Mapping):
         for name in (*models, *filter(None, [base])):
             check_model(name)

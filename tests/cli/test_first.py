@@ -73,7 +73,9 @@ ERRORS = [
     ("link ix --each texts --explain", 1, "--explain cannot be combined with --each"),
     ("search ix words --explain --output hits.csv", 1, "CSV has no columns for explanations"),
     ("explore simlte-static texts --model m --output p.html", 1, "--model is for an index"),
-    ("evaluate simlte-static --data texts --max-seq-length 9", 1, "--max-seq-length need --label"),
+    ("evaluate simlte-static --data texts --max-seq-length 9", 1, "--max-seq-length, .* need --label"),
+    ("evaluate simlte-static --data texts --shots 3", 1, "--shots and --draws need --label"),
+    ("dedupe texts --output kept.jsonl --exact --similarity 0.5", 1, "--similarity cannot be combined with --exact"),
     ("encode simlte-static texts --output v.parquet --actors 2", 1, "--actors .*--engine ray"),
     # Misspelt commands and options.
     ("trian texts", 2, 'Did you mean "train"'),
