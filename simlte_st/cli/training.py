@@ -88,7 +88,14 @@ def run_compare(options: Options, source: str, /, *models: str) -> Result:
 
 
 @command("evaluate", {"": (evaluate_models,)}, reads=True, without=("segmenter",), words={"label_column": "--label"})
-def run_evaluate(options: Options, /, *models: Source, data: list[str], test_data: list[str] | None = None) -> Result:
+def run_evaluate(
+    options: Options,
+    /,
+    *models: Source,
+    data: list[str],
+    test_data: list[str] | None = None,
+    head: Literal["logistic"] | None = None,
+) -> Result:
     """Evaluate models, with or without labels, against TF-IDF.
 
     Use documents that the models were not trained on. Without labels, it measures whether both halves of a document
@@ -100,6 +107,7 @@ def run_evaluate(options: Options, /, *models: Source, data: list[str], test_dat
         models: Folders or names of models.
         data: {places}.
         test_data: Documents to score probes on (default: 30% of ``data=``).
+        head: Classifier of the probes, always a logistic regression; for scripts of 0.1.
 
     Examples:
         simlte evaluate my-model --data new_documents.jsonl
