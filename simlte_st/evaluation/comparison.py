@@ -170,15 +170,16 @@ def compare_probes(
     labels = [document_labels(part) for part in (train, test)]
     warn_of_copies(*texts)
     warn_of_classes(labels[0], labels[1], shots)
-    options: dict[str, Any] = {"max_seq_length": max_seq_length, "batch_size": batch_size}
+    options: Any = {"max_seq_length": max_seq_length, "batch_size": batch_size, "show_progress_bar": progress}
     results = {}
     for name in (TFIDF, *models):
         shown = os.path.basename(name) or name
         if name == TFIDF:
             train_x, test_x = tfidf_parts(*texts)
         else:
-            options |= {"show_progress_bar": progress, "bar_name": f"Encoding labelled documents ({shown})"}
-            rows = encode_texts(models[name], texts[0] + texts[1], **options)
+            rows = encode_texts(
+                models[name], texts[0] + texts[1], bar_name=f"Encoding labelled documents ({shown})", **options
+            )
             train_x, test_x = rows[: len(train)], rows[len(train) :]
         given = (train_x, labels[0], test_x, labels[1])
         results[name] = fit_probes(*given, name=shown, shots=shots, draws=draws, seed=seed, progress=progress)

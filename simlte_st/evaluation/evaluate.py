@@ -185,9 +185,8 @@ def evaluate_models(
     for name, origin in bases.items():
         if why_not_compared(compared[origin], compared[name]) is None:
             few_shot = (probes[origin].few_shot, probes[name].few_shot) if probes else None
-            verdicts[name] = give_verdict(
-                compared[origin], compared[name], few_shot, seed, _change(name, origin, found)
-            )
+            change = _change(name, origin, found)
+            verdicts[name] = give_verdict(compared[origin], compared[name], few_shot, seed, change)
     return Evaluation(compared, probes, verdicts, bases, shots, draws, len(train), reader.report)
 
 
@@ -241,10 +240,10 @@ def _change(name: str, base: str, models: Mapping[str, Any]) -> str:
     run = training_run(name)
     if run.get("base") != base.removesuffix(_IN_CHUNKS):
         return ""
-    tables: list[Any] = [
-        getattr(models[each][-1], "table", None) for each in (name, base)
-    ]  # of an analysis, in encoders
-    same = None not in tables and tables[0].equal(tables[1])
-    changed = run.get("lsa") if tables == [None, None] else not same
+    mine, of_base = (getattr(models[each][-1], "table", None) for each in (name, base))  # of an analysis, in encoders
+    if mine is None and of_base is None:
+        changed = bool(run.get("lsa"))
+    else:
+        changed = mine is None or of_base is None or not mine.equal(of_base)
     analysis = f"{'' if run.get('lsa') else 'removing '}the latent semantic analysis"
-    return " and ".join(["training"] * (run.get("kept") != "base") + [analysis] * bool(changed))
+    return " and ".join(["training"] * (run.get("kept") != "base") + [analysis] * changed)

@@ -90,8 +90,9 @@ def _plan(packing: Packing, window: int) -> _Plan:
         last, end = span.start + span.length - 1, span.start + span.size
         starts += [last + 1, end] if last + 1 < end else [end]
         for number, slot in enumerate(s for s in span.globals if max(s - span.start, last - s) > reach):
-            far += [{}] * (number == len(far))
-            far[number], rows = {**far[number], span.start: slot}, end
+            if number == len(far):
+                far.append({})
+            far[number][span.start], rows = slot, end
     bounds = torch.tensor(starts)
     sizes, count = bounds.diff(), int((bounds < rows).sum())
     tensors = [bounds]
