@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.data.analyzer import features_of
+from simlte_st.words.analyzer import features_of
 
 
 class Bm25Scores:

@@ -32,13 +32,13 @@ from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
 from benchmarks.timing import own_process, resident, side_by_side
 from simlte_st.data import read_documents
-from simlte_st.data.sentences import make_segmenter
 from simlte_st.files import atomic_path
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.vectors import unit_rows
 from simlte_st.search.encoder import BATCH
 from simlte_st.search.store import Store
+from simlte_st.words.sentences import make_segmenter
 
 K = 10
 NEIGHBOURS = 10

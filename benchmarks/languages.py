@@ -41,12 +41,12 @@ from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.readers import latent_rows, tfidf_rows
 from benchmarks.records import TFIDF_INVERSE_L2, environments, make_parser, mean_deviation
 from simlte_st import to_static, train
-from simlte_st.data.document import count_words
-from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import DataError
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.modules.chunk_mean import to_chunk_mean
+from simlte_st.reading.document import count_words
+from simlte_st.words.sentences import tokenizer_counter
 
 TOKENS = 32768
 """Maximum number of tokens of a document that the base reads in chunks."""

@@ -36,13 +36,13 @@ from benchmarks.papers.citation_retrieval import citation_retrieval
 from benchmarks.readers import latent_rows, tfidf_rows
 from benchmarks.records import difference, dtype_of, environments, make_parser, rounded, with_interval
 from benchmarks.timing import ratio, side_by_side
-from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import DataError, MissingExtraError
 from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
 from simlte_st.models.loading import load_model
 from simlte_st.models.lsa import end_with_lsa, lengthened
 from simlte_st.models.names import OWN_ENCODERS, PACKAGED_BASE
 from simlte_st.modules.chunk_mean import to_chunk_mean
+from simlte_st.words.sentences import tokenizer_counter
 
 TFIDF, LSA, BM25 = "TF-IDF", "LSA", "BM25"
 WORDS = (TFIDF, LSA, BM25)

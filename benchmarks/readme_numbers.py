@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.records import RESULTS
-from simlte_st.data.document import LONG
+from simlte_st.reading.document import LONG
 
 CHECKOUT = Path(__file__).parent.parent
 FIGURE = CHECKOUT / "docs" / "gain.svg"

@@ -42,13 +42,13 @@ from benchmarks.records import environment, make_parser
 from benchmarks.timing import one_thread, ratio, side_by_side, spread
 from simlte_st import SentenceTransformer
 from simlte_st.compat import readable_length, taken_tokens
-from simlte_st.data import tokens
 from simlte_st.files import read_json
 from simlte_st.models import passes, static
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.export import export_model, load_onnx
 from simlte_st.models.names import PACKAGED_BASE, find_model
 from simlte_st.training.load_model import set_attention_dropout
+from simlte_st.words import tokens
 
 STOCK, OURS, ONNX, INT8 = "sentence-transformers", "simlte_st", "onnx", "onnx int8"
 PLAIN = "simlte_st without oneDNN"

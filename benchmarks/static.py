@@ -43,13 +43,13 @@ from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.readers import latent_rows, tfidf_rows
 from benchmarks.records import RESULTS, TFIDF_INVERSE_L2, difference, environments, make_parser, mean_deviation
 from simlte_st import to_static, train
-from simlte_st.data.document import LONG, Document
-from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.files import read_json
 from simlte_st.models.loading import load_model
 from simlte_st.models.lsa import end_with_lsa
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.static import is_static
+from simlte_st.reading.document import LONG, Document
+from simlte_st.words.sentences import tokenizer_counter
 
 SETS = ("ag_news", "arxiv", "20news", "bbc", "fakenews", "movie_reviews", "brown", "sotu")
 TFIDF, LSA = "TF-IDF", "LSA"

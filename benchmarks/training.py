@@ -43,12 +43,12 @@ from benchmarks.timing import own_process, resident
 from simlte_st import train
 from simlte_st.compat import quiet_transformers
 from simlte_st.data import DocSplit, DocSplitTransform, read_documents, write_corpus
-from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE, packaged_base_path
 from simlte_st.training.batches import SeededBatchSampler
 from simlte_st.training.load_model import set_dropout
+from simlte_st.words.sentences import tokenizer_counter
 
 DEVICE = get_device_name()
 """The device of all sides: a GPU if there is one."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 
 from simlte_st import explore
-from simlte_st.data.bbc_news import bbc_news
 from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.reading.bbc_news import bbc_news
 
 
 def main() -> None:

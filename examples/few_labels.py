@@ -17,11 +17,11 @@ from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.metrics import f1_score
 
 from simlte_st import SentenceTransformer
-from simlte_st.data.bbc_news import bbc_news
 from simlte_st.evaluation import split_by_label
 from simlte_st.evaluation.splits import draw_shots
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.reading.bbc_news import bbc_news
 
 
 def main() -> None:

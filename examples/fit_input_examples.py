@@ -11,10 +11,10 @@ import argparse
 import tempfile
 
 from simlte_st.data import DocSplit, docsplit_examples, docsplit_objectives
-from simlte_st.data.bbc_news import bbc_news
 from simlte_st.losses import MultipleNegativesRankingMLMLoss
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.reading.bbc_news import bbc_news
 
 
 def main() -> None:

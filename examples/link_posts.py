@@ -16,10 +16,10 @@ import numpy as np
 from sklearn.metrics import precision_recall_curve
 
 from simlte_st import Index
-from simlte_st.data.bbc_news import bbc_news
 from simlte_st.evaluation import sample_documents
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.reading.bbc_news import bbc_news
 
 
 def main() -> None:

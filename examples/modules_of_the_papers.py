@@ -23,10 +23,10 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 
 from simlte_st import DocSplitTransform, trainer_callbacks
 from simlte_st.data import Document
-from simlte_st.data.bbc_news import bbc_news
 from simlte_st.losses import MultiSimilarityTripletLoss, ReconstructionLoss
 from simlte_st.models.names import packaged_base_path
 from simlte_st.modules import BaseForm, StarTransformer, TokenAttention
+from simlte_st.reading.bbc_news import bbc_news
 
 
 def ta_sbert(transformer: BaseForm, articles: list[Document]) -> SentenceTransformer:

@@ -11,9 +11,9 @@ import tempfile
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 
 from simlte_st import DocSplit, DocSplitTransform, MultipleNegativesRankingMLMLoss, trainer_callbacks
-from simlte_st.data.bbc_news import bbc_news
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.reading.bbc_news import bbc_news
 
 
 def main() -> None:

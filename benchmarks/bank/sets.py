@@ -13,11 +13,11 @@ import numpy as np
 
 from benchmarks.datasets import SETS, load_benchmark
 from benchmarks.papers.link_pairs import number_links
-from simlte_st.data.document import Document, text_key
-from simlte_st.data.documents import list_documents, read_documents
 from simlte_st.errors import DataError, MissingExtraError
 from simlte_st.evaluation.splits import TEST, TRAIN, sample_rows, stratified_split
 from simlte_st.models.names import PACKAGED_BASE
+from simlte_st.reading.document import Document, text_key
+from simlte_st.reading.documents import list_documents, read_documents
 
 FILES = {
     "20news": "20newsgroups.parquet",

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from datasets import Dataset, Features, Value, concatenate_datasets
 
 from benchmarks.datasets.sets import SETS, Row, table_rows
-from simlte_st.data.document import text_key
 from simlte_st.errors import DataError
 from simlte_st.evaluation.splits import NEITHER, stratified_split
 from simlte_st.files import home
+from simlte_st.reading.document import text_key
 
 PathLike = str | os.PathLike[str]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from simlte_st.data.document import SegmentedDocument
-from simlte_st.data.views import View, ViewSpans, choose_window, has_two_words, spans_of_words, view_rng, words_of
+from simlte_st.reading.document import SegmentedDocument
+from simlte_st.views.views import View, ViewSpans, choose_window, has_two_words, spans_of_words, view_rng, words_of
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class WordSplit:
         return has_two_words(document)
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
-        """Split the words of the window. See :meth:`simlte_st.data.views.View.draw`."""
+        """Split the words of the window. See :meth:`simlte_st.views.views.View.draw`."""
         room = None if budget is None else 2 * budget
         words = words_of(document, choose_window(document.tokens, room, rng, at_least=1))
         if len(words) < 2:  # the window is a one-word sentence

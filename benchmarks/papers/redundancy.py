@@ -14,10 +14,10 @@ from typing import Any
 
 from benchmarks.papers.command import make_parser, open_documents, report
 from benchmarks.papers.tagging import SpacyTagger, TaggedWord
-from simlte_st.data.document import count_words
-from simlte_st.data.documents import read_documents
 from simlte_st.evaluation.scores import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
+from simlte_st.reading.document import count_words
+from simlte_st.reading.documents import read_documents
 
 COUNTED = frozenset({"NOUN", "PROPN", "VERB"})
 """Universal parts of speech counted as nouns and verbs: common nouns, names, and verbs except auxiliaries."""
@@ -41,7 +41,7 @@ def nouns_and_verbs(words: Iterable[TaggedWord], counted: Collection[str] = COUN
 def measure_redundancy(documents: Any, tagger: SpacyTagger, *, seed: int = 0) -> dict[str, Any]:
     """Measure the redundancy of a corpus, by document length and overall.
 
-    :func:`~simlte_st.data.document.count_words` gives the lengths. Documents without nouns and verbs are skipped.
+    :func:`~simlte_st.reading.document.count_words` gives the lengths. Documents without nouns and verbs are skipped.
 
     Returns:
         JSON values: ``buckets`` has a row for each of :data:`BUCKETS`, and ``all`` is the row of all documents. Each

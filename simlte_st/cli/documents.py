@@ -7,12 +7,12 @@ from pathlib import Path
 from cyclopts import Parameter
 
 from simlte_st.cli.app import Options, Result, Source, command
-from simlte_st.data.documents import read_documents
-from simlte_st.data.duplicates import dedupe
 from simlte_st.exploration.explore import explore
 from simlte_st.models.device import Engine
 from simlte_st.models.encode import check_vectors, encode_documents
 from simlte_st.models.names import check_model
+from simlte_st.reading.documents import read_documents
+from simlte_st.views.duplicates import dedupe
 
 
 @command("dedupe", {"": (dedupe,)}, reads=True, named={"near": Parameter(name="--near", negative="--exact")})

@@ -6,12 +6,12 @@ from dataclasses import asdict
 from typing import Any
 
 from simlte_st.cli.app import Options, Result, command
-from simlte_st.data.documents import read_documents
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.distillation import to_static
 from simlte_st.models.export import export_model
 from simlte_st.models.lsa import append_lsa
 from simlte_st.models.names import check_model, usage_example
+from simlte_st.reading.documents import read_documents
 
 
 @command(

@@ -20,11 +20,11 @@ from cyclopts import Parameter
 
 from simlte_st.cli.app import Options, Result, command
 from simlte_st.cli.terminal import as_json, cropped, terminal_width, with_lines
-from simlte_st.data.columns import title_column, title_of
-from simlte_st.data.documents import DocumentReader
 from simlte_st.errors import ConfigurationError, DataError, number_of
 from simlte_st.files import atomic_path, check_apart, check_file, valid_unicode
 from simlte_st.models.device import Engine
+from simlte_st.reading.columns import title_column, title_of
+from simlte_st.reading.documents import DocumentReader
 from simlte_st.search.hits import Hit
 from simlte_st.search.index import Index
 

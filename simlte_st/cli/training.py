@@ -11,12 +11,12 @@ from cyclopts import Parameter
 
 from simlte_st.arguments import Count
 from simlte_st.cli.app import Options, Result, Source, command
-from simlte_st.data.views import VIEWS, make_view
 from simlte_st.evaluation.compare import compare
 from simlte_st.evaluation.evaluate import evaluate_models
 from simlte_st.evaluation.splits import Sample
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE, check_model, usage_example
 from simlte_st.training.train import train
+from simlte_st.views.views import VIEWS, make_view
 
 
 @command(
@@ -139,8 +139,8 @@ def run_demo(
         simlte demo
         simlte demo --documents 300 --output quick
     """
-    from simlte_st.data.bbc_news import bbc_news
     from simlte_st.files import check_free
+    from simlte_st.reading.bbc_news import bbc_news
 
     check_free(Path(output), overwrite=True)
     check_model(PACKAGED_BASE)

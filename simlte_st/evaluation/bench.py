@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simlte_st.compat import readable_length
-from simlte_st.data.document import Document
 from simlte_st.errors import DataError, ModelError
 from simlte_st.evaluation.candidates import DRAWS, SHOTS, Candidate, recommend
 from simlte_st.evaluation.comparison import TFIDF, fit_probes
@@ -33,6 +32,7 @@ from simlte_st.models.truncation import CUT_SHARE, Truncation, text_lengths
 from simlte_st.models.vectors import unit_rows
 from simlte_st.modules import TokenTable
 from simlte_st.modules.chunk_mean import can_read_in_chunks, to_chunk_mean
+from simlte_st.reading.document import Document
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from simlte_st.arguments import Seed, checked
-from simlte_st.data.document import LONG, median_words
-from simlte_st.data.documents import read_documents
 from simlte_st.evaluation.candidates import DRAWS, SHOTS, Candidate, best_probe, recommend
 from simlte_st.evaluation.splits import Sample, sample_documents
 from simlte_st.evaluation.table import in_interval, markdown_table
+from simlte_st.reading.document import LONG, median_words
+from simlte_st.reading.documents import read_documents
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,6 @@ import numpy as np
 
 from simlte_st.arguments import Count, Seed, checked
 from simlte_st.compat import readable_length, view_budget
-from simlte_st.data.document import Document
-from simlte_st.data.sentences import Segmenter
 from simlte_st.evaluation import halves as measures
 from simlte_st.evaluation.evaluator import encode_texts
 from simlte_st.evaluation.probe import FewShotResult, ProbeResult, Rows, few_shot_probe, fit_probe, fitted_rows
@@ -22,6 +20,8 @@ from simlte_st.evaluation.splits import document_labels, warn_of_classes, warn_o
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.static import is_static
 from simlte_st.progress import progress_bar
+from simlte_st.reading.document import Document
+from simlte_st.words.sentences import Segmenter
 
 TFIDF = "TF-IDF"
 """Name of the baseline."""

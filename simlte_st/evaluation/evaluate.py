@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.arguments import Count, Seed, checked
-from simlte_st.data.document import Document
-from simlte_st.data.documents import DocumentReader, read_documents
-from simlte_st.data.reader import ReadReport
-from simlte_st.data.sentences import Segmenter
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.splits import Sample, probe_rows, sample_documents, split_by_label
 from simlte_st.models.names import check_model, local_folder, training_run
+from simlte_st.reading.document import Document
+from simlte_st.reading.documents import DocumentReader, read_documents
+from simlte_st.reading.reader import ReadReport
+from simlte_st.words.sentences import Segmenter
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -10,14 +10,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simlte_st.data.document import SegmentedDocument
-from simlte_st.data.documents import list_documents
-from simlte_st.data.languages import LanguageFinder
-from simlte_st.data.sentences import Segmenter, make_segmenter, segment_documents
-from simlte_st.data.views import DocSplit, draw_views
 from simlte_st.errors import DataError
 from simlte_st.evaluation.scores import CosineScores, PairScores, TfidfScores, bootstrap_interval
 from simlte_st.models.vectors import row_blocks, unit_rows
+from simlte_st.reading.document import SegmentedDocument
+from simlte_st.reading.documents import list_documents
+from simlte_st.views.views import DocSplit, draw_views
+from simlte_st.words.languages import LanguageFinder
+from simlte_st.words.sentences import Segmenter, make_segmenter, segment_documents
 
 logger = logging.getLogger(__name__)
 

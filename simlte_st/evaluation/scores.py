@@ -13,10 +13,10 @@ from scipy.stats import bootstrap
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from simlte_st.arguments import checked
-from simlte_st.data.analyzer import features_of
-from simlte_st.data.languages import check_language
 from simlte_st.errors import DataError
 from simlte_st.models.vectors import row_blocks, unit_rows
+from simlte_st.words.analyzer import features_of
+from simlte_st.words.languages import check_language
 
 LEVEL, RESAMPLES = 0.95, 2000
 """Coverage and number of resamples of an interval."""
@@ -82,7 +82,7 @@ class CosineScores:
 def fit_tfidf(texts: Sequence[str], *, stop_words: Sequence[str] = (), **settings: Any) -> TfidfVectorizer:
     """Fit scikit-learn's TF-IDF vectorizer with sublinear term frequencies; its rows have length 1.
 
-    Words come from :func:`~simlte_st.data.analyzer.features_of`. A text without words has a row of zeros.
+    Words come from :func:`~simlte_st.words.analyzer.features_of`. A text without words has a row of zeros.
 
     Args:
         texts: The texts.

@@ -14,8 +14,8 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from simlte_st.arguments import Count, CountOrZero, Seed, checked
-from simlte_st.data.document import Document, text_key
 from simlte_st.errors import DataError
+from simlte_st.reading.document import Document, text_key
 
 logger = logging.getLogger(__name__)
 

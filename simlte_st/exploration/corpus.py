@@ -9,12 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.data.columns import Column, columns_of, titles_of
-from simlte_st.data.document import Document
-from simlte_st.data.documents import DocumentReader
-from simlte_st.data.reader import ReadReport
-from simlte_st.data.sentences import make_segmenter, segment_documents
-from simlte_st.data.views import DocSplit, draw_views
 from simlte_st.errors import ConfigurationError, DataError, number_of
 from simlte_st.evaluation.halves import EVALUATION_EPOCH
 from simlte_st.evaluation.splits import sample_rows
@@ -22,9 +16,15 @@ from simlte_st.models.language import warn_of_language
 from simlte_st.models.truncation import Truncation
 from simlte_st.models.vectors import unit_rows
 from simlte_st.progress import reading, with_progress_bar
+from simlte_st.reading.columns import Column, columns_of, titles_of
+from simlte_st.reading.document import Document
+from simlte_st.reading.documents import DocumentReader
+from simlte_st.reading.reader import ReadReport
 from simlte_st.search import Index
 from simlte_st.search.encoder import Encoder, Model
 from simlte_st.search.settings import is_index
+from simlte_st.views.views import DocSplit, draw_views
+from simlte_st.words.sentences import make_segmenter, segment_documents
 
 TABLE_COLUMNS = ("id", "x", "y", "topic", "topic_name", "copy_group", "text")
 """Columns of the table. A source column with one of these names gets a ``_`` appended."""

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from annotated_types import Interval
 
 from simlte_st.arguments import Count, Seed, checked
-from simlte_st.data.documents import read_documents
-from simlte_st.data.languages import check_language
-from simlte_st.data.reader import ReadReport
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import check_installed
 from simlte_st.files import atomic_path, check_apart, check_file
 from simlte_st.models.names import check_model
+from simlte_st.reading.documents import read_documents
+from simlte_st.reading.reader import ReadReport
 from simlte_st.search.settings import check_encoder, is_index, read_settings
+from simlte_st.words.languages import check_language
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,12 +136,12 @@ def explore(
             check_model(model)
     import pyarrow.parquet as pq
 
-    from simlte_st.data.duplicates import find_duplicates
-    from simlte_st.data.topic_terms import topic_terms
     from simlte_st.exploration.corpus import encode_halves, open_corpus
     from simlte_st.exploration.layout import lay_out, nearest_documents
     from simlte_st.exploration.page import Exploration, page_of
+    from simlte_st.exploration.topic_terms import topic_terms
     from simlte_st.exploration.topics import find_topics
+    from simlte_st.views.duplicates import find_duplicates
 
     how: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
     corpus, encoder = open_corpus(model, reader, index_model, title=title, device=device, **how)

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.data.columns import CLASSES, Column
-from simlte_st.data.duplicates import Duplicates
 from simlte_st.exploration.corpus import Corpus
 from simlte_st.exploration.html import as_script, bokeh, clear_figure, figure_json, frame_page, page_part
 from simlte_st.exploration.layout import Layout
 from simlte_st.exploration.sections import Link, corpus_section, duplicates_section, topics_section
 from simlte_st.exploration.topics import Topics
+from simlte_st.reading.columns import CLASSES, Column
+from simlte_st.views.duplicates import Duplicates
 
 SHOWN = 3_000
 """Characters of each document that the page holds."""

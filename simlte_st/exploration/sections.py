@@ -12,12 +12,12 @@ from itertools import islice
 
 import numpy as np
 
-from simlte_st.data.document import word_spans
-from simlte_st.data.duplicates import Duplicates
-from simlte_st.data.reader import ReadReport
 from simlte_st.exploration.html import about, section, table
 from simlte_st.exploration.topics import Topics
 from simlte_st.models.truncation import Truncation
+from simlte_st.reading.document import word_spans
+from simlte_st.reading.reader import ReadReport
+from simlte_st.views.duplicates import Duplicates
 
 TYPICAL = 3
 """Typical documents shown for each topic."""

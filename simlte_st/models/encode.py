@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from filelock import FileLock
 
 from simlte_st.arguments import Count, checked
-from simlte_st.data.documents import read_documents
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError, keeping, number_of
 from simlte_st.files import (
     SETTINGS_FILE,
@@ -34,6 +33,7 @@ from simlte_st.models.device import Engine, check_devices, device_pool
 from simlte_st.models.parts import Part, PartEncoder, Parts, identity_of
 from simlte_st.models.truncation import Truncation, warn_of_truncation
 from simlte_st.progress import TextBar, complete, progress_bar
+from simlte_st.reading.documents import read_documents
 
 
 @dataclass

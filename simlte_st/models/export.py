@@ -16,13 +16,13 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from simlte_st.arguments import Count, checked
-from simlte_st.data.tokens import CPU_PASS, split_by_length
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.extras import check_installed, require
 from simlte_st.files import EXPORT_FILE, MODEL_FILE, atomic_path, check_free, read_json, valid_unicode, write_json
 from simlte_st.models.names import OWN_MODELS, OWN_STATIC, find_model, shown_base
 from simlte_st.progress import progress_bar
 from simlte_st.prompts import document_prompt
+from simlte_st.words.tokens import CPU_PASS, split_by_length
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -10,7 +10,7 @@ from typing import Any
 
 import regex
 
-from simlte_st.data.tokens import space_before, token_ids, unknown_id
+from simlte_st.words.tokens import space_before, token_ids, unknown_id
 
 logger = logging.getLogger(__name__)
 

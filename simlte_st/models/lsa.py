@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simlte_st.arguments import Count, Seed, checked
-from simlte_st.data.documents import read_documents
-from simlte_st.data.reader import ReadReport
 from simlte_st.files import atomic_path, check_apart, check_free
 from simlte_st.models.names import shown_base, warn_of_second_lsa
 from simlte_st.prompts import document_prompt
+from simlte_st.reading.documents import read_documents
+from simlte_st.reading.reader import ReadReport
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import torch
     from sentence_transformers import SentenceTransformer
 
-    from simlte_st.data.documents import DocumentReader
+    from simlte_st.reading.documents import DocumentReader
 
 
 @dataclass(frozen=True)

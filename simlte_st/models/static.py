@@ -22,10 +22,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from simlte_st.compat import has_hooks
-from simlte_st.data.tokens import TOKENIZED_CHARACTERS, counted_ids, in_batches, sums_of, unknown_id
 from simlte_st.files import MODEL_FILE, read_json
 from simlte_st.models.vectors import token_table
 from simlte_st.modules import OWN_MODULES
+from simlte_st.words.tokens import TOKENIZED_CHARACTERS, counted_ids, in_batches, sums_of, unknown_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

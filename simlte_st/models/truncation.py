@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.data.sentences import tokenizer_counter
 from simlte_st.errors import number_of
 from simlte_st.models.names import name_of
 from simlte_st.prompts import document_prompt
+from simlte_st.words.sentences import tokenizer_counter
 
 if TYPE_CHECKING:  # with torch
     from sentence_transformers import SentenceTransformer

@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from simlte_st.data.tokens import counted_ids, sums_of
 from simlte_st.errors import DataError
 from simlte_st.files import MODEL_FILE, digest_of, read_json
 from simlte_st.models.names import settings_of
+from simlte_st.words.tokens import counted_ids, sums_of
 
 Floats = NDArray[np.float32]
 

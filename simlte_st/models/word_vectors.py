@@ -15,11 +15,11 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from simlte_st.compat import view_budget
-from simlte_st.data.documents import read_documents
-from simlte_st.data.tokens import TOKENIZED_CHARACTERS, in_batches, special_ids, token_ids, vocabulary_size
 from simlte_st.errors import DataError
 from simlte_st.modules.base_form import texts_as_read
 from simlte_st.progress import progress_bar
+from simlte_st.reading.documents import read_documents
+from simlte_st.words.tokens import TOKENIZED_CHARACTERS, in_batches, special_ids, token_ids, vocabulary_size
 
 POWER = 1.5
 """Power of the inverse document frequency, chosen on ten sets of documents. In static models, powers from 1 to 1.5

@@ -16,9 +16,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from simlte_st.arguments import checked
 from simlte_st.compat import readable_length, readable_tokens
-from simlte_st.data.tokens import CPU_PASS, split_by_length
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer.packing import document_spans
+from simlte_st.words.tokens import CPU_PASS, split_by_length
 
 ChunkLength = Annotated[int, Interval(ge=3)]
 """Tokens in a chunk: two special tokens and at least one token of text."""

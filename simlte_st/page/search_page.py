@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 
-from simlte_st.data.columns import title_column, title_of
-from simlte_st.data.document import Document
 from simlte_st.errors import ConfigurationError, SimlteError
 from simlte_st.page.render import as_label, described, highlighted, hit_html
+from simlte_st.reading.columns import title_column, title_of
+from simlte_st.reading.document import Document
 from simlte_st.search import Hit, Index
 from simlte_st.search.query import TOP_K, Mode
 

@@ -13,10 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from simlte_st.data.document import Document, content_id
-from simlte_st.data.documents import DocumentReader
-from simlte_st.data.reader import ReadReport
-from simlte_st.data.sentences import Segmenter, peek
 from simlte_st.errors import ConfigurationError, number_of
 from simlte_st.models.device import Engine
 from simlte_st.models.encode import make_parts
@@ -25,10 +21,14 @@ from simlte_st.models.parts import PartEncoder
 from simlte_st.models.truncation import Truncation, warn_of_truncation
 from simlte_st.models.vectors import unit_rows
 from simlte_st.progress import TextBar
+from simlte_st.reading.document import Document, content_id, peek
+from simlte_st.reading.documents import DocumentReader
+from simlte_st.reading.reader import ReadReport
 from simlte_st.search.encoder import Encoder, TextParts
 from simlte_st.search.schema import MOST_COLUMNS, Metadata, own_schema
 from simlte_st.search.store import PUNKT_FILE, Store, text_hash
 from simlte_st.search.words import DocumentTerms, count_words
+from simlte_st.words.sentences import Segmenter
 
 VECTORS_FOLDER = "vectors.parts"
 """Vectors that are not in the table yet."""

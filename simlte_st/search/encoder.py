@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.data.document import Document
-from simlte_st.data.documents import DocumentReader
-from simlte_st.data.sentences import Segmenter, TokenCounter, passages_of, tokenizer_counter
-from simlte_st.data.tokens import in_batches
 from simlte_st.models.names import cached_folder, local_folder
 from simlte_st.models.parts import Part, Parts, encode_counted, identity_of
 from simlte_st.models.truncation import Truncation, text_lengths
 from simlte_st.models.vectors import Encoded, TokenVectors, unit_rows
 from simlte_st.prompts import document_prompt, query_prompt
+from simlte_st.reading.document import Document
+from simlte_st.reading.documents import DocumentReader
 from simlte_st.search.store import Store, text_hash
+from simlte_st.words.sentences import Segmenter, TokenCounter, passages_of, tokenizer_counter
+from simlte_st.words.tokens import in_batches
 
 if TYPE_CHECKING:  # with torch
     from sentence_transformers import SentenceTransformer
@@ -90,7 +90,7 @@ class Encoder:
         return in_batches(documents, lambda document: len(document.text), times * _BATCH_CHARACTERS, times * BATCH)
 
     def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
-        """Return the passages of a document; see :func:`~simlte_st.data.sentences.passages_of`."""
+        """Return the passages of a document; see :func:`~simlte_st.words.sentences.passages_of`."""
         return passages_of(document, segmenter, self.count, self.budget)
 
     def documents(self, texts: Sequence[str], batch_size: int = 32) -> NDArray[np.float32]:

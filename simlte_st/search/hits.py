@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.data.document import Document
-from simlte_st.data.sentences import Segmenter, segment_document
+from simlte_st.reading.document import Document
 from simlte_st.search.query import Query
 from simlte_st.search.store import Store, is_one_of
+from simlte_st.words.sentences import Segmenter, segment_document
 
 SENTENCES = 3
 """Maximum number of sentences in an explanation."""

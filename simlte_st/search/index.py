@@ -15,14 +15,12 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from simlte_st.arguments import Count, checked
-from simlte_st.data.document import Document, name_of
-from simlte_st.data.documents import read_documents
-from simlte_st.data.languages import check_language
-from simlte_st.data.tokens import in_batches
 from simlte_st.errors import ConfigurationError, DataError, keeping, number_of
 from simlte_st.files import hold
 from simlte_st.models.device import Engine, check_devices
 from simlte_st.models.names import check_model
+from simlte_st.reading.document import Document, name_of
+from simlte_st.reading.documents import read_documents
 from simlte_st.search.add import IndexReport, add_documents
 from simlte_st.search.encoder import Encoder
 from simlte_st.search.hits import Hit
@@ -38,6 +36,8 @@ from simlte_st.search.settings import (
     read_settings,
 )
 from simlte_st.search.store import Store
+from simlte_st.words.languages import check_language
+from simlte_st.words.tokens import in_batches
 
 Cosine = Annotated[float, Interval(ge=-1, le=1)]
 

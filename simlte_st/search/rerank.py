@@ -10,14 +10,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.data.document import Document
-from simlte_st.data.sentences import segment_document, sentence_runs
 from simlte_st.errors import ModelError
 from simlte_st.models.vectors import unit_rows
+from simlte_st.reading.document import Document
 from simlte_st.search.encoder import Encoder
 from simlte_st.search.hits import RememberedVectors
 from simlte_st.search.query import Match, Query, standardised
 from simlte_st.search.words import terms_by_word
+from simlte_st.words.sentences import segment_document, sentence_runs
 
 READ_HITS = 64
 """Number of hits of the first stage to rerank."""

@@ -21,9 +21,9 @@ import numpy as np
 import pyarrow as pa
 import regex
 
-from simlte_st.data.document import Document, UntypedText, composed
-from simlte_st.data.tables import MISSING, value_at
 from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.reading.document import Document, UntypedText, composed
+from simlte_st.reading.tables import MISSING, value_at
 
 OWN_COLUMNS = ("id", "part", "hash", "tokens", "searched", "text", "terms", "passage", "vector")
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.data.document import Document, name_of
-from simlte_st.data.documents import list_documents
 from simlte_st.errors import DataError
 from simlte_st.files import valid_unicode
+from simlte_st.reading.document import Document, name_of
+from simlte_st.reading.documents import list_documents
 from simlte_st.search.encoder import Encoder
 from simlte_st.search.hits import Hit, RememberedVectors, explain_hits, shortened
 from simlte_st.search.query import TOP_K, Criteria, Match, Mode, Query, find_matches

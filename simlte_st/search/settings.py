@@ -7,13 +7,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from simlte_st.data.analyzer import ANALYZER
 from simlte_st.errors import ConfigurationError, ModelError, StoreError
 from simlte_st.extras import check_installed
 from simlte_st.files import SETTINGS_FILE, atomic_path, changes, check_new, check_place, hold, write_json
 from simlte_st.models.names import check_model
 from simlte_st.search.encoder import Encoder
 from simlte_st.search.store import TABLE, Store, read_part
+from simlte_st.words.analyzer import ANALYZER
 
 logger = logging.getLogger(__name__)
 

@@ -22,12 +22,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from simlte_st.data.document import Document, composed
-from simlte_st.data.sentences import PunktSegmenter, make_segmenter, peek
 from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.extras import require
 from simlte_st.files import read_json, refuse_full_disk, write_json
+from simlte_st.reading.document import Document, composed, peek
 from simlte_st.search.schema import OWN_COLUMNS, form_of, own_schema, typed_literals
+from simlte_st.words.sentences import PunktSegmenter, make_segmenter
 
 T = TypeVar("T")
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from simlte_st.data.analyzer import PLAIN, content_terms, terms_of
-from simlte_st.data.languages import LanguageFinder
 from simlte_st.files import SETTINGS_FILE, write_json
 from simlte_st.search.store import Store, read_part
+from simlte_st.words.analyzer import PLAIN, content_terms, terms_of
+from simlte_st.words.languages import LanguageFinder
 
 WORDS_FILE = "words.json"
 
@@ -54,7 +54,7 @@ class WordCounts:
     Attributes:
         documents: Size of the sample.
         indexed: Number of documents in the index at that time.
-        counts: Number of documents by term (:mod:`simlte_st.data.analyzer`), if more than one.
+        counts: Number of documents by term (:mod:`simlte_st.words.analyzer`), if more than one.
     """
 
     documents: int = 0

@@ -18,14 +18,14 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.utils.data import Sampler
 
-from simlte_st.data.document import SegmentedDocument
-from simlte_st.data.tokens import flat_ids, space_before, special_ids
-from simlte_st.data.transform import DocSplitTransform
-from simlte_st.data.views import draw_spans
 from simlte_st.files import atomic_path
 from simlte_st.models.static import flat_features
 from simlte_st.models.word_vectors import count_matrix
 from simlte_st.progress import progress_bar
+from simlte_st.reading.document import SegmentedDocument
+from simlte_st.views.transform import DocSplitTransform
+from simlte_st.views.views import draw_spans
+from simlte_st.words.tokens import flat_ids, space_before, special_ids
 
 _BATCH = 256  # documents to tokenize at once
 _COUNTED = 10_000  # documents to count at once

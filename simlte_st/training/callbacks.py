@@ -18,13 +18,13 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from simlte_st.arguments import checked
 from simlte_st.compat import FirstCallbacks
-from simlte_st.data.transform import DocSplitTransform
 from simlte_st.distributed import barrier, is_main, largest, world
 from simlte_st.errors import ResumeError, TrainingDiverged
 from simlte_st.files import atomic_path
 from simlte_st.losses.loss_state import LossStateMixin
 from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
 from simlte_st.progress import progress_bar
+from simlte_st.views.transform import DocSplitTransform
 
 LOSS_FILE = "loss.safetensors"
 COMPLETE_FILE = "complete"

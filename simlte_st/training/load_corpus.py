@@ -15,11 +15,6 @@ from typing import Any
 
 from datasets import Dataset
 
-from simlte_st.data.corpus import CorpusReport, document_lengths
-from simlte_st.data.document import Document, text_key
-from simlte_st.data.document_stream import DocumentStream, StreamedViews, shard_order, usable_by
-from simlte_st.data.documents import DocumentReader, Shards
-from simlte_st.data.sentences import PunktSegmenter, Segmenter, estimate_tokens, make_segmenter, tokenizer_counter
 from simlte_st.distributed import main_first
 from simlte_st.errors import ConfigurationError
 from simlte_st.evaluation.splits import PROBE_LEAST, probe_rows
@@ -28,9 +23,14 @@ from simlte_st.models.conversion import WHOLE_DOCUMENTS
 from simlte_st.models.language import DOCUMENTS, warn_of_language
 from simlte_st.models.truncation import CUT_SHARE, Truncation
 from simlte_st.modules.chunk_mean import can_read_in_chunks
+from simlte_st.reading.document import Document, text_key
+from simlte_st.reading.documents import DocumentReader, Shards
 from simlte_st.training.batches import TokenViews, write_tokens
 from simlte_st.training.load_model import Loaded
 from simlte_st.training.run import Run
+from simlte_st.views.corpus import CorpusReport, document_lengths
+from simlte_st.views.document_stream import DocumentStream, StreamedViews, shard_order, usable_by
+from simlte_st.words.sentences import PunktSegmenter, Segmenter, estimate_tokens, make_segmenter, tokenizer_counter
 
 logger = logging.getLogger(__name__)
 

@@ -15,12 +15,6 @@ from torch import nn
 from transformers import set_seed
 
 from simlte_st.compat import encoder_of, readable_tokens
-from simlte_st.data.document import LONG, median_words
-from simlte_st.data.document_stream import shard_order
-from simlte_st.data.documents import DocumentReader, Shards
-from simlte_st.data.sentences import Segmenter
-from simlte_st.data.tokens import unknown_id
-from simlte_st.data.transform import DocSplitTransform
 from simlte_st.distributed import from_main, main_first, world
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import atomic_path
@@ -33,8 +27,14 @@ from simlte_st.models.loading import LoadedModel, lengthen
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE
 from simlte_st.models.static import is_static
 from simlte_st.modules import TokenTable
+from simlte_st.reading.document import LONG, median_words
+from simlte_st.reading.documents import DocumentReader, Shards
 from simlte_st.training.presets import ONLY_ENCODERS, STATIC_PRESET, Preset, get_preset
 from simlte_st.training.run import Run
+from simlte_st.views.document_stream import shard_order
+from simlte_st.views.transform import DocSplitTransform
+from simlte_st.words.sentences import Segmenter
+from simlte_st.words.tokens import unknown_id
 
 logger = logging.getLogger(__name__)
 

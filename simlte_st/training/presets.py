@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 from annotated_types import Interval
 
 from simlte_st.arguments import Count, Positive, check_fields, checked
-from simlte_st.data.views import DocSplit, View
 from simlte_st.errors import ConfigurationError, did_you_mean
+from simlte_st.views.views import DocSplit, View
 
 BatchSize = Annotated[int, Interval(ge=2, le=2**31 - 1)]
 Warmup = Annotated[float, Interval(ge=0, lt=1)]

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.data.columns import title_of
-from simlte_st.data.document import Document
 from simlte_st.errors import number_of
 from simlte_st.evaluation.evaluator import encode_texts
 from simlte_st.exploration.html import about, as_script, frame_page, make_curve, section, table
@@ -20,6 +18,8 @@ from simlte_st.exploration.page import SHOWN
 from simlte_st.files import atomic_path
 from simlte_st.models.names import shown_base
 from simlte_st.models.vectors import unit_rows
+from simlte_st.reading.columns import title_of
+from simlte_st.reading.document import Document
 from simlte_st.training.evaluate import Finished
 from simlte_st.training.load_corpus import Corpus
 from simlte_st.training.load_model import Loaded

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from simlte_st.data.reader import counted
 from simlte_st.errors import number_of
+from simlte_st.reading.reader import counted
 from simlte_st.training.run import trained_path
 
 if TYPE_CHECKING:
-    from simlte_st.data.corpus import CorpusReport
     from simlte_st.models.sentence_transformer import SentenceTransformer
     from simlte_st.models.truncation import Truncation
     from simlte_st.training.presets import Preset
+    from simlte_st.views.corpus import CorpusReport
 
 
 STATIC = (

@@ -15,12 +15,12 @@ from typing import Any
 from filelock import FileLock
 
 from simlte_st import files
-from simlte_st.data.document import content_id
-from simlte_st.data.documents import DocumentReader, Shards, read_documents
-from simlte_st.data.sources import is_place
 from simlte_st.distributed import connect, is_main, let_main_finish, on_main, world
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError, TrainingInterrupted
 from simlte_st.models.names import check_model
+from simlte_st.reading.document import content_id
+from simlte_st.reading.documents import DocumentReader, Shards, read_documents
+from simlte_st.reading.sources import is_place
 
 
 def trained_path(output: Path) -> Path:

@@ -10,13 +10,11 @@ from typing import Annotated, Any, Literal
 from annotated_types import Interval
 
 from simlte_st.arguments import Count, CountOrZero, Positive, Seed, checked
-from simlte_st.data.documents import Shards
-from simlte_st.data.sentences import Segmenter
-from simlte_st.data.views import View
 from simlte_st.distributed import launched, on_main
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import check_installed
 from simlte_st.models.names import warn_of_second_lsa
+from simlte_st.reading.documents import Shards
 from simlte_st.training.presets import (
     ONLY_ENCODERS,
     STATIC_PRESET,
@@ -36,6 +34,8 @@ from simlte_st.training.presets import (
 )
 from simlte_st.training.result import TrainingResult
 from simlte_st.training.run import check_run, open_run
+from simlte_st.views.views import View
+from simlte_st.words.sentences import Segmenter
 
 NOT_DECISIVE = ("output", "report", "bf16", "workers", "save_steps", "device", "resume", "overwrite", "progress")
 """Arguments that may change when a run is resumed, because they do not affect its result."""

@@ -18,8 +18,8 @@ from simlte_st.arguments import Count, checked
 from simlte_st.cli import app, training
 from simlte_st.cli.app import Options, Result, build, command, commands
 from simlte_st.cli.main import main
-from simlte_st.data.views import VIEWS
 from simlte_st.errors import ConfigurationError
+from simlte_st.views.views import VIEWS
 
 COMMANDS = commands()
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from simlte_st.data import Document, read_documents
-from simlte_st.data.document import text_key
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.splits import (
     TEST,
@@ -21,6 +20,7 @@ from simlte_st.evaluation.splits import (
     stratified_split,
     warn_of_copies,
 )
+from simlte_st.reading.document import text_key
 
 LABELS = ["a"] * 20 + ["b"] * 8 + ["c"] * 2
 CORPUS = [Document(str(number), f"text {number}", "abc"[number % 3]) for number in range(90)]

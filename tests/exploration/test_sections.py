@@ -4,8 +4,8 @@ import re
 
 from support import make_document
 
-from simlte_st.data.duplicates import find_duplicates
 from simlte_st.exploration.sections import MEMBERS, difference, duplicates_section
+from simlte_st.views.duplicates import find_duplicates
 
 
 def test_duplicate_groups_show_differences() -> None:

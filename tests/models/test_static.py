@@ -11,8 +11,6 @@ from sentence_transformers import SentenceTransformer as Stock
 from support import make_static_model, write_model2vec
 
 import simlte_st
-from simlte_st.data import tokens
-from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.evaluation.evaluator import reading_at_most
 from simlte_st.models.conversion import convert_base
@@ -21,6 +19,8 @@ from simlte_st.models.loading import load_model
 from simlte_st.models.parts import weights_digest
 from simlte_st.models.static import adds_up, is_static
 from simlte_st.models.truncation import Truncation, text_lengths
+from simlte_st.views.transform import DocSplitTransform
+from simlte_st.words import tokens
 
 UNKNOWN = "\u16a0\u16a1 \u16a2"
 

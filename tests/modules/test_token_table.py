@@ -13,7 +13,6 @@ from sentence_transformers import SentenceTransformer
 from support import make_document
 
 import simlte_st
-from simlte_st.data.tokens import special_ids, token_ids, vocabulary_size
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import usage_example
@@ -21,6 +20,7 @@ from simlte_st.models.vectors import unit_rows
 from simlte_st.modules import TokenTable
 from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
 from simlte_st.modules.token_table import FULL
+from simlte_st.words.tokens import special_ids, token_ids, vocabulary_size
 
 TEXTS = [make_document(number) for number in range(20)]
 

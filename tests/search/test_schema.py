@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from simlte_st.data import Document
-from simlte_st.data.document import UntypedText
 from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.reading.document import UntypedText
 from simlte_st.search.schema import MOST_COLUMNS, Metadata, column_name, typed_literals
 from simlte_st.search.store import Store, connect
 

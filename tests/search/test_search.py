@@ -5,12 +5,12 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import Document
-from simlte_st.data.sentences import segment_document
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.search import Index
 from simlte_st.search.hits import shortened
 from simlte_st.search.query import VECTORS, fused_scores
 from simlte_st.search.words import MOST_WORDS, WordCounts
+from simlte_st.words.sentences import segment_document
 
 
 def test_dense_search_ranks_by_cosine(index: Index, corpus: list[Document], model: SentenceTransformer) -> None:

@@ -19,7 +19,6 @@ from training_support import OPTIONS, Calls, stock_trainer
 from transformers import TrainerCallback, TrainerControl, TrainerState
 
 from simlte_st import train
-from simlte_st.data.transform import DocSplitTransform
 from simlte_st.errors import ConfigurationError, ResumeError, TrainingDiverged
 from simlte_st.losses import MultipleNegativesRankingMLMLoss, ReconstructionLoss
 from simlte_st.training import fit as fitting
@@ -38,6 +37,7 @@ from simlte_st.training.callbacks import (
     last_complete_checkpoint,
     trainer_callbacks,
 )
+from simlte_st.views.transform import DocSplitTransform
 
 
 @pytest.fixture

@@ -22,10 +22,11 @@ from support import write_jsonl
 from training_support import assert_same_bytes, forked, weights
 
 from simlte_st import distributed, train
-from simlte_st.data import document_stream, read_documents
+from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, ResumeError, TrainingInterrupted
 from simlte_st.training import callbacks, fit
 from simlte_st.training.result import TrainingResult
+from simlte_st.views import document_stream
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forked processes need not import everything again")
 

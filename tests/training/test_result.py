@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from simlte_st.data.corpus import CorpusReport
 from simlte_st.models.truncation import Truncation
 from simlte_st.training import Preset, TrainingResult
+from simlte_st.views.corpus import CorpusReport
 
 
 def made(**options: Any) -> TrainingResult:

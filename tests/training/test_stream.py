@@ -15,9 +15,10 @@ from support import make_document
 from training_support import assert_same_bytes, interrupt_at_step
 
 from simlte_st import train
-from simlte_st.data import document_stream, read_documents
+from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError, ResumeError, SimlteError
 from simlte_st.training import load_corpus
+from simlte_st.views import document_stream
 
 # Dropout, an MLM head, and more steps than a pass has batches.
 OPTIONS: dict[str, Any] = {

@@ -11,11 +11,11 @@ from sentence_transformers import SentenceTransformer
 from benchmarks.rivals import train_rival
 from benchmarks.rivals.contrastive_tension import draw_pairs
 from benchmarks.rivals.stock import TEXT
-from simlte_st.data.document import Document
-from simlte_st.data.sentences import PunktSegmenter, segment_document, tokenizer_counter
-from simlte_st.data.views import draw_views
 from simlte_st.models.loading import load_model
+from simlte_st.reading.document import Document
 from simlte_st.training.presets import get_preset
+from simlte_st.views.views import draw_views
+from simlte_st.words.sentences import PunktSegmenter, segment_document, tokenizer_counter
 
 
 def test_one_pair_in_eight_is_positive_and_no_document_is_in_two_pairs_of_a_pass() -> None:

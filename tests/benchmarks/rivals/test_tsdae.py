@@ -8,8 +8,8 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.rivals.stock import TEXT
 from benchmarks.rivals.tsdae import DELETED, DenoisingTransform, delete_words
-from simlte_st.data.sentences import PunktSegmenter
-from simlte_st.data.transform import DocSplitTransform
+from simlte_st.views.transform import DocSplitTransform
+from simlte_st.words.sentences import PunktSegmenter
 
 
 def test_words_are_deleted_at_the_rate_and_keep_their_order() -> None:

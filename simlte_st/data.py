@@ -1,0 +1,5 @@
+"""The public names for documents, sentences and views; ``data.pyi`` lists them. Each loads on first use."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub("simlte_st", __file__)

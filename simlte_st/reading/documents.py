@@ -1,0 +1,236 @@
+"""Read documents from any source, one by one or in shards."""
+
+from __future__ import annotations
+
+import glob
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, cast
+
+from simlte_st.arguments import Count, checked
+from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.reading.arrow import dataset_table, in_short, is_hub, is_instance, open_hub
+from simlte_st.reading.document import Document
+from simlte_st.reading.reader import DocumentReader
+from simlte_st.reading.rows import BrokenSourceError, Columns, Event, Reading, Row
+from simlte_st.reading.sources import Source
+from simlte_st.reading.tables import choose_columns, read_table
+
+__all__ = ["DocumentReader", "ShardReader", "Shards", "list_documents", "read_documents"]
+
+logger = logging.getLogger(__name__)
+
+_ROWS = 64
+"""Rows read at a time; ``datasets`` would read a whole parquet row group, which may be the whole file."""
+
+KINDS = (
+    "parquet files (a path, a folder, a pattern, or an address that fsspec knows, such as s3://bucket/*.parquet or "
+    "hf://datasets/OWNER/NAME/*.parquet), several of these, hub:NAME, or a datasets.IterableDataset"
+)
+"""The sources of :func:`open_shards`, in words."""
+
+
+@checked
+def read_documents(
+    source: Any,
+    *,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    encoding: str = "utf-8",
+    limit: Count | None = None,
+    mails: bool = False,
+    drop_quotes: bool = False,
+    html: bool = False,
+    metadata: bool = False,
+    max_characters: Count = 20_000_000,
+    stream: bool = False,
+) -> DocumentReader:
+    """Read documents, one by one.
+
+    Unusable rows and files are skipped and counted in the reader's report.
+
+    Args:
+        source: A folder of files with one document each (including subfolders; the id is the path inside the folder),
+            or one such file, or any other text file; a table file; ``hub:NAME``, ``hub:NAME:SPLIT`` or
+            ``hub:NAME:CONFIG:SPLIT`` for a data set on the Hugging Face Hub; a ``datasets.Dataset`` or
+            ``IterableDataset``; a pandas or polars ``DataFrame`` or a ``pyarrow.Table``; an iterable of strings, of
+            mappings, or of :class:`Document`, which keep their id, label and split; or a list of paths and ``hub:``
+            names, read one after the other. A reader is returned unchanged. :data:`simlte_st.reading.formats.FORMATS`
+            lists the file formats. Text, Markdown, e-mails, notebooks, HTML, XML, PDF, DOCX, ODT, RTF and EPUB hold one
+            document each. JSON (an array of objects or strings, or JSON lines), CSV, TSV and mailboxes, optionally
+            compressed with gzip or Zstandard, and parquet are tables. HTML, XML, PDF, DOCX, ODT, RTF and EPUB need the
+            extra ``documents``; without it, such files in a folder are skipped and counted. With several sources,
+            generated ids contain the source, with as many folders as distinguish it: ``b.csv:17``,
+            ``folder/a.txt``.
+        text_column: Column of the text, or its path in a struct, such as ``article.body`` (default: text; otherwise the
+            first of content, body, document, article, abstract, full_text, raw and message; otherwise the only column
+            of strings, or the one with by far the longest). The second of two columns with one name is ``NAME_2``.
+        id_column: Column of the ids, or its path (default: id, doc_id, document_id or _id; otherwise the row number
+            from 0, or the text's hash, for texts outside tables and in an index). A second document with the same id
+            gets the suffix ``#2``.
+        label_column: Column of the classes, or its path; read only when named. For e-mails, one of subject, sender,
+            recipients and date; for files in folders such as ``year=2020``, ``year``.
+        encoding: Encoding of text, JSON, CSV and HTML files that are not valid UTF-8. A byte order mark, or the
+            encoding that an HTML file declares, takes precedence.
+        limit: Maximum number of documents to read (default: all).
+        mails: Parse raw e-mails: text files, files without a known suffix, and texts that begin with e-mail headers.
+        drop_quotes: Remove quoted text and signatures from e-mails.
+        html: Convert texts with HTML tags, such as tickets in a table, to the text that a browser shows.
+        metadata: Keep the values of all other columns, including the label, as the documents' metadata. Folders such
+            as ``year=2020`` count as columns.
+        max_characters: Maximum length of a text in characters; longer texts are skipped and counted.
+        stream: Read shards in random order without storing them, to train on a corpus larger than the disk. The source
+            must be parquet files (also at an address such as ``s3://bucket/*.parquet``), ``hub:NAME`` or a
+            ``datasets.IterableDataset``.
+
+    Returns:
+        A reader. Iterate over it to get the documents, any number of times; its ``report`` counts what was read. With
+        ``stream=``, the :class:`~simlte_st.reading.documents.Shards` for :func:`~simlte_st.train`.
+
+    Raises:
+        DataError: The source does not exist or is not supported, or the encoding is unknown. Iterating also raises it
+            for missing columns and damaged files, and ``EmptyCorpusError`` if no document is usable.
+        MissingExtraError: The file needs the extra ``documents``, which is not installed.
+        ConfigurationError: An argument is out of range, a reader is passed with other arguments, or an argument does
+            not work with ``stream=``.
+    """
+    options = {name: value for name, value in locals().items() if name not in ("source", "stream")}
+    reading = Reading(**options)
+    if isinstance(source, (DocumentReader, Shards)):
+        if stream or reading != Reading():
+            raise ConfigurationError("The source is already a reader: change its options with with_options().")
+        return cast(DocumentReader, source)
+    # Only training takes shards; it recognises their type.
+    return cast(DocumentReader, open_shards(source, reading)) if stream else DocumentReader(source, reading)
+
+
+def list_documents(source: Any) -> list[Document]:
+    """Return all documents of a source, and log what could not be used."""
+    reader = read_documents(source)
+    documents = list(reader)
+    if reader.report.skipped:
+        logger.warning("%s", reader.report.summary())
+    return documents
+
+
+@dataclass(frozen=True)
+class Shards:
+    """A source of documents in shards; each shard can be read from any row."""
+
+    name: str
+    dataset: Any  # a datasets.IterableDataset
+    names: Sequence[str]  # of the shards: file names, if they are files
+    reading: Reading  # the options
+    given: Any  # the original source
+
+    def with_options(self, **options: Any) -> Shards:
+        """Open the same source with some options of :func:`~simlte_st.data.read_documents` replaced."""
+        return open_shards(self.given, replace(self.reading, **options))
+
+    def first(self, limit: int, order: Sequence[int]) -> DocumentReader:
+        """Return a reader of the first documents, with the shards in a given order."""
+        return DocumentReader(Source(self.name, ShardReader(self, order).events), Reading(limit=limit))
+
+    def events(self, shard: int, row: int) -> Iterator[Event]:
+        """Read a shard from a row."""
+        name = self.names[shard]
+        part = self.dataset.shard(num_shards=len(self.names), index=shard)
+        try:
+            yield from read_table(dataset_table(part, name, row, _ROWS), self.reading)
+        except DataError:
+            raise
+        except Exception as error:  # each version of each library has its own
+            if "for FieldRef" in str(error):
+                problem = (
+                    "two columns with the same name" if "Multiple" in str(error) else "other columns than the first"
+                )
+                raise DataError(f"{name} has {problem}: rename one, or read it without stream=.") from None
+            raise BrokenSourceError(f"{name} is truncated, corrupt or unreadable ({in_short(error)})") from error
+
+
+class ShardReader:
+    """Read the documents of shards once, in a given order and from a given row.
+
+    Ids are kept even if several documents share one; a document without an id gets the hash of its text. So ids do not
+    depend on earlier documents, and memory does not grow. After every document, ``shard`` is the number of completed
+    shards, and ``row`` the number of rows read from the next one.
+    """
+
+    def __init__(self, shards: Shards, order: Sequence[int], shard: int = 0, row: int = 0) -> None:
+        self.shard, self.row = shard, row
+        self._shards, self._order = shards, order
+
+    def __iter__(self) -> Iterator[Document]:
+        """Continue reading."""
+        return iter(DocumentReader(Source(self._shards.name, self.events), remember=False))
+
+    def events(self) -> Iterator[Event]:
+        """Yield the events of the shards."""
+        while self.shard < len(self._order):
+            number = self._order[self.shard]
+            for event in self._shards.events(number, self.row):
+                if isinstance(event, Columns):
+                    yield event
+                    continue
+                event = replace(event, where=f"{self._shards.names[number]}, row {self.row:,}")
+                self.row += 1
+                yield replace(event, made_id=None) if isinstance(event, Row) else event
+            self.shard, self.row = self.shard + 1, 0
+
+
+def open_shards(source: Any, reading: Reading) -> Shards:
+    """Open documents in shards; the first file decides the columns."""
+    columns = {**asdict(Reading()), **reading.named_columns()}
+    if other := [name for name, value in asdict(reading).items() if value != columns[name]]:
+        raise ConfigurationError(f"{other[0]}= does not work with stream=True, which reads the columns of tables.")
+    if is_instance(source, "datasets", "IterableDataset"):
+        return _of_dataset(source, "the IterableDataset", reading, source)
+    if is_hub(source):
+        return _of_dataset(open_hub(source), source, reading, source)
+    return _of_parquet(source, reading)
+
+
+def _of_dataset(dataset: Any, name: str, reading: Reading, given: Any) -> Shards:
+    if dataset.features is None:
+        raise DataError(f"{name} has no features: set features= or cast it.")
+    number = dataset.num_shards
+    names = [name] if number == 1 else [f"shard {shard + 1:,} of {number:,} of {name}" for shard in range(number)]
+    choose_columns(reading, dataset_table(dataset, name))
+    return Shards(name, dataset, names, reading, given)
+
+
+def _of_parquet(source: Any, reading: Reading) -> Shards:
+    places = source if isinstance(source, (list, tuple)) else [source]
+    if not places or not all(isinstance(place, (str, os.PathLike)) for place in places):
+        raise DataError(f"A {type(source).__name__} cannot be read as a stream. A stream is read from {KINDS}.")
+    places = [os.fspath(place) for place in places]
+    for place in places:  # before an import that takes seconds
+        if not ("://" in place or glob.has_magic(place) or os.path.lexists(place)):
+            raise DataError(f"There is no file or folder {place!r}. A stream is read from {KINDS}.")
+        if os.path.lexists(place) and "::" in os.path.abspath(place):  # which fsspec reads as a chain of addresses
+            raise DataError(f"{place}: a path with '::' cannot be streamed. Rename it, or read it without stream=.")
+    import datasets
+
+    name = places[0] if len(places) == 1 else f"{len(places):,} sources"
+    # datasets treats every path as a pattern, so brackets and a leading ~ in existing names must be escaped.
+    names = [glob.escape(os.path.abspath(place)) if os.path.lexists(place) else place for place in places]
+    patterns = [each + "/**/*.parquet" * os.path.isdir(place) for place, each in zip(places, names, strict=True)]
+    options: dict[str, Any] = {"data_files": patterns, "batch_size": _ROWS}
+    try:
+        builder = datasets.load_dataset_builder("parquet", **options)
+        files = [str(file) for file in builder.config.data_files["train"]]
+        dataset = builder.as_streaming_dataset("train") if files else None
+        if dataset is None or dataset.features is None:
+            raise DataError(f"There is no parquet file at {name}.")
+        # Open again with only the needed columns: the others may be most of the bytes.
+        table = dataset_table(dataset, files[0])
+        columns = list(dict.fromkeys(table.column_of(each) for each in choose_columns(reading, table) if each))
+        dataset = datasets.load_dataset_builder("parquet", columns=columns, **options).as_streaming_dataset("train")
+    except DataError:
+        raise
+    except Exception as error:  # missing, forbidden, offline, without a library, or not a parquet file
+        raise DataError(f"{name} cannot be opened ({in_short(error)}). A stream is read from {KINDS}.") from error
+    return Shards(name, dataset, files, reading, source)

@@ -1,0 +1,111 @@
+"""The table of file formats. To add one, write a function and add a line to :data:`FORMATS`."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from simlte_st.extras import check_installed
+from simlte_st.reading.arrow import count_rows, open_parquet
+from simlte_st.reading.formats.html import read_html
+from simlte_st.reading.formats.mail import Mail, open_mbox, read_eml
+from simlte_st.reading.formats.office import read_docx, read_epub, read_odt, read_rtf, read_xml
+from simlte_st.reading.formats.pdf import read_pdf
+from simlte_st.reading.rows import EXTRA, BadTextError, Reading, Row, Skip, skip_of
+from simlte_st.reading.tables import Table, folder_columns, open_csv, open_json, open_json_lines
+from simlte_st.reading.text_files import COMPRESSED, open_bytes, read_markdown, read_notebook, read_text
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """A format with one document per file.
+
+    ``read`` returns a file's text. It raises ``BadTextError`` with the reason if there is no text, ``OSError``, or any
+    error of a library for a damaged file.
+    """
+
+    suffixes: tuple[str, ...]  # in lower case
+    read: Callable[[Path, Reading], str | Mail]
+    libraries: tuple[str, ...] = ()  # modules that the extra ``documents`` installs
+
+    def check_library(self) -> None:
+        """Raise :class:`MissingExtraError` if a library is not installed."""
+        for library in self.libraries:
+            check_installed(library, EXTRA, f"reading {self.suffixes[0]} files")
+
+    def row(self, path: Path, name: str, reading: Reading) -> Row | Skip:
+        """Read a file as a row, or as a skip with the reason."""
+        try:
+            if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe may never end
+                raise BadTextError("pipe, socket or device")
+            self.check_library()
+            read = self.read(path, reading)
+        except Exception as error:  # libraries raise all kinds of errors for damaged files
+            return skip_of(error, name, name)
+        text, columns = (read, {}) if isinstance(read, str) else (read.text, read.columns)
+        columns = folder_columns(path) | columns
+        label = columns.get(reading.label_column or "")
+        return Row(name, name, text, label=label, metadata=columns if reading.metadata else None)
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """A format with one document per row; ``open`` raises ``DataError`` for a file without columns."""
+
+    suffixes: tuple[str, ...]  # in lower case
+    open: Callable[[Path, Reading], Table]
+    count_rows: Callable[[Path], int | None] = lambda path: None  # if counting costs nothing
+
+
+PLAIN_TEXT = TextFormat((".txt",), read_text)
+MAIL = TextFormat((".eml",), read_eml)
+
+FORMATS: tuple[TextFormat | TableFormat, ...] = (
+    PLAIN_TEXT,
+    TextFormat((".md", ".markdown"), read_markdown),
+    MAIL,
+    TextFormat((".ipynb",), read_notebook),
+    TextFormat((".html", ".htm", ".xhtml", ".hocr"), read_html, ("selectolax", "webencodings")),
+    TextFormat((".xml", ".nxml", ".tei"), read_xml, ("lxml",)),
+    TextFormat((".pdf",), read_pdf, ("pypdf",)),
+    TextFormat((".docx", ".docm", ".dotx", ".dotm"), read_docx, ("lxml",)),
+    TextFormat((".odt", ".ott"), read_odt, ("lxml",)),
+    TextFormat((".rtf",), read_rtf, ("striprtf",)),
+    TextFormat((".epub",), read_epub, ("lxml", "selectolax", "webencodings")),
+    TableFormat((".jsonl", ".ndjson"), open_json_lines),
+    TableFormat((".json",), open_json),
+    TableFormat((".csv", ".tsv"), open_csv),
+    TableFormat((".mbox",), open_mbox),
+    TableFormat((".parquet",), open_parquet, count_rows),
+)
+
+_MARKS = {b"<?xml": ".xml", b"<!doctype html": ".html", b"<html": ".html", b"%pdf-": ".pdf", b"{\\rtf": ".rtf"}
+_BY_SUFFIX = {suffix: each for each in FORMATS for suffix in each.suffixes}
+_TEXT_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, TextFormat))
+_TABLE_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, TableFormat))
+
+DESCRIPTION = (
+    f"a folder with one document per file ({', '.join(_TEXT_SUFFIXES)}), one such file, or any other text file; "
+    f"a table ({', '.join(_TABLE_SUFFIXES)}; except for parquet also followed by {' or '.join(COMPRESSED)})"
+)
+"""All formats in words, for messages and ``--help``."""
+
+
+def format_of(path: Path) -> TextFormat | TableFormat | None:
+    """Return a file's format by its suffix, which ``.gz`` or ``.zst`` may follow; None if unknown."""
+    suffixes = [suffix.strip().lower() for suffix in path.suffixes]
+    packed = bool(suffixes) and suffixes[-1] in COMPRESSED
+    known = _BY_SUFFIX.get(suffixes[-2 if packed else -1]) if len(suffixes) > packed else None
+    packable = isinstance(known, TableFormat) and known.open is not open_parquet
+    return known if packable or not packed else None
+
+
+def format_by_content(path: Path) -> TextFormat | TableFormat | None:
+    """Return a file's format by its first bytes: a known format, plain text, or None for binary files."""
+    with open_bytes(path) as stream:
+        start = stream.read(8_192)
+    known = next((_BY_SUFFIX[each] for mark, each in _MARKS.items() if start.lstrip().lower().startswith(mark)), None)
+    binary = b"\0" in start and start[:2] not in (b"\xff\xfe", b"\xfe\xff")  # UTF-16
+    return known or (None if binary else PLAIN_TEXT)

@@ -1,0 +1,236 @@
+"""Read e-mails with Python's ``email``: single files (``.eml``, or raw e-mails) and mailboxes (``.mbox``)."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import email
+import email.policy
+import email.utils
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from email.header import decode_header, make_header
+from email.message import Message
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from simlte_st.errors import DataError
+from simlte_st.extras import check_installed
+from simlte_st.files import valid_unicode
+from simlte_st.reading.formats.html import html_text, page_text
+from simlte_st.reading.rows import ENCRYPTED, EXTRA, TOO_LONG, BadTextError, RawRow, Reading, Skip, is_encoding, skip_of
+from simlte_st.reading.tables import Table
+from simlte_st.reading.text_files import decode_text, open_bytes, read_whole, tidy_lines
+
+NO_MAIL = "not an e-mail"
+
+COLUMNS = ("id", "text", "subject", "sender", "recipients", "date")
+"""Columns of a mailbox; single e-mails have those from ``subject`` on."""
+
+_BEGINNING = 1 << 16  # bytes in which to look for headers; mail servers add long ones before the sender
+_LONGEST_HEADER = 20_000  # characters; parsing takes quadratic time
+_PIECE = 1 << 16  # bytes of a line read at a time
+_HEADER = re.compile(r"([A-Za-z][\w-]*):|[ \t]|>?From ")
+_SENT = frozenset(("subject", "date", "message-id", "received", "to", "newsgroups", "return-path"))
+_ENVELOPE = re.compile(rb"From [^\r\n]{0,300}\d\d:\d\d[^\r\n]{0,300}\r?\n")  # the line before each e-mail of a mailbox
+_STUFFED = re.compile(rb"^>(>*From )", re.MULTILINE)
+_NARROW = frozenset(("", "ascii", "us-ascii", "iso-8859-1", "latin-1", "unknown-8bit", "x-unknown"))
+_NO_TEXT = frozenset(("message/delivery-status", "message/disposition-notification", "text/rfc822-headers"))
+
+_SIGNATURES = ("--", "-- ")
+_ORIGINAL = re.compile(r"-{3,}[^-].*-{3,}|_{20,}")  # above the original e-mail in replies by Outlook and others
+_ORIGINAL_HEADER = re.compile(r"[^\s:>][^:]{0,20}: ")  # in any language
+_INTRODUCTION = 3  # maximum number of lines that introduce a quote
+
+
+class Mail(NamedTuple):
+    """An e-mail: its id, its text with the subject, and its columns."""
+
+    id: str | None
+    text: str
+    columns: dict[str, Any]
+
+
+class _AsWritten(email.policy.Compat32):
+    def header_fetch_parse(self, name: str, value: str) -> Any:
+        return value[:_LONGEST_HEADER]  # not a Header, which loses non-ASCII bytes
+
+
+def looks_like_mail(start: str | bytes) -> bool:
+    """Return whether a text begins with e-mail headers: a sender, and a subject, date or recipient."""
+    if isinstance(start, bytes):
+        start = start[:_BEGINNING].decode("latin-1").removeprefix("\xef\xbb\xbf")
+    names = set()
+    for line in start[:_BEGINNING].lstrip("\ufeff\r\n").split("\n")[:-1]:
+        if not line.strip():
+            break
+        if (header := _HEADER.match(line)) is None:
+            return False
+        names.add((header[1] or "").lower())
+    return "from" in names and not names.isdisjoint(_SENT)
+
+
+def is_mail(path: Path) -> bool:
+    """Return whether a file begins with e-mail headers."""
+    with contextlib.suppress(OSError):
+        if path.is_file():  # reading a pipe may never end
+            with path.open("rb") as stream:
+                return looks_like_mail(stream.read(_BEGINNING))
+    return False
+
+
+def read_eml(path: Path, reading: Reading) -> Mail:
+    """Return the subject and text of an e-mail; HTML is used if there is no plain text.
+
+    Attached e-mails are read too; other attachments are not.
+    """
+    return read_mail(read_whole(path, reading), reading)
+
+
+def read_mail(data: bytes, reading: Reading) -> Mail:
+    """Parse an e-mail; raise ``BadTextError`` if it is encrypted, has no headers or cannot be decoded."""
+    data = data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
+    message = email.message_from_bytes(data, policy=_AsWritten())
+    if not message.keys():
+        raise BadTextError(NO_MAIL, "it has no headers")
+    body = _text_of(message, reading).replace("\ufffd", "\udcff")  # the reader replaces and counts these
+    if reading.drop_quotes:
+        body = without_quotes(body)
+    subject, sender, recipients, own_id = (
+        _header_text(message.get(name, "")) or None for name in ("subject", "from", "to", "message-id")
+    )
+    columns = {"subject": subject, "sender": sender, "recipients": recipients, "date": _date(message)}
+    text = "\n\n".join(filter(None, (subject, body)))
+    return Mail((own_id or "").strip("<> ") or None, text, columns)
+
+
+def _header_text(written: str) -> str:
+    """Decode a header; leave it as written if the encoding is unknown."""
+    raw = written.encode("utf-8", "surrogateescape")
+    try:
+        text = str(make_header(decode_header(decode_text(raw, "cp1252"))))
+    except (BadTextError, LookupError, ValueError):
+        text = raw.decode("latin-1")
+    return valid_unicode(" ".join(text.replace("\0", "").split()))
+
+
+def _date(message: Message) -> datetime | None:
+    try:
+        moment = email.utils.parsedate_to_datetime(message.get("date", ""))
+        return moment.replace(tzinfo=moment.tzinfo or timezone.utc).astimezone(timezone.utc)
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+
+
+def _text_of(part: Message, reading: Reading) -> str:
+    """Return the text of a part of an e-mail; attachments have none."""
+    kind = part.get_content_type()
+    if kind == "multipart/encrypted" or (kind.endswith("pkcs7-mime") and "signed" not in part.get("content-type", "")):
+        raise BadTextError(ENCRYPTED, kind)
+    if kind in _NO_TEXT:
+        return ""
+    if part.is_multipart():
+        parts = [each for each in part.get_payload() if isinstance(each, Message)]
+        texts = [_text_of(each, reading) for each in parts]
+        if kind == "message/rfc822":
+            texts = [_header_text(each.get("subject", "")) for each in parts] + texts
+        elif kind == "multipart/alternative":  # the last is the richest, but plain text needs no conversion
+            there = [(each, text) for each, text in zip(parts, texts, strict=True) if text.strip()]
+            plain = [text for each, text in there if each.get_content_type() == "text/plain"]
+            texts = plain[:1] or [text for _, text in there[-1:]]
+        return "\n\n".join(text for text in texts if text.strip())
+    if kind.startswith("multipart/"):  # without parts
+        kind = "text/plain"
+    if part.get_content_disposition() == "attachment" or kind not in ("text/plain", "text/html"):
+        return ""
+    payload = part.get_payload(decode=True)
+    data, declared = payload if isinstance(payload, bytes) else b"", _declared(part)
+    # As in browsers, ASCII and Latin-1 mean Windows-1252.
+    charset = declared or ("cp1252" if reading.encoding == Reading.encoding else reading.encoding)
+    if kind == "text/plain":
+        text = decode_text(data, charset, mend=True).strip()
+        if not text[:15].lower().startswith(("<html", "<!doctype html")):
+            return text
+    check_installed("selectolax", EXTRA, "reading HTML in e-mails")  # HTML may be declared as plain text
+    return html_text(decode_text(data, charset, True)) if declared else page_text(data, charset, mend=True)
+
+
+def _declared(part: Message) -> str | None:
+    """Return a part's declared encoding, if it is known and not just Latin-1 or ASCII."""
+    charset = part.get_content_charset("").lower()
+    if charset in ("gb2312", "gbk"):  # e-mails that declare these use the extension
+        return "gb18030"
+    return charset if charset not in _NARROW and is_encoding(charset) else None
+
+
+def without_quotes(text: str) -> str:
+    """Return the text of an e-mail without quotes, their introductions, and the signature."""
+    kept: list[str] = []
+    lines, quoted = text.split("\n"), False
+    for number, line in enumerate(lines):
+        following = sum(_ORIGINAL_HEADER.match(each.strip()) is not None for each in lines[number + 1 : number + 5])
+        if line in _SIGNATURES or (following > 1 and _ORIGINAL.fullmatch(line.strip())):
+            break
+        if not line.lstrip().startswith(">"):
+            kept.append(line)
+        elif not quoted:
+            _take_out_introduction(kept)
+        quoted = line.lstrip().startswith(">")
+    return tidy_lines("\n".join(kept)) if len(kept) < len(lines) else text
+
+
+def _take_out_introduction(lines: list[str]) -> None:
+    """Remove the lines before a quote that end in a colon, such as "On Monday A wrote:"."""
+    end = len(lines)
+    while end and not lines[end - 1].strip():
+        end -= 1
+    if end and lines[end - 1].rstrip().endswith(":"):
+        start = end - 1
+        while start and lines[start - 1].strip() and end - start <= _INTRODUCTION:
+            start -= 1
+        del lines[start if end - start <= _INTRODUCTION else end - 1 :]
+        lines.append("")
+
+
+def open_mbox(path: Path, reading: Reading) -> Table:
+    """Open a mailbox; ids are the message ids."""
+    with open_bytes(path) as stream:
+        start = stream.read(_BEGINNING)
+    if start.strip() and not _ENVELOPE.match(start.lstrip(b"\r\n")):
+        raise DataError(f'{path} is not a mailbox: its first line should be "From SENDER DATE". A single mail is .eml.')
+    strings = [name for name in COLUMNS if name != "date"]
+    return Table(str(path), COLUMNS, strings, functools.partial(_rows, path, reading), {"date": "dates"})
+
+
+def _rows(path: Path, reading: Reading, wanted: Sequence[str]) -> Iterator[RawRow | Skip]:
+    for number, data in enumerate(_mails(path, reading.most_bytes), start=1):
+        where = f"mail {number:,}"
+        try:
+            if len(data) > reading.most_bytes:
+                raise BadTextError(TOO_LONG, f"more than {reading.most_bytes:,} bytes")
+            mail = read_mail(data, reading)
+            values: Mapping[str, Any] = {"id": mail.id, "text": mail.text, **mail.columns}
+            row: RawRow | Skip = RawRow(where, None, {name: values[name] for name in wanted})
+        except Exception as error:
+            row = skip_of(error, where)
+        yield row
+
+
+def _mails(path: Path, most: int) -> Iterator[bytes]:
+    """Yield the e-mails of a mailbox, without their envelope lines; truncate those that are too long."""
+    with open_bytes(path) as stream:
+        mail = bytearray()
+        begun, blank, starts = False, True, True
+        while line := stream.readline(_PIECE):
+            if starts and blank and _ENVELOPE.fullmatch(line):
+                if begun:
+                    yield _STUFFED.sub(rb"\1", mail)
+                mail, begun = bytearray(), True
+            elif len(mail) <= most:
+                mail += line
+            blank = starts and not line.strip(b"\r\n")
+            starts = line.endswith(b"\n")
+        if begun:
+            yield _STUFFED.sub(rb"\1", mail)

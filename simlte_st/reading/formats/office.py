@@ -1,0 +1,174 @@
+"""Read office documents, books and XML: Word, OpenDocument, EPUB and XML with lxml, RTF with striprtf."""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import posixpath
+import re
+import zipfile
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from simlte_st.reading.formats.html import page_text
+from simlte_st.reading.rows import DAMAGED, EMPTY, ENCRYPTED, BadTextError, Reading
+from simlte_st.reading.text_files import read_whole, tidy_lines
+
+UNPACKS = "unpacking to far more than text does"
+
+_MOST_UNPACKED = 20_000_000  # bytes, or 100 times the file size; the tree takes 30 times as much
+_COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # around an encrypted document
+
+_WORD_PARTS = (re.compile(r"word/document\d*\.xml"), re.compile(r"word/(?:foot|end)notes\d*\.xml"))
+_WORD_BREAKS = {"br": "\n", "cr": "\n", "tab": " ", "noBreakHyphen": "-"}
+_WORD_UNREAD = frozenset(("moveFrom", "Fallback"))  # the original position of moved text, and copies for old readers
+_ODT_BREAKS = {"line-break": "\n", "s": " ", "tab": " "}
+_ODT_UNREAD = frozenset(("tracked-changes", "annotation", "note-citation", "forms"))
+_XML_UNREAD = frozenset((  # not prose in JATS and TEI: metadata, references, formulas
+    "journal-meta", "contrib-group", "aff", "article-id", "pub-date", "history", "permissions", "funding-group",
+    "ref-list", "math", "tex-math", "encodingDesc", "publicationStmt", "sourceDesc", "revisionDesc", "listBibl",
+))  # fmt: skip
+_OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
+_PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
+_PICTURE = re.compile(r"[0-9a-fA-F\r\n]{2000,}")  # a picture in RTF, as hexadecimal digits
+
+
+def read_docx(path: Path, reading: Reading) -> str:
+    """Return the text with tracked changes accepted: paragraphs in order, then footnotes and endnotes.
+
+    Hidden text, comments, headers and footers are not read.
+    """
+    with _open_zip(path) as archive:
+        names = archive.namelist()
+        trees = [_tree_of(archive.read(name)) for part in _WORD_PARTS for name in names if part.fullmatch(name)]
+    for mark in [mark for tree in trees for mark in tree.iter("{*}vanish")]:
+        run = mark.getparent().getparent()
+        if run.getparent() is not None and mark.get(f"{mark.tag.removesuffix('vanish')}val") not in ("0", "false"):
+            run.getparent().remove(run)
+    return tidy_lines(piece for tree in trees for piece in _pieces(tree, _WORD_BREAKS, _WORD_UNREAD, "t"))
+
+
+def read_odt(path: Path, reading: Reading) -> str:
+    """Return the text: paragraphs, headings, lists, tables, and notes at their references.
+
+    Deleted text, comments, headers and footers are not read.
+    """
+    with _open_zip(path) as archive:
+        body = _tree_of(archive.read("content.xml")).find(f"{_OFFICE}body/{_OFFICE}text")
+    if body is None:
+        raise BadTextError(DAMAGED, "not a text document")
+    return tidy_lines(_pieces(body, _ODT_BREAKS, _ODT_UNREAD))
+
+
+def read_epub(path: Path, reading: Reading) -> str:
+    """Return the pages of a book in reading order, read as HTML, without the table of contents."""
+    with _open_zip(path) as archive:
+        # In any namespace, as versions of the format differ.
+        name = next(_tree_of(archive.read("META-INF/container.xml")).iter("{*}rootfile")).get("full-path", "")
+        package = _tree_of(archive.read(name))
+        items = {item.get("id"): item for item in package.iter("{*}item")}
+        spine = [items[each.get("idref")] for each in package.iter("{*}itemref") if each.get("idref") in items]
+        pages = [
+            posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(item.get("href", ""))))
+            for item in spine
+            if item.get("media-type") in _PAGES and "nav" not in item.get("properties", "").split()
+        ]
+        texts = [page_text(archive.read(page), reading.encoding, xml=True) for page in pages]
+    return "\n\n".join(filter(None, texts))
+
+
+def read_xml(path: Path, reading: Reading) -> str:
+    """Return the text of an XML file, such as JATS, TEI, ALTO or PAGE, without tags.
+
+    Elements mixed with text are inline; others become paragraphs. Bibliographic front matter, references and formulas
+    are not read.
+    """
+    data = read_whole(path, reading)
+    root = _tree_of(data)
+    if root.tag.rpartition("}")[2] == "html":
+        return page_text(data, reading.encoding, xml=True)
+    if text := tidy_lines(_scanned_text(root)):
+        return text
+    beside = "local-name()='choice']/*[contains(' sic orig abbr ', concat(' ', local-name(), ' '))"
+    for node in root.xpath(f"//*[@break='no'] | //*[{beside}]"):
+        node.tag = "math"  # unread: TEI has breaks inside words, and the original beside the corrected form
+    texts = set(root.xpath("//*[text()[normalize-space()] or local-name()='choice']"))
+    for node in root.iter("*"):
+        if node.getparent() not in texts and node.tag.rpartition("}")[2] not in _XML_UNREAD:
+            node.tag = "p"
+    breaks = {**dict.fromkeys(("br", "break", "lb", "pb", "cb"), "\n"), "note": " "}
+    if text := tidy_lines(_pieces(root, breaks, _XML_UNREAD)):
+        return text
+    raise BadTextError(EMPTY, "no text between the tags; if it is in attributes, convert the file to a table")
+
+
+def _scanned_text(root: Any) -> Iterator[str]:
+    """Yield the text of ALTO, where words are attributes, or of PAGE, where lines repeat their words."""
+    for block in root.iter("{*}TextBlock"):
+        yield "\n\n"
+        for word in block.iter("{*}String"):
+            if word.get("SUBS_TYPE") != "HypPart2":  # the first half has the whole word
+                yield word.get("SUBS_CONTENT") or word.get("CONTENT", "")
+            if word.getnext() is None or not word.getnext().tag.endswith("HYP"):
+                yield " "
+    for region in root.iter("{*}TextRegion"):
+        yield "\n\n"
+        found = region.findall("{*}TextEquiv[1]/{*}Unicode") or region.findall("{*}TextLine/{*}TextEquiv[1]/{*}Unicode")
+        yield from (f"{line.text or ''}\n" for line in found)
+
+
+def read_rtf(path: Path, reading: Reading) -> str:
+    """Return the text; each paragraph is a line."""
+    from striprtf.striprtf import rtf_to_text
+
+    data = read_whole(path, reading)
+    if not data.lstrip().startswith(b"{\\rtf"):
+        raise BadTextError(DAMAGED, "it does not begin with {\\rtf")
+    text = rtf_to_text(_PICTURE.sub("", data.decode("latin-1")), errors="replace")
+    # RTF writes characters beyond the basic plane as surrogate pairs.
+    return tidy_lines(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+
+
+@contextlib.contextmanager
+def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open an archive; refuse it if it is encrypted or unpacks to far more than text would."""
+    with path.open("rb") as stream:
+        if stream.read(8) == _COMPOUND_FILE:
+            raise BadTextError(ENCRYPTED, "it needs a password, or is an old .doc file")
+        with zipfile.ZipFile(stream) as archive:
+            # Reading stops at the sizes in the archive's directory.
+            size, unpacked = path.stat().st_size, sum(part.file_size for part in archive.infolist())
+            if unpacked > max(_MOST_UNPACKED, 100 * size):
+                raise BadTextError(UNPACKS, f"to {unpacked:,} bytes from {size:,}")
+            yield archive
+
+
+def _tree_of(data: bytes) -> Any:
+    """Parse XML without resolving entities or external files."""
+    from lxml import etree
+
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
+    return etree.fromstring(data, parser)
+
+
+def _pieces(root: Any, breaks: Mapping[str, str], unread: Collection[str], only: str | None = None) -> Iterator[str]:
+    """Yield the texts and breaks of a tree, without recursion, as trees may be deep."""
+    from lxml import etree
+
+    inside = 0  # depth inside unread elements
+    for event, node in etree.iterwalk(root, events=("start", "end")):
+        name, starts = etree.QName(node).localname if isinstance(node.tag, str) else "", event == "start"
+        if name in unread:
+            inside += 1 if starts else -1
+        if inside:
+            continue
+        if name in ("p", "h"):
+            yield "\n\n"
+        elif starts:
+            yield breaks.get(name, "")
+        text = (node.text if starts else node.tail) if only is None else node.text if starts and name == only else ""
+        text = text if name else html.unescape(text or "")  # an unresolved entity, possibly one of HTML
+        if text and (starts or node is not root):
+            yield " ".join(f"|{text}|".split())[1:-1]

@@ -1,0 +1,264 @@
+"""Turn the rows of a source into documents, and report what was read and skipped."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from simlte_st.errors import DataError, EmptyCorpusError, number_of
+from simlte_st.files import valid_unicode
+from simlte_st.reading.document import Document, composed, content_id, name_of, peek, text_key
+from simlte_st.reading.rows import (
+    EMPTY,
+    NOT_A_STRING,
+    TOO_LONG,
+    WRONG_ENCODING,
+    BrokenSourceError,
+    Columns,
+    Reading,
+    Row,
+    Skip,
+)
+from simlte_st.reading.sources import PLACES, Source, open_source
+
+INVALID = "invalid characters removed or replaced"
+DUPLICATE_ID = "duplicate id"
+MISSING_ID = "missing id"
+UNUSABLE_LABEL = "label not usable"
+
+_EXAMPLES = 3
+_EXAMPLE_LENGTH = 200
+
+
+@dataclass
+class ReadReport:
+    """Counts of what was read from a source; every row is counted."""
+
+    source: str
+    documents: int = 0
+    characters: int = 0  # of these documents
+    skipped: dict[str, int] = field(default_factory=dict)  # rows or files without a document, by reason
+    repaired: dict[str, int] = field(default_factory=dict)  # documents, by kind of repair
+    ignored: dict[str, int] = field(default_factory=dict)  # unsupported files, by suffix
+    examples: dict[str, list[str]] = field(default_factory=dict)  # the first cases of each reason
+    text_column: str | None = None  # of the last table, like the next two
+    id_column: str | None = None
+    label_column: str | None = None
+    finished: bool = False  # whether the source was read to its end
+    stopped_at: int | None = None  # the limit at which reading stopped
+
+    def note(self, counts: dict[str, int], reason: str, where: str, what: str = "") -> None:
+        """Count a case in ``skipped``, ``repaired`` or ``ignored``; keep the first few as examples."""
+        counts[reason] = counts.get(reason, 0) + 1
+        if counts is not self.ignored and len(examples := self.examples.setdefault(reason, [])) < _EXAMPLES:
+            example = f"{where}: {what}" if what else where
+            # Names come from the data and may be unprintable.
+            examples.append(example[:_EXAMPLE_LENGTH].encode("utf-8", "replace").decode("utf-8"))
+
+    def summary(self) -> str:
+        """Return a few lines about what was read, skipped, repaired and ignored."""
+        line = f"read {number_of(self.documents, 'document')} ({self.characters:,} characters)"
+        lines = [line + (f" from the column {self.text_column!r}" if self.text_column else ""), *self.troubles()]
+        if self.stopped_at is not None:
+            lines.append(f"stopped at the limit of {self.stopped_at:,} documents; the rest was not read")
+        return "\n".join(lines)
+
+    def troubles(self, *verbs: str) -> list[str]:
+        """Return lines about what was skipped, repaired and ignored, or about only some of these."""
+        lines = []
+        for verb in verbs or ("skipped", "repaired", "ignored"):
+            counts: dict[str, int] = getattr(self, verb)
+            parts = []
+            for reason, number in sorted(counts.items(), key=lambda item: -item[1]):
+                first = self.examples.get(reason)
+                parts.append(counted(number, reason) + (f", first: {first[0]}" if first else ""))
+            lines += [f"{verb} {sum(counts.values()):,}: {'; '.join(parts)}"] if counts else []
+        if not verbs and any(each.startswith(".") or each == "no suffix" for each in self.ignored):
+            hint = "in a folder, tables and other text files are read only when named, such as FOLDER/*.csv"
+            lines.append(hint if self.documents else f"{hint}; documents are read from {PLACES}")
+        if not verbs and any(":2," in each for each in self.ignored):
+            lines.append("files of a Maildir that begin with e-mail headers are read with mails=True")
+        if WRONG_ENCODING in self.skipped:
+            lines.append("if the files are in another encoding, name it with encoding=")
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        return asdict(self)
+
+
+def counted(number: int, reason: str) -> str:
+    """Return a reason with its number of documents, rows or files."""
+    return f"{reason} ({number:,})"
+
+
+class DocumentReader:
+    """The documents of a source, read again at each iteration and never all in memory.
+
+    Returned by :func:`~simlte_st.data.read_documents`. Memory does not grow with the corpus, except for the hashes that
+    keep ids unique (about 100 bytes per document). With ``remember=False`` it does not grow at all: ids are not made
+    unique, and ids of unreadable documents are not recorded.
+
+    Attributes:
+        report: The report of the latest iteration, updated after every document.
+        checksum: Checksum of the texts of the latest iteration, in order; None before its end.
+        unread: Ids of unreadable documents, and id prefixes: folder names with a slash for unreadable folders, and the
+            empty prefix for rows with unknown ids.
+    """
+
+    def __init__(self, source: Any, reading: Reading | None = None, *, remember: bool = True) -> None:
+        self._given, self._reading = source, reading or Reading()
+        self._source = source if isinstance(source, Source) else open_source(source, self._reading)
+        self._remembers = remember
+        self._started = False
+        self._begun: Iterator[Document] | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self.report = ReadReport(self._source.name)
+        self.checksum: str | None = None
+        self.unread: set[str] = set()
+
+    def with_options(self, **options: Any) -> DocumentReader:
+        """Return a reader of the same source with some options of :func:`~simlte_st.data.read_documents` replaced.
+
+        Raises:
+            DataError: The source can be read only once, and has been read in part.
+        """
+        self._check_unread()
+        return DocumentReader(self._given, replace(self._reading, **options))
+
+    def __repr__(self) -> str:
+        return f"DocumentReader({self._source.name})"
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """Files and folders that are read; no output may replace them. Empty for sources in memory."""
+        return self._source.places
+
+    def __length_hint__(self) -> int:
+        """Return the maximum number of documents, if known without reading, for progress bars."""
+        if self.report.finished or self.report.stopped_at is not None:
+            return self.report.documents
+        known = [size for size in (self._source.size(), self._reading.limit) if size is not None]
+        return min(known) if known else NotImplemented
+
+    def __iter__(self) -> Iterator[Document]:
+        """Read the source from its beginning."""
+        if (begun := self._begun) is not None:
+            self._begun = None
+            return begun
+        self._check_unread()
+        self._started = True
+        self._begin()
+        return self._documents(self.report)
+
+    def _check_unread(self) -> None:
+        if self._source.once and self._started:
+            raise DataError(
+                f"{self._source.name} is an iterator, which can be read only once and was already read. Pass a list, a "
+                "datasets.IterableDataset, or another iterable that can be read again."
+            )
+
+    def check(self, label: str | None = None) -> None:
+        """Read files up to the first document to raise errors early, with a label column."""
+        if self.places:
+            next(iter(DocumentReader(self._given, replace(self._reading, label_column=label))), None)
+
+    def peek(self) -> list[Document]:
+        """Return the first documents, up to a million characters; the next iteration does not read them again."""
+        first, self._begun = peek(self, lambda document: len(document.text))
+        return first
+
+    def _documents(self, report: ReadReport) -> Iterator[Document]:
+        ids: dict[int, int] | None = {} if self._remembers else None
+        texts = hashlib.blake2b(digest_size=16)
+        try:
+            for event in self._source.events():
+                if isinstance(event, Columns):
+                    report.text_column, report.id_column, report.label_column = event
+                elif isinstance(event, Skip) and event.ignored:
+                    report.note(report.ignored, event.reason, event.where)
+                elif isinstance(event, Skip):
+                    report.note(report.skipped, event.reason, event.where, event.what)
+                    self._note_unread(event.id)
+                elif not (document := self._document(event, ids, report)):
+                    self._note_unread(_own_id(event) or event.made_id or "")
+                else:
+                    report.documents += 1
+                    report.characters += len(document.text)
+                    texts.update(content_id(document.text).encode())
+                    if report.documents == self._reading.limit:
+                        # Before the yield, as a consumer of exactly this many documents does not return here.
+                        report.stopped_at, self.checksum = self._reading.limit, texts.hexdigest()
+                        yield document
+                        return
+                    yield document
+        except BrokenSourceError as error:
+            read = f"{number_of(report.documents, 'document')} had been read before"
+            raise DataError(f"{error}; {read}. Download or create it again.") from error
+        report.finished, self.checksum = True, texts.hexdigest()
+        if not report.documents and self._remembers:
+            raise EmptyCorpusError("\n".join([f"{self._source.name} holds no usable document.", *report.troubles()]))
+
+    def _note_unread(self, name: str | None) -> None:
+        """Record the id of an unreadable document, None if unknown; "" is a row without text and id."""
+        if name != "" and self._remembers:
+            self.unread.add(composed(name or ""))
+
+    def _document(self, row: Row, ids: dict[int, int] | None, report: ReadReport) -> Document | None:
+        """Return the document of a row; None, with the reason counted, if it is unusable."""
+        text = row.text
+        if not isinstance(text, str):
+            report.note(report.skipped, NOT_A_STRING, row.where, type(text).__name__)
+            return None
+        text = str(text)  # numpy's strings are a subclass of str
+        if len(text) > self._reading.max_characters and not row.is_document:
+            report.note(report.skipped, TOO_LONG, row.where, f"{len(text):,} characters")
+            return None
+        raw, text = text, valid_unicode(text.replace("\0", ""))
+        if not text or text.isspace():
+            report.note(report.skipped, EMPTY, row.where, "only white space" if row.text else "")
+            return None
+        if text != raw:
+            report.note(report.repaired, INVALID, row.where)
+        label = None
+        try:
+            label = name_of(row.label)
+        except TypeError as error:
+            report.note(report.repaired, UNUSABLE_LABEL, row.where, f"a {error} is not a label")
+        return Document(self._id(row, text, ids, report), text, label, row.split, row.metadata)
+
+    def _id(self, row: Row, text: str, ids: dict[int, int] | None, report: ReadReport) -> str:
+        own = _own_id(row)
+        name = own or composed(row.made_id or content_id(text))
+        if own is None and row.has_id:
+            report.note(report.repaired, MISSING_ID, row.where, f"called {name!r}")
+        if ids is None:
+            return name
+        unique = _unique(name, ids)
+        if unique != name:
+            report.note(report.repaired, DUPLICATE_ID, row.where, f"{name!r} became {unique!r}")
+        return unique
+
+
+def _unique(name: str, taken: dict[int, int]) -> str:
+    """Return an id, with a number after it if it is taken; 64-bit hashes of ids are kept."""
+    # Not hash(), which differs between processes: ids must be the same in every run.
+    key, unique = text_key(name), name
+    while text_key(unique) in taken:
+        taken[key] += 1
+        unique = f"{name}#{taken[key]}"
+    taken[text_key(unique)] = 1
+    return unique
+
+
+def _own_id(row: Row) -> str | None:
+    """Return the id of a row; None if it is missing or not usable as an id."""
+    try:
+        return name_of(row.id)
+    except TypeError:
+        return None

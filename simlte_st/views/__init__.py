@@ -1,0 +1,1 @@
+"""Views of documents for training, the corpus on disk, and near-duplicates."""

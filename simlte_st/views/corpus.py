@@ -1,0 +1,178 @@
+"""A corpus on disk: segmented documents in a memory-mapped Arrow file of any size."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from operator import length_hint
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from datasets import Dataset
+from numpy.typing import NDArray
+
+from simlte_st.arguments import checked
+from simlte_st.errors import EmptyCorpusError
+from simlte_st.files import atomic_path, read_json, write_json
+from simlte_st.progress import with_progress_bar
+from simlte_st.reading.document import Document, SegmentedDocument, text_key
+from simlte_st.reading.documents import read_documents
+from simlte_st.reading.reader import counted
+from simlte_st.views.views import View
+from simlte_st.words.sentences import PunktSegmenter, Segmenter, TokenCounter, estimate_tokens, segment_stream
+from simlte_st.words.tokens import in_batches
+
+SCHEMA = pa.schema(
+    {
+        "id": pa.string(),
+        "sentences": pa.list_(pa.string()),
+        "paragraphs": pa.list_(pa.int32()),
+        "tokens": pa.list_(pa.int32()),
+    }
+)
+"""Columns of a corpus: the attributes of a :class:`~simlte_st.reading.document.SegmentedDocument`."""
+
+TOO_SHORT = "too short for two views"
+EXACT_COPY = "exact duplicate of another document"
+_BATCH = 256  # maximum rows in an Arrow record batch
+_BATCH_CHARACTERS = 32_000_000  # maximum characters in one, as a batch is held in memory
+
+
+@dataclass
+class CorpusReport:
+    """Counts of a corpus: documents, sentences, tokens, and documents left out by reason."""
+
+    documents: int = 0
+    sentences: int = 0
+    tokens: int = 0  # without special tokens
+    longest: int = 0  # number of tokens of the longest document
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        return asdict(self)
+
+    def count(self, document: SegmentedDocument) -> None:
+        """Add a document to the counts."""
+        size = sum(document.tokens)
+        self.documents += 1
+        self.sentences += len(document.tokens)
+        self.tokens += size
+        self.longest = max(self.longest, size)
+
+    def leave_out(self, reason: str) -> None:
+        """Count a document that was left out."""
+        self.left_out[reason] = self.left_out.get(reason, 0) + 1
+
+
+@checked
+def write_corpus(
+    documents: Any,
+    directory: str | os.PathLike[str],
+    *,
+    view: View,
+    segmenter: str | Segmenter = "punkt",
+    count_tokens: TokenCounter = estimate_tokens,
+    hold_out: Callable[[Iterable[Document]], Iterable[Document]] | None = None,
+    progress: bool = False,
+) -> tuple[Dataset, CorpusReport]:
+    """Segment documents and write them to ``directory``, or read the complete corpus that is already there.
+
+    Of documents with exactly the same text, only the first is kept. An existing corpus is not compared with the
+    documents: the caller must ensure that it was made from them with the same settings, as a training run does.
+
+    Args:
+        documents: Anything :func:`~simlte_st.data.read_documents` accepts; read once, in order.
+        directory: Folder for ``corpus.arrow``, ``corpus.json`` (the report, written last) and, for Punkt, its
+            parameters in ``punkt.json``.
+        view: Its ``accepts`` decides which documents are used.
+        segmenter: ``"punkt"`` or a callable.
+        count_tokens: Counts the model's tokens in sentences.
+        hold_out: Called with the documents without duplicates; returns those for the corpus and may keep the others,
+            for example for an evaluation.
+        progress: Show a progress bar.
+
+    Returns:
+        The memory-mapped data set, with columns ``id``, ``sentences``, ``paragraphs`` and ``tokens``, and the report.
+
+    Raises:
+        EmptyCorpusError: Fewer than two documents are usable; in-batch negatives need two.
+    """
+    directory = Path(directory)
+    if not (directory / "corpus.json").exists():
+        reader = read_documents(documents)
+        report = CorpusReport()
+        unique = _without_duplicates(reader, report)
+        kept = unique if hold_out is None else hold_out(unique)
+        cut, segmented = segment_stream(kept, segmenter, count_tokens)
+        if isinstance(cut, PunktSegmenter):
+            write_json(directory / "punkt.json", cut.to_dict())
+        shown = with_progress_bar(segmented, "Segmenting", length_hint(reader, 0), shown=progress)
+        with atomic_path(directory / "corpus.arrow") as path:
+            _write_rows(path, _usable_rows(shown, view, report))
+        if report.documents < 2:
+            raise EmptyCorpusError(too_few_documents(report.documents, report.left_out))
+        write_json(directory / "corpus.json", report.to_dict())
+    return Dataset.from_file(str(directory / "corpus.arrow")), CorpusReport(**read_json(directory / "corpus.json"))
+
+
+def _without_duplicates(documents: Iterable[Document], report: CorpusReport) -> Iterator[Document]:
+    """Yield documents without exact duplicates, which would be false negatives of each other.
+
+    Memory: about 100 bytes per document, for a 64-bit hash of its text.
+    """
+    seen: set[int] = set()
+    for document in documents:
+        key = text_key(document.text)
+        if key in seen:
+            report.leave_out(EXACT_COPY)
+        else:
+            seen.add(key)
+            yield document
+
+
+def _usable_rows(documents: Iterable[SegmentedDocument], view: View, report: CorpusReport) -> Iterator[dict[str, Any]]:
+    for document in documents:
+        if view.accepts(document):
+            report.count(document)
+            yield to_row(document)
+        else:
+            report.leave_out(TOO_SHORT)
+
+
+def _write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, SCHEMA) as writer:
+        for batch in in_batches(rows, lambda row: sum(map(len, row["sentences"])), _BATCH_CHARACTERS, _BATCH):
+            writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=SCHEMA))
+
+
+def to_row(document: SegmentedDocument) -> dict[str, Any]:
+    """Return a segmented document as a row of a corpus."""
+    return {name: getattr(document, name) for name in SCHEMA.names}
+
+
+def from_rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[SegmentedDocument]:
+    """Yield the segmented documents of several rows, given by column as in a slice of a data set."""
+    for name, *lists in zip(*(columns[column] for column in SCHEMA.names), strict=True):
+        yield SegmentedDocument(name, *map(tuple, lists))
+
+
+def too_few_documents(documents: int, left_out: Mapping[str, int] | None = None) -> str:
+    """Return the message for too few documents to train on."""
+    others = ", ".join(counted(count, reason) for reason, count in (left_out or {}).items())
+    return (
+        "Training needs at least 2 documents, because the other documents of a batch are the negatives. "
+        f"{documents} can be used{f' (left out: {others})' if others else ''}."
+    )
+
+
+def document_lengths(corpus: Dataset) -> Iterator[NDArray[np.int64]]:
+    """Yield the numbers of tokens of a corpus's documents, in batches."""
+    for batch in corpus.with_format("arrow").select_columns("tokens").iter(batch_size=1000):
+        tokens = batch["tokens"].combine_chunks()
+        sums = np.concatenate([[0], np.cumsum(tokens.values.to_numpy())])
+        ends = sums[tokens.offsets.to_numpy()]
+        yield np.diff(ends)

@@ -1,0 +1,289 @@
+"""DocSplit for training: a data set transform for the unmodified Trainer, and ``InputExample`` objects for ``fit``.
+
+``SentenceTransformer.fit`` reads its data loaders once and keeps the texts, so a loader cannot return new views in the
+next epoch. But ``fit`` accepts several (loader, loss) pairs and draws a batch from each in turn. One loader per epoch
+gives several epochs of fresh views in one ``fit``, with one optimizer and one learning-rate schedule. No batch contains
+two pairs of one document, which would be false negatives.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+import torch
+from annotated_types import Interval
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.readers import InputExample
+from torch import nn
+from torch.utils.data import DataLoader
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from simlte_st.arguments import Count, CountOrZero, Seed, checked
+from simlte_st.compat import view_budget
+from simlte_st.errors import EmptyCorpusError
+from simlte_st.prompts import document_prompt
+from simlte_st.reading.document import Document, SegmentedDocument
+from simlte_st.reading.documents import read_documents
+from simlte_st.reading.reader import counted
+from simlte_st.views.corpus import CorpusReport, from_rows, too_few_documents, write_corpus
+from simlte_st.views.views import DocSplit, View, ViewPair, draw_views
+from simlte_st.words.sentences import Segmenter, estimate_tokens, segment_stream, tokenizer_counter
+
+logger = logging.getLogger(__name__)
+
+
+class EpochClock(TrainerCallback):
+    """A callback that makes the current epoch known to data-loading processes.
+
+    The number is in shared memory, so that workers started in earlier epochs see it too.
+    """
+
+    def __init__(self) -> None:
+        self._epoch = torch.tensor(-1).share_memory_()  # -1 until a Trainer sets it
+
+    @property
+    def epoch(self) -> int:
+        """The current epoch, from 0."""
+        return max(0, int(self._epoch))
+
+    @epoch.setter
+    def epoch(self, value: int) -> None:
+        self._epoch.fill_(value)
+
+    @property
+    def connected(self) -> bool:
+        """Whether a Trainer with this callback has set the epoch."""
+        return int(self._epoch) >= 0
+
+    def on_init_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Note that a Trainer has this callback; it draws views for its model card before training."""
+        self.epoch = self.epoch
+
+    on_train_begin = on_init_end  # for ``add_callback``
+
+    def on_epoch_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Set the epoch. A resumed run may begin within an epoch: ``state.epoch`` 2.4 is epoch 2."""
+        self.epoch = int((state.epoch or 0.0) + 1e-6)
+
+
+class DocSplitTransform:
+    """Turn documents into the columns ``anchor`` and ``positive``: two views, drawn again in each epoch.
+
+    The views depend only on the seed, the epoch and the document. The Trainer sets the epoch through ``callback``, also
+    in data-loading processes.
+
+    Args:
+        view: How to draw the two views (default: ``DocSplit()``).
+        model: The model to train. It determines the length of a view, with room for its document prompt, which goes
+            into ``prompts=`` of the training arguments. Without a model, the tokenizer truncates the views of long
+            documents instead of choosing a window.
+        seed: The random seed.
+        segmenter: ``"punkt"`` or a callable.
+
+    Attributes:
+        budget: Maximum number of tokens in a view, without special tokens; None for no limit.
+        callback: Sets the epoch; :func:`~simlte_st.trainer_callbacks` includes it. Without it in the Trainer, every
+            epoch sees the same views, and a warning is logged.
+        report: Counts of the documents of the latest :meth:`attach`; None before.
+
+    Example:
+        ::
+
+            views = DocSplitTransform(model=model)
+            callbacks = trainer_callbacks(views, loss)
+            SentenceTransformerTrainer(model, train_dataset=views.attach(documents), loss=loss, callbacks=callbacks)
+    """
+
+    @checked
+    def __init__(
+        self,
+        view: View | None = None,
+        *,
+        model: SentenceTransformer | None = None,
+        seed: Seed = 0,
+        segmenter: str | Segmenter = "punkt",
+    ) -> None:
+        self.view: View = DocSplit() if view is None else view
+        self.seed = seed
+        self.segmenter = segmenter
+        self.budget = None if model is None else view_budget(model)
+        self.callback = EpochClock()
+        self.report: CorpusReport | None = None
+        self._count = estimate_tokens if model is None else tokenizer_counter(model.tokenizer)
+        self._files: list[tempfile.TemporaryDirectory[str]] = []
+        self._documents = self._drawn = 0
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DocSplitTransform:
+        return self  # datasets copies transforms when the format changes; keep one callback
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Drop the state that data-loading processes do not need: they draw views but do not segment."""
+        return {**self.__dict__, "segmenter": None, "_count": None, "_files": []}
+
+    def attach(
+        self,
+        documents: Any,
+        *,
+        directory: str | os.PathLike[str] | None = None,
+        hold_out: Callable[[Iterable[Document]], Iterable[Document]] | None = None,
+        progress: bool = False,
+    ) -> Dataset:
+        """Segment documents once and return a data set of their views.
+
+        Args:
+            documents: Anything :func:`~simlte_st.data.read_documents` accepts: a ``datasets.Dataset``, a folder, a list
+                of strings, ...; or the reader that it returned, to choose columns.
+            directory: Folder for the segmented documents, see :func:`~simlte_st.data.write_corpus`; if it already has
+                them, ``documents`` is not read. None for a temporary folder, which lives as long as the transform.
+            hold_out: Holds out some of the documents, see :func:`~simlte_st.data.write_corpus`.
+            progress: Show a progress bar.
+
+        Returns:
+            A memory-mapped data set with rows ``{"anchor": str, "positive": str}``. Documents that the view cannot
+            use, and exact duplicates, are left out and logged.
+
+        Raises:
+            DataError: The documents cannot be read, or no text column was found.
+            EmptyCorpusError: Fewer than two documents are usable.
+        """
+        if directory is None:
+            files = tempfile.TemporaryDirectory(prefix="simlte-views-")
+            self._files.append(files)  # the returned data sets refer to this transform, and so to their files
+            directory = files.name
+        corpus, self.report = write_corpus(
+            documents,
+            directory,
+            view=self.view,
+            segmenter=self.segmenter,
+            count_tokens=self._count,
+            hold_out=hold_out,
+            progress=progress,
+        )
+        if self.report.left_out:
+            left_out = (counted(count, reason) for reason, count in self.report.left_out.items())
+            logger.warning("Left out of training: %s.", ", ".join(left_out))
+        self._documents += len(corpus)
+        return corpus.with_transform(self)
+
+    def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+        """Draw the views of a batch of segmented documents in the current epoch; keep a column ``label``."""
+        pairs = list(self.draw(from_rows(batch)))
+        self._drawn += len(pairs)
+        if self._drawn > self._documents > 0 and not self.callback.connected:
+            self._documents = 0  # warn once
+            logger.warning(
+                "More views were drawn than there are documents, but no Trainer sets the epoch: every epoch sees the "
+                "same views. Pass callbacks=trainer_callbacks(views, loss) to the Trainer."
+            )
+        views = {"anchor": [pair.anchor for pair in pairs], "positive": [pair.positive for pair in pairs]}
+        return {**views, "label": list(batch["label"])} if "label" in batch else views
+
+    def draw(self, documents: Iterable[SegmentedDocument], epoch: int | None = None) -> Iterator[ViewPair]:
+        """Draw the views of the documents that the view accepts, in an epoch (default: the current one)."""
+        epoch = self.callback.epoch if epoch is None else epoch
+        for document in documents:
+            if pair := draw_views(document, self.view, seed=self.seed, epoch=epoch, budget=self.budget):
+                yield pair
+
+    def segment(self, documents: Any) -> Iterator[SegmentedDocument]:
+        """Read and segment documents one by one."""
+        return segment_stream(read_documents(documents), self.segmenter, self._count)[1]
+
+
+@checked
+def docsplit_examples(
+    documents: Any,
+    view: View | None = None,
+    seed: Seed = 0,
+    epoch: CountOrZero = 0,
+    *,
+    model: SentenceTransformer | None = None,
+    segmenter: str | Segmenter = "punkt",
+) -> Iterator[InputExample]:
+    """Yield an ``InputExample(texts=[view A, view B])`` for each document.
+
+    Args:
+        documents: Anything :func:`~simlte_st.data.read_documents` accepts; read once, one by one.
+        view: How to draw the views (default: ``DocSplit()``).
+        seed: The random seed.
+        epoch: The epoch; each epoch has different views of the same documents.
+        model: The model to train. It determines the length of a view, and its document prompt is put before each view:
+            ``fit`` has no prompts, so an MLM loss also masks prompt tokens, and pooling includes them. Without a model,
+            the tokenizer truncates the views of long documents instead of choosing a window.
+        segmenter: ``"punkt"`` or a callable.
+
+    Yields:
+        The examples in the order of the documents, with the document's id as ``guid``. Documents that are too short for
+        two views are left out, and their number is logged.
+
+    Raises:
+        DataError: The documents cannot be read.
+        EmptyCorpusError: No document is usable.
+    """
+    views = DocSplitTransform(view, model=model, seed=seed, segmenter=segmenter)
+    read = made = 0
+    for read, document in enumerate(views.segment(documents), 1):  # noqa: B007
+        for pair in views.draw([document], epoch):
+            made += 1
+            yield _example(pair, model)
+    if made < read:
+        logger.warning("%d documents are too short for %r and were left out.", read - made, views.view)
+    if not made:
+        raise EmptyCorpusError(f"None of the {read} documents can make two views of {views.view!r}.")
+
+
+@checked
+def docsplit_objectives(
+    documents: Any,
+    loss: nn.Module,
+    *,
+    epochs: Count = 1,
+    batch_size: Annotated[int, Interval(ge=2)] = 36,
+    view: View | None = None,
+    seed: Seed = 0,
+    model: SentenceTransformer | None = None,
+    segmenter: str | Segmenter = "punkt",
+) -> list[tuple[DataLoader[InputExample], nn.Module]]:
+    """Return ``train_objectives`` for ``SentenceTransformer.fit``, for several epochs of fresh views.
+
+    Call ``model.fit(docsplit_objectives(documents, loss, epochs=3, model=model), epochs=1)``: the objectives contain
+    the three epochs.
+
+    Args:
+        documents: As for :func:`docsplit_examples`, but kept in memory.
+        loss: The loss, shared by all epochs.
+        epochs: Number of passes over the documents, each with its own views.
+        batch_size: Documents per batch.
+        view: How to draw the views (default: ``DocSplit()``).
+        seed: The random seed.
+        model: The model to train, as for :func:`docsplit_examples`.
+        segmenter: ``"punkt"`` or a callable.
+
+    Returns:
+        One (data loader, loss) pair per epoch.
+
+    Raises:
+        ConfigurationError: ``epochs`` is less than 1.
+        EmptyCorpusError: Fewer than two documents are usable.
+    """
+    views = DocSplitTransform(view, model=model, seed=seed, segmenter=segmenter)
+    usable = [document for document in views.segment(documents) if views.view.accepts(document)]
+    if len(usable) < 2:
+        raise EmptyCorpusError(too_few_documents(len(usable)))
+    objectives: list[tuple[DataLoader[InputExample], nn.Module]] = []
+    for epoch in range(epochs):
+        examples = [_example(pair, model) for pair in views.draw(usable, epoch)]
+        objectives.append((DataLoader(examples, batch_size=batch_size), loss))  # type: ignore[arg-type]
+    return objectives
+
+
+def _example(pair: ViewPair, model: SentenceTransformer | None) -> InputExample:
+    prompt = "" if model is None else document_prompt(model)
+    return InputExample(guid=pair.id, texts=[prompt + pair.anchor, prompt + pair.positive])

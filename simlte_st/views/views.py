@@ -1,0 +1,338 @@
+"""Draw two views of a document.
+
+Views are drawn as :class:`Span` objects, so that their lengths can be computed without making the texts. To add a view,
+write a frozen dataclass that implements :class:`View` and add a line to :data:`VIEWS`; its fields become options of
+``simlte train``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from random import Random
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
+
+from annotated_types import Interval
+
+from simlte_st.arguments import Share, check_fields, checked
+from simlte_st.errors import ConfigurationError, did_you_mean
+from simlte_st.reading.document import SegmentedDocument, word_spans
+
+
+class Span(NamedTuple):
+    """Words ``start`` to ``stop`` (exclusive) of a sentence; ``stop`` None means the whole sentence."""
+
+    sentence: int
+    start: int = 0
+    stop: int | None = None
+
+
+ViewSpans = tuple[list[Span], list[Span]]
+"""The spans of two views, each in document order."""
+
+
+@runtime_checkable
+class View(Protocol):
+    """Draws two views of a document. Implementations are frozen dataclasses whose ``repr`` shows their settings."""
+
+    def accepts(self, document: SegmentedDocument) -> bool:
+        """Return whether every random draw gives two views of a document."""
+        ...
+
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
+        """Draw the two views.
+
+        Args:
+            document: A document that :meth:`accepts` accepts.
+            budget: Maximum number of tokens in *one* view, without special tokens; None for no limit.
+            rng: The only source of randomness.
+        """
+        ...
+
+
+class ViewPair(NamedTuple):
+    """The texts of two views of a document.
+
+    Attributes:
+        id: The document's id.
+        anchor: The first view.
+        positive: The second view.
+    """
+
+    id: str
+    anchor: str
+    positive: str
+
+
+def view_rng(seed: int, epoch: int, document_id: str) -> Random:
+    """Return the random generator for one document in one epoch.
+
+    It does not depend on the order of documents, the batch or the number of workers.
+    """
+    key = f"{seed}\x00{epoch}\x00{document_id}".encode("utf-8", "surrogatepass")
+    return Random(int.from_bytes(hashlib.blake2b(key, digest_size=16).digest(), "big"))
+
+
+@checked
+def draw_views(
+    document: SegmentedDocument, view: View, *, seed: int = 0, epoch: int = 0, budget: int | None = None
+) -> ViewPair | None:
+    """Draw the two views of a document in an epoch.
+
+    Args:
+        document: The segmented document.
+        view: How to draw the views.
+        seed: The random seed.
+        epoch: The epoch, from 0; each epoch has different views.
+        budget: Maximum number of tokens in a view, without special tokens; None for no limit.
+
+    Returns:
+        The pair, or None if the view does not accept the document.
+    """
+    spans = draw_spans(document, view, seed=seed, epoch=epoch, budget=budget)
+    if spans is None:
+        return None
+    return ViewPair(document.id, *(render(document, side) for side in spans))
+
+
+def draw_spans(
+    document: SegmentedDocument, view: View, *, seed: int = 0, epoch: int = 0, budget: int | None = None
+) -> ViewSpans | None:
+    """Draw the two views of a document as spans; see :func:`draw_views`."""
+    return view.draw(document, budget, view_rng(seed, epoch, document.id)) if view.accepts(document) else None
+
+
+def render(document: SegmentedDocument, spans: Sequence[Span]) -> str:
+    """Join spans into a text, separated by spaces."""
+    parts = []
+    for sentence, start, stop in spans:
+        text = document.sentences[sentence]
+        if stop is not None:
+            words = word_spans(text)
+            text = text[words[start][0] : words[stop - 1][1]]
+        parts.append(text)
+    return " ".join(parts)
+
+
+def choose_window(sizes: Sequence[int], budget: int | None, rng: Random, at_least: int = 2) -> list[int]:
+    """Choose consecutive sentences for the views of a document, from a random start.
+
+    The window is chosen before the sentences are split into views. Truncating the views instead would always keep the
+    beginning, and the model would never see the rest of a long document.
+    """
+    if budget is None or sum(sizes) <= budget:
+        return list(range(len(sizes)))
+    rest = 0
+    last_start = len(sizes)
+    # From the last start, everything to the last sentence fits.
+    while last_start > 0 and (rest + sizes[last_start - 1] <= budget or len(sizes) - last_start < at_least):
+        last_start -= 1
+        rest += sizes[last_start]
+    chosen: list[int] = []
+    taken = 0
+    for index in range(rng.randint(0, last_start), len(sizes)):
+        # Stop at the first sentence that does not fit: skipping it would favour short fragments.
+        if taken + sizes[index] > budget and len(chosen) >= at_least:
+            break
+        chosen.append(index)
+        taken += sizes[index]
+    return chosen
+
+
+def whole_sentences(sentences: Sequence[int]) -> list[Span]:
+    """Return the spans of whole sentences."""
+    return [Span(sentence) for sentence in sentences]
+
+
+def words_of(document: SegmentedDocument, sentences: Sequence[int]) -> list[tuple[int, int]]:
+    """Return all words of some sentences in order, as ``(sentence, word)``."""
+    return [(sentence, word) for sentence in sentences for word in range(document.words(sentence))]
+
+
+def spans_of_words(words: Sequence[tuple[int, int]]) -> list[Span]:
+    """Return the spans of words, joining neighbours in a sentence."""
+    spans: list[Span] = []
+    for sentence, word in words:
+        if spans and spans[-1].sentence == sentence and spans[-1].stop == word:
+            spans[-1] = Span(sentence, spans[-1].start, word + 1)
+        else:
+            spans.append(Span(sentence, word, word + 1))
+    return spans
+
+
+def has_two_words(document: SegmentedDocument) -> bool:
+    """Return whether a document has at least two words, so that its views can differ."""
+    return len(document.tokens) > 1 or (len(document.tokens) == 1 and document.words(0) > 1)
+
+
+@dataclass(frozen=True)
+class DocSplit:
+    """DocSplit / SimLTE: random sentence split of a document into two views.
+
+    Each sentence goes independently to the first view with probability ``p``, and to the second otherwise, keeping the
+    order. The views are disjoint; together they are the document, or a window of it if it is longer than the model
+    reads. If a view is empty, the draw is repeated. A document of one sentence is split at its middle word.
+
+    Attributes:
+        p: Probability that a sentence goes to the first view; the papers use 0.5.
+
+    Raises:
+        ConfigurationError: ``p`` is out of range.
+
+    Example:
+        ::
+
+            views = DocSplitTransform(DocSplit(p=0.5), model=model)
+
+    References:
+        DocSplit, section 2.2; SimLTE, section 2.2.
+    """
+
+    p: Annotated[float, Interval(ge=0.01, le=0.99)] = 0.5
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def accepts(self, document: SegmentedDocument) -> bool:
+        """Accept any document of two words or more."""
+        return has_two_words(document)
+
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
+        """Split the sentences of the document's window. See :meth:`View.draw`."""
+        if len(document.tokens) == 1:
+            middle = document.words(0) // 2
+            return [Span(0, 0, middle)], [Span(0, middle, document.words(0))]
+        # The larger view has the share max(p, 1 - p) of the window, and must fit.
+        room = None if budget is None else round(budget / max(self.p, 1 - self.p))
+        window = choose_window(document.tokens, room, rng)
+        while True:
+            to_first = [rng.random() < self.p for _ in window]
+            if any(to_first) and not all(to_first):
+                break
+        views: ViewSpans = ([], [])
+        for sentence, first in zip(window, to_first, strict=True):
+            views[0 if first else 1].append(Span(sentence))
+        return views
+
+
+@dataclass(frozen=True)
+class Identity:
+    """SimCSE (Gao et al., 2021): the same text twice; only dropout makes the embeddings differ.
+
+    Attributes:
+        unit: The text of both views: the ``document`` (SimCSE-long in the SimLTE paper), or a random ``sentence`` of
+            it in each epoch (SimCSE).
+
+    Raises:
+        ConfigurationError: The unit is unknown.
+    """
+
+    unit: Literal["document", "sentence"] = "document"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def accepts(self, document: SegmentedDocument) -> bool:
+        """Accept any document with a word."""
+        return len(document.tokens) > 0
+
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
+        """Take a window or a sentence twice. See :meth:`View.draw`."""
+        if self.unit == "sentence":
+            sentence = [Span(rng.randrange(len(document.tokens)))]
+            return sentence, sentence
+        window = choose_window(document.tokens, budget, rng, at_least=1)
+        return whole_sentences(window), whole_sentences(window)
+
+
+@dataclass(frozen=True)
+class Crop:
+    """Contriever's independent cropping (Izacard et al., 2021): two random spans of words, which may overlap.
+
+    Attributes:
+        least: Smallest length of a crop, as a share of the document's words; Contriever uses 0.05.
+        most: Largest length of a crop, as a share of the document's words; Contriever uses 0.5.
+
+    Raises:
+        ConfigurationError: Not ``0 < least <= most <= 1``.
+    """
+
+    least: Annotated[float, Interval(gt=0, le=1)] = 0.05
+    most: Annotated[float, Interval(gt=0, le=1)] = 0.5
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.least > self.most:
+            raise ConfigurationError(f"least={self.least}: must be at most most={self.most}.")
+
+    def accepts(self, document: SegmentedDocument) -> bool:
+        """Accept any document of two words or more."""
+        return has_two_words(document)
+
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
+        """Crop twice, independently. See :meth:`View.draw`."""
+        words = words_of(document, range(len(document.tokens)))
+        return self._crop(document, words, budget, rng), self._crop(document, words, budget, rng)
+
+    def _crop(
+        self, document: SegmentedDocument, words: Sequence[tuple[int, int]], budget: int | None, rng: Random
+    ) -> list[Span]:
+        length = max(1, round(len(words) * rng.uniform(self.least, self.most)))
+        if budget is not None:
+            # In a long document, a crop must fit the budget.
+            length = min(length, max(1, budget * len(words) // max(1, sum(document.tokens))))
+        start = rng.randint(0, len(words) - length)
+        return spans_of_words(words[start : start + length])
+
+
+@dataclass(frozen=True)
+class InverseCloze:
+    """The inverse cloze task (Lee et al., 2019): a sentence and its context.
+
+    Attributes:
+        keep_sentence: Probability that the sentence stays in the context; Lee et al. use 0.1.
+
+    Raises:
+        ConfigurationError: ``keep_sentence`` is not a probability.
+    """
+
+    keep_sentence: Share = 0.1
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def accepts(self, document: SegmentedDocument) -> bool:
+        """Accept two sentences or more: a single sentence has no context."""
+        return len(document.tokens) > 1
+
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
+        """Take a sentence of a window, and the window. See :meth:`View.draw`."""
+        window = choose_window(document.tokens, budget, rng)
+        sentence = rng.choice(window)
+        kept = rng.random() < self.keep_sentence
+        return whole_sentences([sentence]), whole_sentences([index for index in window if kept or index != sentence])
+
+
+VIEWS: dict[str, type[View]] = {"docsplit": DocSplit, "identity": Identity, "crop": Crop, "inverse-cloze": InverseCloze}
+"""Views by their names in ``simlte train --view``."""
+
+
+@checked
+def make_view(name: str, **settings: object) -> View:
+    """Make a view by name.
+
+    Args:
+        name: One of :data:`VIEWS`.
+        **settings: Fields of the view (default: its defaults).
+
+    Raises:
+        ConfigurationError: The name or a setting is unknown, or a setting is out of range.
+    """
+    if name not in VIEWS:
+        raise ConfigurationError(f"Unknown view {name!r}: choose one of {', '.join(VIEWS)}.{did_you_mean(name, VIEWS)}")
+    kind: Any = VIEWS[name]
+    known = [f"{each.name}=" for each in fields(kind)]
+    if foreign := [each for each in settings if f"{each}=" not in known]:
+        raise ConfigurationError(f"The view {name!r} has no {foreign[0]}=: it has {', '.join(known)}.")
+    return cast("View", kind(**settings))

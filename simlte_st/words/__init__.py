@@ -1,0 +1,1 @@
+"""Sentences, tokens and words of a text, in any language."""

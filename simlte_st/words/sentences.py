@@ -1,0 +1,343 @@
+"""Split documents into sentences and passages.
+
+Documents are split into paragraphs, and a segmenter splits these into sentences. A segmenter is NLTK's Punkt or any
+callable. It may drop or normalize white space, but must keep all other characters in order, which is checked. It
+recognizes sentence ends in Latin, Greek and Cyrillic scripts. Full stops of other scripts always end a sentence, and so
+do spaces in Thai and Lao, which use no full stop. Sentences of more than ``max_words`` words, as in tables and code,
+are split at line ends, then into pieces of at most ``max_words`` words.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from simlte_st.arguments import Count, checked
+from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.reading.document import (
+    SAMPLE_CHARACTERS,
+    Document,
+    SegmentedDocument,
+    count_words,
+    peek,
+    word_spans,
+)
+from simlte_st.words.tokens import count_tokens, pieces_of
+
+if TYPE_CHECKING:  # NLTK takes a second to import
+    from nltk.tokenize.punkt import PunktParameters
+
+    from simlte_st.words.tokens import AnyTokenizer
+
+logger = logging.getLogger(__name__)
+
+MAX_WORDS = 64
+"""Maximum number of words in a sentence: about 85 tokens, so that views of 128 tokens hold several sentences."""
+
+TOKENS_PER_WORD = 1.3
+"""Estimate without a tokenizer; BERT needs 1.2 to 1.5 on English prose."""
+
+STATIC_PASSAGE = 256
+"""Tokens in a passage for models without a length limit."""
+
+Segmenter = Callable[[str], Sequence[str]]
+"""Split one paragraph into sentences, in order, with all its characters except white space."""
+
+TokenCounter = Callable[[Sequence[str]], Sequence[int]]
+"""Count the tokens of each text, without special tokens."""
+
+
+_BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*")
+_LINE = re.compile(r"\n+")
+# Chinese and Japanese, Arabic and Urdu, Indic scripts, Armenian, Ethiopic, Burmese, Khmer, Tibetan, Mongolian.
+_STOP = re.compile(
+    "(?:[。！？｡؟۔।॥։።፧፨။។៕༎།᠃᠉]|．(?![0-9０-９]))+[\"'”’»」』）)】》〉]*"
+    # a space in Thai or Lao, except beside a repetition mark
+    "|(?<=[\u0e00-\u0e45\u0e47-\u0ec5\u0ec7-\u0eff]) +(?=[\u0e00-\u0e45\u0e47-\u0ec5\u0ec7-\u0eff])"
+)
+_SEMICOLON = re.compile("(?<=；)")
+_HARD_WRAP = 120  # in a text without blank lines, lines that are all shorter are wrapped, not paragraphs
+_PIECE = 20_000  # characters per call of the segmenter, which bounds the cost of pathological texts
+_LONGEST = 100_000  # characters per text that Punkt learns from, so that no document dominates
+_SAMPLE = 1_000  # texts used to detect the languages of a corpus
+
+
+class PunktSegmenter:
+    """NLTK's Punkt (Kiss & Strunk, 2006), with installed or learned parameters.
+
+    Args:
+        parameters: Abbreviations, collocations, frequent sentence starters and the orthographic context of words.
+            Without them, Punkt splits after every full stop.
+    """
+
+    def __init__(self, parameters: PunktParameters | None = None) -> None:
+        from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
+
+        self.parameters = parameters if parameters is not None else PunktParameters()
+        self._tokenizer = PunktSentenceTokenizer(self.parameters)
+
+    def __call__(self, text: str, /) -> list[str]:
+        """Split a text where Punkt's sentences begin, so that no text between them is lost."""
+        try:
+            starts = [start for start, _ in self._tokenizer.span_tokenize(text)]
+        except TimeoutError:
+            # NLTK allows each regular expression a few seconds; only adversarial text takes longer.
+            logger.warning("Punkt timed out on a text that begins with %r; it is split by lines and length.", text[:40])
+            return [text]
+        return [text[start:stop].strip() for start, stop in itertools.pairwise([0, *starts[1:], len(text)])]
+
+    def of(self, text: str) -> PunktSegmenter:
+        """Return the segmenter for a document, given its whole text."""
+        return self
+
+    @classmethod
+    def installed(cls, language: str = "english") -> PunktSegmenter | None:
+        """Load NLTK's ``punkt_tab`` parameters for a language; return None if they are not installed."""
+        from nltk.data import find
+        from nltk.tokenize.punkt import load_punkt_params
+
+        try:
+            return cls(load_punkt_params(find(f"tokenizers/punkt_tab/{language}/")))
+        except (LookupError, FileNotFoundError):  # the latter from NLTK before 3.9.2, if the folder is incomplete
+            return None
+
+    @classmethod
+    def learn(cls, texts: Iterable[str], max_characters: int = SAMPLE_CHARACTERS) -> PunktSegmenter:
+        """Learn parameters without labels from the first ``max_characters`` characters of ``texts``."""
+        from nltk.tokenize.punkt import PunktTrainer
+
+        trainer = PunktTrainer()
+        left = max_characters
+        for text in texts:
+            if left <= 0:
+                break
+            try:
+                trainer.train(text[: min(left, _LONGEST)], finalize=False)
+            except TimeoutError:
+                logger.warning("Punkt timed out while learning from a text that begins with %r.", text[:40])
+            left -= len(text)
+        if left == max_characters:
+            return cls()
+        trainer.finalize_training()
+        return cls(trainer.get_params())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters as sorted JSON values: the same corpus gives the same bytes."""
+        return {
+            "abbreviations": sorted(self.parameters.abbrev_types),
+            "collocations": sorted(list(pair) for pair in self.parameters.collocations),
+            "sentence_starters": sorted(self.parameters.sent_starters),
+            "orthographic_context": dict(sorted(self.parameters.ortho_context.items())),
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> PunktSegmenter:
+        """Create a segmenter from the values of :meth:`to_dict`."""
+        if "languages" in values:
+            return PunktOfLanguages({code: cls.from_dict(own) for code, own in values["languages"].items()})
+        from nltk.tokenize.punkt import PunktParameters
+
+        parameters = PunktParameters()
+        parameters.abbrev_types = set(values["abbreviations"])
+        parameters.collocations = {(first, second) for first, second in values["collocations"]}
+        parameters.sent_starters = set(values["sentence_starters"])
+        parameters.ortho_context.update(Counter(values["orthographic_context"]))
+        return cls(parameters)
+
+
+class PunktOfLanguages(PunktSegmenter):
+    """Punkt with parameters for several languages; each document is split with those of its own language.
+
+    Args:
+        segmenters: Segmenters by ISO 639-1 code, starting with the most frequent language.
+    """
+
+    def __init__(self, segmenters: Mapping[str, PunktSegmenter]) -> None:
+        from simlte_st.words.languages import LanguageFinder
+
+        super().__init__(next(iter(segmenters.values())).parameters)
+        self._segmenters = dict(segmenters)
+        self._find = LanguageFinder((), known=list(segmenters))
+
+    def of(self, text: str) -> PunktSegmenter:
+        """Return the segmenter for the document's language, or for the most frequent one."""
+        return self._segmenters.get(self._find(text), next(iter(self._segmenters.values())))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters of each language as JSON values, in order."""
+        return {"languages": {code: own.to_dict() for code, own in self._segmenters.items()}}
+
+
+def make_segmenter(
+    segmenter: str | Segmenter, sample: Callable[[], Iterable[str]], language: str | None = None
+) -> Segmenter:
+    """Return a segmenter by name; Punkt learns from the sample unless NLTK's parameters are installed.
+
+    Installed parameters are used for ``language`` (an ISO 639-1 code), or for the languages detected in the sample.
+    Languages that NLTK lacks get the English ones.
+    """
+    if callable(segmenter):
+        return segmenter
+    if segmenter != "punkt":
+        raise ConfigurationError(f"Unknown segmenter {segmenter!r}: use 'punkt' or a callable.")
+    english = PunktSegmenter.installed()
+    if english is None:
+        return PunktSegmenter.learn(sample())
+    from simlte_st.words.languages import PUNKT, LanguageFinder
+
+    codes = [language] if language else LanguageFinder([*itertools.islice(sample(), _SAMPLE)]).languages
+    others = [code for code in codes if code in PUNKT and code != "en"]
+    installed = {code: PunktSegmenter.installed(PUNKT[code]) for code in others}
+    found = {code: installed.get(code) or english for code in codes}
+    return next(iter(found.values())) if len({*found.values()}) == 1 else PunktOfLanguages(found)
+
+
+def paragraphs_of(text: str) -> list[str]:
+    """Split a text into paragraphs at blank lines.
+
+    In a text without blank lines, each line is a paragraph, unless the lines are so short that they look hard-wrapped.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    blocks = _BLANK_LINES.split(text)
+    if len(blocks) == 1:
+        lines = text.split("\n")
+        if any(len(line) > _HARD_WRAP for line in lines):
+            blocks = lines
+    return [block.strip() for block in blocks if block.strip()]
+
+
+def cut_sentences(paragraph: str, segmenter: Segmenter, max_words: int = MAX_WORDS) -> list[str]:
+    """Split one paragraph into sentences of at most ``max_words`` words."""
+    sentences: list[str] = []
+    for piece in pieces_of(paragraph, _PIECE):
+        segments = segmenter(piece)
+        if "".join("".join(segments).split()) != "".join(piece.split()):
+            raise DataError(
+                f"The segmenter {segmenter!r} changed the text {piece[:80]!r} into {str(segments)[:80]!r}. "
+                "A segmenter may only drop white space."
+            )
+        for segment in segments:
+            for sentence in _at_stops(segment):
+                sentences.extend(_bounded(sentence.strip(), max_words))
+    return sentences
+
+
+def _at_stops(text: str) -> Iterator[str]:
+    begin = 0
+    for match in _STOP.finditer(text) if not text.isascii() else ():
+        yield text[begin : match.end()]
+        begin = match.end()
+    yield text[begin:]
+
+
+def _bounded(text: str, max_words: int) -> Iterator[str]:
+    if not text:
+        return
+    if count_words(text) <= max_words:
+        yield text
+        return
+    for separator in (_LINE, _SEMICOLON):
+        parts = [part.strip() for part in separator.split(text) if part.strip()]
+        if len(parts) > 1:
+            for part in parts:
+                yield from _bounded(part, max_words)
+            return
+    spans = word_spans(text)
+    # Equal pieces, so that the last one is not left with two words.
+    pieces = -(-len(spans) // max_words)
+    bounds = [round(index * len(spans) / pieces) for index in range(pieces + 1)]
+    for first, last in itertools.pairwise(bounds):
+        yield text[spans[first][0] : spans[last - 1][1]]
+
+
+def tokenizer_counter(tokenizer: AnyTokenizer) -> TokenCounter:
+    """Return a token counter for a tokenizer of transformers or of a static embedding."""
+    return functools.partial(count_tokens, tokenizer)
+
+
+def estimate_tokens(texts: Sequence[str]) -> list[int]:
+    """Estimate token counts from word counts (:data:`TOKENS_PER_WORD`)."""
+    return [max(1, round(TOKENS_PER_WORD * count_words(text))) for text in texts]
+
+
+@checked
+def segment_document(
+    document: Document, segmenter: Segmenter, count_tokens: TokenCounter = estimate_tokens, max_words: Count = MAX_WORDS
+) -> SegmentedDocument:
+    """Split one document into sentences.
+
+    Args:
+        document: The document.
+        segmenter: Splits each paragraph; Punkt for several languages uses the document's language.
+        count_tokens: Counts the tokens of each sentence.
+        max_words: Maximum number of words in a sentence; longer ones are split.
+
+    Returns:
+        The segmented document, without sentences if the text is only white space.
+
+    Raises:
+        DataError: The segmenter changed the text.
+        ConfigurationError: ``max_words`` is less than 1.
+    """
+    cut = segmenter.of(document.text) if isinstance(segmenter, PunktSegmenter) else segmenter
+    sentences: list[str] = []
+    starts: list[int] = []
+    for paragraph in paragraphs_of(document.text):
+        starts.append(len(sentences))
+        sentences.extend(cut_sentences(paragraph, cut, max_words))
+    return SegmentedDocument(
+        id=document.id, sentences=tuple(sentences), paragraphs=tuple(starts), tokens=tuple(count_tokens(sentences))
+    )
+
+
+def segment_stream(
+    documents: Iterable[Document], segmenter: str | Segmenter, count_tokens: TokenCounter = estimate_tokens
+) -> tuple[Segmenter, Iterator[SegmentedDocument]]:
+    """Return a segmenter by name, which may learn from the first documents, and the segmented documents."""
+    first, stream = peek(documents, lambda document: len(document.text))
+    cut = make_segmenter(segmenter, lambda: (document.text for document in first))
+    return cut, segment_documents(stream, cut, count_tokens)
+
+
+def segment_documents(
+    documents: Iterable[Document], segmenter: Segmenter, count_tokens: TokenCounter = estimate_tokens
+) -> Iterator[SegmentedDocument]:
+    """Split documents into sentences, lazily."""
+    return (segment_document(document, segmenter, count_tokens) for document in documents)
+
+
+def passages_of(document: Document, segmenter: Segmenter | None, count: TokenCounter, budget: int | None) -> list[str]:
+    """Split a document into passages: runs of whole sentences that fit the model; none if the whole document fits.
+
+    For a model without a length limit, passages have up to :data:`STATIC_PASSAGE` tokens, since the vector of a long
+    document says little about its single pages.
+
+    Args:
+        document: The document.
+        segmenter: The segmenter of the index; None for an index without passages.
+        count: Counts tokens.
+        budget: Tokens that the model reads; None for no limit.
+    """
+    budget = STATIC_PASSAGE if budget is None else budget
+    if segmenter is None or count([document.text])[0] <= budget:
+        return []
+    return list(sentence_runs(segment_document(document, segmenter, count), budget))
+
+
+def sentence_runs(document: SegmentedDocument, budget: int) -> Iterator[str]:
+    """Yield runs of whole sentences of up to ``budget`` tokens; a longer sentence is its own run."""
+    beginnings = set(document.paragraphs)
+    text, taken = "", 0
+    for number, (sentence, tokens) in enumerate(zip(document.sentences, document.tokens, strict=True)):
+        if text and taken + tokens > budget:
+            yield text
+            text, taken = "", 0
+        separator = "\n\n" if number in beginnings else " "
+        text, taken = f"{text}{separator}{sentence}" if text else sentence, taken + tokens
+    if text:
+        yield text

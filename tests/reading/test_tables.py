@@ -1,0 +1,129 @@
+"""Tables: texts in structs or found by length, and columns with the same name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pandas
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from reading_support import texts
+from support import write_jsonl
+
+from simlte_st.errors import DataError
+from simlte_st.reading.documents import read_documents
+
+ARTICLES: list[dict[str, Any]] = [
+    {
+        "url": f"u{number}",
+        "meta": {"key": number + 10, "topic": {"name": f"t{number % 2}"}},
+        "article": {"title": f"Title {number}", "body": f"The river rose {number}.", "year": 2000},
+    }
+    for number in range(3)
+]
+
+
+def _polars(rows: list[Any], path: Path) -> Any:
+    return pytest.importorskip("polars").DataFrame(rows)
+
+
+def _parquet(rows: list[Any], path: Path) -> Path:
+    pq.write_table(pa.Table.from_pylist(rows), path / "rows.parquet")
+    return path / "rows.parquet"
+
+
+def _json(rows: list[Any], path: Path) -> Path:
+    (path / "rows.json").write_text(json.dumps(rows, indent=1))
+    return path / "rows.json"
+
+
+SOURCES: dict[str, Callable[[list[Any], Path], Any]] = {
+    "list": lambda rows, path: rows,
+    "JSON lines": lambda rows, path: write_jsonl(path / "rows.jsonl", rows),
+    "JSON": _json,
+    "parquet": _parquet,
+    "Arrow": lambda rows, path: pa.Table.from_pylist(rows),
+    "pandas": lambda rows, path: pandas.DataFrame(rows),
+    "pandas with Arrow": lambda rows, path: pa.Table.from_pylist(rows).to_pandas(types_mapper=pandas.ArrowDtype),
+    "polars": _polars,
+    "datasets": lambda rows, path: datasets.Dataset.from_list(rows),
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_columns_in_structs_are_found_by_path(kind: str, tmp_path: Path) -> None:
+    source = SOURCES[kind](ARTICLES, tmp_path)
+    bodies = [article["article"]["body"] for article in ARTICLES]
+    for _ in range(2):
+        reader = read_documents(
+            source, text_column="article.body", id_column="meta.key", label_column="meta.topic.name", metadata=True
+        )
+        documents = list(reader)
+        assert [document.text for document in documents] == bodies
+        assert [document.id for document in documents] == ["10", "11", "12"]
+        assert [document.label for document in documents] == ["t0", "t1", "t0"]
+        assert "from the column 'article.body'" in reader.report.summary()
+        rest = {"url": "u1", "meta": {"topic": {"name": "t1"}}, "article": {"title": "Title 1", "year": 2000}}
+        assert documents[1].metadata == rest, "without the text and the id, in the order of the source"
+        assert list(documents[1].metadata) == list(rest)
+    with pytest.raises(DataError, match="'article' holds "):
+        texts(source)
+    with pytest.raises(DataError, match=r"no column 'page\.body'"):
+        texts(source, text_column="page.body")
+    with pytest.raises(DataError, match=r"not a string|missing column"):
+        texts(source, text_column="article.year")
+
+
+def test_structs_without_the_text_are_counted(tmp_path: Path) -> None:
+    rows = [{"a": {"b": "One."}}, {"a": None}, {"a": {"c": 1}}, {"a": "b"}, {"a": {"b": 2}}]
+    reader = read_documents(rows, text_column="a.b")
+    assert [document.text for document in reader] == ["One."]
+    assert reader.report.skipped == {"missing column": 3, "not a string": 1}
+    reader = read_documents(pa.Table.from_pylist([{"a": {"b": "One."}}, {"a": None}]), text_column="a.b")
+    assert [document.text for document in reader] == ["One."]
+    assert reader.report.skipped == {"missing column": 1}
+
+
+TWICE = (("id", "status", "text", "status_2", "status", "text", ""), ("t1", "open", "One.", "x", "paid", "Two.", "-"))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".json", ".parquet", ""])
+def test_columns_with_the_same_name_get_numbers(suffix: str, tmp_path: Path) -> None:
+    path, table = tmp_path / f"rows{suffix}", pa.table([[value] for value in TWICE[1]], names=TWICE[0])
+    pairs = ", ".join(f'"{name}": "{value}"' for name, value in zip(*TWICE, strict=True))
+    written = {".jsonl": f"{{{pairs}}}\n", ".json": f"[\n{{{pairs}}}]"}
+    mark = "\t" if suffix == ".tsv" else ","
+    path.write_text(written.get(suffix, "\n".join(map(mark.join, TWICE))))
+    if suffix == ".parquet":
+        pq.write_table(table, path)
+    (document,) = read_documents(path if suffix else table, metadata=True, label_column="status_3")
+    assert (document.id, document.text, document.label) == ("t1", "One.", "paid")
+    assert document.metadata == {"status": "open", "status_2": "x", "status_3": "paid", "text_2": "Two.", "": "-"}
+    assert texts(path if suffix else table, text_column="text_2") == ["Two."]
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_by_far_the_longest_column_is_the_text(kind: str, tmp_path: Path) -> None:
+    rows = [{"place": "Rome", "resume": f"Worked {number}. " * 200, "category": "Data Science"} for number in range(3)]
+    assert texts(SOURCES[kind](rows, tmp_path)) == [row["resume"] for row in rows]
+    rows[0]["category"] = "Half as long. " * 200
+    with pytest.raises(DataError, match=r"Cannot tell .* place, resume, category"):
+        texts(SOURCES[kind](rows, tmp_path))
+
+
+def test_hive_folders_are_columns(tmp_path: Path) -> None:
+    folder = tmp_path / "year=2020" / "city=New%20York"
+    folder.mkdir(parents=True)
+    _parquet([{"text": "One."}], folder)
+    write_jsonl(folder / "rows.jsonl", [{"text": "Two.", "year": 1999}])
+    (folder / "a.txt").write_text("Three.")
+    sources = [folder / "rows.parquet", folder / "rows.jsonl", tmp_path]
+    found = [(one.text, one.metadata) for one in read_documents(sources, metadata=True)]
+    assert [one.label for one in read_documents(sources, label_column="year")] == ["2020", "1999", "2020"]
+    own = {"year": "2020", "city": "New York"}
+    assert found == [("One.", own), ("Two.", {**own, "year": 1999}), ("Three.", own)]
