@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.words.analyzer import features_of
+from simlte_st.words.analyzer import extract_features
 
 
 class Bm25Scores:
@@ -21,7 +21,7 @@ class Bm25Scores:
     tolerance = unrelated = 0.0
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._words = list(map(features_of, texts))  # stop words stay: idf gives them little weight
+        self._words = list(map(extract_features, texts))  # stop words stay: idf gives them little weight
         self.size = len(self._words)
         os.environ.setdefault("JAX_PLATFORMS", "cpu")  # bm25s imports JAX, if there, which takes most of a GPU's memory
         import bm25s

@@ -27,7 +27,7 @@ from benchmarks.datasets.bbc import packaged_corpus_path
 from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import dtype_of, environment, make_parser
 from benchmarks.timing import side_by_side
-from simlte_st.compat import encoder_of
+from simlte_st.compat import get_encoder
 from simlte_st.data import read_documents
 from simlte_st.models.loading import load_model, model_source
 from simlte_st.models.names import OWN_ENCODERS, PACKAGED_BASE
@@ -67,7 +67,7 @@ def main(argv: list[str] | None = None) -> None:
 def stock_sides(name: str, model: SentenceTransformer, options: argparse.Namespace) -> dict[str, Callable[..., object]]:
     """Return ``encode`` of a BERT model loaded with stock sentence-transformers, by name and attention."""
     sides: dict[str, Callable[..., object]] = {}
-    if encoder_of(model).config.model_type == "bert":
+    if get_encoder(model).config.model_type == "bert":
         flash = options.device == "cuda" and options.bf16 and find_spec("flash_attn") is not None
         if not flash:
             print("Without flash_attention_2, which needs a GPU, --bf16 and the package flash_attn.", flush=True)

@@ -22,7 +22,7 @@ from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
 from benchmarks.timing import own_process, ratio, resident, side_by_side, spread
 from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerModel
-from simlte_st.training.load_model import set_attention_dropout
+from simlte_st.training.prepare_model import set_attention_dropout
 
 SIZE: dict[str, Any] = {
     "vocab_size": 30522,

@@ -32,7 +32,7 @@ from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
 from benchmarks.timing import ratio, side_by_side
 from simlte_st.longformer.packing import pack_batch
-from simlte_st.training.load_model import set_attention_dropout
+from simlte_st.training.prepare_model import set_attention_dropout
 
 CHUNKS, GRAPH = f"{OURS}, chunks", f"{OURS}, graph"
 OTHERS = {

@@ -39,7 +39,7 @@ from benchmarks.timing import ratio, side_by_side
 from simlte_st.errors import DataError, MissingExtraError
 from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
 from simlte_st.models.loading import load_model
-from simlte_st.models.lsa import end_with_lsa, lengthened
+from simlte_st.models.lsa import append_vectors, end_with_lsa
 from simlte_st.models.names import OWN_ENCODERS, PACKAGED_BASE
 from simlte_st.modules.chunk_mean import to_chunk_mean
 from simlte_st.words.sentences import tokenizer_counter
@@ -136,7 +136,7 @@ def measured(task: Task, name: str, shared: Path, dtype: torch.dtype) -> dict[st
     rows = {name: {**task.judge(vectors), "encoding": made}}
     if task.documents:
         end_with_lsa([model], task.texts)
-        longer = task.judge(lengthened(model, task.texts, vectors))
+        longer = task.judge(append_vectors(model, task.texts, vectors))
         short = similarity(model, load_pairs(shared, "STSb", None))
         rows[f"{name}{WITH_LSA}"] = {**longer, "encoding": {**made, "stsb": short}}
     return rows

@@ -47,7 +47,7 @@ from simlte_st.models import passes, static
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.export import export_model, load_onnx
 from simlte_st.models.names import PACKAGED_BASE, find_model
-from simlte_st.training.load_model import set_attention_dropout
+from simlte_st.training.prepare_model import set_attention_dropout
 from simlte_st.words import tokens
 
 STOCK, OURS, ONNX, INT8 = "sentence-transformers", "simlte_st", "onnx", "onnx int8"

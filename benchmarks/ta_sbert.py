@@ -33,7 +33,7 @@ from benchmarks.nli.tasks import (
     tfidf_transfer,
     transfer,
 )
-from benchmarks.nli.training import ROWS, Inference, Row, load_inference, make_model, train
+from benchmarks.nli.training import ROWS, Inference, PaperRow, load_inference, make_model, train
 from benchmarks.pages import write_results
 from benchmarks.records import dtype_of, environments, make_parser
 from simlte_st.models.names import PACKAGED_BASE
@@ -76,7 +76,7 @@ class Bench:
             "senteval": {name: tfidf_transfer(task) for name, task in self.senteval.items()},
         }
 
-    def trained(self, base: str, row: Row, seed: int) -> dict[str, Any]:
+    def trained(self, base: str, row: PaperRow, seed: int) -> dict[str, Any]:
         """Train and evaluate a row."""
         return self.measure(train(base, row, self.nli, seed, self.options.learning_rate, self.options.bf16))
 
@@ -101,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for base in options.bases:
         found = identity_of(base)
         of_base = {**settings, "base": found}
-        make = partial(lambda base: bench.measure(make_model(base, Row()).eval()), base)
+        make = partial(lambda base: bench.measure(make_model(base, PaperRow()).eval()), base)
         work.finish_aloud(f"baselines/{found['name']}", of_base, make)
         for seed in options.seeds:
             for name, row in ROWS.items():

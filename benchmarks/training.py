@@ -47,7 +47,7 @@ from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNega
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE, packaged_base_path
 from simlte_st.training.batches import SeededBatchSampler
-from simlte_st.training.load_model import set_dropout
+from simlte_st.training.prepare_model import set_dropout
 from simlte_st.words.sentences import tokenizer_counter
 
 DEVICE = get_device_name()

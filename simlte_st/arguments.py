@@ -40,7 +40,7 @@ _LISTS = (Iterable, Sequence, list)
 _NAMES = {str: "a string", bool: "True or False", os.PathLike: "a path", Callable: "a function", Mapping: "a mapping"}
 
 
-def checked(function: F) -> F:
+def check_arguments(function: F) -> F:
     """Check the arguments of each call against their annotations before the function runs.
 
     ``int``, ``float``, ``str``, ``bool``, ``Literal``, mappings, callables, paths, this package's classes, and unions
@@ -94,7 +94,7 @@ def check_value(name: str, value: Any, annotation: Any) -> None:
     """
     kinds = list(alternatives(annotation))
     if not any(_fits(value, kind, bounds) for kind, bounds in kinds):
-        wanted = " or ".join(_described(kind, bounds) for kind, bounds in kinds if kind is not type(None))
+        wanted = " or ".join(_describe_type(kind, bounds) for kind, bounds in kinds if kind is not type(None))
         raise ConfigurationError(f"{name}={value!r:.200}: must be {wanted}.")
 
 
@@ -150,11 +150,11 @@ def _within(value: Any, bounds: Interval | None) -> bool:
     return bool(above and (bounds.lt is None or value < bounds.lt) and (bounds.le is None or value <= bounds.le))
 
 
-def _described(kind: Any, bounds: Interval | None) -> str:
+def _describe_type(kind: Any, bounds: Interval | None) -> str:
     if get_origin(kind) is Literal:
         return " or ".join(map(repr, get_args(kind)))
     if (plain := get_origin(kind) or kind) in _LISTS and get_args(kind):
-        described = (_described(*own).removeprefix("a ") for own in alternatives(*get_args(kind)))
+        described = (_describe_type(*own).removeprefix("a ") for own in alternatives(*get_args(kind)))
         return f"a list of {' or '.join(f'{each}s' for each in described if each != 'NoneType')}"
     if kind not in (int, float):
         return _NAMES.get(plain) or str(getattr(kind, "__name__", kind))

@@ -64,7 +64,7 @@ _RANDOM = re.compile(r"^(?!(?:.+\.)?pooler\.)([^|\n]+?) +\| \S*(?:MISSING|MISMAT
 """A row of transformers' load report for a weight that affects the embeddings; the pooler's do not."""
 
 
-def encoder_of(model: torch.nn.Module) -> PreTrainedModel:
+def get_encoder(model: torch.nn.Module) -> PreTrainedModel:
     """Return the Hugging Face encoder of a SentenceTransformer, inside DDP and ``torch.compile`` wrappers."""
     for wrapper in ("module", "_orig_mod"):
         model = getattr(model, wrapper, model)
@@ -225,7 +225,7 @@ class FirstCallbacks(list[Any]):
         return [*self, *own]
 
 
-def load_modules_of(model_class: type[SentenceTransformer], classes: Sequence[type[torch.nn.Module]]) -> None:
+def register_modules(model_class: type[SentenceTransformer], classes: Sequence[type[torch.nn.Module]]) -> None:
     """Let a model class load custom modules without ``trust_remote_code``."""
     model_class._module_classes = _by_reference(classes)
 

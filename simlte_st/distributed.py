@@ -30,13 +30,13 @@ HEAD_START = 3.0
 _waiting: Any = None  # the process group for waiting; created by connect()
 
 
-def launched() -> tuple[int, int]:
+def launcher_rank() -> tuple[int, int]:
     """Return the rank of this process and the number of processes, from the launcher's environment."""
     number = int(os.environ.get("WORLD_SIZE", "1"))
     return (int(os.environ.get("RANK", "0")) if number > 1 else 0), number
 
 
-def connected() -> bool:
+def is_connected() -> bool:
     """Return whether the process group is initialized."""
     import torch.distributed as dist
 
@@ -47,14 +47,14 @@ def world() -> int:
     """Return the number of processes."""
     import torch.distributed as dist
 
-    return dist.get_world_size() if connected() else launched()[1]
+    return dist.get_world_size() if is_connected() else launcher_rank()[1]
 
 
 def rank() -> int:
     """Return the rank of this process, from 0."""
     import torch.distributed as dist
 
-    return dist.get_rank() if connected() else launched()[0]
+    return dist.get_rank() if is_connected() else launcher_rank()[0]
 
 
 def is_main() -> bool:
@@ -62,7 +62,7 @@ def is_main() -> bool:
     return rank() == 0
 
 
-def connect(device: str | None) -> str | None:
+def connect_processes(device: str | None) -> str | None:
     """Connect the processes, if there are several, and silence all except the main one.
 
     Returns:
@@ -198,7 +198,7 @@ def barrier() -> None:
 
 def mean_over_processes(number: float, device: Any) -> float:
     """Return the mean of a number over all processes; all of them must call it."""
-    if not connected() or world() == 1:
+    if not is_connected() or world() == 1:
         return number
     import torch
     import torch.distributed as dist

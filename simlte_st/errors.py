@@ -84,7 +84,7 @@ class MissingExtraError(SimlteError, ImportError):
     """An optional package is not installed. The message names the extra to install."""
 
 
-def number_of(count: int, noun: str, plural: str = "") -> str:
+def format_count(count: int, noun: str, plural: str = "") -> str:
     """Return a count with its noun for a message: ``1 document``, ``1,234 documents``."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 

@@ -218,7 +218,7 @@ def read_json(source: str | os.PathLike[str]) -> Any:
         raise DamagedFileError(f"{source} is truncated or damaged ({error}): copy or create it again.") from error
 
 
-def digest_of(pieces: Iterable[Any]) -> str:
+def compute_digest(pieces: Iterable[Any]) -> str:
     """Return a digest of byte strings and their lengths."""
     digest = hashlib.blake2b(digest_size=16)
     for piece in pieces:

@@ -13,7 +13,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import Tensor
 
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
-from simlte_st.training.load_model import set_dropout
+from simlte_st.training.prepare_model import set_dropout
 
 Columns = list[dict[str, Any]]
 Results = dict[str, Tensor | None]

@@ -12,7 +12,14 @@ from support import make_tokenizer
 
 from simlte_st.models import shipped
 from simlte_st.models.loading import load_model
-from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, DIFFERENCE_FILE, add_difference, linear_weights, untrained
+from simlte_st.models.shipped import (
+    BUILD_FILE,
+    CARD_FILE,
+    DIFFERENCE_FILE,
+    add_difference,
+    linear_weights,
+    make_untrained,
+)
 from simlte_st.models.static import TOKENIZER, save_for_model2vec
 
 BERT, LONGFORMER, STATIC = "simlte-bert", "simlte-longformer", "simlte-static"
@@ -25,7 +32,7 @@ def cosines(first: SentenceTransformer, second: SentenceTransformer, texts: list
 
 def start_of(name: str, base: Path) -> SentenceTransformer:
     """Return the model that a difference is added to."""
-    return untrained(name, load_model(base, dtype=torch.float32, device="cpu").model)
+    return make_untrained(name, load_model(base, dtype=torch.float32, device="cpu").model)
 
 
 def ship(name: str, start: Path, seed: int = 0, rank: int = 2) -> SentenceTransformer:

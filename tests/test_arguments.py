@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from annotated_types import Interval
 
-from simlte_st.arguments import Count, CountOrZero, Positive, Seed, Share, check_fields, checked
+from simlte_st.arguments import Count, CountOrZero, Positive, Seed, Share, check_arguments, check_fields
 from simlte_st.errors import ConfigurationError
 
 
-@checked
+@check_arguments
 def bake(
     source: Any,
     *,
@@ -78,7 +78,7 @@ def test_unknown_arguments_suggest_the_nearest() -> None:
 
 def test_methods_and_extra_keywords_are_checked() -> None:
     class Oven:
-        @checked
+        @check_arguments
         def __init__(self, heat: Positive, **others: Any) -> None:
             self.heat, self.others = heat, others
 

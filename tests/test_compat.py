@@ -22,7 +22,7 @@ from transformers import (
 from simlte_st.compat import (
     MLM_HEADS,
     eager_attention,
-    encoder_of,
+    get_encoder,
     load_masked_lm,
     load_stock,
     mini_batch_ranges,
@@ -44,14 +44,14 @@ class _Wrapper(torch.nn.Module):
 def test_encoder_is_found_through_wrappers(model: SentenceTransformer) -> None:
     encoder = model[0].auto_model
     assert isinstance(encoder, PreTrainedModel)
-    assert encoder_of(model) is encoder
-    assert encoder_of(_Wrapper(model)) is encoder
+    assert get_encoder(model) is encoder
+    assert get_encoder(_Wrapper(model)) is encoder
     compiled = torch.compile(model)  # compilation only starts at the first call
-    assert encoder_of(compiled) is encoder
-    assert encoder_of(_Wrapper(compiled)) is encoder
-    assert encoder_of(torch.compile(_Wrapper(model))) is encoder
+    assert get_encoder(compiled) is encoder
+    assert get_encoder(_Wrapper(compiled)) is encoder
+    assert get_encoder(torch.compile(_Wrapper(model))) is encoder
     with pytest.raises(ModelError, match="begins with NoneType"):
-        encoder_of(torch.nn.Sequential())
+        get_encoder(torch.nn.Sequential())
 
 
 def test_missing_weights_are_reported(bert_path: Path, encoder_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -94,20 +94,20 @@ def test_onednn_linear() -> None:
     )
 
 
-def padded(lengths: list[int]) -> dict[str, Any]:
+def repad_features(lengths: list[int]) -> dict[str, Any]:
     mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
     return {"input_ids": mask.long() * 7, "attention_mask": mask.long(), "task": "x"}
 
 
 def test_mini_batches_by_rows_and_by_tokens() -> None:
-    features = padded([5, 4, 3, 2, 1])
+    features = repad_features([5, 4, 3, 2, 1])
     assert mini_batch_ranges(features, 2, None) == [(0, 2), (2, 4), (4, 5)]
     assert mini_batch_ranges(features, 2, 6) == [(0, 1), (1, 2), (2, 5)]
     assert mini_batch_ranges(features, 2, 1) == [(row, row + 1) for row in range(5)]
 
 
 def test_eager_attention_is_restored(bert_path: Path) -> None:
-    encoder = encoder_of(SentenceTransformer(str(bert_path), device="cpu"))
+    encoder = get_encoder(SentenceTransformer(str(bert_path), device="cpu"))
     inputs = {"input_ids": torch.tensor([[2, 9, 3]]), "output_attentions": True}
     assert encoder.config._attn_implementation == "sdpa"
     with pytest.raises(KeyError), eager_attention(encoder):  # noqa: PT012

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
-from benchmarks.bank.recipes import RECIPES, Corpus, Rival, embed, load_base, prepare, train, train_by_rival
+from benchmarks.bank.recipes import RECIPES, RecipeCorpus, RivalRecipe, embed, load_base, prepare, train, train_by_rival
 from benchmarks.bank.sets import BankSet
 from benchmarks.bank.static import STATIC_RECIPES, StaticRecipe, train_static
 from benchmarks.grid.work import Work
@@ -96,7 +96,7 @@ class Bank:
             self._keep(data, recipe, seed, corpus)
             print(f"{name}: {recipe}, seed {seed}: {time.perf_counter() - began:.0f} s", flush=True)
 
-    def _models(self, entry: str, seed: int, corpus: Corpus) -> Iterator[tuple[str, SentenceTransformer]]:
+    def _models(self, entry: str, seed: int, corpus: RecipeCorpus) -> Iterator[tuple[str, SentenceTransformer]]:
         """Yield the encoders of an entry, stage by stage."""
         if entry in UNTRAINED:
             yield "", load_base(self.base, "keep" if is_static(corpus.base) else UNTRAINED[entry])
@@ -104,7 +104,7 @@ class Bank:
         settings = RECIPES[entry]
         staged = entry in STAGED and seed == 0
         model, start = (load_base(self.base, getattr(settings, "pooling", "keep"), seed) for _ in range(2))
-        if isinstance(settings, Rival):
+        if isinstance(settings, RivalRecipe):
             model = train_by_rival(settings, corpus, self.steps, seed, self.bf16, self.base)
         else:
             steps = settings.steps or self.steps
@@ -133,7 +133,7 @@ class Bank:
             "steps": settings.get("steps") or self.steps,
         }
 
-    def _keep(self, data: BankSet, entry: str, seed: int, corpus: Corpus) -> None:
+    def _keep(self, data: BankSet, entry: str, seed: int, corpus: RecipeCorpus) -> None:
         halves = self.halves(data)
 
         def vectors() -> dict[str, Any]:

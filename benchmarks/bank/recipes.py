@@ -27,7 +27,7 @@ from simlte_st.models.static import is_static
 from simlte_st.modules import TokenAttention
 from simlte_st.modules.chunk_mean import to_chunk_mean
 from simlte_st.reading.document import Document, SegmentedDocument
-from simlte_st.training.load_model import set_dropout
+from simlte_st.training.prepare_model import set_dropout
 from simlte_st.training.presets import Pooling
 from simlte_st.views.views import draw_views
 from simlte_st.words.sentences import make_segmenter, segment_documents, tokenizer_counter
@@ -78,7 +78,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Rival:
+class RivalRecipe:
     """A recipe that runs one of :data:`~benchmarks.rivals.RIVALS` on the same budget.
 
     Attributes:
@@ -97,7 +97,7 @@ WARM = replace(DOCSPLIT, temperature=0.5)
 FASTER = replace(WARM, learning_rate=3e-5)
 TEACHER = Recipe(contrast=0.0, teacher=1.0, learning_rate=1e-4)
 TUNED = replace(TEACHER, smooth=0.5, relation=0.3)
-RECIPES: dict[str, Recipe | Rival | StaticRecipe] = {
+RECIPES: dict[str, Recipe | RivalRecipe | StaticRecipe] = {
     "docsplit": DOCSPLIT,
     "docsplit-cls": replace(DOCSPLIT, pooling="cls", learning_rate=5e-5),
     "docsplit, token attention": replace(FASTER, pooling=TOKEN_ATTENTION),
@@ -113,8 +113,8 @@ RECIPES: dict[str, Recipe | Rival | StaticRecipe] = {
     "crop, temperature 0.5, 3e-5": replace(FASTER, view=Crop()),
     "simcse": replace(DOCSPLIT, view=Identity(unit="sentence"), dropout=0.1),
     "simcse, temperature 0.5, 3e-5": replace(FASTER, view=Identity(unit="sentence"), dropout=0.1),
-    "tsdae": Rival("tsdae"),
-    "contrastive tension": Rival("contrastive-tension"),
+    "tsdae": RivalRecipe("tsdae"),
+    "contrastive tension": RivalRecipe("contrastive-tension"),
     "neighbours": replace(DOCSPLIT, neighbours=0.5, temperature=0.1),
     "neighbours, temperature 0.2, 3e-5": replace(FASTER, neighbours=0.5, temperature=0.2),
     "teacher": TEACHER,
@@ -137,7 +137,7 @@ RECIPES |= STATIC_RECIPES
 
 
 @dataclass(frozen=True)
-class Corpus:
+class RecipeCorpus:
     """Training documents and the base that recipes adapt.
 
     Attributes:
@@ -158,12 +158,12 @@ class Corpus:
         return embed(to_chunk_mean(self.base, max_length=LEAST_TOKENS), self.texts, LEAST_TOKENS, self.bf16)
 
 
-def prepare(base: SentenceTransformer, documents: Sequence[Document], bf16: bool) -> Corpus:
+def prepare(base: SentenceTransformer, documents: Sequence[Document], bf16: bool) -> RecipeCorpus:
     """Segment documents for recipes that adapt the base."""
     cut = make_segmenter("punkt", lambda: (document.text for document in documents))
     segmented = list(segment_documents(documents, cut, tokenizer_counter(base.tokenizer)))
     usable = [row for row, document in enumerate(segmented) if DocSplit().accepts(document)]
-    return Corpus([segmented[row] for row in usable], [documents[row].text for row in usable], base, bf16)
+    return RecipeCorpus([segmented[row] for row in usable], [documents[row].text for row in usable], base, bf16)
 
 
 def embed(model: SentenceTransformer, texts: Sequence[str], tokens: int, bf16: bool) -> np.ndarray:
@@ -177,7 +177,7 @@ def embed(model: SentenceTransformer, texts: Sequence[str], tokens: int, bf16: b
 
 
 def train(
-    model: SentenceTransformer, recipe: Recipe, corpus: Corpus, steps: int, seed: int, bf16: bool
+    model: SentenceTransformer, recipe: Recipe, corpus: RecipeCorpus, steps: int, seed: int, bf16: bool
 ) -> Iterator[int]:
     """Train a model in place, yielding the number of finished steps."""
     adapters = add_lora(model, recipe.rank, seed=seed) if recipe.rank else None
@@ -209,7 +209,7 @@ def train(
 
 
 def train_by_rival(
-    rival: Rival, corpus: Corpus, steps: int, seed: int, bf16: bool, base: str = PACKAGED_BASE
+    rival: RivalRecipe, corpus: RecipeCorpus, steps: int, seed: int, bf16: bool, base: str = PACKAGED_BASE
 ) -> SentenceTransformer:
     """Train the base with a rival's own code."""
     preset = CONTRASTIVE.changed(
@@ -222,7 +222,9 @@ def train_by_rival(
         return load_model(output).model
 
 
-def batches(recipe: Recipe, corpus: Corpus, steps: int, seed: int) -> Iterator[tuple[list[int], list[str], list[str]]]:
+def batches(
+    recipe: Recipe, corpus: RecipeCorpus, steps: int, seed: int
+) -> Iterator[tuple[list[int], list[str], list[str]]]:
     """Yield batches: numbers of documents, their first views, their second views."""
     generator = np.random.default_rng(seed)
     count = len(corpus.documents)
@@ -253,7 +255,7 @@ def _views(document: SegmentedDocument, recipe: Recipe, seed: int, epoch: int) -
 class Objective(nn.Module):
     """The loss of a recipe on two views per document."""
 
-    def __init__(self, model: SentenceTransformer, recipe: Recipe, corpus: Corpus) -> None:
+    def __init__(self, model: SentenceTransformer, recipe: Recipe, corpus: RecipeCorpus) -> None:
         super().__init__()
         self.model, self.recipe = model, recipe
         if recipe.teacher or recipe.relation:

@@ -40,11 +40,11 @@ from simlte_st.errors import ModelError
 from simlte_st.files import atomic_path, check_free, write_json
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import base_of_own_models
-from simlte_st.models.shipped import BUILD_FILE, DIFFERENCE_FILE, add_difference, linear_weights, untrained
+from simlte_st.models.shipped import BUILD_FILE, DIFFERENCE_FILE, add_difference, linear_weights, make_untrained
 from simlte_st.modules.position_pooling import FLAT, POWER
 from simlte_st.reading.document import Document
 from simlte_st.training.batches import SeededBatchSampler
-from simlte_st.training.load_model import set_dropout
+from simlte_st.training.prepare_model import set_dropout
 
 RANK = 16
 LEARNING_RATE = 5e-4
@@ -88,7 +88,7 @@ def build_encoder(
     began = time.perf_counter()
     table, sha256 = make_lessons(documents, load_model(base, dtype=torch.float32).model, READ[name], seed, bf16)
     taught = time.perf_counter()
-    model = untrained(name, load_model(base, dtype=torch.float32, device="cpu").model)
+    model = make_untrained(name, load_model(base, dtype=torch.float32, device="cpu").model)
     log, steps = train(model, table, name, max_steps, bf16, seed)
     build = {
         "name": name,
@@ -115,7 +115,7 @@ def build_encoder(
         },
     }
     with atomic_path(output) as path:
-        finished = untrained(name, load_model(base, dtype=torch.float32, device="cpu").model)
+        finished = make_untrained(name, load_model(base, dtype=torch.float32, device="cpu").model)
         path.mkdir()
         difference = take_difference(finished, model.to("cpu"), RANK)
         write_difference(path / DIFFERENCE_FILE, difference, {"name": name, "seed": seed, "steps": steps})

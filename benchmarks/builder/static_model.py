@@ -23,7 +23,7 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 
 from simlte_st.data import DocSplitTransform
 from simlte_st.files import atomic_path, check_free, write_json
-from simlte_st.models.distillation import SIF, distilled
+from simlte_st.models.distillation import SIF, distil_base
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import OWN_STATIC, base_of_own_models
 from simlte_st.models.shipped import BUILD_FILE
@@ -58,7 +58,7 @@ def build_static(
     steps = STEPS if max_steps is None else max_steps
     began = time.perf_counter()
     base = load_model(base_of_own_models(), dtype=torch.float32, device="cpu")
-    model = distilled(base, dimension=DIMENSION, progress=False)
+    model = distil_base(base, dimension=DIMENSION, progress=False)
     digest, texts = hashlib.sha256(), list(documents)
     for document in texts:
         digest.update(f"{document.id}\0{document.text}\0".encode())

@@ -32,7 +32,7 @@ Cell = tuple[str, TextSet, Callable[[], Mapping[str, Any]]]
 
 
 @dataclass(frozen=True)
-class Run:
+class Experiment:
     """A system on a data set, with the seed of its training if it is trained."""
 
     models: Models
@@ -59,7 +59,7 @@ def plan(
     order += [(seed, system) for seed in seeds for system in systems if system.rival]
     for seed, system in order:
         for each in data.values():
-            run, ablation = Run(models, system, seed, each), system.group == "ablations"
+            run, ablation = Experiment(models, system, seed, each), system.group == "ablations"
             if each.learn and system.name != "bm25" and each.name not in system.trained_on:
                 if not ablation or each.name in models.scale.ablation_data:
                     yield from classification(run, names)
@@ -73,7 +73,7 @@ def plan(
         yield from attention(models, data, {system.name for system in systems}, seeds[0])
 
 
-def classification(run: Run, names: Sequence[str]) -> Iterator[Cell]:
+def classification(run: Experiment, names: Sequence[str]) -> Iterator[Cell]:
     """Probe frozen embeddings: with a few labels per class, and with all (DocSplit, Tables 1 and 2)."""
     scale, shots = run.models.scale, SHOTS.get(run.data.name, 5)
     few = {"shots": shots, "draws": scale.draws}
@@ -112,7 +112,7 @@ def scores(draws: Sequence[ProbeResult]) -> dict[str, list[float]]:
     return {"accuracy": [draw.accuracy for draw in draws], "macro_f1": [draw.macro_f1 for draw in draws]}
 
 
-def citations(run: Run) -> Iterator[Cell]:
+def citations(run: Experiment) -> Iterator[Cell]:
     """Retrieve cited papers and classify links (DocSplit, Figure 3); bags of words also read just the beginning."""
     links, texts = run.data.links, run.data.texts
     assert links is not None

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from random import Random
 
 from simlte_st.reading.document import SegmentedDocument
-from simlte_st.views.views import View, ViewSpans, choose_window, has_two_words, spans_of_words, view_rng, words_of
+from simlte_st.views.views import (
+    View,
+    ViewSpans,
+    choose_window,
+    has_two_words,
+    sentence_words,
+    spans_of_words,
+    view_rng,
+)
 
 
 @dataclass(frozen=True)
@@ -23,9 +31,9 @@ class WordSplit:
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
         """Split the words of the window. See :meth:`simlte_st.views.views.View.draw`."""
         room = None if budget is None else 2 * budget
-        words = words_of(document, choose_window(document.tokens, room, rng, at_least=1))
+        words = sentence_words(document, choose_window(document.tokens, room, rng, at_least=1))
         if len(words) < 2:  # the window is a one-word sentence
-            words = words_of(document, range(len(document.tokens)))
+            words = sentence_words(document, range(len(document.tokens)))
         while True:
             dealt = [rng.random() < 0.5 for _ in words]
             if any(dealt) and not all(dealt):

@@ -45,7 +45,7 @@ OTHERS = 1.5
 
 
 @dataclass(frozen=True)
-class Row:
+class PaperRow:
     """The parts of TA-SBERT in a row of the tables.
 
     Attributes:
@@ -60,12 +60,12 @@ class Row:
 
 
 ROWS = {
-    "none": Row(),
-    "+ form": Row(form=True),
-    "+ att": Row(attention=True),
-    "+ form + att": Row(form=True, attention=True),
-    "+ att + recon": Row(attention=True, weight=WEIGHT),
-    "+ form + att + recon": Row(form=True, attention=True, weight=WEIGHT),
+    "none": PaperRow(),
+    "+ form": PaperRow(form=True),
+    "+ att": PaperRow(attention=True),
+    "+ form + att": PaperRow(form=True, attention=True),
+    "+ att + recon": PaperRow(attention=True, weight=WEIGHT),
+    "+ form + att + recon": PaperRow(form=True, attention=True, weight=WEIGHT),
 }
 """The rows of Tables 3 and 4, as the paper names them."""
 
@@ -87,7 +87,7 @@ def load_inference(folder: Path, most: int | None) -> Inference:
     return Inference(table["sentence1"].to_pylist(), table["sentence2"].to_pylist(), labels)
 
 
-def make_model(base: str, row: Row, seed: int = 0) -> SentenceTransformer:
+def make_model(base: str, row: PaperRow, seed: int = 0) -> SentenceTransformer:
     """Build a model from the base's encoder and mean pooling or token attention."""
     encoder = BaseForm if row.form else Transformer
     folder = packaged_base_path() if base == PACKAGED_BASE else base
@@ -97,7 +97,9 @@ def make_model(base: str, row: Row, seed: int = 0) -> SentenceTransformer:
     return SentenceTransformer(modules=OrderedDict(transformer=transformer, pooling=pooling), device="cpu")
 
 
-def train(base: str, row: Row, data: Inference, seed: int, learning_rate: float, bf16: bool) -> SentenceTransformer:
+def train(
+    base: str, row: PaperRow, data: Inference, seed: int, learning_rate: float, bf16: bool
+) -> SentenceTransformer:
     """Train one epoch with the softmax objective (Eq. 6) and the settings of section IV-A of the paper."""
     set_seed(seed)
     model = make_model(base, row, seed)

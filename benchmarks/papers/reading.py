@@ -9,7 +9,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
-from simlte_st.compat import eager_attention, encoder_of, readable_length
+from simlte_st.compat import eager_attention, get_encoder, readable_length
 from simlte_st.errors import ModelError
 from simlte_st.models.truncation import prompt_as_read
 from simlte_st.modules.base_form import texts_as_read
@@ -64,14 +64,14 @@ def read_text(model: SentenceTransformer, text: str, max_seq_length: int | None 
 @torch.inference_mode()
 def hidden_states(model: SentenceTransformer, read: ReadText) -> list[Tensor]:
     """Return the encoder's hidden states, ``(tokens, dim)`` each: the embedding layer, then every layer."""
-    states = encoder_of(model)(**read.features, output_hidden_states=True).hidden_states
+    states = get_encoder(model)(**read.features, output_hidden_states=True).hidden_states
     return [layer[0].double() for layer in states]
 
 
 @torch.inference_mode()
 def cls_attention(model: SentenceTransformer, read: ReadText, layer: int = -1) -> list[float]:
     """Return the attention of ``[CLS]`` to each token in a layer, averaged over the heads; it sums to 1."""
-    encoder: Any = encoder_of(model)
+    encoder: Any = get_encoder(model)
     if read.features["input_ids"][0, 0] != model.tokenizer.cls_token_id:
         raise ModelError(f"{type(encoder).__name__} does not start with a [CLS] token.")
     with eager_attention(encoder):

@@ -16,7 +16,7 @@ from transformers import TrainerCallback
 
 from simlte_st.compat import forget_model_card_text
 from simlte_st.training.fit import make_trainer, training_arguments
-from simlte_st.training.load_model import Loaded, load_model
+from simlte_st.training.prepare_model import Loaded, prepare_model
 from simlte_st.training.presets import Preset
 from simlte_st.training.run import Run, RunFolder
 from simlte_st.views.views import Identity
@@ -74,7 +74,7 @@ class Prepared:
 def prepare(job: RivalJob) -> Prepared:
     """Load the base with the preset's pooling, length and dropout, and segment the documents."""
     preset = job.preset.changed(view=TEXT, mlm_weight=0.0)
-    loaded = load_model(Run(RunFolder(job.work), seed=job.seed), os.fspath(job.base), preset, {})
+    loaded = prepare_model(Run(RunFolder(job.work), seed=job.seed), os.fspath(job.base), preset, {})
     corpus = loaded.views.attach(job.documents, directory=job.work / "corpus")
     modules = [module for module in loaded.model if not isinstance(module, Normalize)]
     trained = SentenceTransformer(modules=modules, device=str(loaded.model.device))

@@ -16,7 +16,7 @@ from benchmarks.rivals.stock import RivalJob, prepare, run
 from simlte_st.compat import quiet_transformers
 from simlte_st.reading.document import SegmentedDocument
 from simlte_st.training.batches import SeededBatchSampler
-from simlte_st.training.load_model import set_attention_dropout, set_dropout
+from simlte_st.training.prepare_model import set_attention_dropout, set_dropout
 from simlte_st.views.corpus import from_rows
 from simlte_st.views.transform import DocSplitTransform
 from simlte_st.views.views import draw_spans, render, view_rng

@@ -44,7 +44,7 @@ EXAMPLES = (
     "simlte train --help",
 )
 
-Source = Annotated[str, Parameter(required=True)]
+SourceArgument = Annotated[str, Parameter(required=True)]
 """Sources of documents; at least one is required."""
 
 _registered: dict[str, Command] = {}

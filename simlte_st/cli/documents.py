@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cyclopts import Parameter
 
-from simlte_st.cli.app import Options, Result, Source, command
+from simlte_st.cli.app import Options, Result, SourceArgument, command
 from simlte_st.exploration.explore import explore
 from simlte_st.models.device import Engine
 from simlte_st.models.encode import check_vectors, encode_documents
@@ -16,7 +16,7 @@ from simlte_st.views.duplicates import dedupe
 
 
 @command("dedupe", {"": (dedupe,)}, reads=True, named={"near": Parameter(name="--near", negative="--exact")})
-def run_dedupe(options: Options, /, *source: Source, output: str) -> Result:
+def run_dedupe(options: Options, /, *source: SourceArgument, output: str) -> Result:
     """Write documents without exact and near duplicates.
 
     The first document of each group is kept. A second file lists the removed documents, each with the one that it
@@ -36,7 +36,7 @@ def run_dedupe(options: Options, /, *source: Source, output: str) -> Result:
 
 
 @command("encode", {"": (encode_documents,)}, reads=True)
-def run_encode(options: Options, model: str, /, *source: Source, output: str) -> Result:
+def run_encode(options: Options, model: str, /, *source: SourceArgument, output: str) -> Result:
     """Turn documents into a parquet file of vectors.
 
     The file has the columns id and vector (float32). The documents may be larger than memory. Continue an interrupted

@@ -15,8 +15,8 @@ from cyclopts import CycloptsError, UnknownOptionError, UnusedCliTokensError
 from rich.console import Console
 
 from simlte_st.cli.app import Command, Result, build
-from simlte_st.cli.terminal import OptionFormatter, PrintableStream, as_json, in_options, terminal_width, wrapped
-from simlte_st.distributed import launched, shows
+from simlte_st.cli.terminal import OptionFormatter, PrintableStream, as_json, in_options, terminal_width, wrap_text
+from simlte_st.distributed import launcher_rank, shows
 from simlte_st.errors import Interrupted, SimlteError
 from simlte_st.files import to_json
 
@@ -30,7 +30,7 @@ INTERRUPTED = 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    speaks = launched()[0] == 0  # in distributed training only rank 0 prints
+    speaks = launcher_rank()[0] == 0  # in distributed training only rank 0 prints
     with (
         open(os.devnull, "w", encoding="utf-8") as silence,
         contextlib.redirect_stdout(cast("TextIO", PrintableStream(sys.stdout)) if speaks else silence),
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             elif any(word.startswith("-") and " " in word.strip() for word in words):
                 problem = f"{problem} Write -- before a text that begins with -."
             lines = f"{prog}: error: {problem}\n{prog} --help lists all arguments, with examples."
-            print(wrapped(lines), file=sys.stderr)
+            print(wrap_text(lines), file=sys.stderr)
             return 2
         if command := getattr(call, "command", None):
             return _run(command, [*map(_with_dash, bound.args)], {k: _with_dash(v) for k, v in bound.kwargs.items()})
@@ -104,12 +104,12 @@ def _show(result: Result, flags: Mapping[str, str], as_values: bool) -> None:
     told = _logger.isEnabledFor(logging.INFO)
     read = ([result.read.summary()] if told else result.read.troubles("skipped")) if result.read else []
     for note in [*(result.notes if told else ()), *read]:
-        print(wrapped(in_options(note, flags)), file=sys.stderr)
+        print(wrap_text(in_options(note, flags)), file=sys.stderr)
     if as_values:
         values = {**result.values, **({"read": result.read.to_dict()} if result.read else {})}
         text = as_json(to_json(values)) if values else ""
     else:
-        text = result.text if result.laid_out else wrapped(in_options(result.text, flags))
+        text = result.text if result.laid_out else wrap_text(in_options(result.text, flags))
     if text:
         print(text, flush=True)
 
@@ -125,7 +125,7 @@ def _terminated_as_interrupted() -> Iterator[None]:
             os.kill(os.getpid(), number)
         raise Interrupted("simlte: stopped.", signal.Signals(number))
 
-    if launched()[1] > 1:
+    if launcher_rank()[1] > 1:
         yield  # the launcher may end this process because another one has failed
         return
     before = signal.signal(signal.SIGTERM, stop)
@@ -137,10 +137,10 @@ def _terminated_as_interrupted() -> Iterator[None]:
 
 def _tell(error: BaseException, text: str, flags: Mapping[str, str]) -> None:
     """Print an error; if several processes fail with it, only one prints it."""
-    rank, processes = launched()
+    rank, processes = launcher_rank()
     if processes == 1 or shows(error):
         with contextlib.redirect_stderr(sys.__stderr__ if rank else sys.stderr):
-            print(wrapped(in_options(text, flags)), file=sys.stderr)
+            print(wrap_text(in_options(text, flags)), file=sys.stderr)
 
 
 def _message(error: Exception) -> str:

@@ -19,11 +19,11 @@ from annotated_types import Interval
 from cyclopts import Parameter
 
 from simlte_st.cli.app import Options, Result, command
-from simlte_st.cli.terminal import as_json, cropped, terminal_width, with_lines
-from simlte_st.errors import ConfigurationError, DataError, number_of
+from simlte_st.cli.terminal import as_json, crop_line, terminal_width, with_lines
+from simlte_st.errors import ConfigurationError, DataError, format_count
 from simlte_st.files import atomic_path, check_apart, check_file, valid_unicode
 from simlte_st.models.device import Engine
-from simlte_st.reading.columns import title_column, title_of
+from simlte_st.reading.columns import document_title, title_column
 from simlte_st.reading.documents import DocumentReader
 from simlte_st.search.hits import Hit
 from simlte_st.search.index import Index
@@ -98,7 +98,7 @@ def _delete(index: Index, ids: list[str]) -> Result:
     """Delete documents, and name the ids that the index does not have."""
     unknown = sorted({*ids} - {*index.table([], ids)["id"].to_pylist()})
     deleted = index.delete(ids)
-    text = f"{number_of(deleted, 'document')} deleted; the index has {number_of(len(index), 'document')}"
+    text = f"{format_count(deleted, 'document')} deleted; the index has {format_count(len(index), 'document')}"
     values = {"index": str(index.folder), "deleted": deleted, "unknown": unknown, "documents": len(index)}
     notes = [f"The index has no document with the id {name!r}." for name in unknown]
     return Result(text, values, notes, status=int(bool(unknown)))
@@ -201,7 +201,7 @@ def _written(
                 rows = (hit.to_dict() if query is None else {"query": query, **hit.to_dict()} for hit in hits)
                 text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
             else:
-                head = "" if query is None else f"query: {cropped(query, terminal_width() - 7)}\n"
+                head = "" if query is None else f"query: {crop_line(query, terminal_width() - 7)}\n"
                 text = "\n" * bool(queries) + head + "\n".join(_table(hits, options, columns)) + "\n"
             queries, count = queries + 1, count + len(hits)
             if output is not None:
@@ -212,7 +212,7 @@ def _written(
             raise DataError("There is no query on standard input.")
     notes = [reader.report.summary()] if reader and reader.report.skipped else []
     if output is not None:
-        notes.append(f"{number_of(count, 'hit')} of {number_of(queries, 'query', 'queries')} written to {output}")
+        notes.append(f"{format_count(count, 'hit')} of {format_count(queries, 'query', 'queries')} written to {output}")
     yield Result(notes=[] if quiet else notes, status=int(quiet and not count))
 
 
@@ -232,7 +232,7 @@ def _csv(query: str | None, hits: list[Hit], columns: Sequence[str], header: boo
 
 
 def _title_and_snippet(hit: Hit, columns: Sequence[str]) -> tuple[str, str]:
-    title = title_of(hit.metadata.get(title_column(columns) or ""), hit.beginning)
+    title = document_title(hit.metadata.get(title_column(columns) or ""), hit.beginning)
     text = hit.passage or hit.beginning
     return title, text.removeprefix(title) or text
 
@@ -250,14 +250,14 @@ def _table(hits: list[Hit], options: Options, columns: Sequence[str]) -> Iterato
         numbers = "".join(f"  {'-' if each is None else format(each, form):>6}" for each, form in shown)
         line = f"{rank:>4}  {hit.id:<{names}}{numbers}  "
         title, text = _title_and_snippet(hit, columns)
-        yield line + cropped(title, max(20, width - len(line)))
-        yield f"      {cropped(text, width - 6)}"
+        yield line + crop_line(title, max(20, width - len(line)))
+        yield f"      {crop_line(text, width - 6)}"
     for rank, hit in enumerate(hits if options.get("explain") else (), start=1):
         yield f"\n{rank:>4}  {hit.id}"
         for sentence, cosine in hit.sentences:
-            yield f"      {cosine:.3f}  {cropped(sentence, width - 13)}"
+            yield f"      {cosine:.3f}  {crop_line(sentence, width - 13)}"
         if hit.words:
-            yield f"      words  {cropped(', '.join(word for word, _ in hit.words), width - 13)}"
+            yield f"      words  {crop_line(', '.join(word for word, _ in hit.words), width - 13)}"
 
 
 @command("serve", {"": (_opened,)})
@@ -292,7 +292,7 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
     # Streamlit would ask an Amazon server for this machine's address when another site's page connects.
     require("streamlit.net_util", "serve", "simlte serve").get_external_ip = lambda: None  # type: ignore[attr-defined]
     address = f"http://{ADDRESS}:{port}"
-    yield Result(f"{number_of(len(opened), 'document')} at {address} (Ctrl-C to stop)", {"address": address})
+    yield Result(f"{format_count(len(opened), 'document')} at {address} (Ctrl-C to stop)", {"address": address})
     os.environ["STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE"] = "true"  # older versions lack the option
     script, page = Path(package).with_name("__main__.py"), json.dumps({"folder": index, "model": model})
     arguments = ["run", str(script), *streamlit_options(port), "--", page]

@@ -71,7 +71,7 @@ def terminal_width() -> int:
     return max(40, shutil.get_terminal_size().columns)
 
 
-def wrapped(text: str) -> str:
+def wrap_text(text: str) -> str:
     """Wrap a text at spaces to the width of the terminal.
 
     Tables, indented lines such as code, and lines with tabs stay unchanged.
@@ -87,7 +87,7 @@ def wrapped(text: str) -> str:
     return "\n".join(lines)
 
 
-def cropped(text: str, width: int) -> str:
+def crop_line(text: str, width: int) -> str:
     """Return the beginning of a text as one line of at most ``width`` characters."""
     line = " ".join(text[: 4 * width].split())
     return line if len(line) <= width else f"{line[: width - 1]}…"
@@ -125,4 +125,4 @@ class OptionFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a line."""
-        return wrapped(in_options(super().format(record), self.flags))
+        return wrap_text(in_options(super().format(record), self.flags))

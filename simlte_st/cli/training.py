@@ -10,7 +10,7 @@ from typing import Literal
 from cyclopts import Parameter
 
 from simlte_st.arguments import Count
-from simlte_st.cli.app import Options, Result, Source, command
+from simlte_st.cli.app import Options, Result, SourceArgument, command
 from simlte_st.evaluation.compare import compare
 from simlte_st.evaluation.evaluate import evaluate_models
 from simlte_st.evaluation.splits import Sample
@@ -30,7 +30,7 @@ from simlte_st.views.views import VIEWS, make_view
 def run_train(
     options: Options,
     /,
-    *source: Source,
+    *source: SourceArgument,
     output: str,
     view: Literal["docsplit", "identity", "crop", "inverse-cloze"] | None = None,
 ) -> Result:
@@ -91,7 +91,7 @@ def run_compare(options: Options, source: str, /, *models: str) -> Result:
 def run_evaluate(
     options: Options,
     /,
-    *models: Source,
+    *models: SourceArgument,
     data: list[str],
     test_data: list[str] | None = None,
     head: Literal["logistic"] | None = None,

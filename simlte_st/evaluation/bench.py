@@ -25,7 +25,7 @@ from simlte_st.evaluation.verdict import FEWEST
 from simlte_st.extras import install_command
 from simlte_st.models.conversion import WHOLE_DOCUMENTS
 from simlte_st.models.loading import load_model
-from simlte_st.models.lsa import DIMENSION, end_with_lsa, lengthened
+from simlte_st.models.lsa import DIMENSION, append_vectors, end_with_lsa
 from simlte_st.models.names import OWN_MODELS, OWN_STATIC, PACKAGED_BASE
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import CUT_SHARE, Truncation, text_lengths
@@ -133,7 +133,7 @@ class Bench:
                 command = f"simlte convert {shlex.quote(best.name)} --lsa {self.source} --output my-model"
             model, began = self.models[best.name], time.perf_counter()
             end_with_lsa([model], self.texts, DIMENSION, self.seed, self.progress)
-            both = lengthened(model, self.texts, self.vectors[best.name])
+            both = append_vectors(model, self.texts, self.vectors[best.name])
             seconds = time.perf_counter() - began + len(self.texts) / best.documents_per_second
             self._add(replace(best, name=f"{best.name} + LSA", command=command), both, seconds)
         began = time.perf_counter()

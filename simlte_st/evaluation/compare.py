@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simlte_st.arguments import Seed, checked
+from simlte_st.arguments import Seed, check_arguments
 from simlte_st.evaluation.candidates import DRAWS, SHOTS, Candidate, best_probe, recommend
 from simlte_st.evaluation.splits import Sample, sample_documents
 from simlte_st.evaluation.table import in_interval, markdown_table
@@ -95,7 +95,7 @@ class Comparison:
         return {"candidates": candidates, **{name: getattr(self, name) for name in names}}
 
 
-@checked
+@check_arguments
 def compare(
     source: Any,
     models: Sequence[str | os.PathLike[str]] = (),

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from simlte_st.arguments import Count, Seed, checked
+from simlte_st.arguments import Count, Seed, check_arguments
 from simlte_st.compat import readable_length, view_budget
 from simlte_st.evaluation import halves as measures
 from simlte_st.evaluation.evaluator import encode_texts
@@ -55,7 +55,7 @@ class HalvesComparison:
         return {f"{part}_{name}": value for part, values in numbers.items() for name, value in values.items()}
 
 
-@checked
+@check_arguments
 def compare_halves(
     models: Mapping[str, Any],
     documents: Any,
@@ -134,7 +134,7 @@ class ProbeComparison:
         return {**few_shot, "full_accuracy": self.full.accuracy, "full_macro_f1": self.full.macro_f1}
 
 
-@checked
+@check_arguments
 def compare_probes(
     models: Mapping[str, Any],
     train: Sequence[Document],
@@ -199,7 +199,7 @@ def fit_probes(
         return ProbeComparison(few_shot, fit_probe(*given, seed=seed, bar=bar))
 
 
-@checked
+@check_arguments
 def comparison_table(
     halves: Mapping[str, HalvesComparison], probes: Mapping[str, ProbeComparison] | None = None, shots: int = 5
 ) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simlte_st.arguments import Count, Seed, checked
+from simlte_st.arguments import Count, Seed, check_arguments
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.splits import Sample, probe_rows, sample_documents, split_by_label
 from simlte_st.models.names import check_model, local_folder, training_run
@@ -99,7 +99,7 @@ class Evaluation:
         return results
 
 
-@checked
+@check_arguments
 def evaluate_models(
     models: Sequence[str | os.PathLike[str]] | Mapping[str, Any],
     source: Any,

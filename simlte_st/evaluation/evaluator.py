@@ -14,7 +14,7 @@ import sentence_transformers
 from numpy.typing import NDArray
 from sentence_transformers.sentence_transformer.evaluation import BaseEvaluator
 
-from simlte_st.arguments import Count, Seed, check_value, checked
+from simlte_st.arguments import Count, Seed, check_arguments, check_value
 from simlte_st.compat import readable_tokens, view_budget
 from simlte_st.evaluation.halves import NEIGHBOURS, StructureResult, draw_halves, splittable, structure_agreement
 from simlte_st.models.loading import check_room
@@ -105,7 +105,7 @@ class StructureEvaluator(BaseEvaluator):
             print(evaluator(model))
     """
 
-    @checked
+    @check_arguments
     def __init__(
         self,
         documents: Any,

@@ -12,10 +12,10 @@ from scipy.sparse import issparse
 from scipy.stats import bootstrap
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from simlte_st.arguments import checked
+from simlte_st.arguments import check_arguments
 from simlte_st.errors import DataError
 from simlte_st.models.vectors import row_blocks, unit_rows
-from simlte_st.words.analyzer import features_of
+from simlte_st.words.analyzer import extract_features
 from simlte_st.words.languages import check_language
 
 LEVEL, RESAMPLES = 0.95, 2000
@@ -82,7 +82,7 @@ class CosineScores:
 def fit_tfidf(texts: Sequence[str], *, stop_words: Sequence[str] = (), **settings: Any) -> TfidfVectorizer:
     """Fit scikit-learn's TF-IDF vectorizer with sublinear term frequencies; its rows have length 1.
 
-    Words come from :func:`~simlte_st.words.analyzer.features_of`. A text without words has a row of zeros.
+    Words come from :func:`~simlte_st.words.analyzer.extract_features`. A text without words has a row of zeros.
 
     Args:
         texts: The texts.
@@ -97,7 +97,7 @@ def tfidf_rows(texts: Sequence[str], *, stop_words: Sequence[str] = (), **settin
     return _fit(TfidfVectorizer.fit_transform, texts, stop_words, settings)
 
 
-@checked
+@check_arguments
 def tfidf_parts(train: Sequence[str], test: Sequence[str]) -> tuple[Any, Any]:
     """Return the TF-IDF rows of training and test texts, with vocabulary and idf from the training texts.
 
@@ -109,7 +109,7 @@ def tfidf_parts(train: Sequence[str], test: Sequence[str]) -> tuple[Any, Any]:
 
 
 def _fit(method: Callable[..., Any], texts: Sequence[str], stop_words: Sequence[str], settings: dict[str, Any]) -> Any:
-    words = functools.partial(features_of, languages=tuple(map(check_language, stop_words)))
+    words = functools.partial(extract_features, languages=tuple(map(check_language, stop_words)))
     try:
         return method(TfidfVectorizer(sublinear_tf=True, analyzer=words, **settings), texts)
     except ValueError as error:  # scikit-learn's "empty vocabulary"
@@ -131,7 +131,7 @@ class TfidfScores(CosineScores):
 
     unrelated = 0.0
 
-    @checked
+    @check_arguments
     def __init__(self, texts: Sequence[str], **settings: Any) -> None:
         self._set_rows(tfidf_rows(texts, **settings))
 

@@ -13,7 +13,7 @@ import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from simlte_st.arguments import Count, CountOrZero, Seed, checked
+from simlte_st.arguments import Count, CountOrZero, Seed, check_arguments
 from simlte_st.errors import DataError
 from simlte_st.reading.document import Document, text_key
 
@@ -26,7 +26,7 @@ PROBE_LEAST = 4
 
 TRAIN, TEST, NEITHER = 0, 1, -1
 
-Part = Annotated[float, Interval(gt=0, lt=1)]
+TestShare = Annotated[float, Interval(gt=0, lt=1)]
 """A share that leaves some documents for the other part."""
 
 Sample = Annotated[int, Interval(ge=2, le=2**31 - 1)]
@@ -50,7 +50,7 @@ def number_labels(train: Sequence[Label], test: Sequence[Label]) -> tuple[NDArra
     return first, second
 
 
-def listed(labels: Sequence[Label], most: int = 10) -> str:
+def list_labels(labels: Sequence[Label], most: int = 10) -> str:
     """Return the first labels as text, with the number of the others."""
     more = len(labels) - most
     return ", ".join(map(str, labels[:most])) + (f" and {more} more" if more > 0 else "")
@@ -61,11 +61,11 @@ def warn_of_classes(train: Sequence[Label], test: Sequence[Label], shots: int) -
     counts = Counter(plain_labels(train))
     few = [f"{label} ({count})" for label, count in sorted(counts.items()) if count < shots]
     if few:
-        logger.warning("Classes with fewer than %d examples, all used in each draw: %s", shots, listed(few))
+        logger.warning("Classes with fewer than %d examples, all used in each draw: %s", shots, list_labels(few))
     unseen = sorted(set(plain_labels(test)) - set(counts))
     if unseen:
         logger.warning(
-            "%d of the test classes have no training example and count as missed: %s", len(unseen), listed(unseen)
+            "%d of the test classes have no training example and count as missed: %s", len(unseen), list_labels(unseen)
         )
 
 
@@ -80,9 +80,9 @@ def plain_labels(labels: Sequence[Label]) -> list[Label]:
     return plain
 
 
-@checked
+@check_arguments
 def stratified_split(
-    classes: NDArray[np.int32], keys: NDArray[np.int64], test_share: Part, seed: Seed
+    classes: NDArray[np.int32], keys: NDArray[np.int64], test_share: TestShare, seed: Seed
 ) -> NDArray[np.int8]:
     """Assign each document to :data:`TRAIN`, :data:`TEST` or :data:`NEITHER`, with the same share of every class.
 
@@ -118,7 +118,7 @@ def _mix(keys: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
     return np.asarray(mixed ^ (mixed >> np.uint64(31)), dtype=np.uint64)
 
 
-@checked
+@check_arguments
 def sample_documents(documents: Iterable[Document], most: int, seed: int) -> list[Document]:
     """Draw a random sample of documents, in their original order. Labelled documents are drawn first.
 
@@ -133,7 +133,7 @@ def sample_documents(documents: Iterable[Document], most: int, seed: int) -> lis
     return [document for row, document in enumerate(documents) if row in rows]
 
 
-@checked
+@check_arguments
 def sample_rows(count: CountOrZero, most: Sample, seed: Seed) -> list[int]:
     """Return up to ``most`` distinct random numbers below ``count``, ascending."""
     if count <= most:
@@ -150,7 +150,7 @@ def labelled_first(labelled: Sequence[bool], most: int, seed: int) -> list[int]:
     return sorted([*drawn.tolist(), *more.tolist()])
 
 
-@checked
+@check_arguments
 def split_by_label(
     documents: Sequence[Document], test_share: float, seed: int
 ) -> tuple[list[Document], list[Document]]:
@@ -188,7 +188,7 @@ def divide_rows(
         alone = names[counts < 2].tolist()
         raise DataError(
             f"The documents cannot be split by class: {len(alone)} of the classes have only one document "
-            f"({listed(alone)}). Leave these out, or set test_data= to score on other documents."
+            f"({list_labels(alone)}). Leave these out, or set test_data= to score on other documents."
         )
     keys = np.array([text_key(text) for text in texts], dtype=np.int64)
     sides = stratified_split(classes.astype(np.int32), keys, test_share, seed)
@@ -225,7 +225,7 @@ def document_labels(documents: Sequence[Document]) -> list[str]:
     return labels
 
 
-@checked
+@check_arguments
 def draw_shots(labels: Sequence[Any], shots: Count, draw: CountOrZero, seed: Seed) -> list[int]:
     """Draw ``shots`` examples of each class without replacement.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from simlte_st.errors import DataError, number_of
+from simlte_st.errors import DataError, format_count
 from simlte_st.evaluation.scores import bootstrap_interval
 from simlte_st.evaluation.table import in_interval, markdown_table
 from simlte_st.files import read_json
@@ -125,8 +125,8 @@ class Verdict:
         because almost any training raises the other measures.
         """
         if self.similarities is not None:
-            return probability_of([100 * self.similarities.mean], static=True)
-        return probability_of([each.in_errors for each in (self.structure, self.words, self.split_half)])
+            return predict_probability([100 * self.similarities.mean], static=True)
+        return predict_probability([each.in_errors for each in (self.structure, self.words, self.split_half)])
 
     @property
     def signs(self) -> set[int]:
@@ -207,7 +207,7 @@ def _record(static: bool = False) -> dict[str, Any]:
     return record["static"] if static else record
 
 
-def probability_of(values: Sequence[float], static: bool = False) -> float:
+def predict_probability(values: Sequence[float], static: bool = False) -> float:
     """Return :attr:`Verdict.probability` for three differences in standard errors (static: one in points)."""
     fitted = _record(static)["regression"]
     return float(1 / (1 + np.exp(-fitted["intercept"] - np.dot(fitted["weights"], values))))
@@ -221,7 +221,7 @@ def is_between(probability: float, low: float, high: float) -> bool:
 def record_in_words(probability: float, static: bool = False) -> str:
     """Return the record of benchmark runs with a similar probability, as a sentence."""
     [bin_] = [each for each in _record(static)["calibration"] if is_between(probability, each["from"], each["to"])]
-    runs = number_of(bin_["better"] + bin_["unclear"] + bin_["worse"], "run")
+    runs = format_count(bin_["better"] + bin_["unclear"] + bin_["worse"], "run")
     return (
         f"In our benchmark, {runs}{' with static models' * static} looked like this one: labels called "
         f"{bin_['better'] or 'none'} better and {bin_['worse'] or 'none'} worse."

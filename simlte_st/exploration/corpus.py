@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.errors import ConfigurationError, DataError, number_of
+from simlte_st.errors import ConfigurationError, DataError, format_count
 from simlte_st.evaluation.halves import EVALUATION_EPOCH
 from simlte_st.evaluation.splits import sample_rows
 from simlte_st.models.language import warn_of_language
 from simlte_st.models.truncation import Truncation
 from simlte_st.models.vectors import unit_rows
 from simlte_st.progress import reading, with_progress_bar
-from simlte_st.reading.columns import Column, columns_of, titles_of
+from simlte_st.reading.columns import Column, collect_columns, document_titles
 from simlte_st.reading.document import Document
 from simlte_st.reading.documents import DocumentReader
 from simlte_st.reading.reader import ReadReport
@@ -105,8 +105,10 @@ def _index_corpus(index: Index, title: str | None) -> Corpus:
 def _columns(documents: Sequence[Document], name: str, title: str | None) -> tuple[list[Column], list[str]]:
     """Return the columns, renamed where the table needs the name, and the titles."""
     if len(documents) < FEWEST:
-        raise DataError(f"{name} has {number_of(len(documents), 'document')}; topics and a map need at least {FEWEST}.")
-    columns = columns_of(documents)
+        raise DataError(
+            f"{name} has {format_count(len(documents), 'document')}; topics and a map need at least {FEWEST}."
+        )
+    columns = collect_columns(documents)
     taken, free = {*TABLE_COLUMNS, *(each.name for each in columns)}, []
     for each in columns:
         name = each.name
@@ -114,7 +116,7 @@ def _columns(documents: Sequence[Document], name: str, title: str | None) -> tup
             name += "_"
         taken.add(name)
         free.append(replace(each, name=name))
-    return free, titles_of(documents, columns, title)
+    return free, document_titles(documents, columns, title)
 
 
 def _encode(encoder: Encoder, texts: Sequence[str], bar: str, batch_size: int, progress: bool) -> NDArray[np.float32]:
@@ -123,7 +125,7 @@ def _encode(encoder: Encoder, texts: Sequence[str], bar: str, batch_size: int, p
 
 
 @dataclass(frozen=True, slots=True)
-class Halves:
+class DocumentHalves:
     """Vectors of two random halves of sampled documents: rows ``[drawn]``, vectors ``[drawn, dimension]``."""
 
     rows: NDArray[np.int64]
@@ -140,7 +142,7 @@ def encode_halves(
     batch_size: int = 32,
     seed: int = 0,
     progress: bool = True,
-) -> Halves:
+) -> DocumentHalves:
     """Split up to ``drawn`` documents into two random halves and return their vectors.
 
     If most documents have several passages in the index, the halves are means of passage vectors. Otherwise DocSplit
@@ -162,14 +164,14 @@ def encode_halves(
     ]
     first = _encode(encoder, [pair.anchor for pair in pairs], "Encoding first halves", batch_size, progress)
     second = _encode(encoder, [pair.positive for pair in pairs], "Encoding second halves", batch_size, progress)
-    return Halves(np.array([int(pair.id) for pair in pairs], dtype=np.int64), first, second)
+    return DocumentHalves(np.array([int(pair.id) for pair in pairs], dtype=np.int64), first, second)
 
 
-def _halves_of_passages(passages: Mapping[int, NDArray[np.float32]], seed: int) -> Halves:
+def _halves_of_passages(passages: Mapping[int, NDArray[np.float32]], seed: int) -> DocumentHalves:
     """Return the mean vectors of two random halves of each document's passages, given by row."""
     random, halves = np.random.default_rng(seed), []
     for vectors in passages.values():
         parts = np.array_split(random.permutation(len(vectors)), 2)
         halves.append([vectors[part].mean(axis=0) for part in parts])
     first, second = (unit_rows(np.array(each)).astype(np.float32) for each in zip(*halves, strict=True))
-    return Halves(np.array([*passages], dtype=np.int64), first, second)
+    return DocumentHalves(np.array([*passages], dtype=np.int64), first, second)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Interval
 
-from simlte_st.arguments import Count, Seed, checked
+from simlte_st.arguments import Count, Seed, check_arguments
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import check_installed
 from simlte_st.files import atomic_path, check_apart, check_file
@@ -73,7 +73,7 @@ class ExploreReport:
         return values
 
 
-@checked
+@check_arguments
 def explore(
     model: Any,
     source: Any = None,
@@ -138,7 +138,7 @@ def explore(
 
     from simlte_st.exploration.corpus import encode_halves, open_corpus
     from simlte_st.exploration.layout import lay_out, nearest_documents
-    from simlte_st.exploration.page import Exploration, page_of
+    from simlte_st.exploration.page import Exploration, build_page
     from simlte_st.exploration.topic_terms import topic_terms
     from simlte_st.exploration.topics import find_topics
     from simlte_st.views.duplicates import find_duplicates
@@ -158,7 +158,7 @@ def explore(
         duplicates=find_duplicates(corpus.texts, similarity=similarity, progress=progress),
         similarity=similarity,
     )
-    written, table = page_of(found), page.with_suffix(".parquet")
+    written, table = build_page(found), page.with_suffix(".parquet")
     with atomic_path(page, table) as temporary:
         pq.write_table(_table(found), temporary.with_name(table.name))
         temporary.write_text(written, encoding="utf-8")

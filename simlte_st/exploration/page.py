@@ -67,7 +67,7 @@ class Exploration:
         return middles
 
 
-def page_of(found: Exploration) -> str:
+def build_page(found: Exploration) -> str:
     """Return the page as HTML."""
     corpus = found.corpus
     link: Link = lambda row: f'<a href="#document={row}"><bdi>{escape(corpus.titles[row])}</bdi></a>'  # noqa: E731

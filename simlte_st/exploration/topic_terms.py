@@ -9,7 +9,7 @@ import regex
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
-from simlte_st.words.analyzer import is_stop_word, normal, plain_words, term_of
+from simlte_st.words.analyzer import is_stop_word, normal, plain_words, word_to_term
 from simlte_st.words.languages import UNSPACED, LanguageFinder
 
 WORDS = 4
@@ -103,4 +103,4 @@ def _heaviest(terms: NDArray[np.str_], weights: NDArray[np.float64], language: s
 
 
 def _stems(term: str, language: str) -> set[str]:
-    return {term_of(word, language) for word in term.split()}
+    return {word_to_term(word, language) for word in term.split()}

@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_mutual_info_score, mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 
 from simlte_st.errors import DataError
-from simlte_st.exploration.corpus import Halves
+from simlte_st.exploration.corpus import DocumentHalves
 from simlte_st.progress import with_progress_bar
 
 NUMBERS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 50, 60)
@@ -71,7 +71,12 @@ class Topics:
 
 
 def find_topics(
-    vectors: NDArray[np.float32], halves: Halves, number: int | None = None, *, seed: int = 0, progress: bool = False
+    vectors: NDArray[np.float32],
+    halves: DocumentHalves,
+    number: int | None = None,
+    *,
+    seed: int = 0,
+    progress: bool = False,
 ) -> Topics:
     """Cluster documents into topics.
 
@@ -129,7 +134,7 @@ def _nearest_centres(
     return cosines.argmax(axis=1), best[:, 1], best[:, 1] - best[:, 0]
 
 
-def _stability(halves: Halves, number: int, seed: int) -> Stability:
+def _stability(halves: DocumentHalves, number: int, seed: int) -> Stability:
     first, second = (
         KMeans(min(number, _count_different(side)), n_init=_STARTS, random_state=seed).fit_predict(side)
         for side in (halves.first, halves.second)
@@ -139,7 +144,7 @@ def _stability(halves: Halves, number: int, seed: int) -> Stability:
     return Stability(number, information / np.log(2), float(adjusted_mutual_info_score(first, second)))
 
 
-def _least_margin(halves: Halves, centres: NDArray[np.float32], margins: NDArray[np.float32]) -> float:
+def _least_margin(halves: DocumentHalves, centres: NDArray[np.float32], margins: NDArray[np.float32]) -> float:
     """Return the smallest margin at which the halves of a document probably share a topic."""
     first, second = (_nearest_centres(side, centres)[0] for side in (halves.first, halves.second))
     alike = first == second

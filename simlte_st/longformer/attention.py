@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from simlte_st.errors import ConfigurationError
-from simlte_st.longformer.blocked import ProductAttention, fused_attention, groups_of
+from simlte_st.longformer.blocked import ProductAttention, fused_attention, group_chunks
 from simlte_st.longformer.cpu_kernel import cpu_attention, has_cpu_kernel
-from simlte_st.longformer.packing import Packing, Span, to_device
+from simlte_st.longformer.packing import PackedSpan, Packing, to_device
 from simlte_st.longformer.varlen import DEVICE, accepts, varlen_attention
 
 
@@ -102,7 +102,7 @@ def windowed_attention(
     slow = query.dtype != torch.float32 and trained  # the fused kernel's backward pass, see blocked
     if on_cpu and dropout == 0.0 and has_cpu_kernel() and not slow:
         return cpu_attention(query, key, value, packing, window)
-    groups = packing.once(("groups", window, query.dtype), lambda: groups_of(packing, window, query.dtype))
+    groups = packing.once(("groups", window, query.dtype), lambda: group_chunks(packing, window, query.dtype))
     if on_cpu:
         # From the global generator: resumed runs and recomputed layers draw the same seed.
         seed = int(torch.randint(2**31, ())) if dropout else 0
@@ -184,7 +184,7 @@ def _buckets(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
     buckets, before = [], 0
     # A bucket is contiguous: a document without global tokens ends it.
     for key, group in groupby(packing.spans, key=lambda span: (span.size, bool(span.globals))):
-        spans: list[Span] = list(group)
+        spans: list[PackedSpan] = list(group)
         if not key[1]:
             continue
         start, size, device = spans[0].start, spans[0].size, packing.valid.device

@@ -22,7 +22,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from simlte_st.longformer.packing import BLOCK, Packing, Span, to_device
+from simlte_st.longformer.packing import BLOCK, PackedSpan, Packing, to_device
 
 CHUNK = 128
 """Queries that share a stretch of keys: more would mask more keys, fewer would shrink the products. Halved for windows
@@ -38,7 +38,7 @@ _FIRST, _SECOND = 0x7FEB352D, -0x7B935975  # Wellons' hash "lowbias32", whose lo
 _GOLDEN = -0x61C88647  # 2 ** 32 / golden ratio
 
 
-class Chunk(NamedTuple):
+class QueryChunk(NamedTuple):
     """Consecutive queries and the keys in their reach."""
 
     query: int  # first slot of the queries
@@ -56,16 +56,16 @@ class Chunk(NamedTuple):
         return (self.queries, self.keys, far, self.plain, self.key - self.query if self.plain else 0)
 
 
-def grouped_chunks(packing: Packing, window: int) -> list[list[Chunk]]:
+def grouped_chunks(packing: Packing, window: int) -> list[list[QueryChunk]]:
     """Split documents into chunks, grouped by shape and ordered by slot."""
-    groups: dict[tuple[int, ...], list[Chunk]] = {}
+    groups: dict[tuple[int, ...], list[QueryChunk]] = {}
     for span in packing.spans:
         for chunk in _cut(span, window // 2):
             groups.setdefault(chunk.shape, []).append(chunk)
     return list(groups.values())
 
 
-def _cut(span: Span, reach: int) -> Iterable[Chunk]:
+def _cut(span: PackedSpan, reach: int) -> Iterable[QueryChunk]:
     end = span.start + span.size
     size = CHUNK if 2 * reach > CHUNK else CHUNK // 2
     for query in range(span.start, end, size):
@@ -74,12 +74,12 @@ def _cut(span: Span, reach: int) -> Iterable[Chunk]:
         last = min(end, -(-(stop + reach - span.start) // BLOCK) * BLOCK + span.start)
         far = tuple(slot for slot in span.globals if not first <= slot < last)
         plain = len(far) == len(span.globals) and not span.holes and last <= span.start + span.length
-        yield Chunk(query, stop - query, first, last - first, far, plain)
+        yield QueryChunk(query, stop - query, first, last - first, far, plain)
 
 
-def chunk_bias(packing: Packing, chunks: list[Chunk], window: int, dtype: torch.dtype) -> Tensor:
+def chunk_bias(packing: Packing, chunks: list[QueryChunk], window: int, dtype: torch.dtype) -> Tensor:
     """Return the mask of chunks of one shape, added to their scores, ``(chunks or 1, 1, queries, keys)``."""
-    rows, columns = slots_of(chunks[:1] if chunks[0].plain else chunks, packing.valid.device)
+    rows, columns = chunk_slots(chunks[:1] if chunks[0].plain else chunks, packing.valid.device)
     distance = (rows[:, :, None] - columns[:, None, :]).abs()
     sees = ((distance <= window // 2) | packing.is_global[columns][:, None]) & packing.valid[columns][:, None]
     # Padding sees itself: a softmax over nothing is NaN, and would spread to the gradients of every weight. A finite
@@ -88,7 +88,7 @@ def chunk_bias(packing: Packing, chunks: list[Chunk], window: int, dtype: torch.
     return torch.zeros(sees.shape, dtype=dtype, device=sees.device).masked_fill(~sees, float("-inf"))[:, None]
 
 
-def far_columns(chunks: list[Chunk], device: torch.device) -> list[Tensor]:
+def far_columns(chunks: list[QueryChunk], device: torch.device) -> list[Tensor]:
     """Return the slots of far global tokens, padded, ``(chunks, far)``, and which are real, ``(chunks or 1, far)``."""
     most = chunks[0].shape[2]
     # Pad with the chunk's first query, a valid slot.
@@ -98,7 +98,7 @@ def far_columns(chunks: list[Chunk], device: torch.device) -> list[Tensor]:
     return to_device([columns, real[:1] if real.all() else real], device)
 
 
-def slots_of(chunks: list[Chunk], device: torch.device) -> tuple[Tensor, Tensor]:
+def chunk_slots(chunks: list[QueryChunk], device: torch.device) -> tuple[Tensor, Tensor]:
     """Return the slots of queries and of keys of chunks of one shape, ``(chunks, queries or keys)``, int64."""
     [first] = to_device([torch.tensor([(chunk.query, chunk.key) for chunk in chunks])], device)
     rows = first[:, :1] + torch.arange(chunks[0].queries, device=device)
@@ -123,13 +123,13 @@ class Group(NamedTuple):
             yield Group(self.rows[part], self.columns[part], bias, self.row_numbers[part], self.column_numbers[part])
 
 
-def groups_of(packing: Packing, window: int, dtype: torch.dtype) -> list[Group]:
+def group_chunks(packing: Packing, window: int, dtype: torch.dtype) -> list[Group]:
     """Return all chunks of a batch in groups."""
     device, groups = packing.valid.device, []
     place = packing.places().int()
     row = (packing.source // max(1, packing.width)).int() * _ROW + place
     for chunks in grouped_chunks(packing, window):
-        rows, columns = slots_of(chunks, device)
+        rows, columns = chunk_slots(chunks, device)
         bias = chunk_bias(packing, chunks, window, dtype)
         numbers = place[columns[:, ::2]] // 2  # stretches begin at even places
         far, real = far_columns(chunks, device)

@@ -11,11 +11,11 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 
-from simlte_st.arguments import Count, checked
+from simlte_st.arguments import Count, check_arguments
 from simlte_st.compat import (
     MLM_HEADS,
     checkpoint_name,
-    encoder_of,
+    get_encoder,
     load_masked_lm,
     quiet_transformers,
     readable_tokens,
@@ -68,7 +68,7 @@ def save_as_longformer(
         global_tokens: See :func:`convert_to_longformer` (default: ``"none"`` for a tuned stock Longformer, otherwise
             ``"cls"``).
     """
-    encoder, readable = encoder_of(model), readable_tokens(model)
+    encoder, readable = get_encoder(model), readable_tokens(model)
     converted: SimlteLongformerModel | SimlteLongformerForMaskedLM
     if encoder.config.model_type == "longformer":
         if max_length not in (None, readable):
@@ -85,7 +85,7 @@ def save_as_longformer(
     made.save_pretrained(str(path), create_model_card=False)
 
 
-@checked
+@check_arguments
 def convert_to_longformer(
     model_or_path: PreTrainedModel | str | os.PathLike[str],
     max_length: Count = MAX_LENGTH,

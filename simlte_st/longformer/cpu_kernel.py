@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from simlte_st.longformer.blocked import Chunk, chunk_bias, far_columns, grouped_chunks
+from simlte_st.longformer.blocked import QueryChunk, chunk_bias, far_columns, grouped_chunks
 from simlte_st.longformer.packing import Packing
 
 
-class Run(NamedTuple):
+class ChunkRun(NamedTuple):
     """Evenly spaced chunks of one shape."""
 
-    first: Chunk
+    first: QueryChunk
     chunks: int  # number of chunks
     step: int  # slots from one chunk to the next
     bias: Tensor  # mask of the stretch, (chunks or 1, 1, queries, keys)
@@ -81,7 +81,7 @@ def cpu_attention(query: Tensor, key: Tensor, value: Tensor, packing: Packing, w
 
 class _CpuAttention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, runs: list[Run]) -> Tensor:
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, runs: list[ChunkRun]) -> Tensor:
         out = torch.empty_like(query)
         sums = []
         for run in runs:
@@ -127,24 +127,24 @@ class _CpuAttention(torch.autograd.Function):
         return to_query, to_key, to_value, None
 
 
-def _queries(x: Tensor, run: Run) -> Tensor:
+def _queries(x: Tensor, run: ChunkRun) -> Tensor:
     """View the queries' slots of ``(slots, heads, size)`` as ``(chunks, heads, queries, size)``."""
     return _view(x, run, run.first.query, run.first.queries)
 
 
-def _keys(x: Tensor, run: Run) -> Tensor:
+def _keys(x: Tensor, run: ChunkRun) -> Tensor:
     """View the keys' slots as ``(chunks, heads, keys, size)``; neighbours overlap."""
     return _view(x, run, run.first.key, run.first.keys)
 
 
-def _view(x: Tensor, run: Run, start: int, length: int) -> Tensor:
+def _view(x: Tensor, run: ChunkRun, start: int, length: int) -> Tensor:
     _, heads, size = x.shape
     token = heads * size
     strides = (run.step * token, size, token, 1)
     return x.as_strided((run.chunks, heads, length, size), strides, x.storage_offset() + start * token)
 
 
-def _add_overlapping(total: Tensor, parts: Tensor, run: Run) -> None:
+def _add_overlapping(total: Tensor, parts: Tensor, run: ChunkRun) -> None:
     """Add ``(chunks, heads, keys, size)`` to the keys' slots, one step at a time: within a step no keys overlap."""
     for start in range(0, run.first.keys, run.step):
         width = min(run.step, run.first.keys - start)
@@ -152,13 +152,13 @@ def _add_overlapping(total: Tensor, parts: Tensor, run: Run) -> None:
         view += parts[:, :, start : start + width]
 
 
-def _far(key: Tensor, value: Tensor, run: Run) -> FarKeys:
+def _far(key: Tensor, value: Tensor, run: ChunkRun) -> FarKeys:
     """Return a run's far keys, ``(chunks, heads, far, size)``."""
     return FarKeys(key[run.far].transpose(1, 2), value[run.far].transpose(1, 2), run.far_bias)
 
 
-def _runs(packing: Packing, window: int, dtype: torch.dtype) -> list[Run]:
-    runs: list[Run] = []
+def _runs(packing: Packing, window: int, dtype: torch.dtype) -> list[ChunkRun]:
+    runs: list[ChunkRun] = []
     wide = torch.promote_types(dtype, torch.float32)
     for group in grouped_chunks(packing, window):
         shared = chunk_bias(packing, group, window, dtype) if group[0].plain else None
@@ -167,13 +167,13 @@ def _runs(packing: Packing, window: int, dtype: torch.dtype) -> list[Run]:
             bias = chunk_bias(packing, chunks, window, dtype) if shared is None else shared
             far, real = far_columns(chunks, packing.valid.device)
             far_bias = torch.zeros(real.shape, dtype=wide).masked_fill(~real, float("-inf"))[:, None, None]
-            runs.append(Run(chunks[0], len(chunks), step, bias, far, far_bias))
+            runs.append(ChunkRun(chunks[0], len(chunks), step, bias, far, far_bias))
     return runs
 
 
-def _progressions(chunks: list[Chunk]) -> list[list[Chunk]]:
+def _progressions(chunks: list[QueryChunk]) -> list[list[QueryChunk]]:
     """Split chunks where their spacing, or the offset from queries to keys, changes."""
-    parts: list[list[Chunk]] = []
+    parts: list[list[QueryChunk]] = []
     for chunk in chunks:
         part = parts[-1] if parts else []
         even = len(part) < 2 or chunk.query - part[-1].query == part[1].query - part[0].query

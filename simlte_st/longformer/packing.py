@@ -21,7 +21,7 @@ BLOCK = 32
 """Slots in a block: a document wastes half a block on average."""
 
 
-class Span(NamedTuple):
+class PackedSpan(NamedTuple):
     """The slots of a packed document."""
 
     start: int  # first slot
@@ -40,7 +40,7 @@ class Packing:
 
     batch: int  # rows of the padded batch
     width: int  # columns of the padded batch
-    spans: list[Span]  # the packed documents in order; rows without a token have none
+    spans: list[PackedSpan]  # the packed documents in order; rows without a token have none
     source: Tensor  # int64, index of the token in the flattened batch; at padding, of the document's last token
     inside: Tensor  # bool, whether the slot is inside a document
     valid: Tensor  # bool, whether the slot holds a token to attend to: inside and not masked
@@ -123,7 +123,7 @@ def pack_batch(
         global_slots[number].append(slot)
     counts = torch.zeros(len(order), dtype=torch.int64).index_add_(0, document, valid.long())
     columns = (starts.tolist(), sizes.tolist(), lengths.tolist(), map(tuple, global_slots), (counts < lengths).tolist())
-    spans = [Span(*values) for values in zip(*columns, strict=True)]
+    spans = [PackedSpan(*values) for values in zip(*columns, strict=True)]
     tensors = [source, inside, valid, is_global, document, inside.nonzero().squeeze(1), slots]
     return Packing(batch, width, spans, *to_device(tensors, device))
 

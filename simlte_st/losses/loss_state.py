@@ -8,7 +8,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional
 
-from simlte_st.distributed import connected, world
+from simlte_st.distributed import is_connected, world
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses.masked_language_model import HeadPrecision
 
@@ -48,7 +48,7 @@ class LossStateMixin(nn.Module):
 
 def average_gradient(parameter: nn.Parameter) -> None:
     """Average a head's gradient over processes; DDP does not, as the head is outside its wrapper."""
-    if connected() and world() > 1 and parameter.grad is not None:
+    if is_connected() and world() > 1 and parameter.grad is not None:
         torch.distributed.all_reduce(parameter.grad)
         parameter.grad.div_(world())
 

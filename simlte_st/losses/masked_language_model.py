@@ -23,7 +23,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.activations import ACT2FN
 
-from simlte_st.compat import MLM_HEADS, checkpoint_name, encoder_of, load_masked_lm, mask_without_prompt
+from simlte_st.compat import MLM_HEADS, checkpoint_name, get_encoder, load_masked_lm, mask_without_prompt
 from simlte_st.errors import ModelError
 
 logger = logging.getLogger(__name__)
@@ -243,7 +243,7 @@ class MLMHead(HeadPrecision, nn.Module):
 
 def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed: int = 0) -> MLMHead:
     """Return an MLM head: the checkpoint's (``"pretrained"``), a new one (``"fresh"``), or the first available."""
-    encoder = encoder_of(model)
+    encoder = get_encoder(model)
     found = "mlm_head='fresh'" if source == "fresh" else _pretrained_head(encoder)
     if source == "pretrained" and isinstance(found, str):
         raise ModelError(f"No pretrained MLM head: {found}. Use mlm_head='auto' or 'fresh' to train a new one.")
@@ -279,7 +279,7 @@ def _pretrained_head(encoder: PreTrainedModel) -> MLMHead | str:
 def _fresh_head(encoder: PreTrainedModel, seed: int) -> MLMHead:
     config = encoder.config
     embeddings = encoder.get_input_embeddings()
-    assert isinstance(embeddings, nn.Embedding)  # encoder_of has checked it
+    assert isinstance(embeddings, nn.Embedding)  # get_encoder has checked it
     vocabulary, size = embeddings.weight.shape
     generator = torch.Generator().manual_seed(seed)
     # Skip the default initialisation, which would advance the global random state.

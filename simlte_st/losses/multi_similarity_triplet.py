@@ -9,7 +9,7 @@ from annotated_types import Interval
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
-from simlte_st.arguments import checked
+from simlte_st.arguments import check_arguments
 from simlte_st.errors import DataError
 from simlte_st.extras import require
 
@@ -40,7 +40,7 @@ class MultiSimilarityTripletLoss(nn.Module):
         DataError: A batch lacks labels or does not have two columns of texts.
     """
 
-    @checked
+    @check_arguments
     def __init__(self, model: SentenceTransformer, margin: NotNegative = 0.2, epsilon: NotNegative = 0.1) -> None:
         super().__init__()
         self.model = model

@@ -11,8 +11,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch import Tensor
 
-from simlte_st.arguments import Count, Seed, check_value, checked
-from simlte_st.compat import encoder_of
+from simlte_st.arguments import Count, Seed, check_arguments, check_value
+from simlte_st.compat import get_encoder
 from simlte_st.distributed import mean_over_processes
 from simlte_st.errors import DataError, ModelError
 from simlte_st.losses.columns import LABELS, Features, encode_columns, split_embeddings
@@ -41,7 +41,7 @@ class MLMLossMixin(LossStateMixin):
 
     batches: Tensor
 
-    @checked
+    @check_arguments
     def __init__(
         self,
         model: SentenceTransformer,
@@ -116,7 +116,7 @@ class MLMLossMixin(LossStateMixin):
         pairs = [(out["token_embeddings"], labels) for out, labels in outputs if labels is not None]
         hidden = torch.cat([tokens[labels != IGNORE] for tokens, labels in pairs])
         targets = torch.cat([labels[labels != IGNORE] for _, labels in pairs])
-        words = encoder_of(self.model).get_input_embeddings().weight
+        words = get_encoder(self.model).get_input_embeddings().weight
         assert isinstance(words, Tensor)
         return self.mlm_head.summed_loss(hidden, words, targets, self.mlm_chunk_size), len(targets)
 

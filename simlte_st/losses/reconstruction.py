@@ -10,8 +10,8 @@ from sentence_transformers.base.losses import uses_gradient_cache
 from sentence_transformers.util.tensor import repad_flattened_features
 from torch import Tensor, nn
 
-from simlte_st.arguments import Count, Seed, checked
-from simlte_st.compat import encoder_of
+from simlte_st.arguments import Count, Seed, check_arguments
+from simlte_st.compat import get_encoder
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses.columns import row_count
 from simlte_st.losses.loss_state import LossStateMixin, average_gradient
@@ -59,7 +59,7 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
             SentenceTransformerTrainer(model, train_dataset=pairs, loss=loss).train()
     """
 
-    @checked
+    @check_arguments
     def __init__(
         self,
         loss: nn.Module,
@@ -80,12 +80,12 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
                 "ReconstructionLoss needs unmasked texts, but with mlm_input='shared' the model reads only masked "
                 "ones: use mlm_input='separate'."
             )
-        model = _model_of(loss)
+        model = _current_model(loss)
         self.loss = loss
         self.model = model
         self.weight = weight
         self.chunk_size = chunk_size
-        encoder = encoder_of(model)
+        encoder = get_encoder(model)
         hidden = encoder.config.hidden_size
         words = cast(nn.Embedding, encoder.get_input_embeddings())
         head = nn.utils.skip_init(nn.Linear, hidden, words.num_embeddings, bias=False)
@@ -104,7 +104,7 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
             if sum(row_count(features) for features in seen) < wanted:
                 seen.append(dict(output))
 
-        hook = _model_of(self.loss).register_forward_hook(see)
+        hook = _current_model(self.loss).register_forward_hook(see)
         try:
             result = self.loss(columns, labels)
         finally:
@@ -140,6 +140,6 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
 """
 
 
-def _model_of(loss: nn.Module) -> Any:
+def _current_model(loss: nn.Module) -> Any:
     """Return the loss's current model, which the Trainer may have wrapped."""
     return getattr(loss, "model", getattr(loss, "sentence_embedder", None))  # the name in batch triplet losses

@@ -11,7 +11,7 @@ from huggingface_hub.repocard import metadata_save
 
 from simlte_st.files import MODEL_FILE, read_json
 from simlte_st.models import names
-from simlte_st.models.names import encode_call, settings_of, shown_base
+from simlte_st.models.names import encode_call, read_model_settings, shown_base
 
 _STOCK = ("sentence_transformers", "pip install -U sentence-transformers")
 _OWN = ("simlte_st", "pip install .    # in a clone of simlte_st, which is not on PyPI yet")
@@ -43,7 +43,7 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
     matter = {each: value for each, value in _inherited(base).items() if each not in matter} | matter
     if public:
         matter["base_model"] = public
-    settings, own, model2vec = settings_of(folder), needs_package(folder), _model_type(folder) == "model2vec"
+    settings, own, model2vec = read_model_settings(folder), needs_package(folder), _model_type(folder) == "model2vec"
     if model2vec:
         matter["tags"] = list(dict.fromkeys([*matter.get("tags", ()), "static-embeddings", "model2vec"]))
     package, install = _OWN if own else _STOCK

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
 
-from simlte_st.arguments import checked
+from simlte_st.arguments import check_arguments
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.files import atomic_path, check_free
 from simlte_st.models.names import shown_base
@@ -17,7 +17,7 @@ WHOLE_DOCUMENTS = 32_768
 """Default length limit, in tokens, of a model that reads in chunks."""
 
 
-@checked
+@check_arguments
 def convert_base(
     base: Any,
     output: str | os.PathLike[str],
@@ -75,7 +75,7 @@ def convert_base(
             raise ConfigurationError(f"{name}={value!r} cannot be combined with backbone={backbone!r}: leave it out.")
     target = Path(output)
     check_free(target, overwrite)
-    from simlte_st.compat import encoder_of
+    from simlte_st.compat import get_encoder
     from simlte_st.longformer.convert import save_as_longformer
     from simlte_st.models.cards import write_model_card
     from simlte_st.models.loading import LoadedModel, load_model
@@ -89,7 +89,7 @@ def convert_base(
     in_chunks = isinstance(loaded.model[0], ChunkMean)
     if backbone is None:
         given = any(value is not None for value in (max_length, *longformer.values())) and not in_chunks
-        is_longformer = encoder_of(loaded.model).config.model_type == "longformer"
+        is_longformer = get_encoder(loaded.model).config.model_type == "longformer"
         backbone = "longformer" if given or is_longformer else "chunk-mean"
     if backbone == "longformer" and in_chunks:
         raise ModelError(f"{loaded.name!r} reads in chunks: convert its base instead.")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from simlte_st.arguments import Count, checked
+from simlte_st.arguments import Count, check_arguments
 from simlte_st.errors import ModelError
 from simlte_st.extras import check_installed
 from simlte_st.files import atomic_path, check_free
@@ -59,7 +59,7 @@ def check_distillation() -> None:
         check_installed(package, "static", "distilling a static model")
 
 
-@checked
+@check_arguments
 def to_static(
     base: str | os.PathLike[str],
     output: str | os.PathLike[str],
@@ -113,7 +113,7 @@ def to_static(
     from simlte_st.models.static import write_for_model2vec
 
     loaded = load_model(base, dtype=torch.float32, device=device)
-    model = distilled(loaded, dimension=dimension, progress=progress)
+    model = distil_base(loaded, dimension=dimension, progress=progress)
     tokens, size = cast(Any, model[0]).embedding.weight.shape
     with atomic_path(target) as path:
         model.save_pretrained(str(path))
@@ -132,7 +132,7 @@ def to_static(
     return Distilled(target, tokens, size)
 
 
-def distilled(
+def distil_base(
     base: SentenceTransformer | LoadedModel, *, dimension: int = 256, progress: bool = True
 ) -> SentenceTransformer:
     """Distil a loaded base; return the static model in float32 on the CPU. The same base gives the same bytes."""
@@ -174,13 +174,13 @@ def _modules_to_distil(loaded: LoadedModel) -> list[nn.Module]:
     """Return the modules that embed a token; raise a ModelError if there are none."""
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 
-    from simlte_st.compat import encoder_of
+    from simlte_st.compat import get_encoder
     from simlte_st.models.static import is_static
     from simlte_st.modules import TokenTable
 
     if is_static(loaded.model):
         raise ModelError(f"{loaded.name!r} is already a static model.")
-    encoder_of(loaded.model)  # raises if there is none
+    get_encoder(loaded.model)  # raises if there is none
     modules = [module for module in loaded.model if not isinstance(module, (Normalize, TokenTable))]
     if not loaded.tuned:  # a bare language model has no pooling
         modules = [Pooling(each.embedding_dimension) if isinstance(each, Pooling) else each for each in modules]

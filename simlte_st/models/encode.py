@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock
 
-from simlte_st.arguments import Count, checked
-from simlte_st.errors import ConfigurationError, ResumeError, SimlteError, keeping, number_of
+from simlte_st.arguments import Count, check_arguments
+from simlte_st.errors import ConfigurationError, ResumeError, SimlteError, format_count, keeping
 from simlte_st.files import (
     SETTINGS_FILE,
     atomic_path,
@@ -30,7 +30,7 @@ from simlte_st.files import (
     write_json,
 )
 from simlte_st.models.device import Engine, check_devices, device_pool
-from simlte_st.models.parts import Part, PartEncoder, Parts, identity_of
+from simlte_st.models.parts import Part, PartEncoder, Parts, model_identity
 from simlte_st.models.truncation import Truncation, warn_of_truncation
 from simlte_st.progress import TextBar, complete, progress_bar
 from simlte_st.reading.documents import read_documents
@@ -55,7 +55,7 @@ class EncodingReport:
 
     def summary(self) -> str:
         """Return the numbers of documents and dimensions, and of truncated texts."""
-        number = number_of(self.documents, "document")
+        number = format_count(self.documents, "document")
         return f"Encoded {number} into vectors of {self.dimension} dimensions. {self.truncation.summary()}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class EncodingReport:
         return {"documents": self.documents, "dimension": self.dimension, "truncation": self.truncation.to_dict()}
 
 
-@checked
+@check_arguments
 def encode_documents(
     model: Any,
     source: Any,
@@ -139,7 +139,7 @@ def encode_documents(
     wanted = {
         "normalize": normalize,
         "part_size": part_size,
-        **identity_of(model),
+        **model_identity(model),
         "dtype": str(model.dtype),
     }
     lock = open_parts(output, wanted, resume=resume)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from tokenizers import Tokenizer
 
-from simlte_st.arguments import Count, checked
+from simlte_st.arguments import Count, check_arguments
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.extras import check_installed, require
 from simlte_st.files import EXPORT_FILE, MODEL_FILE, atomic_path, check_free, read_json, valid_unicode, write_json
@@ -68,7 +68,7 @@ class Exported:
     bytes: int
 
 
-@checked
+@check_arguments
 def export_model(
     model: str | os.PathLike[str],
     output: str | os.PathLike[str],
@@ -365,7 +365,7 @@ def _lowest_cosine(first: np.ndarray, second: np.ndarray) -> float:
 # Encoding with a graph.
 
 
-@checked
+@check_arguments
 def load_onnx(model: str | os.PathLike[str]) -> OnnxEncoder:
     """Load an exported model.
 
@@ -423,7 +423,7 @@ class OnnxEncoder:
         self.tokenizer.no_padding()
         self.tokenizer.encode_special_tokens = self.settings["split_special_tokens"]
 
-    @checked
+    @check_arguments
     def encode(
         self,
         texts: str | Sequence[str],

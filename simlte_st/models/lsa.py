@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.arguments import Count, Seed, checked
+from simlte_st.arguments import Count, Seed, check_arguments
 from simlte_st.files import atomic_path, check_apart, check_free
 from simlte_st.models.names import shown_base, warn_of_second_lsa
 from simlte_st.prompts import document_prompt
@@ -47,7 +47,7 @@ class Appended:
     embedding_dimension: int
 
 
-@checked
+@check_arguments
 def append_lsa(
     base: str | os.PathLike[str],
     documents: Any,
@@ -188,7 +188,9 @@ def fold(model: SentenceTransformer, words: NDArray[np.float32], counts: csr_arr
         model.append(Normalize())
 
 
-def lengthened(model: SentenceTransformer, texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+def append_vectors(
+    model: SentenceTransformer, texts: Sequence[str], vectors: NDArray[np.float32]
+) -> NDArray[np.float32]:
     """Append the output of a model's last module to vectors made without it, without encoding again."""
     import torch
     from sentence_transformers.util import batch_to_device

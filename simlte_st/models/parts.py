@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from simlte_st.errors import ModelError
-from simlte_st.files import atomic_path, digest_of
+from simlte_st.files import atomic_path, compute_digest
 from simlte_st.models.vectors import Encoded, modules_digest, tokenizer_digest
 from simlte_st.prompts import document_prompt
 
@@ -44,7 +44,7 @@ class Part:
     @classmethod
     def of(cls, folder: Path, number: int, ids: list[str], texts: list[str]) -> Part:
         """Return part ``number`` of a source."""
-        digest = digest_of(each.encode("utf-8") for pair in zip(ids, texts, strict=True) for each in pair)
+        digest = compute_digest(each.encode("utf-8") for pair in zip(ids, texts, strict=True) for each in pair)
         return cls(folder / f"part-{number:08d}-{digest}.parquet", ids, texts)
 
 
@@ -123,14 +123,14 @@ def encode_counted(
     )
     ordered = np.empty((len(texts), len(vectors[0])), dtype=np.float32)
     ordered[order] = vectors
-    return Encoded(ordered, reader.counts_of(texts, prompt))
+    return Encoded(ordered, reader.token_counts(texts, prompt))
 
 
 _NOT_COMPUTED = ("_name_or_path", "architectures", "auto_map", "dtype", "transformers_version", "use_cache")
 """Settings of an encoder that do not affect its vectors."""
 
 
-def identity_of(model: SentenceTransformer) -> dict[str, Any]:
+def model_identity(model: SentenceTransformer) -> dict[str, Any]:
     """Return everything that determines a model's vectors except its dtype: digests, length, dimension and prompts.
 
     The result is the same on every machine: paths, library versions, default settings, and the current truncation and
@@ -142,7 +142,7 @@ def identity_of(model: SentenceTransformer) -> dict[str, Any]:
     tokenizers = [each.tokenizer for _, each in modules if getattr(each, "tokenizer", None) is not None]
     return {
         "weights": weights_digest(model),
-        "modules": modules_digest((name, type(each).__name__, _config_of(each)) for name, each in modules),
+        "modules": modules_digest((name, type(each).__name__, _module_config(each)) for name, each in modules),
         "tokenizer": tokenizer_digest(tokenizers),
         "max_seq_length": readable_length(model),
         "dimension": int(model.get_embedding_dimension() or 0),
@@ -151,7 +151,7 @@ def identity_of(model: SentenceTransformer) -> dict[str, Any]:
     }
 
 
-def _config_of(module: Any) -> dict[str, Any]:
+def _module_config(module: Any) -> dict[str, Any]:
     """Return the non-default settings of a module and of its encoder."""
     usual = {name: each.default for name, each in inspect.signature(type(module)).parameters.items()}
     own = module.get_config_dict() if hasattr(module, "config_keys") else {}
@@ -172,7 +172,7 @@ def weights_digest(model: SentenceTransformer) -> str:
 
     state = sorted(item for item in model.state_dict().items() if ".pooler." not in item[0])
     values = (_counted(tensor).contiguous().view(-1).view(torch.uint8).numpy() for _, tensor in state)
-    return digest_of(itertools.chain([f"{[name for name, _ in state]}".encode()], values))
+    return compute_digest(itertools.chain([f"{[name for name, _ in state]}".encode()], values))
 
 
 def _counted(tensor: torch.Tensor) -> torch.Tensor:

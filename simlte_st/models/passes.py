@@ -75,7 +75,7 @@ class TextReader:
             self.batch_size *= min(BATCHES, max(1, TOKENIZED_CHARACTERS // max(1, longest)))
             self.model.forward = self._forward  # type: ignore[method-assign,assignment]
 
-    def counts_of(self, texts: Sequence[str], prompt: str) -> list[int]:
+    def token_counts(self, texts: Sequence[str], prompt: str) -> list[int]:
         """Return the numbers of tokens of encoded texts, without special tokens and prompt."""
         if any(text not in self._counts for text in texts):
             with _TOKENIZING:

@@ -11,7 +11,7 @@ import sentence_transformers
 from sentence_transformers.base.modules import Router
 from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
-from simlte_st.compat import NO_LIMIT, load_modules_of, readable_length, readable_tokens, short_load_report
+from simlte_st.compat import NO_LIMIT, readable_length, readable_tokens, register_modules, short_load_report
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.device import dtype_unasked
 from simlte_st.models.loading import attend_fully
@@ -133,4 +133,4 @@ def _with_dtype(options: dict[str, Any]) -> dict[str, Any]:
     return given if dtype is None else {**given, "dtype": dtype}
 
 
-load_modules_of(SentenceTransformer, LOADED)
+register_modules(SentenceTransformer, LOADED)

@@ -21,8 +21,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import Tensor, nn
 
-from simlte_st.compat import checkpoint_name, encoder_of, quiet_transformers, with_encoder
-from simlte_st.files import HOME_VARIABLE, atomic_path, check_place, digest_of
+from simlte_st.compat import checkpoint_name, get_encoder, quiet_transformers, with_encoder
+from simlte_st.files import HOME_VARIABLE, atomic_path, check_place, compute_digest
 from simlte_st.longformer import convert_to_longformer
 from simlte_st.models.names import OWN_ENCODERS, OWN_STATIC, base_of_own_models, own_folder
 from simlte_st.models.static import model2vec_modules, write_for_model2vec
@@ -44,15 +44,15 @@ DIGEST_FILE = "source.digest"
 """Marks an unpacked model, with the digest of its sources."""
 
 RECIPE = 1
-"""Part of that digest. Raise it when :func:`untrained` or a default of :class:`~simlte_st.modules.PositionPooling`
+"""Part of that digest. Raise it when :func:`make_untrained` or a default of :class:`~simlte_st.modules.PositionPooling`
 changes."""
 
 
-def untrained(name: str, model: SentenceTransformer) -> SentenceTransformer:
+def make_untrained(name: str, model: SentenceTransformer) -> SentenceTransformer:
     """Turn the float32 base into the model before training, to which the difference is added."""
     if name == "simlte-longformer":
         with torch.random.fork_rng(devices=[]):  # conversion draws weights and then replaces them
-            source = checkpoint_name(encoder_of(model))
+            source = checkpoint_name(get_encoder(model))
             encoder = convert_to_longformer(source, OWN_ENCODERS[name], attention_window=128)
         pooling = next(place for place, module in enumerate(model) if isinstance(module, Pooling))
         model[0] = with_encoder(cast(Any, model[0]), encoder)
@@ -72,7 +72,7 @@ def add_difference(model: SentenceTransformer, path: str | os.PathLike[str]) -> 
 
 def linear_weights(model: SentenceTransformer) -> dict[str, Tensor]:
     """Return the weights of an encoder's linear layers by name, without the output layer of a masked language model."""
-    encoder = encoder_of(model)
+    encoder = get_encoder(model)
     head = encoder.get_output_embeddings()
     layers = {name: layer for name, layer in encoder.named_modules() if isinstance(layer, nn.Linear)}
     return {f"{name}.weight": layer.weight for name, layer in layers.items() if layer is not head}
@@ -85,7 +85,7 @@ def put_together(name: str, load: Callable[[Path], SentenceTransformer]) -> Path
     again. With several processes, one unpacks and the others wait.
     """
     target, source = own_folder(name), FOLDER / name
-    digest = digest_of([str(RECIPE).encode(), *(path.read_bytes() for path in sorted(source.iterdir()))])
+    digest = compute_digest([str(RECIPE).encode(), *(path.read_bytes() for path in sorted(source.iterdir()))])
     if _is_made(target, digest):
         return target
     check_place(target, f"Set the environment variable {HOME_VARIABLE} to a writable folder.")
@@ -101,7 +101,7 @@ def put_together(name: str, load: Callable[[Path], SentenceTransformer]) -> Path
                 base = base_of_own_models()
                 logger.warning("Building %s (first use only) from %s, in %s.", name, base, target)
                 held.enter_context(quiet_transformers())
-                model = untrained(name, load(base))
+                model = make_untrained(name, load(base))
                 add_difference(model, source / DIFFERENCE_FILE)
             with atomic_path(target) as path:
                 model.save_pretrained(str(path), create_model_card=False)

@@ -25,7 +25,7 @@ from simlte_st.compat import has_hooks
 from simlte_st.files import MODEL_FILE, read_json
 from simlte_st.models.vectors import token_table
 from simlte_st.modules import OWN_MODULES
-from simlte_st.words.tokens import TOKENIZED_CHARACTERS, counted_ids, in_batches, sums_of, unknown_id
+from simlte_st.words.tokens import TOKENIZED_CHARACTERS, counted_ids, group_sums, in_batches, unknown_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -105,7 +105,7 @@ def static_passes(
     for batch in in_batches(texts, len, TOKENIZED_CHARACTERS):
         read = [prompt + text for text in batch] if prompt else batch
         ids, times, sizes = counted_ids(model.tokenizer, read, once=plain)
-        lengths, features = sums_of(times, sizes), flat_features(ids, sizes)
+        lengths, features = group_sums(times, sizes), flat_features(ids, sizes)
         if plain:
             weights = torch.from_numpy(times.astype(np.float32))
             table, (flat, offsets) = cast(Any, model[0]).embedding.weight, features.values()

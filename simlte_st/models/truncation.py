@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.errors import number_of
-from simlte_st.models.names import name_of
+from simlte_st.errors import format_count
+from simlte_st.models.names import shortest_name
 from simlte_st.prompts import document_prompt
 from simlte_st.words.sentences import tokenizer_counter
 
@@ -59,7 +59,7 @@ class Truncation:
 
         encoder, length = model.transformers_model, readable_length(model, max_seq_length)
         trained = "generated_from_trainer" in (model.model_card_data.tags or [])  # has no name that loads it
-        name = "" if encoder is None or trained else name_of(checkpoint_name(encoder))
+        name = "" if encoder is None or trained else shortest_name(checkpoint_name(encoder))
         taken = 0 if length is None else taken_tokens(model, prompt_as_read(model, prompt))
         return cls(length, taken, model=name)
 
@@ -83,7 +83,7 @@ class Truncation:
         if self.max_seq_length is None:
             return f"{subject} reads whole texts."
         reads = f"{subject} reads the first {self.max_seq_length:,} tokens of a text"
-        texts = f"of {number_of(self.texts, 'text')}"
+        texts = f"of {format_count(self.texts, 'text')}"
         if not self.cut_texts:
             return f"{reads}: none {texts} is longer."
         verb, share = "is" if self.cut_texts == 1 else "are", self.cut_tokens / self.tokens

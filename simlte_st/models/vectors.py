@@ -19,9 +19,9 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from simlte_st.errors import DataError
-from simlte_st.files import MODEL_FILE, digest_of, read_json
-from simlte_st.models.names import settings_of
-from simlte_st.words.tokens import counted_ids, sums_of
+from simlte_st.files import MODEL_FILE, compute_digest, read_json
+from simlte_st.models.names import read_model_settings
+from simlte_st.words.tokens import counted_ids, group_sums
 
 Floats = NDArray[np.float32]
 
@@ -93,7 +93,7 @@ class TokenVectors:
     def read(cls, folder: Path) -> TokenVectors | None:
         """Read a model; None if it has other modules, or files in another format."""
         try:
-            modules, settings = read_json(folder / MODEL_FILE), settings_of(folder)
+            modules, settings = read_json(folder / MODEL_FILE), read_model_settings(folder)
             kinds = [_KIND.fullmatch(module["type"]) for module in modules]
             names = [kind[1] if kind else "" for kind in kinds]
             usual = names in (["StaticEmbedding"], ["StaticEmbedding", "Normalize"])
@@ -116,7 +116,7 @@ class TokenVectors:
         """Return the same as :func:`~simlte_st.models.parts.identity_of` for the loaded model."""
         values = np.ascontiguousarray(self.table).reshape(-1).view(np.uint8)
         return {
-            "weights": digest_of([b"['0.embedding.weight']", values]),
+            "weights": compute_digest([b"['0.embedding.weight']", values]),
             "modules": modules_digest((str(place), name, _SETTINGS[name]) for place, name in enumerate(self.modules)),
             "tokenizer": tokenizer_digest([self.tokenizer]),
             "max_seq_length": None,
@@ -128,7 +128,7 @@ class TokenVectors:
     def encode(self, texts: Sequence[str], prompt: str) -> Encoded:
         """Return the vectors of texts after a prompt, and their numbers of tokens, without those of the prompt."""
         ids, times, sizes = counted_ids(self.tokenizer, [prompt, *(prompt + text for text in texts)])
-        vectors, tokens = np.zeros((len(texts), self.dimension), dtype=np.float32), sums_of(times, sizes)
+        vectors, tokens = np.zeros((len(texts), self.dimension), dtype=np.float32), group_sums(times, sizes)
         rows = (np.split(each, np.cumsum(sizes)[:-1])[1:] for each in (ids, times))
         for row, (own, of_words) in enumerate(zip(*rows, strict=True)):
             distinct, places = np.unique(own, return_inverse=True)  # a long text has more tokens than the table rows
@@ -139,7 +139,7 @@ class TokenVectors:
 
 def modules_digest(modules: Iterable[tuple[str, str, dict[str, Any]]]) -> str:
     """Return a digest of the positions, classes and settings of modules."""
-    return digest_of([json.dumps([*modules], sort_keys=True, default=lambda value: type(value).__name__).encode()])
+    return compute_digest([json.dumps([*modules], sort_keys=True, default=lambda value: type(value).__name__).encode()])
 
 
 def tokenizer_digest(tokenizers: Iterable[Any]) -> str:
@@ -153,7 +153,9 @@ def tokenizer_digest(tokenizers: Iterable[Any]) -> str:
             f"{type(tokenizer)} {sorted(tokenizer.get_vocab().items())} {tokenizer(_SAMPLE)['input_ids']}"  # in Python
         )
 
-    return digest_of(f"{getattr(each, 'truncation_side', 'right')} {content(each)}".encode() for each in tokenizers)
+    return compute_digest(
+        f"{getattr(each, 'truncation_side', 'right')} {content(each)}".encode() for each in tokenizers
+    )
 
 
 def token_table(weights: Mapping[str, NDArray[Any]]) -> Floats:

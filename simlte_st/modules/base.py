@@ -32,7 +32,7 @@ class SavedModule(Module):
         return loaded
 
 
-def padded(features: dict[str, Any], name: str, include_prompt: bool) -> tuple[Tensor, Tensor]:
+def repad_features(features: dict[str, Any], name: str, include_prompt: bool) -> tuple[Tensor, Tensor]:
     """Return token features ``[B, S, ..]``, repadded if flattened, and the mask ``[B, S]`` of tokens to count."""
     found = repad_flattened_features(dict(features)) if "cu_seq_lens_q" in features else features
     values: Tensor = found[name]
@@ -68,7 +68,7 @@ class WeightedPooling(SavedModule):
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """Add ``sentence_embedding`` and ``token_attention``."""
-        embeddings, mask = padded(features, "token_embeddings", self.include_prompt)
+        embeddings, mask = repad_features(features, "token_embeddings", self.include_prompt)
         vectors, features["token_attention"] = self.pool(embeddings, mask.bool())
         features["sentence_embedding"] = vectors.to(embeddings.dtype)
         return features

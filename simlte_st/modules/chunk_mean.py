@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
-from simlte_st.arguments import checked
+from simlte_st.arguments import check_arguments
 from simlte_st.compat import readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer.packing import document_spans
@@ -60,7 +60,7 @@ class ChunkMean(Transformer):
         *("chunk_length", "pooling_mode", "include_prompt", "normalize_chunks", "max_seq_length"),
     ]
 
-    @checked
+    @check_arguments
     def __init__(
         self,
         model_name_or_path: str,
@@ -159,7 +159,7 @@ def cut_chunks(starts: Tensor, lengths: Tensor, chunk_length: int, prefix: int =
     return sorted(chunks, key=lambda chunk: -len(chunk.places))
 
 
-@checked
+@check_arguments
 def to_chunk_mean(model: Any, max_length: int = 4096, chunk_length: ChunkLength | None = None) -> SentenceTransformer:
     """Convert a model to one that reads long documents in chunks, with :class:`ChunkMean`.
 

@@ -8,7 +8,7 @@ import torch
 from annotated_types import Interval
 from torch import Tensor
 
-from simlte_st.arguments import Count, checked
+from simlte_st.arguments import Count, check_arguments
 from simlte_st.modules.base import WeightedPooling
 
 POWER = 0.25
@@ -45,7 +45,7 @@ class PositionPooling(WeightedPooling):
 
     config_keys: list[str] = ["embedding_dimension", "power", "flat", "include_prompt"]  # noqa: RUF012  # as in the base class
 
-    @checked
+    @check_arguments
     def __init__(
         self,
         embedding_dimension: Count,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from simlte_st.arguments import Count, Seed, checked
+from simlte_st.arguments import Count, Seed, check_arguments
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import require
 from simlte_st.modules.base import WeightedPooling
@@ -101,7 +101,7 @@ class StarTransformer(WeightedPooling):
 
     config_keys: list[str] = ["embedding_dimension", "heads", "window", "rounds", "include_prompt"]  # noqa: RUF012
 
-    @checked
+    @check_arguments
     def __init__(
         self,
         embedding_dimension: Count,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from simlte_st.arguments import Count, Positive, Seed, checked
+from simlte_st.arguments import Count, Positive, Seed, check_arguments
 from simlte_st.modules.base import WeightedPooling
 
 BLOCK = 1 << 22
@@ -54,7 +54,7 @@ class TokenAttention(WeightedPooling):
 
     config_keys: list[str] = ["embedding_dimension", "s_max", "include_prompt"]  # noqa: RUF012  # as in the base class
 
-    @checked
+    @check_arguments
     def __init__(
         self, embedding_dimension: Count, s_max: Positive = 128.0, include_prompt: bool = True, seed: Seed = 0
     ) -> None:

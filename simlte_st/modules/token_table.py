@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn import functional
 from typing_extensions import Self
 
-from simlte_st.arguments import Count, Share, checked
-from simlte_st.modules.base import SavedModule, padded
+from simlte_st.arguments import Count, Share, check_arguments
+from simlte_st.modules.base import SavedModule, repad_features
 
 WEIGHT, FULL = 0.5, 512
 """The second part's share in long texts, and the length of a long text in tokens. Chosen on ten data sets, also for
@@ -52,7 +52,7 @@ class TokenTable(SavedModule):
     include_prompt = False
     table: Tensor
 
-    @checked
+    @check_arguments
     def __init__(
         self, embedding_dimension: Count, vocabulary_size: Count, dimension: Count, weight: Share = WEIGHT
     ) -> None:
@@ -77,7 +77,7 @@ class TokenTable(SavedModule):
             ids, offsets, known = features["input_ids"], features["offsets"], (self.table[:, :1] != 0).float()
             sums, counted = (functional.embedding_bag(ids, each, offsets, mode="sum") for each in (self.table, known))
         else:
-            ids, mask = padded(features, "input_ids", include_prompt=False)
+            ids, mask = repad_features(features, "input_ids", include_prompt=False)
             rows = self.table[ids].float() * mask[..., None]
             sums, counted = rows.sum(dim=1), (rows[..., :1] != 0).float().sum(dim=1)
         share = self.weight * (counted / FULL).clamp(max=1)

@@ -14,7 +14,7 @@ import streamlit as st
 
 from simlte_st.errors import ConfigurationError, SimlteError
 from simlte_st.page.render import as_label, described, highlighted, hit_html
-from simlte_st.reading.columns import title_column, title_of
+from simlte_st.reading.columns import document_title, title_column
 from simlte_st.reading.document import Document
 from simlte_st.search import Hit, Index
 from simlte_st.search.query import TOP_K, Mode
@@ -99,7 +99,7 @@ class Page:
 
     def title(self, metadata: Any, text: str) -> str:
         """Return the title of a document."""
-        return title_of((metadata or {}).get(self.titles or ""), text)
+        return document_title((metadata or {}).get(self.titles or ""), text)
 
     def document(self) -> None:
         """Show the open document with its explanation, and its nearest neighbours."""

@@ -48,17 +48,17 @@ class Column:
             return pa.array([None if value is None else str(value) for value in self.values], pa.string())
 
 
-def columns_of(documents: Sequence[Document]) -> list[Column]:
+def collect_columns(documents: Sequence[Document]) -> list[Column]:
     """Return the columns of documents, in order of first occurrence."""
     names = dict.fromkeys(name for document in documents for name in document.metadata or {})
-    return [column_of(name, [(document.metadata or {}).get(name) for document in documents]) for name in names]
+    return [infer_column(name, [(document.metadata or {}).get(name) for document in documents]) for name in names]
 
 
-def titles_of(documents: Sequence[Document], columns: Sequence[Column], name: str | None = None) -> list[str]:
+def document_titles(documents: Sequence[Document], columns: Sequence[Column], name: str | None = None) -> list[str]:
     """Return a title for each document, from a column or the first line of its text."""
     titles = title_column([column.name for column in columns], name)
     own = next((column.shown() for column in columns if column.name == titles), [""] * len(documents))
-    return [title_of(title, document.text) for title, document in zip(own, documents, strict=True)]
+    return [document_title(title, document.text) for title, document in zip(own, documents, strict=True)]
 
 
 def title_column(names: Sequence[str], name: str | None = None) -> str | None:
@@ -70,7 +70,7 @@ def title_column(names: Sequence[str], name: str | None = None) -> str | None:
     return name
 
 
-def title_of(value: Any, text: str) -> str:
+def document_title(value: Any, text: str) -> str:
     """Return the title of a document: its value in the title column, or the first line of its text.
 
     Short lines, such as "Hello,", are joined with the next line.
@@ -84,7 +84,7 @@ def title_of(value: Any, text: str) -> str:
     return _shortened(title, _TITLE_LENGTH)
 
 
-def column_of(name: str, values: Sequence[Any]) -> Column:
+def infer_column(name: str, values: Sequence[Any]) -> Column:
     """Determine the type of a column from its values."""
     values = [None if _is_missing(value) else value for value in values]
     there = [value for value in values if value is not None]

@@ -7,13 +7,14 @@ import decimal
 import hashlib
 import itertools
 import math
+import os
 import re
 import statistics
 import unicodedata
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from simlte_st.files import valid_unicode
 
@@ -28,6 +29,31 @@ SAMPLE_CHARACTERS = 1_000_000
 """Characters of the first documents that are looked at before the rest; Punkt learns from them in a few seconds."""
 
 T = TypeVar("T")
+
+
+class ArrowStream(Protocol):
+    """A table of pandas, polars or pyarrow: anything with the Arrow PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export the rows."""
+
+
+if TYPE_CHECKING:
+    from simlte_st.reading.documents import Shards
+    from simlte_st.reading.reader import DocumentReader
+
+    DocumentSource: TypeAlias = (
+        str
+        | os.PathLike[str]
+        | Iterable[str | os.PathLike[str] | Mapping[str, Any] | "Document"]
+        | ArrowStream
+        | DocumentReader
+        | Shards
+    )
+else:
+    DocumentSource = Any
+"""Anything that :func:`~simlte_st.data.read_documents` takes or returns, which checks it."""
+
 
 # Scripts without spaces, as in words/languages.py: each character with its marks is a word, as in BERT's pre-tokenizer.
 # These are Unicode blocks because re with blocks is four times as fast as regex with scripts.
@@ -135,7 +161,7 @@ class UntypedText(str):
     __slots__ = ()
 
 
-def name_of(value: object) -> str | None:
+def to_name(value: object) -> str | None:
     """Return an id or a label as text; None if it is missing.
 
     Whole floats are written as integers, because a missing value turns a column of integers into floats. Text is
@@ -154,9 +180,9 @@ def name_of(value: object) -> str | None:
     if isinstance(value, UntypedText):
         whole = _WHOLE.fullmatch(text.strip())
         text = whole[1] if whole else _TRUTH.get(text.strip().lower(), text)
-    return composed(text) if text.strip() else None
+    return to_nfc(text) if text.strip() else None
 
 
-def composed(text: str) -> str:
+def to_nfc(text: str) -> str:
     """Return a text as valid Unicode in NFC."""
     return unicodedata.normalize("NFC", valid_unicode(text))

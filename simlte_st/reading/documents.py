@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
-from simlte_st.arguments import Count, checked
+from simlte_st.arguments import Count, check_arguments
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.reading.arrow import dataset_table, in_short, is_hub, is_instance, open_hub
 from simlte_st.reading.document import Document
@@ -32,7 +32,7 @@ KINDS = (
 """The sources of :func:`open_shards`, in words."""
 
 
-@checked
+@check_arguments
 def read_documents(
     source: Any,
     *,

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from simlte_st.errors import DataError, EmptyCorpusError, number_of
+from simlte_st.errors import DataError, EmptyCorpusError, format_count
 from simlte_st.files import valid_unicode
-from simlte_st.reading.document import Document, composed, content_id, name_of, peek, text_key
+from simlte_st.reading.document import Document, content_id, peek, text_key, to_name, to_nfc
 from simlte_st.reading.rows import (
     EMPTY,
     NOT_A_STRING,
@@ -60,7 +60,7 @@ class ReadReport:
 
     def summary(self) -> str:
         """Return a few lines about what was read, skipped, repaired and ignored."""
-        line = f"read {number_of(self.documents, 'document')} ({self.characters:,} characters)"
+        line = f"read {format_count(self.documents, 'document')} ({self.characters:,} characters)"
         lines = [line + (f" from the column {self.text_column!r}" if self.text_column else ""), *self.troubles()]
         if self.stopped_at is not None:
             lines.append(f"stopped at the limit of {self.stopped_at:,} documents; the rest was not read")
@@ -198,7 +198,7 @@ class DocumentReader:
                         return
                     yield document
         except BrokenSourceError as error:
-            read = f"{number_of(report.documents, 'document')} had been read before"
+            read = f"{format_count(report.documents, 'document')} had been read before"
             raise DataError(f"{error}; {read}. Download or create it again.") from error
         report.finished, self.checksum = True, texts.hexdigest()
         if not report.documents and self._remembers:
@@ -207,7 +207,7 @@ class DocumentReader:
     def _note_unread(self, name: str | None) -> None:
         """Record the id of an unreadable document, None if unknown; "" is a row without text and id."""
         if name != "" and self._remembers:
-            self.unread.add(composed(name or ""))
+            self.unread.add(to_nfc(name or ""))
 
     def _document(self, row: Row, ids: dict[int, int] | None, report: ReadReport) -> Document | None:
         """Return the document of a row; None, with the reason counted, if it is unusable."""
@@ -227,14 +227,14 @@ class DocumentReader:
             report.note(report.repaired, INVALID, row.where)
         label = None
         try:
-            label = name_of(row.label)
+            label = to_name(row.label)
         except TypeError as error:
             report.note(report.repaired, UNUSABLE_LABEL, row.where, f"a {error} is not a label")
         return Document(self._id(row, text, ids, report), text, label, row.split, row.metadata)
 
     def _id(self, row: Row, text: str, ids: dict[int, int] | None, report: ReadReport) -> str:
         own = _own_id(row)
-        name = own or composed(row.made_id or content_id(text))
+        name = own or to_nfc(row.made_id or content_id(text))
         if own is None and row.has_id:
             report.note(report.repaired, MISSING_ID, row.where, f"called {name!r}")
         if ids is None:
@@ -259,6 +259,6 @@ def _unique(name: str, taken: dict[int, int]) -> str:
 def _own_id(row: Row) -> str | None:
     """Return the id of a row; None if it is missing or not usable as an id."""
     try:
-        return name_of(row.id)
+        return to_name(row.id)
     except TypeError:
         return None

@@ -122,7 +122,7 @@ class BadTextError(Exception):
     """Bytes that are not text; the arguments are the reason and details."""
 
 
-def skip_of(error: Exception, where: str, id: str | None = None) -> Skip:
+def make_skip(error: Exception, where: str, id: str | None = None) -> Skip:
     """Return the skip for an unreadable file or part of a file."""
     if isinstance(error, BrokenSourceError) and isinstance(error.__cause__, OSError):
         error = error.__cause__

@@ -31,7 +31,7 @@ from simlte_st.reading.formats import (
     TableFormat,
     TextFormat,
     format_by_content,
-    format_of,
+    format_by_suffix,
 )
 from simlte_st.reading.formats.html import has_tags, html_text
 from simlte_st.reading.formats.mail import is_mail, looks_like_mail, read_mail
@@ -45,7 +45,7 @@ from simlte_st.reading.rows import (
     Reading,
     Row,
     Skip,
-    skip_of,
+    make_skip,
 )
 from simlte_st.reading.tables import folder_columns, item_rows, mappings_table, read_table, refuse_columns
 
@@ -88,7 +88,7 @@ def _parsing(source: Source, suits: Callable[[str], bool], parse: Callable[[Row]
                 try:
                     event = parse(event)
                 except Exception as error:
-                    event = skip_of(error, event.where, event.made_id)
+                    event = make_skip(error, event.where, event.made_id)
             yield event
 
     return replace(source, events=events)
@@ -144,7 +144,7 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
         return _open_hub(str(source), reading)
     name: str = os.fspath(source)
     if name == "-":
-        name, source = "standard input (JSON lines)", _spooled(sys.stdin)[1]
+        name, source = "standard input (JSON lines)", _spool(sys.stdin)[1]
     path = Path(source)
     if not name or not os.path.exists(path):  # Path would treat an empty name as the working folder
         hint = " Addresses are read with stream=True." if "://" in name else ""
@@ -172,7 +172,7 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
 
 
 @functools.cache
-def _spooled(stream: TextIO) -> tuple[tempfile.TemporaryDirectory[str], Path]:
+def _spool(stream: TextIO) -> tuple[tempfile.TemporaryDirectory[str], Path]:
     """Keep a stream in a file until the process ends, since sources are read more than once."""
     folder = tempfile.TemporaryDirectory(prefix="simlte-")
     with (path := Path(folder.name, "standard-input.jsonl")).open("wb") as file:
@@ -181,7 +181,7 @@ def _spooled(stream: TextIO) -> tuple[tempfile.TemporaryDirectory[str], Path]:
 
 
 def _format(path: Path, reading: Reading) -> TextFormat | TableFormat | None:
-    known = format_of(path)
+    known = format_by_suffix(path)
     if reading.mails and known in (None, PLAIN_TEXT):
         return MAIL if is_mail(path) else known
     return known

@@ -124,11 +124,11 @@ def choose_columns(reading: Reading, table: Table) -> Columns:
                 f"Name one of them with {option}=."
             )
     named, label = reading.text_column, reading.label_column
-    id_column = reading.id_column or _first_of(ID_COLUMNS, [column for column in columns if column != named])
+    id_column = reading.id_column or _first_match(ID_COLUMNS, [column for column in columns if column != named])
     strings = [column for column in columns if column in (table.strings or ())]
     # "text" is chosen whatever its type; other names only if they hold strings.
-    text = named or _first_of(("text",), columns) or _first_of(TEXT_COLUMNS, strings)
-    text = text or _first_of(TEXT_COLUMNS, columns)
+    text = named or _first_match(("text",), columns) or _first_match(TEXT_COLUMNS, strings)
+    text = text or _first_match(TEXT_COLUMNS, columns)
     if text is None:
         candidates = [name for name in strings if name not in (id_column, label)]
         text = candidates[0] if len(candidates) == 1 else _longest(table, candidates)
@@ -149,7 +149,7 @@ def _longest(table: Table, columns: Sequence[str]) -> str | None:
     return longest if size > max(200 * len(rows), 10 * other) else None
 
 
-def _first_of(names: Sequence[str], columns: Sequence[str]) -> str | None:
+def _first_match(names: Sequence[str], columns: Sequence[str]) -> str | None:
     # Among names that differ in case, prefer lower case, then the first.
     found = {column.lower(): column for column in (*reversed(columns), *filter(str.islower, columns))}
     return next((found[name] for name in names if name in found), None)
@@ -357,7 +357,7 @@ def open_json(path: Path, reading: Reading) -> Table:
     with contextlib.suppress(ValueError, RecursionError):  # an array may continue in the next line
         # A single object may be an export with its rows in an array.
         row = json.loads(first)
-        if isinstance(row, dict) and (others or reading.text_column or _first_of(TEXT_COLUMNS, [*row])):
+        if isinstance(row, dict) and (others or reading.text_column or _first_match(TEXT_COLUMNS, [*row])):
             return open_json_lines(path, reading)
     try:
         value = json.loads(decode_text(read_whole(path, reading), reading.encoding), object_pairs_hook=_unique_keys)

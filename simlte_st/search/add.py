@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from simlte_st.errors import ConfigurationError, number_of
+from simlte_st.errors import ConfigurationError, format_count
 from simlte_st.models.device import Engine
 from simlte_st.models.encode import make_parts
 from simlte_st.models.language import warn_of_language
@@ -27,7 +27,7 @@ from simlte_st.reading.reader import ReadReport
 from simlte_st.search.encoder import Encoder, TextParts
 from simlte_st.search.schema import MOST_COLUMNS, Metadata, own_schema
 from simlte_st.search.store import PUNKT_FILE, Store, text_hash
-from simlte_st.search.words import DocumentTerms, count_words
+from simlte_st.search.words import DocumentTerms, count_index_words
 from simlte_st.words.sentences import Segmenter
 
 VECTORS_FOLDER = "vectors.parts"
@@ -76,13 +76,13 @@ class IndexReport:
     def summary(self) -> str:
         """Return the report in a few lines."""
         lines = [
-            f"{number_of(self.added, 'document')} added, {self.replaced:,} replaced, {self.removed:,} removed, "
-            f"{self.unchanged:,} unchanged; {number_of(self.encoded, 'text')} encoded, "
-            f"{number_of(self.reused, 'vector')} reused",
-            f"the index has {number_of(self.documents, 'document')} and {number_of(self.vectors, 'vector')}",
+            f"{format_count(self.added, 'document')} added, {self.replaced:,} replaced, {self.removed:,} removed, "
+            f"{self.unchanged:,} unchanged; {format_count(self.encoded, 'text')} encoded, "
+            f"{format_count(self.reused, 'vector')} reused",
+            f"the index has {format_count(self.documents, 'document')} and {format_count(self.vectors, 'vector')}",
         ]
         if self.kept:
-            lines.append(f"kept {number_of(len(self.kept), 'document')} that could not be read this time")
+            lines.append(f"kept {format_count(len(self.kept), 'document')} that could not be read this time")
         if self.truncation.cut_texts:
             lines.append(self.truncation.summary())
         if self.misfits:
@@ -145,7 +145,7 @@ def add_documents(
     if sync:
         _remove_missing(store, reader, seen, report)
     store.tidy()
-    count_words(store)
+    count_index_words(store)
     tokens = store.rows("searched", ["tokens"])["tokens"].to_numpy()
     report.documents, report.vectors = store.count(), len(tokens)
     report.truncation.add(tokens)

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simlte_st.models.names import cached_folder, local_folder
-from simlte_st.models.parts import Part, Parts, encode_counted, identity_of
+from simlte_st.models.parts import Part, Parts, encode_counted, model_identity
 from simlte_st.models.truncation import Truncation, text_lengths
 from simlte_st.models.vectors import Encoded, TokenVectors, unit_rows
 from simlte_st.prompts import document_prompt, query_prompt
 from simlte_st.reading.document import Document
 from simlte_st.reading.documents import DocumentReader
 from simlte_st.search.store import Store, text_hash
-from simlte_st.words.sentences import Segmenter, TokenCounter, passages_of, tokenizer_counter
+from simlte_st.words.sentences import Segmenter, TokenCounter, split_passages, tokenizer_counter
 from simlte_st.words.tokens import in_batches
 
 if TYPE_CHECKING:  # with torch
@@ -82,7 +82,7 @@ class Encoder:
 
     def identity(self) -> dict[str, Any]:
         """Return the properties of the model that determine its vectors."""
-        return {**(self.quick.identity() if self.quick else identity_of(self.model)), "normalized": True}
+        return {**(self.quick.identity() if self.quick else model_identity(self.model)), "normalized": True}
 
     def batches(self, documents: Iterable[Document]) -> Iterator[list[Document]]:
         """Yield the documents of each commit."""
@@ -90,8 +90,8 @@ class Encoder:
         return in_batches(documents, lambda document: len(document.text), times * _BATCH_CHARACTERS, times * BATCH)
 
     def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
-        """Return the passages of a document; see :func:`~simlte_st.words.sentences.passages_of`."""
-        return passages_of(document, segmenter, self.count, self.budget)
+        """Return the passages of a document; see :func:`~simlte_st.words.sentences.split_passages`."""
+        return split_passages(document, segmenter, self.count, self.budget)
 
     def documents(self, texts: Sequence[str], batch_size: int = 32) -> NDArray[np.float32]:
         """Return the vectors of documents, passages or sentences: shape ``[len(texts), dimension]``."""

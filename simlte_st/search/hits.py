@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from simlte_st.reading.document import Document
 from simlte_st.search.query import Query
-from simlte_st.search.store import Store, is_one_of
+from simlte_st.search.store import Store, sql_in
 from simlte_st.words.sentences import Segmenter, segment_document
 
 SENTENCES = 3
@@ -128,7 +128,7 @@ def explain_hits(
 def _shared_words(texts: Mapping[str, str], query: Query, store: Store) -> dict[str, Counter[str]]:
     """Return the words of the query in each document, with their shares in the store's BM25 score."""
     shared: dict[str, Counter[str]] = {name: Counter() for name in texts}
-    where = is_one_of("id", texts)
+    where = sql_in("id", texts)
     for term, word in query.words.items():
         for name, score in store.matching({term: query.weights[term]}, where, len(texts)).items():
             shared[name][word] += score  # type: ignore[assignment]  # a word may have a term in several languages

@@ -14,12 +14,12 @@ import pyarrow as pa
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from simlte_st.arguments import Count, checked
-from simlte_st.errors import ConfigurationError, DataError, keeping, number_of
+from simlte_st.arguments import Count, check_arguments
+from simlte_st.errors import ConfigurationError, DataError, format_count, keeping
 from simlte_st.files import hold
 from simlte_st.models.device import Engine, check_devices
 from simlte_st.models.names import check_model
-from simlte_st.reading.document import Document, name_of
+from simlte_st.reading.document import Document, to_name
 from simlte_st.reading.documents import read_documents
 from simlte_st.search.add import IndexReport, add_documents
 from simlte_st.search.encoder import Encoder
@@ -89,7 +89,7 @@ class Index:
         return list(self._store.metadata().names)
 
     @classmethod
-    @checked
+    @check_arguments
     def create(
         cls,
         path: str | os.PathLike[str],
@@ -141,7 +141,7 @@ class Index:
         return index
 
     @classmethod
-    @checked
+    @check_arguments
     def open(cls, path: str | os.PathLike[str], model: Any = None, device: str | None = None) -> Index:
         """Open an index.
 
@@ -194,7 +194,7 @@ class Index:
         finally:
             lock.release()
 
-    @checked
+    @check_arguments
     def add(
         self,
         source: Any,
@@ -246,7 +246,9 @@ class Index:
         place = Engine(device, engine, actors, address)
         reader = read_documents(source).with_options(metadata=True)
         check_devices(place)
-        kept = keeping(lambda: f"{self.folder} has {number_of(len(self), 'document')}: run it again to add the others.")
+        kept = keeping(
+            lambda: f"{self.folder} has {format_count(len(self), 'document')}: run it again to add the others."
+        )
         with self._writing() as store, kept:
             return add_documents(
                 store, self.encoder, self._settings, reader,
@@ -288,7 +290,7 @@ class Index:
             vectors.setdefault(row["id"], []).append(row["vector"])
         return {name: np.array(own, dtype=np.float32) for name, own in vectors.items()}
 
-    @checked
+    @check_arguments
     def search(
         self,
         query: str,
@@ -329,12 +331,12 @@ class Index:
         wanted = searcher.text_query(query, explain or mode != "text")
         return searcher.search([wanted], criteria, explain, reranker)[0]
 
-    @checked
+    @check_arguments
     def unknown_words(self, query: str) -> list[str]:
         """Return the words of a query that no document contains."""
         return self._now().unknown_words(query)
 
-    @checked
+    @check_arguments
     def link(
         self,
         documents: str | os.PathLike[str] | Iterable[str | int | os.PathLike[str]],
@@ -379,7 +381,7 @@ class Index:
         queries = searcher.document_queries([group], explain or mode != "text")
         return searcher.search(queries, criteria, explain, reranker)[0]
 
-    @checked
+    @check_arguments
     def link_each(
         self,
         source: Any,
@@ -430,6 +432,6 @@ def _as_ids(ids: Sequence[str]) -> list[str]:
     """Return normalised ids; a single one need not be in a list."""
     try:
         several = isinstance(ids, Iterable) and not isinstance(ids, (str, bytes))
-        return [name_of(each) or "" for each in (ids if several else [ids])]
+        return [to_name(each) or "" for each in (ids if several else [ids])]
     except TypeError as error:
         raise DataError(f"ids={ids!r:.200}: an id is a text or a number, not {error}.") from None

@@ -177,11 +177,11 @@ def fused_scores(cosines: Mapping[str, float], by_text: Mapping[str, float]) -> 
     among = np.array([name in first for name in cosines], dtype=bool)
     words = np.array([by_text.get(name, 0.0) for name in cosines])
     near = np.array([*cosines.values()])
-    scores = standardised(words, np.sort(words[among])[-_DEPTH:]) + VECTORS * standardised(near, near[among])
+    scores = z_scores(words, np.sort(words[among])[-_DEPTH:]) + VECTORS * z_scores(near, near[among])
     return dict(zip(cosines, scores.tolist(), strict=True))
 
 
-def standardised(values: NDArray[np.float64], sample: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+def z_scores(values: NDArray[np.float64], sample: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Return z-scores of values, by the mean and deviation of a sample (default: of the values)."""
     sample = values if sample is None else sample
     if not len(sample):

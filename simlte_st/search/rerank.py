@@ -15,7 +15,7 @@ from simlte_st.models.vectors import unit_rows
 from simlte_st.reading.document import Document
 from simlte_st.search.encoder import Encoder
 from simlte_st.search.hits import RememberedVectors
-from simlte_st.search.query import Match, Query, standardised
+from simlte_st.search.query import Match, Query, z_scores
 from simlte_st.search.words import terms_by_word
 from simlte_st.words.sentences import segment_document, sentence_runs
 
@@ -78,7 +78,7 @@ class Reranker:
             for (name, piece), cosine in zip(pieces, cosines.tolist(), strict=True):
                 best[name] = max((cosine, piece), best.get(name, (cosine, piece)))
         read = np.array([best[one.id][0] for one in first])
-        scores = standardised(np.array([one.score for one in first])) + ENCODER * standardised(read)
+        scores = z_scores(np.array([one.score for one in first])) + ENCODER * z_scores(read)
         found = []
         for one, score in zip(first, scores.tolist(), strict=True):
             cosine, piece = best[one.id]

@@ -22,7 +22,7 @@ import pyarrow as pa
 import regex
 
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.reading.document import Document, UntypedText, composed
+from simlte_st.reading.document import Document, UntypedText, to_nfc
 from simlte_st.reading.tables import MISSING, value_at
 
 OWN_COLUMNS = ("id", "part", "hash", "tokens", "searched", "text", "terms", "passage", "vector")
@@ -86,7 +86,7 @@ def column_name(name: str) -> str:
     Characters other than letters with marks, digits and underscores become underscores. A reserved name gets the suffix
     ``_``; a name that begins with a digit or an underscore gets the prefix ``x``.
     """
-    plain = regex.sub(r"[^\p{L}\p{M}\p{N}_]", "_", composed(name))
+    plain = regex.sub(r"[^\p{L}\p{M}\p{N}_]", "_", to_nfc(name))
     if not plain[:1].isalpha():
         plain = f"x{plain}"
     return f"{plain}_" if plain.lower() in RESERVED else plain
@@ -136,7 +136,7 @@ class Metadata:
                 if name not in self.types and value not in (None, "") and not isinstance(value, bytes):
                     first_values.setdefault(name, []).append(value)
         kept = sorted(first_values, key=lambda name: -len(first_values[name]))[: MOST_COLUMNS - len(self.types)]
-        fields = [pa.field(name, _type_of(values)) for name, values in first_values.items() if name in kept]
+        fields = [pa.field(name, _infer_type(values)) for name, values in first_values.items() if name in kept]
         self.types.update({field.name: field.type for field in fields})
         return fields
 
@@ -174,10 +174,10 @@ def _plain(value: Any) -> bool | int | float | str | bytes | date | None:
         return value if value == value else None  # NaN is not
     text = json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, (list, dict)) else value
     text = text if isinstance(text, str) else str(text)
-    return type(text)(composed(text))  # an UntypedText stays one
+    return type(text)(to_nfc(text))  # an UntypedText stays one
 
 
-def _type_of(values: list[Any]) -> pa.DataType:
+def _infer_type(values: list[Any]) -> pa.DataType:
     for kind in (pa.bool_(), pa.int64(), pa.float64()):
         if all(_fit(value, kind) is not None for value in values):
             return kind
@@ -270,7 +270,9 @@ def typed_literals(where: str, schema: pa.Schema) -> str:
         field = names.get((match["column"] or "").strip('"`').lower())
         bare, number = match["bare"] or match["number"], match["number"]
         if bare and field is not None and not (pa.types.is_integer(field.type) or pa.types.is_floating(field.type)):
-            raise ConfigurationError(f"The filter compares {field.name} with {bare}: write {form_of(field.type)}.")
+            raise ConfigurationError(
+                f"The filter compares {field.name} with {bare}: write {describe_notation(field.type)}."
+            )
         if match["plus"]:
             return ""  # LanceDB does not accept a plus sign
         if number:
@@ -292,7 +294,7 @@ def typed_literals(where: str, schema: pa.Schema) -> str:
     return str(_CONDITION.sub(condition, where))
 
 
-def form_of(kind: Any) -> str:
+def describe_notation(kind: Any) -> str:
     """Describe the notation of a type's values in filters; the type is Arrow's or a LanceDB name."""
     return next((said for names, said in _WRITTEN.items() if str(kind).lower().startswith(names)), "another value")
 

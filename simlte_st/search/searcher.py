@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from simlte_st.errors import DataError
 from simlte_st.files import valid_unicode
-from simlte_st.reading.document import Document, name_of
+from simlte_st.reading.document import Document, to_name
 from simlte_st.reading.documents import list_documents
 from simlte_st.search.encoder import Encoder
 from simlte_st.search.hits import Hit, RememberedVectors, explain_hits, shortened
 from simlte_st.search.query import TOP_K, Criteria, Match, Mode, Query, find_matches
 from simlte_st.search.rerank import READ_HITS, Reranker, unit_mean
-from simlte_st.search.store import Store, is_one_of, text_hash
+from simlte_st.search.store import Store, sql_in, text_hash
 from simlte_st.search.words import WordCounts, terms_by_word
 
 _BEGINNING = 300  # characters
@@ -67,8 +67,8 @@ class Searcher:
 
     def query_documents(self, given: str | os.PathLike[str]) -> list[Document]:
         """Return the documents of an id, a path or a text; only documents of the index have an id."""
-        text = os.fspath(given) if isinstance(given, os.PathLike) else name_of(given) or ""
-        if rows := self.store.rows(f"part = 0 AND {is_one_of('id', [text])}", ["id", "text"]).to_pylist():
+        text = os.fspath(given) if isinstance(given, os.PathLike) else to_name(given) or ""
+        if rows := self.store.rows(f"part = 0 AND {sql_in('id', [text])}", ["id", "text"]).to_pylist():
             return [Document(row["id"], row["text"]) for row in rows]
         if text == "-" or os.path.exists(text):
             return [replace(document, id="") for document in list_documents(text)]

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.extras import require
 from simlte_st.files import read_json, refuse_full_disk, write_json
-from simlte_st.reading.document import Document, composed, peek
-from simlte_st.search.schema import OWN_COLUMNS, form_of, own_schema, typed_literals
+from simlte_st.reading.document import Document, peek, to_nfc
+from simlte_st.search.schema import OWN_COLUMNS, describe_notation, own_schema, typed_literals
 from simlte_st.words.sentences import PunktSegmenter, make_segmenter
 
 T = TypeVar("T")
@@ -97,7 +97,7 @@ def text_hash(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8"), digest_size=16).hexdigest()
 
 
-def is_one_of(column: str, values: Iterable[str]) -> str:
+def sql_in(column: str, values: Iterable[str]) -> str:
     """Return the SQL condition that a column holds one of several texts."""
     listed = ", ".join("'{}'".format(value.replace("'", "''")) for value in values)
     return f"{column} IN ({listed})" if listed else "false"
@@ -113,7 +113,7 @@ class Store:
     def create(cls, folder: Path, dimension: int) -> Store:
         """Make an empty table."""
         with store_errors(folder, "written"):
-            store = cls(folder, connect(folder).create_table(TABLE, schema=own_schema(dimension)))
+            store = cls(folder, open_database(folder).create_table(TABLE, schema=own_schema(dimension)))
             store._make_index("terms")
         return store
 
@@ -121,7 +121,7 @@ class Store:
     def open(cls, folder: Path, alone: bool = False) -> Store:
         """Open the table, ``alone`` if no other process writes meanwhile."""
         with store_errors(folder, "read"):
-            return cls(folder, connect(folder, alone).open_table(TABLE))
+            return cls(folder, open_database(folder, alone).open_table(TABLE))
 
     def snapshot(self) -> Store:
         """Return a snapshot of the table, for consistent reads."""
@@ -157,7 +157,7 @@ class Store:
 
     def merge(self, rows: pa.Table) -> None:
         """Write all rows of some documents in one commit, in place of all rows with the same ids."""
-        ids = is_one_of("id", rows["id"].unique().to_pylist())
+        ids = sql_in("id", rows["id"].unique().to_pylist())
         with store_errors(self.folder, "written"):
             if self._table.count_rows(ids):
                 merge = self._table.merge_insert(["id", "part"]).when_matched_update_all().when_not_matched_insert_all()
@@ -170,7 +170,7 @@ class Store:
         """Delete all rows of documents."""
         with store_errors(self.folder, "written"):
             for start in range(0, len(ids), _VALUES):
-                self._table.delete(is_one_of("id", ids[start : start + _VALUES]))
+                self._table.delete(sql_in("id", ids[start : start + _VALUES]))
                 self._join_files(self._table.version % _MOST_FILES == 0)  # deletions add no files
 
     def tidy(self) -> None:
@@ -202,7 +202,9 @@ class Store:
         most = min(_MOST_FILES, max(_FEWEST_FILES, partition_size(table.count_rows())))
         if now or small > most:
             table.optimize(cleanup_older_than=_OLD)
-            self._table = connect(self.folder, True).open_table(TABLE)  # the old table keeps files of old indices open
+            self._table = open_database(self.folder, True).open_table(
+                TABLE
+            )  # the old table keeps files of old indices open
 
     def _outgrown(self, column: str, rows: int) -> bool:
         if column != "vector":
@@ -242,7 +244,7 @@ class Store:
     def rows_of(self, column: str, values: Sequence[str], columns: Sequence[str], where: str = "true") -> pa.Table:
         """Read columns of the rows whose ``column`` has one of several values."""
         parts = [values[start : start + _VALUES] for start in range(0, len(values), _VALUES)] or [[]]
-        return pa.concat_tables(self.rows(f"{where} AND {is_one_of(column, part)}", columns) for part in parts)
+        return pa.concat_tables(self.rows(f"{where} AND {sql_in(column, part)}", columns) for part in parts)
 
     def nearest_many(
         self, vectors: NDArray[np.float32], where: str, top_k: int | None = None, threshold: float | None = None
@@ -321,7 +323,7 @@ class Store:
 
     def check_filter(self, where: str) -> str:
         """Return a user's filter in parentheses, since LanceDB ignores text after the first condition."""
-        where = composed(where)
+        where = to_nfc(where)
         rest = _QUOTED.sub(" ", where)
         depths = np.cumsum([(mark == "(") - (mark == ")") for mark in rest] or [0])
         problem = ""
@@ -335,7 +337,7 @@ class Store:
                 problem = re.split(r"\.? (?:Valid|Did you)", _REFUSED.sub("", _first_line(error)))[0].rstrip(".")
                 problem = next((ours for own, ours in _UNSUPPORTED.items() if re.search(own, problem)), problem)
                 if other := _OTHER_TYPE.search(problem):
-                    problem = f"it compares a column with {other[1]}: write {form_of(other[2])}"
+                    problem = f"it compares a column with {other[1]}: write {describe_notation(other[2])}"
                 where = given
         if problem:
             raise ConfigurationError(
@@ -368,7 +370,7 @@ def _or_all(number: int, rows: int) -> int:
     return number if number < rows // partition_size(rows) else rows
 
 
-def connect(folder: Path, alone: bool = False) -> Any:
+def open_database(folder: Path, alone: bool = False) -> Any:
     """Connect to LanceDB in the folder of an index, ``alone`` if no other process writes meanwhile."""
     # LanceDB logs to standard error, past Python, and warns of deprecations.
     os.environ.setdefault("LANCEDB_LOG", "error")

@@ -13,7 +13,7 @@ import numpy as np
 
 from simlte_st.files import SETTINGS_FILE, write_json
 from simlte_st.search.store import Store, read_part
-from simlte_st.words.analyzer import PLAIN, content_terms, terms_of
+from simlte_st.words.analyzer import PLAIN, content_terms, extract_terms
 from simlte_st.words.languages import LanguageFinder
 
 WORDS_FILE = "words.json"
@@ -42,7 +42,7 @@ class DocumentTerms:
             self._settings["languages"] = known
             write_json(self._folder / SETTINGS_FILE, self._settings)
         return [
-            " ".join(each.term for each in terms_of(text, language))
+            " ".join(each.term for each in extract_terms(text, language))
             for text, language in zip(texts, languages, strict=True)
         ]
 
@@ -127,7 +127,7 @@ def terms_by_word(words: Mapping[str, str]) -> dict[str, list[str]]:
     return found
 
 
-def count_words(store: Store) -> None:
+def count_index_words(store: Store) -> None:
     """Count the words of an index again after it has doubled; the counts need not be exact."""
     path, indexed = store.folder / WORDS_FILE, store.count()
     if indexed and not (path.exists() and indexed < 2 * WordCounts.read(store).indexed):

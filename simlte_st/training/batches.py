@@ -176,7 +176,7 @@ def write_tokens(corpus: Dataset, tokenizer: Tokenizer, folder: Path, *, progres
                 bar.update(len(batch["sentences"]))
 
 
-def reader_of(model: SentenceTransformer) -> Callable[..., dict[str, Tensor]]:
+def view_preprocessor(model: SentenceTransformer) -> Callable[..., dict[str, Tensor]]:
     """Return the Trainer's preprocessing function for views of a static model, as texts or ids."""
 
     def preprocess(views: Sequence[Any], prompt: str | None = None, **options: Any) -> dict[str, Tensor]:

@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 from transformers import ProgressCallback, TrainerCallback, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from simlte_st.arguments import checked
+from simlte_st.arguments import check_arguments
 from simlte_st.compat import FirstCallbacks
 from simlte_st.distributed import barrier, is_main, largest, world
 from simlte_st.errors import ResumeError, TrainingDiverged
@@ -45,7 +45,7 @@ class LossStateCallback(TrainerCallback):
         loss: The loss that the Trainer uses.
     """
 
-    @checked
+    @check_arguments
     def __init__(self, loss: LossStateMixin) -> None:
         self.loss = loss
 
@@ -123,7 +123,7 @@ class LossMetricsCallback(TrainerCallback):
                 state.log_history[-1].update(metrics)
 
 
-@checked
+@check_arguments
 def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[TrainerCallback]:
     """Return the callbacks that DocSplit needs in the stock Trainer.
 

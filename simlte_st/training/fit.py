@@ -16,13 +16,13 @@ from sentence_transformers import SentenceTransformer, SentenceTransformerTraine
 from transformers import PrinterCallback, TrainerCallback, TrainerState, set_seed
 from transformers.trainer import TRAINER_STATE_NAME
 
-from simlte_st.compat import eager_attention, encoder_of, is_fused, load_stock, use_one_gpu
+from simlte_st.compat import eager_attention, get_encoder, is_fused, load_stock, use_one_gpu
 from simlte_st.distributed import rank, world
-from simlte_st.errors import ModelError, TrainingInterrupted, number_of
+from simlte_st.errors import ModelError, TrainingInterrupted, format_count
 from simlte_st.models.static import LOADED
 from simlte_st.progress import logs_above_bars
 from simlte_st.prompts import document_prompt
-from simlte_st.training.batches import OrderedBatchSampler, SeededBatchSampler, reader_of
+from simlte_st.training.batches import OrderedBatchSampler, SeededBatchSampler, view_preprocessor
 from simlte_st.training.callbacks import (
     CompleteCallback,
     DivergenceCallback,
@@ -31,8 +31,8 @@ from simlte_st.training.callbacks import (
     last_complete_checkpoint,
     trainer_callbacks,
 )
-from simlte_st.training.load_corpus import Corpus
-from simlte_st.training.load_model import Loaded
+from simlte_st.training.load_corpus import TrainingCorpus
+from simlte_st.training.prepare_model import Loaded
 from simlte_st.training.run import Run
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class Fitted:
     log: list[dict[str, Any]]
 
 
-def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_steps: int | None = None) -> Fitted:
+def fit(run: Run, loaded: Loaded, corpus: TrainingCorpus, *, workers: int = 0, save_steps: int | None = None) -> Fitted:
     """Train the model in place with the stock Trainer, from the start or the newest complete checkpoint.
 
     Args:
@@ -81,8 +81,8 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
     batches = len(sampler(dataset, batch_size=size // world(), drop_last=drops, seed=run.seed)) // world()
     steps = preset.planned_steps(batches) if corpus.stream is None else (preset.steps or 0)
     held_out = f" ({len(corpus.held_out):,} held out)" if corpus.held_out else ""
-    planned = f"{number_of(steps, 'step')} of {size:,}"
-    logger.info("Training on %s%s: %s.", number_of(len(dataset), "document"), held_out, planned)
+    planned = f"{format_count(steps, 'step')} of {size:,}"
+    logger.info("Training on %s%s: %s.", format_count(len(dataset), "document"), held_out, planned)
 
     interrupt = InterruptCallback()
     callbacks: list[TrainerCallback] = [
@@ -116,7 +116,7 @@ def fit(run: Run, loaded: Loaded, corpus: Corpus, *, workers: int = 0, save_step
     )
     trainer = make_trainer(model, arguments, dataset, loaded.loss, callbacks)
     if loaded.static:
-        trainer.data_collator.preprocess_fn = reader_of(model)
+        trainer.data_collator.preprocess_fn = view_preprocessor(model)
     if world() > 1:
         set_seed(run.seed + rank())  # for different dropout in each process
 
@@ -228,7 +228,7 @@ def faster_attention(model: SentenceTransformer, *, bf16: bool) -> AbstractConte
     if model.device.type != "cpu" or not bf16 or length is None or length > MOST_TOKENS:
         return nullcontext()
     try:
-        encoder = encoder_of(model)
+        encoder = get_encoder(model)
     except ModelError:  # a model without attention
         return nullcontext()
     is_stock = type(encoder).__module__.startswith("transformers.")

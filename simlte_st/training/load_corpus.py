@@ -26,7 +26,7 @@ from simlte_st.modules.chunk_mean import can_read_in_chunks
 from simlte_st.reading.document import Document, text_key
 from simlte_st.reading.documents import DocumentReader, Shards
 from simlte_st.training.batches import TokenViews, write_tokens
-from simlte_st.training.load_model import Loaded
+from simlte_st.training.prepare_model import Loaded
 from simlte_st.training.run import Run
 from simlte_st.views.corpus import CorpusReport, document_lengths
 from simlte_st.views.document_stream import DocumentStream, StreamedViews, shard_order, usable_by
@@ -39,7 +39,7 @@ FIRST = 1_000
 
 
 @dataclass(frozen=True)
-class Corpus:
+class TrainingCorpus:
     """The documents of a run.
 
     Attributes:
@@ -78,7 +78,7 @@ class Corpus:
 @main_first
 def load_corpus(
     run: Run, documents: DocumentReader | Shards | None, loaded: Loaded, *, held_out: float, probe: str | None
-) -> Corpus:
+) -> TrainingCorpus:
     """Read, hold out and segment the documents, or load an earlier result from the run's folder.
 
     Args:
@@ -114,7 +114,7 @@ def load_corpus(
         report = replace(report, tokens=int(lengths.sum()), longest=int(lengths.max()))
     learned = folder / "punkt.json"
     cut = PunktSegmenter.from_dict(read_json(learned)) if learned.exists() else make_segmenter(views.segmenter, tuple)
-    corpus = Corpus(dataset, kept_out, labelled, saved["read"], report, cut, token_views=token_views)
+    corpus = TrainingCorpus(dataset, kept_out, labelled, saved["read"], report, cut, token_views=token_views)
     rows = corpus.sentences
     spread = rows.select(range(0, len(rows), -(-len(rows) // DOCUMENTS)))
     warn_of_language({loaded.base.name: loaded.model}, (" ".join(row["sentences"]) for row in spread))
@@ -142,7 +142,7 @@ def _read_documents(
     return dataset
 
 
-def _stream_views(run: Run, shards: Shards, loaded: Loaded, corpus: Corpus) -> StreamedViews:
+def _stream_views(run: Run, shards: Shards, loaded: Loaded, corpus: TrainingCorpus) -> StreamedViews:
     """Return the views of all documents of a stream, without those held out."""
     views, segmenter = loaded.views, corpus.segmenter
     stream = DocumentStream(
@@ -159,7 +159,7 @@ def _stream_views(run: Run, shards: Shards, loaded: Loaded, corpus: Corpus) -> S
     )
 
 
-def _cuts_much(loaded: Loaded, corpus: Corpus) -> bool:
+def _cuts_much(loaded: Loaded, corpus: TrainingCorpus) -> bool:
     """Return whether the base would truncate many tokens and can read documents in chunks instead.
 
     The mean over chunks is the cheapest way to read more and as good as others: macro-F1 over six sets is 47.0 with few

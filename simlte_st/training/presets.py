@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
 
-from simlte_st.arguments import Count, Positive, check_fields, checked
+from simlte_st.arguments import Count, Positive, check_arguments, check_fields
 from simlte_st.errors import ConfigurationError, did_you_mean
 from simlte_st.views.views import DocSplit, View
 
@@ -127,7 +127,7 @@ PRESETS: dict[str, Preset] = {
         max_view_length=64,
     ),
     # For static models, whose views are whole halves of documents. A lower temperature or more passes over few
-    # documents hurt on most sets. The learning rate is for a table of the size load_model.TABLE_SIZE. 689 steps on
+    # documents hurt on most sets. The learning rate is for a table of the size prepare_model.TABLE_SIZE. 689 steps on
     # 6,300 posts are slower and better (68.3 instead of 67.0).
     STATIC_PRESET: Preset(
         batch_size=128, learning_rate=2e-2, steps=500, most_passes=14, scale=1.0, symmetric=True, mlm_weight=0.0,
@@ -137,7 +137,7 @@ PRESETS: dict[str, Preset] = {
 """Presets by name."""
 
 
-@checked
+@check_arguments
 def get_preset(name: str) -> Preset:
     """Return a preset by its name.
 

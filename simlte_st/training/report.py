@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
-from simlte_st.errors import number_of
+from simlte_st.errors import format_count
 from simlte_st.evaluation.evaluator import encode_texts
 from simlte_st.exploration.html import about, as_script, frame_page, make_curve, section, table
 from simlte_st.exploration.layout import nearest_documents
@@ -18,11 +18,11 @@ from simlte_st.exploration.page import SHOWN
 from simlte_st.files import atomic_path
 from simlte_st.models.names import shown_base
 from simlte_st.models.vectors import unit_rows
-from simlte_st.reading.columns import title_of
+from simlte_st.reading.columns import document_title
 from simlte_st.reading.document import Document
-from simlte_st.training.evaluate import Finished
-from simlte_st.training.load_corpus import Corpus
-from simlte_st.training.load_model import Loaded
+from simlte_st.training.choose_model import Finished
+from simlte_st.training.load_corpus import TrainingCorpus
+from simlte_st.training.prepare_model import Loaded
 from simlte_st.training.result import TrainingResult
 from simlte_st.training.run import Run, trained_path
 
@@ -44,14 +44,14 @@ class NeighbourChange:
     after: list[int]
 
 
-def write_report(run: Run, loaded: Loaded, corpus: Corpus, finished: Finished, result: TrainingResult) -> None:
+def write_report(run: Run, loaded: Loaded, corpus: TrainingCorpus, finished: Finished, result: TrainingResult) -> None:
     """Write the report of a run."""
     assert result.report is not None
     assert finished.base is not None
     changes = changed_most((finished.base, finished.trained), corpus.held_out, progress=run.progress)
     line = (
         f"{shown_base(loaded.base.name)}{' as a static model' * loaded.static}, trained on "
-        f"{number_of(result.corpus.documents, 'document')}: {number_of(result.steps, 'step')} in "
+        f"{format_count(result.corpus.documents, 'document')}: {format_count(result.steps, 'step')} in "
         f"{result.seconds:,.0f} s, in {result.dtype}"
     )
     preset = loaded.preset
@@ -123,7 +123,7 @@ def neighbours_section(changes: Sequence[NeighbourChange], documents: Sequence[D
 
 
 def _document(document: Document) -> str:
-    title = f"<bdi>{escape(title_of(None, document.text))}</bdi>"
+    title = f"<bdi>{escape(document_title(None, document.text))}</bdi>"
     label = "" if document.label is None else f' <span class="number">{escape(str(document.label))}</span>'
     text = f'<p class="text">{escape(document.text[:SHOWN])}{"…" if len(document.text) > SHOWN else ""}</p>'
     return f"<details><summary>{title}{label}</summary>{text}</details>"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from simlte_st.errors import number_of
+from simlte_st.errors import format_count
 from simlte_st.reading.reader import counted
 from simlte_st.training.run import trained_path
 
@@ -109,7 +109,7 @@ class TrainingResult:
         """Return sentences on the training and on how much the model reads, without file names."""
         left_out = {**self.read["skipped"], **self.corpus.left_out}
         skipped = ", ".join(counted(count, reason) for reason, count in left_out.items())
-        documents, steps = number_of(self.corpus.documents, "document"), number_of(self.steps, "step")
+        documents, steps = format_count(self.corpus.documents, "document"), format_count(self.steps, "step")
         trained = f"Trained on {documents}: {steps} in {self.seconds:,.0f} s, in {self.dtype}."
         return [
             f"{trained} Left out: {skipped}." if skipped else trained,

@@ -15,7 +15,7 @@ from typing import Any
 from filelock import FileLock
 
 from simlte_st import files
-from simlte_st.distributed import connect, is_main, let_main_finish, on_main, world
+from simlte_st.distributed import connect_processes, is_main, let_main_finish, on_main, world
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError, TrainingInterrupted
 from simlte_st.models.names import check_model
 from simlte_st.reading.document import content_id
@@ -92,7 +92,7 @@ def open_run(
     from simlte_st.models.device import bf16_available, check_device
 
     check_device(device)
-    device = connect(device)
+    device = connect_processes(device)
     folder = RunFolder(output, resume=resume)
     try:
         bf16 = bf16_available(device) if bf16 is None else bf16

@@ -8,15 +8,15 @@ from pathlib import Path
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.distributed import from_main
-from simlte_st.errors import number_of
+from simlte_st.errors import format_count
 from simlte_st.files import RUN_FILE, atomic_path, write_json
 from simlte_st.models.cards import write_model_card
-from simlte_st.models.names import name_of, shown_base
+from simlte_st.models.names import shortest_name, shown_base
 from simlte_st.models.static import is_plain, write_for_model2vec
-from simlte_st.training.evaluate import Finished
+from simlte_st.training.choose_model import Finished
 from simlte_st.training.fit import Fitted
-from simlte_st.training.load_corpus import Corpus
-from simlte_st.training.load_model import Loaded
+from simlte_st.training.load_corpus import TrainingCorpus
+from simlte_st.training.prepare_model import Loaded
 from simlte_st.training.presets import ONLY_ENCODERS
 from simlte_st.training.result import TrainingResult
 from simlte_st.training.run import Run, report_path
@@ -24,7 +24,7 @@ from simlte_st.training.run import Run, report_path
 
 @from_main
 def save(
-    run: Run, loaded: Loaded, corpus: Corpus, fitted: Fitted, finished: Finished, *, report: bool = False
+    run: Run, loaded: Loaded, corpus: TrainingCorpus, fitted: Fitted, finished: Finished, *, report: bool = False
 ) -> TrainingResult:
     """Save the finished model and, if that is the base, the trained model beside it; remove the run's work folder.
 
@@ -46,7 +46,7 @@ def save(
         preset=loaded.preset,
         read=read,
         corpus=documents,
-        truncation=replace(finished.truncation, model=name_of(str(output))),
+        truncation=replace(finished.truncation, model=shortest_name(str(output))),
         kept=finished.kept,
         gain=finished.gain,
         static=loaded.static,
@@ -87,7 +87,7 @@ def _card_summary(result: TrainingResult, base: str, *, distilled: bool, is_base
     """Return a description of a model, and the verdict."""
     verdict = result.gain["summary"] if result.gain else "Whether training helped was not measured."
     source = f"`{base}`{' distilled to a static model' * distilled}"
-    number = number_of(result.corpus.documents, "document")
+    number = format_count(result.corpus.documents, "document")
     lsa = f" with a latent semantic analysis {'folded in' if result.static else 'appended'}" if result.lsa else ""
     if is_base:
         return f"This is {source}{lsa}, as it was before training on {number}. {verdict}"

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
 
-from simlte_st.arguments import Count, CountOrZero, Positive, Seed, checked
-from simlte_st.distributed import launched, on_main
+from simlte_st.arguments import Count, CountOrZero, Positive, Seed, check_arguments
+from simlte_st.distributed import launcher_rank, on_main
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import check_installed
 from simlte_st.models.names import warn_of_second_lsa
@@ -41,7 +41,7 @@ NOT_DECISIVE = ("output", "report", "bf16", "workers", "save_steps", "device", "
 """Arguments that may change when a run is resumed, because they do not affect its result."""
 
 
-@checked
+@check_arguments
 def train(
     source: Any,
     output: str | os.PathLike[str],
@@ -188,12 +188,12 @@ def train(
         check_run, source, Path(output), base=base, probe=probe, report=report, resume=resume,
         overwrite=overwrite,
     )  # fmt: skip
-    documents = check() if launched()[1] == 1 else None  # the main process checks later
+    documents = check() if launcher_rank()[1] == 1 else None  # the main process checks later
 
-    from simlte_st.training.evaluate import evaluate  # takes seconds to import
+    from simlte_st.training.choose_model import choose_model  # takes seconds to import
     from simlte_st.training.fit import fit
     from simlte_st.training.load_corpus import load_corpus
-    from simlte_st.training.load_model import choose_base, load_model
+    from simlte_st.training.prepare_model import choose_base, prepare_model
     from simlte_st.training.save import save
 
     with open_run(Path(output), device=device, bf16=bf16, seed=seed, progress=progress, resume=resume) as run:
@@ -203,12 +203,12 @@ def train(
         for_encoders = named is not None or bf16 or any(name in changes for name in ONLY_ENCODERS)
         base = choose_base(run, documents, base, static=False if static is None and for_encoders else static)
         run.start(arguments, base=base, overwrite=overwrite)
-        loaded = load_model(run, base, named, changes, static=static, lsa=lsa, segmenter=segmenter)
+        loaded = prepare_model(run, base, named, changes, static=static, lsa=lsa, segmenter=segmenter)
         corpus = load_corpus(run, documents, loaded, held_out=held_out, probe=probe)
         if loaded.static and (lsa or (lsa is None and corpus.stream is None)):
             warn_of_second_lsa(base)
         fitted = fit(run, loaded, corpus, workers=workers, save_steps=save_steps)
-        finished = evaluate(
+        finished = choose_model(
             run, loaded, corpus, fitted, measure=held_out > 0, probe=probe is not None, lsa=lsa, keep=keep
         )
         return save(run, loaded, corpus, fitted, finished, report=report)

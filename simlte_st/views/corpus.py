@@ -14,7 +14,7 @@ import pyarrow as pa
 from datasets import Dataset
 from numpy.typing import NDArray
 
-from simlte_st.arguments import checked
+from simlte_st.arguments import check_arguments
 from simlte_st.errors import EmptyCorpusError
 from simlte_st.files import atomic_path, read_json, write_json
 from simlte_st.progress import with_progress_bar
@@ -68,7 +68,7 @@ class CorpusReport:
         self.left_out[reason] = self.left_out.get(reason, 0) + 1
 
 
-@checked
+@check_arguments
 def write_corpus(
     documents: Any,
     directory: str | os.PathLike[str],

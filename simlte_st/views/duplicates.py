@@ -19,14 +19,14 @@ import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from simlte_st.arguments import checked
-from simlte_st.errors import ConfigurationError, DataError, number_of
+from simlte_st.arguments import check_arguments
+from simlte_st.errors import ConfigurationError, DataError, format_count
 from simlte_st.files import atomic_path, check_apart, check_file
 from simlte_st.progress import with_progress_bar
 from simlte_st.reading.document import Document
 from simlte_st.reading.documents import read_documents
 from simlte_st.reading.reader import ReadReport
-from simlte_st.words.analyzer import normal, words_of
+from simlte_st.words.analyzer import normal, split_words
 
 SUFFIXES = (".jsonl", ".ndjson")
 """Suffixes of the files that :func:`dedupe` writes."""
@@ -58,8 +58,8 @@ class DuplicateReport:
     def summary(self) -> str:
         """Return the counts in a sentence."""
         return (
-            f"Duplicates: {self.exact + self.near:,} of {number_of(self.documents, 'document')} ({self.exact:,} "
-            f"exact, {self.near:,} near), in {number_of(self.groups, 'group')}"
+            f"Duplicates: {self.exact + self.near:,} of {format_count(self.documents, 'document')} ({self.exact:,} "
+            f"exact, {self.near:,} near), in {format_count(self.groups, 'group')}"
         )
 
 
@@ -90,8 +90,8 @@ class DedupeReport:
     def summary(self) -> str:
         """Return the report in two sentences."""
         return (
-            f"{self.copies.summary()}. {number_of(self.kept, 'document')} kept in {self.output}; the others are listed "
-            f"in {self.removed}, each with the document that it duplicates."
+            f"{self.copies.summary()}. {format_count(self.kept, 'document')} kept in {self.output}; the others are "
+            f"listed in {self.removed}, each with the document that it duplicates."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class DedupeReport:
         return {**asdict(self), "read": self.read.to_dict()}
 
 
-@checked
+@check_arguments
 def find_duplicates(
     texts: Iterable[str],
     *,
@@ -144,7 +144,7 @@ def find_duplicates(
     numbers, runs = array("q"), []  # of the first text of each group
     shown = with_progress_bar(texts, "Reading documents", total or length_hint(texts, 0) or None, shown=progress)
     for number, text in enumerate(shown):
-        words = words_of(text) or normal(text).split()  # a text of symbols only has no words
+        words = split_words(text) or normal(text).split()  # a text of symbols only has no words
         digest = hashlib.blake2b("\x00".join(words).encode("utf-8", "surrogatepass"), digest_size=16).digest()
         groups.append(seen.setdefault(digest, number))
         if near and groups[-1] == number:
@@ -166,7 +166,7 @@ def find_duplicates(
     return Duplicates(members, report)
 
 
-@checked
+@check_arguments
 def dedupe(
     source: Any,
     output: str | os.PathLike[str],

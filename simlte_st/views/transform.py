@@ -23,7 +23,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from simlte_st.arguments import Count, CountOrZero, Seed, checked
+from simlte_st.arguments import Count, CountOrZero, Seed, check_arguments
 from simlte_st.compat import view_budget
 from simlte_st.errors import EmptyCorpusError
 from simlte_st.prompts import document_prompt
@@ -101,7 +101,7 @@ class DocSplitTransform:
             SentenceTransformerTrainer(model, train_dataset=views.attach(documents), loss=loss, callbacks=callbacks)
     """
 
-    @checked
+    @check_arguments
     def __init__(
         self,
         view: View | None = None,
@@ -197,7 +197,7 @@ class DocSplitTransform:
         return segment_stream(read_documents(documents), self.segmenter, self._count)[1]
 
 
-@checked
+@check_arguments
 def docsplit_examples(
     documents: Any,
     view: View | None = None,
@@ -239,7 +239,7 @@ def docsplit_examples(
         raise EmptyCorpusError(f"None of the {read} documents can make two views of {views.view!r}.")
 
 
-@checked
+@check_arguments
 def docsplit_objectives(
     documents: Any,
     loss: nn.Module,

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol, cast, runtime_
 
 from annotated_types import Interval
 
-from simlte_st.arguments import Share, check_fields, checked
+from simlte_st.arguments import Share, check_arguments, check_fields
 from simlte_st.errors import ConfigurationError, did_you_mean
 from simlte_st.reading.document import SegmentedDocument, word_spans
 
@@ -74,7 +74,7 @@ def view_rng(seed: int, epoch: int, document_id: str) -> Random:
     return Random(int.from_bytes(hashlib.blake2b(key, digest_size=16).digest(), "big"))
 
 
-@checked
+@check_arguments
 def draw_views(
     document: SegmentedDocument, view: View, *, seed: int = 0, epoch: int = 0, budget: int | None = None
 ) -> ViewPair | None:
@@ -145,7 +145,7 @@ def whole_sentences(sentences: Sequence[int]) -> list[Span]:
     return [Span(sentence) for sentence in sentences]
 
 
-def words_of(document: SegmentedDocument, sentences: Sequence[int]) -> list[tuple[int, int]]:
+def sentence_words(document: SegmentedDocument, sentences: Sequence[int]) -> list[tuple[int, int]]:
     """Return all words of some sentences in order, as ``(sentence, word)``."""
     return [(sentence, word) for sentence in sentences for word in range(document.words(sentence))]
 
@@ -272,7 +272,7 @@ class Crop:
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
         """Crop twice, independently. See :meth:`View.draw`."""
-        words = words_of(document, range(len(document.tokens)))
+        words = sentence_words(document, range(len(document.tokens)))
         return self._crop(document, words, budget, rng), self._crop(document, words, budget, rng)
 
     def _crop(
@@ -318,7 +318,7 @@ VIEWS: dict[str, type[View]] = {"docsplit": DocSplit, "identity": Identity, "cro
 """Views by their names in ``simlte train --view``."""
 
 
-@checked
+@check_arguments
 def make_view(name: str, **settings: object) -> View:
     """Make a view by name.
 

@@ -96,7 +96,7 @@ def _by_chunk(cut: Callable[..., Sequence[T]]) -> Callable[..., list[T]]:
     return cut_text
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return the normalised words of a text, in order.
 
     Joined words are split. In scripts without spaces, each character with its marks is a word, because word boundaries
@@ -117,7 +117,7 @@ def _words(chunk: str) -> Sequence[str]:
     return [plain for unit in units if (plain := normal(unit).strip("_"))]
 
 
-def features_of(text: str, languages: Iterable[str] = ()) -> list[str]:
+def extract_features(text: str, languages: Iterable[str] = ()) -> list[str]:
     """Return the words of a text for TF-IDF and BM25, in order, without stop words of some languages.
 
     Words of one letter or digit are dropped, as in scikit-learn. In scripts without spaces, each pair of neighbouring
@@ -131,7 +131,7 @@ def features_of(text: str, languages: Iterable[str] = ()) -> list[str]:
 def _features(chunk: str) -> Sequence[str]:
     found: list[str] = []
     before = ""
-    for word in words_of(chunk):
+    for word in split_words(chunk):
         unspaced = not word.isascii() and _UNIT.fullmatch(word) is not None
         if unspaced or len(word) > 1 or not word.isalnum():
             found += [word, before + word] if unspaced and before else [word]
@@ -140,7 +140,7 @@ def _features(chunk: str) -> Sequence[str]:
 
 
 @_by_chunk
-def terms_of(chunk: str, language: str) -> Sequence[Term]:
+def extract_terms(chunk: str, language: str) -> Sequence[Term]:
     """Return the terms of a text in a language, in order.
 
     A joined word and each of its parts are terms: "node.js" is found by "node.js", "node" and "js". In scripts without
@@ -240,7 +240,7 @@ def content_terms(text: str, languages: Sequence[str]) -> list[Term]:
     letters and digits of joined words are dropped: to BM25, the "t" of "https://t.co/UTys" is rare and would match
     "T-shirts".
     """
-    pieces = [piece for piece in _query_pieces(text) if term_of(piece, languages[0])]
+    pieces = [piece for piece in _query_pieces(text) if word_to_term(piece, languages[0])]
     own = languages if len(languages) == 1 else most_stop_words([normal(piece) for piece in pieces], languages)
     shouted = text.isupper()
     content = [
@@ -265,28 +265,28 @@ def is_stop_word(word: str, language: str) -> bool:
 
 
 @functools.lru_cache(1 << 17)
-def term_of(word: str, language: str) -> str:
+def word_to_term(word: str, language: str) -> str:
     """Return the term of a word; words that differ in case, accents, width or endings share a term."""
     if language == "tr":
         word = word.replace("I", "ı").replace("İ", "i")
     plain = normal(word)
     if not PLAIN.fullmatch(plain):
-        return "_".join(_folded(plain).removesuffix("'s").split())
-    folded = _folded(plain)
+        return "_".join(_fold_accents(plain).removesuffix("'s").split())
+    folded = _fold_accents(plain)
     if folded.isascii() and (language == "en" or not is_latin(language)):
         return stemmer("en")(folded)
-    return _folded(stemmer(language)(plain))  # stem first, as accents distinguish endings
+    return _fold_accents(stemmer(language)(plain))  # stem first, as accents distinguish endings
 
 
 def _document_terms(word: str, language: str) -> tuple[str, ...]:
     """Return the terms of a word in a document, including one for queries without accents."""
-    term, bare = term_of(word, language), _bare_term(word, language)
+    term, bare = word_to_term(word, language), _bare_term(word, language)
     return (term,) if bare in ("", term) else (term, bare + _WRITTEN_WITH_ACCENTS)
 
 
 def query_terms(word: str, language: str) -> tuple[str, ...]:
     """Return the alternative terms of a query word; a word of a document has only one, as BM25 adds up matches."""
-    term, bare = term_of(word, language), _bare_term(word, language)
+    term, bare = word_to_term(word, language), _bare_term(word, language)
     if word.isascii() and language != "en" and language in STEMMERS and is_latin(language) and PLAIN.fullmatch(term):
         return term, term + _WRITTEN_WITH_ACCENTS
     return (term,) if bare in ("", term) else (term, bare)
@@ -304,11 +304,11 @@ def _bare_term(word: str, language: str) -> str:
     Stems differ: "despues" becomes "despu", but "después" stays. With both terms, queries without accents find 91%
     (French) and 92% (Spanish) of the words that queries with accents find, instead of 82%.
     """
-    bare = "" if word.isascii() or not is_latin(language) else _folded(normal(word))
-    return term_of(bare, language) if bare.isascii() and bare else ""
+    bare = "" if word.isascii() or not is_latin(language) else _fold_accents(normal(word))
+    return word_to_term(bare, language) if bare.isascii() and bare else ""
 
 
-def _folded(word: str) -> str:
+def _fold_accents(word: str) -> str:
     """Return a word without accents, and with one spelling of Hindi variants."""
     if word.isascii():
         return word

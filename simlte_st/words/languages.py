@@ -111,7 +111,7 @@ class LanguageFinder:
 
     def __init__(self, first: Sequence[str], named: str | None = None, known: Sequence[str] = ()) -> None:
         self._named = named
-        self.languages = [named] if named else list(dict.fromkeys([*known, *_languages_of(first)]))
+        self.languages = [named] if named else list(dict.fromkeys([*known, *_detect_languages(first)]))
 
     def __call__(self, text: str) -> str:
         """Return the language of a text."""
@@ -121,18 +121,20 @@ class LanguageFinder:
         best = most_stop_words(words, self.languages)[0]
         share = stop_word_share(words, best)
         sure = (_SURE_ENGLISH if best == "en" else _SURE) if _is_spaced(words) else _LEAST_STOP_WORDS
-        told = None if share >= sure else _told(text)
+        told = None if share >= sure else _detect_language(text)
         return told if told in self.languages or (told and stop_word_share(words, told) >= share) else best
 
 
-def _languages_of(texts: Sequence[str]) -> list[str]:
+def _detect_languages(texts: Sequence[str]) -> list[str]:
     """Return the languages of a corpus, the most frequent first; English if detection fails."""
     sample = texts[:: max(1, len(texts) // _SAMPLE)][:_SAMPLE]
-    found = Counter(filter(None, map(_told, sample))) or Counter([_told("\n".join(sample)) or "en"])
+    found = Counter(filter(None, map(_detect_language, sample))) or Counter(
+        [_detect_language("\n".join(sample)) or "en"]
+    )
     return [language for language, count in found.most_common() if count >= _LEAST_SHARE * sum(found.values())]
 
 
-def _told(text: str) -> str | None:
+def _detect_language(text: str) -> str | None:
     """Return the language of a text; None if it has few words or few stop words."""
     words = _first_words(text)
     language, likely = _identifier().classify(text[:_READ]) if len(words) >= _FEWEST else ("", 0.0)

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from simlte_st.arguments import Count, checked
+from simlte_st.arguments import Count, check_arguments
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.reading.document import (
     SAMPLE_CHARACTERS,
@@ -27,7 +27,7 @@ from simlte_st.reading.document import (
     peek,
     word_spans,
 )
-from simlte_st.words.tokens import count_tokens, pieces_of
+from simlte_st.words.tokens import count_tokens, split_long_text
 
 if TYPE_CHECKING:  # NLTK takes a second to import
     from nltk.tokenize.punkt import PunktParameters
@@ -197,7 +197,7 @@ def make_segmenter(
     return next(iter(found.values())) if len({*found.values()}) == 1 else PunktOfLanguages(found)
 
 
-def paragraphs_of(text: str) -> list[str]:
+def split_paragraphs(text: str) -> list[str]:
     """Split a text into paragraphs at blank lines.
 
     In a text without blank lines, each line is a paragraph, unless the lines are so short that they look hard-wrapped.
@@ -214,7 +214,7 @@ def paragraphs_of(text: str) -> list[str]:
 def cut_sentences(paragraph: str, segmenter: Segmenter, max_words: int = MAX_WORDS) -> list[str]:
     """Split one paragraph into sentences of at most ``max_words`` words."""
     sentences: list[str] = []
-    for piece in pieces_of(paragraph, _PIECE):
+    for piece in split_long_text(paragraph, _PIECE):
         segments = segmenter(piece)
         if "".join("".join(segments).split()) != "".join(piece.split()):
             raise DataError(
@@ -265,7 +265,7 @@ def estimate_tokens(texts: Sequence[str]) -> list[int]:
     return [max(1, round(TOKENS_PER_WORD * count_words(text))) for text in texts]
 
 
-@checked
+@check_arguments
 def segment_document(
     document: Document, segmenter: Segmenter, count_tokens: TokenCounter = estimate_tokens, max_words: Count = MAX_WORDS
 ) -> SegmentedDocument:
@@ -287,7 +287,7 @@ def segment_document(
     cut = segmenter.of(document.text) if isinstance(segmenter, PunktSegmenter) else segmenter
     sentences: list[str] = []
     starts: list[int] = []
-    for paragraph in paragraphs_of(document.text):
+    for paragraph in split_paragraphs(document.text):
         starts.append(len(sentences))
         sentences.extend(cut_sentences(paragraph, cut, max_words))
     return SegmentedDocument(
@@ -311,7 +311,9 @@ def segment_documents(
     return (segment_document(document, segmenter, count_tokens) for document in documents)
 
 
-def passages_of(document: Document, segmenter: Segmenter | None, count: TokenCounter, budget: int | None) -> list[str]:
+def split_passages(
+    document: Document, segmenter: Segmenter | None, count: TokenCounter, budget: int | None
+) -> list[str]:
     """Split a document into passages: runs of whole sentences that fit the model; none if the whole document fits.
 
     For a model without a length limit, passages have up to :data:`STATIC_PASSAGE` tokens, since the vector of a long

@@ -110,7 +110,7 @@ def counted_ids(tokenizer: Tokenizer, texts: Sequence[str], once: bool = True) -
         tokenizer.no_padding()
     words, none = word_tokens(tokenizer), np.zeros(0, dtype=np.int64)
     sizes, found, counts = np.zeros(len(texts), dtype=np.int64), [none], [none]
-    parts = ((row, piece) for row, text in enumerate(texts) for piece in pieces_of(text, TOKENIZED_CHARACTERS))
+    parts = ((row, piece) for row, text in enumerate(texts) for piece in split_long_text(text, TOKENIZED_CHARACTERS))
     for batch in in_batches(parts, lambda part: len(part[1]), TOKENIZED_CHARACTERS):
         rows, own = zip(*batch, strict=True)
         ids, times, lengths = _cut(tokenizer, own) if words is None else words.read(tokenizer, own, once)
@@ -120,7 +120,7 @@ def counted_ids(tokenizer: Tokenizer, texts: Sequence[str], once: bool = True) -
     return np.concatenate(found), np.concatenate(counts), sizes
 
 
-def sums_of(values: Ints, sizes: ArrayLike) -> Ints:
+def group_sums(values: Ints, sizes: ArrayLike) -> Ints:
     """Return the sums of consecutive groups of values, whose sizes are given."""
     before = np.concatenate([[0], np.cumsum(values)])
     sums: Ints = np.diff(before[np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])])
@@ -135,7 +135,7 @@ def _cut(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ints, Ints, Ints]:
     return found, np.ones_like(found), lengths
 
 
-def pieces_of(text: str, most: int) -> Iterator[str]:
+def split_long_text(text: str, most: int) -> Iterator[str]:
     """Split a very long text before white space, since a tokenizer takes 150 bytes per token."""
     begin = 0
     while len(text) - begin > most:
@@ -207,7 +207,7 @@ class WordTokens:
         numbers = (number for each in words for number in each.values()) if once else itertools.repeat(1, len(found))
         sizes = np.fromiter(map(len, found), np.int64, len(found)) // 4
         times = np.repeat(np.fromiter(numbers, np.int64, len(found)), sizes)
-        return np.frombuffer(b"".join(found), np.int32), times, sums_of(sizes, [*map(len, words)])
+        return np.frombuffer(b"".join(found), np.int32), times, group_sums(sizes, [*map(len, words)])
 
     def _find(self, tokenizer: Tokenizer, words: Sequence[Collection[str]]) -> list[bytes]:
         """Return the token ids of each word."""

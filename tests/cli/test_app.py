@@ -14,7 +14,7 @@ import pytest
 from annotated_types import Interval
 from cyclopts import Parameter
 
-from simlte_st.arguments import Count, checked
+from simlte_st.arguments import Count, check_arguments
 from simlte_st.cli import app, training
 from simlte_st.cli.app import Options, Result, build, command, commands
 from simlte_st.cli.main import main
@@ -24,7 +24,7 @@ from simlte_st.views.views import VIEWS
 COMMANDS = commands()
 
 
-@checked
+@check_arguments
 def bake(
     source: Any,
     *,

@@ -8,7 +8,7 @@ import pytest
 from tqdm import tqdm
 
 from simlte_st.cli.main import main
-from simlte_st.cli.terminal import PrintableStream, in_options, printable, wrapped
+from simlte_st.cli.terminal import PrintableStream, in_options, printable, wrap_text
 
 
 def test_escape_sequences_are_printed_escaped() -> None:
@@ -43,7 +43,7 @@ def test_names_and_messages_cannot_send_escape_sequences(
 def test_messages_are_wrapped_but_not_tables_or_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "50")
     table, code, row = f"| {'a ' * 40}|", f"    {'b ' * 40}", f"name\t{'c ' * 40}"
-    shown = wrapped("\n".join([table, "some words " * 12, code, row]))
+    shown = wrap_text("\n".join([table, "some words " * 12, code, row]))
     assert [line for line in shown.split("\n") if len(line) > 50] == [table, code, row]
 
 

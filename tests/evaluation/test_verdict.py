@@ -17,7 +17,7 @@ from simlte_st.evaluation.verdict import (
     RECORD_FILE,
     UNLIKE,
     is_longer,
-    probability_of,
+    predict_probability,
     record_in_words,
     why_not_compared,
 )
@@ -48,11 +48,11 @@ def test_static_models_are_judged_by_similarities(shift: float, similar: float, 
     verdict = give_verdict(static_halves(), static_halves(shift, similar))
     assert verdict.similarities is not None
     assert verdict.word == word
-    assert verdict.probability == probability_of([100 * verdict.similarities.mean], static=True)
+    assert verdict.probability == predict_probability([100 * verdict.similarities.mean], static=True)
     assert record_in_words(verdict.probability, static=True) in verdict.summary(longer=True)
     assert verdict.summary(longer=True) == verdict.summary(), "steps and tokens of encoders"
     assert json.loads(json.dumps(verdict.to_dict()))["similarities"]["mean"] == verdict.similarities.mean
-    assert probability_of([0.0], static=True) == 0.5
+    assert predict_probability([0.0], static=True) == 0.5
 
 
 def probe(errors: int, texts: int = 90) -> FewShotResult:
@@ -113,12 +113,12 @@ def test_structure_alone_is_not_enough() -> None:
 
 
 def test_probability_follows_the_fitted_weights() -> None:
-    even = probability_of([0, 0, 0])
+    even = predict_probability([0, 0, 0])
     assert 0 < even < 0.2, "nothing speaks for it"
-    assert [probability_of(errors) > even for errors in ([2, 0, 0], [0, 2, 0], [0, 0, 2])] == [True, True, False]
+    assert [predict_probability(errors) > even for errors in ([2, 0, 0], [0, 2, 0], [0, 0, 2])] == [True, True, False]
     fitted = read_json(RECORD_FILE)["regression"]
     odds = fitted["intercept"] + 3 * fitted["weights"][0] - 2 * fitted["weights"][2]
-    assert probability_of([3, 0, -2]) == pytest.approx(1 / (1 + np.exp(-odds)))
+    assert predict_probability([3, 0, -2]) == pytest.approx(1 / (1 + np.exp(-odds)))
 
 
 def test_record_counts_benchmark_runs() -> None:

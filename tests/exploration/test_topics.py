@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from simlte_st.errors import DataError
-from simlte_st.exploration.corpus import Halves
+from simlte_st.exploration.corpus import DocumentHalves
 from simlte_st.exploration.topics import NONE, find_topics
 
 
@@ -19,10 +19,10 @@ def unit(vectors: NDArray[np.float64]) -> NDArray[np.float32]:
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
-def halves_of(vectors: NDArray[np.float32], spread: float) -> Halves:
+def halves_of(vectors: NDArray[np.float32], spread: float) -> DocumentHalves:
     draw = np.random.default_rng(1)
     first, second = (unit(vectors + spread * draw.normal(size=vectors.shape)) for _ in range(2))
-    return Halves(np.arange(len(vectors)), first, second)
+    return DocumentHalves(np.arange(len(vectors)), first, second)
 
 
 def test_number_of_topics_maximises_agreement_of_halves() -> None:
@@ -54,7 +54,7 @@ def test_number_of_topics_can_be_set() -> None:
     topics = find_topics(vectors, halves, 5)
     assert len(topics.centres) == 5
     assert topics.stability.number == 5
-    few = Halves(np.arange(3), halves.first[:3], halves.second[:3])
+    few = DocumentHalves(np.arange(3), halves.first[:3], halves.second[:3])
     with pytest.raises(DataError, match="Only 3 documents"):
         find_topics(vectors, few)
 
@@ -63,8 +63,8 @@ def test_number_of_topics_can_be_set() -> None:
 def test_near_identical_documents_share_a_topic() -> None:
     draw = np.random.default_rng(3)
     two = unit(blobs(2, 20, 0.0) + 1e-7 * draw.normal(size=(40, 16)))  # like rounding differences between batches
-    topics = find_topics(two, Halves(np.arange(40), two, two))
+    topics = find_topics(two, DocumentHalves(np.arange(40), two, two))
     assert topics.sizes.tolist() == [20, 20]
     assert (topics.assigned != NONE).all()
     with pytest.raises(DataError, match="the same vector"):
-        find_topics(two[:20], Halves(np.arange(20), two[:20], two[:20]))
+        find_topics(two[:20], DocumentHalves(np.arange(20), two[:20], two[:20]))

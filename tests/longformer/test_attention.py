@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from simlte_st.longformer import attention, blocked, cpu_kernel, varlen
 from simlte_st.longformer.attention import LongformerSelfAttention, windowed_attention
-from simlte_st.longformer.blocked import groups_of, kept
+from simlte_st.longformer.blocked import group_chunks, kept
 from simlte_st.longformer.packing import Packing, pack_batch
 
 HEADS, SIZE = 2, 16
@@ -193,7 +193,7 @@ def test_half_precision_is_as_near_the_truth_as_the_reference_is() -> None:
 def masks_of(packing: Packing, window: int, dropout: float, seed: int) -> Tensor:
     """Put what dropout keeps into one matrix a head, ``(heads, slots, slots)``, 0 where no chunk has the pair."""
     whole = torch.zeros(HEADS, packing.slots, packing.slots)
-    for group in groups_of(packing, window, torch.float32):
+    for group in group_chunks(packing, window, torch.float32):
         drawn = kept(group, HEADS, dropout, seed, torch.float32) * (group.bias == 0)
         for rows, columns, mask in zip(group.rows, group.columns, drawn, strict=True):
             # A far column that is missing stands for any slot, and is hidden: the largest is the one that is there.
@@ -236,7 +236,7 @@ def test_dropout_is_exact_against_a_dense_reference_with_the_same_masks(
 
 def test_dropout_draws_as_if_each_weight_were_drawn_by_itself() -> None:
     packing = make_packing([640] * 3, 1)
-    [*_, group] = sorted(groups_of(packing, 256, torch.float32), key=lambda each: each.rows.numel())
+    [*_, group] = sorted(group_chunks(packing, 256, torch.float32), key=lambda each: each.rows.numel())
     for dropout in (0.1, 0.5):
         mask = kept(group, HEADS, dropout, 7, torch.float32) - (1 - dropout)
         other = kept(group, HEADS, dropout, 8, torch.float32) - (1 - dropout)

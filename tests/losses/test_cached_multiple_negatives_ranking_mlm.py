@@ -12,7 +12,7 @@ from support import rounding
 from torch import Tensor
 
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
-from simlte_st.training.load_model import set_dropout
+from simlte_st.training.prepare_model import set_dropout
 
 # Equality with the plain loss.
 

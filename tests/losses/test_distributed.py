@@ -17,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss, ReconstructionLoss
 from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
-from simlte_st.training.load_model import set_dropout
+from simlte_st.training.prepare_model import set_dropout
 
 WORLD = 2
 RECONSTRUCTION = "reconstruction"

@@ -17,7 +17,7 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
 
-from simlte_st.compat import encoder_of
+from simlte_st.compat import get_encoder
 from simlte_st.errors import ModelError
 from simlte_st.losses.masked_language_model import IGNORE, TokenMasker, chunked_cross_entropy, make_mlm_head
 
@@ -85,7 +85,7 @@ def test_pretrained_head_gives_the_stock_logits(kind: str, tied: bool, bert_path
     real = features["attention_mask"].bool()
     assert not real.all()
     expected = stock_logits(path, features)[real]
-    words = encoder_of(model).get_input_embeddings().weight
+    words = get_encoder(model).get_input_embeddings().weight
     logits = head(model(features)["token_embeddings"][real], words)
     assert logits.shape == (int(real.sum()), len(words))
     torch.testing.assert_close(logits, expected, rtol=0, atol=1e-5)
@@ -116,7 +116,7 @@ def test_checkpoint_without_a_head_gets_a_fresh_one(
         make_mlm_head(model, "pretrained")
 
     features = model.preprocess(TEXTS)
-    words = encoder_of(model).get_input_embeddings().weight
+    words = get_encoder(model).get_input_embeddings().weight
     logits = head(model(features)["token_embeddings"].flatten(0, 1), words)
     assert logits.shape[1] == len(words) == head.bias.numel()
     assert logits.isfinite().all()

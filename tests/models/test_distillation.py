@@ -24,7 +24,7 @@ import simlte_st
 from simlte_st.errors import ModelError
 from simlte_st.models import distillation
 from simlte_st.models.conversion import convert_base
-from simlte_st.models.distillation import distilled
+from simlte_st.models.distillation import distil_base
 
 pytest.importorskip("skeletoken", reason="needs the extra static")
 static_model = pytest.importorskip("model2vec", reason="needs the extra static").StaticModel
@@ -71,7 +71,7 @@ def test_vectors_match_model2vec(encoder_path: Path) -> None:
     model = SentenceTransformer(str(encoder_path), device="cpu")
     model[0].auto_model.name_or_path = str(encoder_path)  # otherwise the Hub is queried
     theirs = distill_from_model(model[0].auto_model, model.tokenizer, pca_dims=12, device="cpu", quantize_to="float32")
-    ours = distilled(model, dimension=12, progress=False)
+    ours = distil_base(model, dimension=12, progress=False)
     assert ours.tokenizer.get_vocab() == theirs.tokenizer.get_vocab()
     rows = [row for row in range(len(theirs.embedding)) if row != theirs.unk_token_id]
     np.testing.assert_allclose(embeddings(ours)[rows], theirs.embedding[rows], atol=1e-6)
@@ -81,7 +81,7 @@ def test_vectors_match_model2vec(encoder_path: Path) -> None:
 def test_added_tokens_are_kept(tmp_path: Path) -> None:
     tokenizer = make_tokenizer()
     tokenizer.add_tokens(["covid-19", "quux"])
-    made = distilled(tiny(tmp_path, tokenizer), progress=False)
+    made = distil_base(tiny(tmp_path, tokenizer), progress=False)
     read = made.tokenizer.encode("ba covid-19 quux [CLS]", add_special_tokens=False)
     assert [token.strip() for token in read.tokens[:3]] == ["ba", "covid-19", "quux"]
     assert embeddings(made)[read.ids[1:3]].any(dim=1).all()
@@ -115,7 +115,7 @@ def test_encoders_keep_their_own_pooling(
 ) -> None:
     monkeypatch.setattr("model2vec.distill.inference.apply_pca", lambda vectors, dimension: vectors)
     base = make(tmp_path)
-    made = distilled(base, progress=False)
+    made = distil_base(base, progress=False)
     for word in ("ba", "bun"):  # a word is read as it is within a text, after a space
         assert len(made.tokenizer.encode(word, add_special_tokens=False).ids) == 1
         found = made.encode(word, convert_to_tensor=True)
@@ -140,7 +140,7 @@ def test_unsupported_models_are_refused_before_encoding(
     monkeypatch.setattr(distillation, "_token_vectors", lambda *given: pytest.fail("tokens were encoded"))
     static = SentenceTransformer(modules=[StaticEmbedding(make_tokenizer(), embedding_dim=4)], device="cpu")
     with pytest.raises(ModelError, match="static"):
-        distilled(static, progress=False)
+        distil_base(static, progress=False)
     classifier = BertForSequenceClassification(BertConfig.from_pretrained(bert_path))
     classifier.save_pretrained(tmp_path / "cross")
     make_tokenizer().save_pretrained(tmp_path / "cross")
@@ -149,5 +149,5 @@ def test_unsupported_models_are_refused_before_encoding(
     model = SentenceTransformer(str(encoder_path), device="cpu")
     monkeypatch.setattr(type(model), "tokenizer", property(lambda self: object()))
     with pytest.raises(ModelError, match="fast tokenizer"):
-        distilled(model, progress=False)
+        distil_base(model, progress=False)
     assert not (tmp_path / "x").exists()

@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from simlte_st import SentenceTransformer as OwnSentenceTransformer
 from simlte_st.errors import DataError
 from simlte_st.models.loading import load_model
-from simlte_st.models.lsa import append_lsa, end_with_lsa, lengthened
+from simlte_st.models.lsa import append_lsa, append_vectors, end_with_lsa
 from simlte_st.models.vectors import unit_rows
 from simlte_st.models.word_vectors import scaling, token_counts, word_vectors
 
@@ -114,6 +114,6 @@ def test_lsa_is_appended_to_static_models_with_more_modules(static_path: Path, d
     model.insert(1, Dense(32, 16))
     assert end_with_lsa([model], documents, 5) == 5
     plain = SentenceTransformer(modules=list(model)[:-1], device="cpu")
-    again = lengthened(model, documents, plain.encode(documents))
+    again = append_vectors(model, documents, plain.encode(documents))
     np.testing.assert_allclose(again, model.encode(documents), atol=1e-6)
     assert again.shape == (48, 21)

@@ -16,7 +16,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from support import make_static_model
 
 from simlte_st.models.loading import load_model
-from simlte_st.models.parts import identity_of
+from simlte_st.models.parts import model_identity
 from simlte_st.models.sentence_transformer import SentenceTransformer
 from simlte_st.modules import PositionPooling, to_chunk_mean
 
@@ -52,15 +52,15 @@ def swap(values: Any) -> None:
 @pytest.mark.parametrize("kind", ["dense", "position", "chunks", "static"])
 def test_identity_does_not_depend_on_place_or_loader(places: Path, tmp_path: Path, kind: str) -> None:
     place = shutil.copytree(places / kind, tmp_path / "elsewhere")
-    known = identity_of(load_model(places / kind, device="cpu").model)
+    known = model_identity(load_model(places / kind, device="cpu").model)
     for file in place.glob("config*.json"):
         file.write_text(file.read_text().replace(transformers.__version__, "5.0.0"))
     for name in (sentence_transformers.SentenceTransformer, SentenceTransformer):
         model = name(str(place), device="cpu")
-        assert identity_of(model) == known
+        assert model_identity(model) == known
         model.encode(["ba bei bo " * 50, "ba"], batch_size=2)  # sets the tokenizer's truncation and padding
         model.save_pretrained(str(tmp_path / "again"))
-        assert identity_of(model) == identity_of(load_model(tmp_path / "again", device="cpu").model) == known
+        assert model_identity(model) == model_identity(load_model(tmp_path / "again", device="cpu").model) == known
 
 
 @pytest.mark.parametrize(
@@ -88,5 +88,5 @@ def test_identity_changes_with_each_setting(
     values = json.loads((place / file).read_text())
     edit(values)
     (place / file).write_text(json.dumps(values))
-    known, now = (identity_of(load_model(each, device="cpu").model) for each in (places / kind, place))
+    known, now = (model_identity(load_model(each, device="cpu").model) for each in (places / kind, place))
     assert [name for name in known if known[name] != now[name]] == [noticed]

@@ -107,8 +107,8 @@ def test_texts_are_tokenized_once_and_counted(
     with monkeypatch.context() as patch:
         patch.setattr(passes, "text_lengths", lambda *_: pytest.fail("tokenized again"))
         reader.model.encode(texts, prompt="bei bo ", batch_size=reader.batch_size)
-        assert reader.counts_of(texts, "bei bo ") == expected
-    assert reader.counts_of(["bo", "ba bo"], "bei bo ") == [1, 2], "others are counted when they are asked for"
+        assert reader.token_counts(texts, "bei bo ") == expected
+    assert reader.token_counts(["bo", "ba bo"], "bei bo ") == [1, 2], "others are counted when they are asked for"
 
 
 def test_pass_is_no_larger_than_a_stock_batch(encoder_path: Path) -> None:

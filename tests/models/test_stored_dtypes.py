@@ -29,7 +29,7 @@ from simlte_st.models.conversion import convert_base
 from simlte_st.models.device import Engine, dtype_unasked
 from simlte_st.models.encode import encode_documents, open_parts
 from simlte_st.models.loading import load_model
-from simlte_st.models.parts import identity_of
+from simlte_st.models.parts import model_identity
 from simlte_st.models.sentence_transformer import SentenceTransformer
 
 TEXTS = [make_document(number, sentences=1 + number) for number in range(8)]
@@ -71,7 +71,7 @@ def test_16_bit_checkpoints_compute_in_float32(name: str, dtype: torch.dtype, tm
     for model in (own, loaded):
         assert {each.dtype for each in model.parameters()} == {torch.float32}
         np.testing.assert_allclose(model.encode(TEXTS), stock.encode(TEXTS), rtol=0, atol=1e-5)
-    assert identity_of(own) == identity_of(loaded) == identity_of(load_model(wide, device="cpu").model)
+    assert model_identity(own) == model_identity(loaded) == model_identity(load_model(wide, device="cpu").model)
 
 
 @pytest.mark.parametrize("backbone", ["longformer", "chunk-mean"])
@@ -99,7 +99,7 @@ def test_resuming_with_another_dtype_is_refused(docs: Path, tmp_path: Path) -> N
     folder, _ = write(tmp_path / "model", "llama")
     output = tmp_path / "v.parquet"
     narrow, wide = (load_model(folder, dtype=dtype, device="cpu").model for dtype in ("auto", None))
-    settings = {"normalize": False, **identity_of(narrow), "dtype": "torch.bfloat16"}
+    settings = {"normalize": False, **model_identity(narrow), "dtype": "torch.bfloat16"}
     open_parts(output, settings, resume=False).release()
     with pytest.raises(ResumeError, match=r"dtype: was 'torch\.bfloat16', is 'torch\.float32'"):
         encode_documents(wide, docs, output, resume=True, progress=False)

@@ -27,7 +27,7 @@ from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNega
 from simlte_st.losses.masked_language_model import IGNORE, make_mlm_head
 from simlte_st.modules import ChunkMean, to_chunk_mean
 from simlte_st.modules.chunk_mean import can_read_in_chunks, cut_chunks
-from simlte_st.training.load_model import set_dropout
+from simlte_st.training.prepare_model import set_dropout
 
 SHORT = ["ba bei bo", "", "cun. dis, et", "ba " * 22]
 LONG = [make_document(number, sentences=sentences) for number, sentences in enumerate((3, 12, 30))]
@@ -181,7 +181,7 @@ def test_other_models_are_refused(tmp_path: Path) -> None:
         refused(transformer, pooling)
 
 
-def features_of(model: sentence_transformers.SentenceTransformer, left: bool = False) -> dict[str, Any]:
+def extract_features(model: sentence_transformers.SentenceTransformer, left: bool = False) -> dict[str, Any]:
     model.tokenizer.padding_side = "left" if left else "right"
     return dict(model.tokenizer(TEXTS, return_tensors="pt", padding=True))
 
@@ -194,7 +194,7 @@ def test_gradients_match_a_mean_by_hand(tmp_path: Path) -> None:
     converted = to_chunk_mean(model)
     vectors = torch.stack([by_hand(model, text) for text in TEXTS])
     weigh(vectors).backward()
-    weigh(converted(features_of(converted))["sentence_embedding"]).backward()
+    weigh(converted(extract_features(converted))["sentence_embedding"]).backward()
     ours, theirs = (
         {name: weight.grad for name, weight in each[0].named_parameters() if weight.grad is not None}
         for each in (converted, model)
@@ -206,7 +206,7 @@ def test_gradients_match_a_mean_by_hand(tmp_path: Path) -> None:
 def test_token_states_match_their_chunks(tmp_path: Path) -> None:
     model = make_model(tmp_path)
     converted = to_chunk_mean(model)
-    features = features_of(converted)
+    features = extract_features(converted)
     ids, mask = features["input_ids"], features["attention_mask"]
     states = converted(dict(features))["token_embeddings"]
     assert states.shape[:2] == ids.shape
@@ -224,7 +224,7 @@ def test_padded_and_flattened_batches(tmp_path: Path, monkeypatch: pytest.Monkey
     model = make_model(tmp_path)
     converted = to_chunk_mean(model)
     expected = torch.stack([by_hand(model, text) for text in TEXTS])
-    padded = features_of(converted)
+    padded = extract_features(converted)
     states = converted(dict(padded))["token_embeddings"][padded["attention_mask"] > 0]
     rows = [converted.tokenizer(text)["input_ids"] for text in TEXTS]
     lengths = torch.tensor([len(row) for row in rows])
@@ -239,7 +239,7 @@ def test_padded_and_flattened_batches(tmp_path: Path, monkeypatch: pytest.Monkey
     for sizes in ((2048, 64), (1, 0), (50, 3), (200, 200)):
         monkeypatch.setattr("simlte_st.modules.chunk_mean.CPU_PASS", sizes)
         for left in (False, True):
-            features = features_of(converted, left)
+            features = extract_features(converted, left)
             each = converted(dict(features))
             assert torch.allclose(each["sentence_embedding"], expected, atol=1e-5)
             assert torch.allclose(each["token_embeddings"][features["attention_mask"] > 0], states, atol=1e-5)

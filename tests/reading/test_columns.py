@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from simlte_st.data import Document
-from simlte_st.reading.columns import columns_of, titles_of
+from simlte_st.reading.columns import collect_columns, document_titles
 
 
 def documents(**columns: list[Any]) -> list[Document]:
@@ -42,23 +42,23 @@ def documents(**columns: list[Any]) -> list[Document]:
     ],
 )
 def test_column_kinds(values: list[Any], kind: str) -> None:
-    [column] = columns_of(documents(column=values))
+    [column] = collect_columns(documents(column=values))
     assert column.kind == kind
     assert all(isinstance(shown, str) for shown in column.shown())
     assert len(column.to_arrow()) == len(values)
 
 
 def test_dates_are_seconds() -> None:
-    [column] = columns_of(documents(day=["1970-01-02", None]))
+    [column] = collect_columns(documents(day=["1970-01-02", None]))
     assert list(column.numbers) == [86_400.0, None]
 
 
 def test_titles() -> None:
     corpus = documents(Title=["One <b>", "", "Three"], other=["x", "y", "z" * 500])
-    columns = columns_of(corpus)
-    assert titles_of(corpus, columns) == ["One <b>", "Text 1", "Three"]
-    assert titles_of(corpus, columns, "other")[0] == "x"
-    assert len(titles_of(corpus, columns, "other")[2]) == 120
-    assert titles_of([Document("a", "\n\n The first line \nsecond")], []) == ["The first line"]
-    assert titles_of([Document("a", "Hello,\n\nwho knows the way?\nThanks")], []) == ["Hello, who knows the way?"]
-    assert titles_of([Document("a", "12\n34")], []) == ["12 34"]
+    columns = collect_columns(corpus)
+    assert document_titles(corpus, columns) == ["One <b>", "Text 1", "Three"]
+    assert document_titles(corpus, columns, "other")[0] == "x"
+    assert len(document_titles(corpus, columns, "other")[2]) == 120
+    assert document_titles([Document("a", "\n\n The first line \nsecond")], []) == ["The first line"]
+    assert document_titles([Document("a", "Hello,\n\nwho knows the way?\nThanks")], []) == ["Hello, who knows the way?"]
+    assert document_titles([Document("a", "12\n34")], []) == ["12 34"]

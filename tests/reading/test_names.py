@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from simlte_st.data import read_documents
-from simlte_st.reading.document import UntypedText, name_of
+from simlte_st.reading.document import UntypedText, to_name
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ from simlte_st.reading.document import UntypedText, name_of
     ],
 )
 def test_equal_values_have_the_same_name(value: Any, name: str | None) -> None:
-    assert name_of(value) == name
+    assert to_name(value) == name
 
 
 def test_file_ids_are_unicode_normalised(tmp_path: Any) -> None:

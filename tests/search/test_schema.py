@@ -18,7 +18,7 @@ from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.reading.document import UntypedText
 from simlte_st.search.schema import MOST_COLUMNS, Metadata, column_name, typed_literals
-from simlte_st.search.store import Store, connect
+from simlte_st.search.store import Store, open_database
 
 TOKYO = timezone(timedelta(hours=9))
 ZONED = datetime(2024, 1, 15, 10, 30, tzinfo=TOKYO)
@@ -153,7 +153,7 @@ ROWS = {
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Any:
     # With our own function: LanceDB reads its log level, which test_index checks, once per process.
-    return connect(tmp_path_factory.mktemp("moments")).create_table("rows", pa.table(ROWS, schema=SCHEMA))
+    return open_database(tmp_path_factory.mktemp("moments")).create_table("rows", pa.table(ROWS, schema=SCHEMA))
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 
 import simlte_st
-from simlte_st.compat import encoder_of, is_fused
+from simlte_st.compat import get_encoder, is_fused
 from simlte_st.data import read_documents
 from simlte_st.training import fit as fitting
 from simlte_st.training.callbacks import last_complete_checkpoint
 from simlte_st.training.fit import MOST_TOKENS, faster_attention, fit, training_arguments
 from simlte_st.training.load_corpus import load_corpus
-from simlte_st.training.load_model import load_model
+from simlte_st.training.prepare_model import prepare_model
 from simlte_st.training.run import Run, RunFolder
 
 
@@ -36,7 +36,7 @@ def test_trainer_is_stock_and_checkpoints_hold_no_documents(
     original = fitting.make_trainer
     monkeypatch.setattr(fitting, "make_trainer", lambda *args: made.append(original(*args)) or made[-1])
     run = Run(RunFolder(tmp_path / "model"))
-    loaded = load_model(run, str(encoder_path), None, {"batch_size": 8, "steps": 3})
+    loaded = prepare_model(run, str(encoder_path), None, {"batch_size": 8, "steps": 3})
     corpus = load_corpus(run, read_documents(documents), loaded, held_out=0.0, probe=None)
     fitted = fit(run, loaded, corpus)
     [trainer] = made
@@ -59,7 +59,7 @@ def test_trainer_is_stock_and_checkpoints_hold_no_documents(
 def test_eager_attention_only_for_short_bfloat16_views(
     model: SentenceTransformer, bf16: bool, length: int | None, fused: bool
 ) -> None:
-    encoder = encoder_of(model)
+    encoder = get_encoder(model)
     model.max_seq_length = length
     assert is_fused(encoder)
     with faster_attention(model, bf16=bf16):
@@ -89,9 +89,9 @@ def test_eager_attention_is_not_saved_with_the_model(
 ) -> None:
     seen: list[bool] = []
     monkeypatch.setattr(
-        fitting.DivergenceCallback, "on_save", lambda self, *_, **__: seen.append(is_fused(encoder_of(self.model)))
+        fitting.DivergenceCallback, "on_save", lambda self, *_, **__: seen.append(is_fused(get_encoder(self.model)))
     )
     options: dict[str, Any] = {"max_steps": 2, "bf16": True, "max_length": "base", "progress": False}
     simlte_st.train(documents, tmp_path / "m", base=str(encoder_path), **options)
     assert seen == [False]
-    assert is_fused(encoder_of(SentenceTransformer(str(tmp_path / "m"), device="cpu")))
+    assert is_fused(get_encoder(SentenceTransformer(str(tmp_path / "m"), device="cpu")))

@@ -15,8 +15,8 @@ from simlte_st.data import DocSplit, PunktSegmenter, read_documents
 from simlte_st.errors import ConfigurationError, ResumeError
 from simlte_st.files import read_json
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE
-from simlte_st.training import load_model
-from simlte_st.training.load_model import choose_base
+from simlte_st.training import prepare_model
+from simlte_st.training.prepare_model import choose_base
 from simlte_st.training.run import Run, RunFolder, described
 
 SHORT = [make_document(number, sentences=4) for number in range(9)]
@@ -57,7 +57,7 @@ def test_options_override_the_chosen_base(
 ) -> None:
     documents = SHORT if expected == OWN_STATIC else LENGTHY
     asked: list[str] = []
-    monkeypatch.setattr(load_model, "load_model", lambda run, base, *others, **more: asked.append(base) or 1 / 0)
+    monkeypatch.setattr(prepare_model, "prepare_model", lambda run, base, *others, **more: asked.append(base) or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         train(documents, tmp_path / "m", **{"progress": False, **options})
     assert asked == [expected]
@@ -67,7 +67,7 @@ def test_settings_that_affect_the_result_are_saved(
     encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("simlte_st.models.device.bf16_available", lambda device: True)
-    monkeypatch.setattr(load_model, "load_model", lambda *arguments, **options: 1 / 0)
+    monkeypatch.setattr(prepare_model, "prepare_model", lambda *arguments, **options: 1 / 0)
     for name, options in {"m": {}, "n": {"bf16": False}}.items():
         with pytest.raises(ZeroDivisionError):
             train(documents, tmp_path / name, base=encoder_path, scale=10.0, workers=4, progress=False, **options)

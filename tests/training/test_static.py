@@ -26,9 +26,9 @@ from simlte_st.models.loading import load_model
 from simlte_st.models.lsa import append_lsa
 from simlte_st.models.word_vectors import token_counts
 from simlte_st.training import get_preset
-from simlte_st.training import load_model as loading
-from simlte_st.training.batches import TokenViews, reader_of, write_tokens
-from simlte_st.training.load_model import preset_for
+from simlte_st.training import prepare_model as loading
+from simlte_st.training.batches import TokenViews, view_preprocessor, write_tokens
+from simlte_st.training.prepare_model import preset_for
 
 OPTIONS: dict[str, Any] = {"max_steps": 8, "batch_size": 16, "keep": "trained", "progress": False, "device": "cpu"}
 
@@ -130,11 +130,11 @@ def test_encoder_is_distilled_once_before_training(
 ) -> None:
     calls = []
 
-    def distilled(base: Any, **options: Any) -> SentenceTransformer:
+    def distil_base(base: Any, **options: Any) -> SentenceTransformer:
         calls.append(base.name)
         return load_model(static_path).model
 
-    monkeypatch.setattr(loading, "distilled", distilled)
+    monkeypatch.setattr(loading, "distil_base", distil_base)
     options = {**OPTIONS, "base": encoder_path, "static": True, "save_steps": 2}
     train(documents, tmp_path / "whole", **options)
     assert calls == [str(encoder_path)]
@@ -177,10 +177,10 @@ def test_token_views_match_text_views(static_model: SentenceTransformer, documen
         drawn, rows = tokens.rows()[:], corpus[:]
         for column in ("anchor", "positive"):
             expected = static_model.preprocess(rows[column][:48])
-            made = reader_of(static_model)(drawn[column][:48])
+            made = view_preprocessor(static_model)(drawn[column][:48])
             assert torch.equal(made["input_ids"], expected["input_ids"])
             assert torch.equal(made["offsets"], expected["offsets"])
-            text = reader_of(static_model)(rows[column][:48])
+            text = view_preprocessor(static_model)(rows[column][:48])
             assert torch.equal(text["input_ids"], expected["input_ids"])
     halves = [drawn[column][48].tolist() for column in ("anchor", "positive")]
     assert [len(half) for half in halves] == [3, 3], "of one sentence"
@@ -189,7 +189,7 @@ def test_token_views_match_text_views(static_model: SentenceTransformer, documen
     assert tokens.lengths.tolist() == [len(own) for own in ids]
     again = pickle.loads(pickle.dumps(tokens)).rows()[:]
     assert all(np.array_equal(one, two) for one, two in zip(again["anchor"], drawn["anchor"], strict=True))
-    prompted = reader_of(static_model)(drawn["anchor"][:2], prompt="ba bun ")
+    prompted = view_preprocessor(static_model)(drawn["anchor"][:2], prompt="ba bun ")
     assert torch.equal(prompted["offsets"], torch.tensor([0, 2 + len(drawn["anchor"][0])]))
 
 

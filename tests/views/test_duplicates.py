@@ -30,7 +30,7 @@ def with_words_changed(text: str, count: int, seed: int = 0) -> str:
     return " ".join(words)
 
 
-def groups_of(documents: Any, **settings: Any) -> list[int]:
+def group_chunks(documents: Any, **settings: Any) -> list[int]:
     return find_duplicates(documents, **settings).groups.tolist()
 
 
@@ -61,17 +61,17 @@ def test_case_punctuation_and_white_space_are_ignored(near: bool) -> None:
     ],
 )
 def test_invisible_differences_are_ignored(one: str, other: str) -> None:
-    assert groups_of([one, other], near=False) == [0, 0]
+    assert group_chunks([one, other], near=False) == [0, 0]
 
 
 @pytest.mark.parametrize(("one", "other"), [("C++", "C#"), ("año", "ano"), ("ma", "má"), ("🌊", "🔥"), ("काम", "कम")])
 def test_different_words_are_different_documents(one: str, other: str) -> None:
-    assert groups_of([one, other]) == [0, 1]
+    assert group_chunks([one, other]) == [0, 1]
 
 
 def test_changed_word_is_only_a_near_duplicate() -> None:
     copies = [TEXTS[0], TEXTS[1], with_words_changed(TEXTS[0], 1)]
-    assert groups_of(copies, near=False) == [0, 1, 2]
+    assert group_chunks(copies, near=False) == [0, 1, 2]
     found = find_duplicates(copies)
     assert found.groups.tolist() == [0, 1, 0]
     assert asdict(found.report) == {"documents": 3, "exact": 0, "near": 1, "groups": 1}
@@ -87,14 +87,14 @@ def test_duplicates_resemble_the_first_of_their_group() -> None:
     words = random.Random(1).choices(WORDS, k=400)
     # Each is similar to the next one, but the first and the last are not similar.
     chain = [" ".join(words[start : start + 300]) for start in (0, 35, 70)]
-    assert groups_of(chain) == [0, 0, 2]
-    assert groups_of([chain[0], chain[2], chain[1]]) == [0, 1, 0]
+    assert group_chunks(chain) == [0, 0, 2]
+    assert group_chunks([chain[0], chain[2], chain[1]]) == [0, 1, 0]
     # A copy of a text that is itself a near-duplicate.
-    assert groups_of([chain[0], chain[1], chain[1].upper(), TEXTS[0], chain[0]]) == [0, 0, 0, 3, 0]
+    assert group_chunks([chain[0], chain[1], chain[1].upper(), TEXTS[0], chain[0]]) == [0, 0, 0, 3, 0]
     drafts = [
         " ".join(f"{round_ if place < 4 * round_ else 0}w{place}" for place in range(100)) for round_ in range(24)
     ]
-    for number, first in enumerate(groups_of(drafts)):
+    for number, first in enumerate(group_chunks(drafts)):
         assert jaccard(drafts[number], drafts[first]) >= 0.75
 
 
@@ -111,7 +111,7 @@ def test_similarity_threshold_is_exact(threshold: float) -> None:
         kept = [other for other in range(number) if wanted[other] == other]
         alike = (other for other in kept if texts[other] == text or jaccard(text, texts[other]) >= threshold)
         wanted.append(next(alike, number))
-    assert groups_of(texts, similarity=threshold) == wanted
+    assert group_chunks(texts, similarity=threshold) == wanted
     assert len(set(wanted)) < 60 or threshold == 1.0
 
 
@@ -148,8 +148,8 @@ def test_documents_of_one_template_take_no_longer(template: Any, own: int) -> No
 
 def test_short_and_odd_documents() -> None:
     texts = ["", "Ba bun.", "ba BUN", "Ba cis.", "!!!", "???", "!!!", " ", "今日は天気がいい。", "今日は 天気がいい"]
-    assert groups_of(texts) == [0, 1, 1, 3, 4, 5, 4, 0, 8, 8]
-    assert groups_of([]) == []
+    assert group_chunks(texts) == [0, 1, 1, 3, 4, 5, 4, 0, 8, 8]
+    assert group_chunks([]) == []
     with pytest.raises(ConfigurationError, match=r"similarity=0\.0"):
         find_duplicates(TEXTS, similarity=0.0)
 

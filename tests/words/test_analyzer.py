@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simlte_st.evaluation.scores import fit_tfidf
-from simlte_st.words.analyzer import content_terms, is_stop_word, normal, term_of, terms_of, words_of
+from simlte_st.words.analyzer import content_terms, extract_terms, is_stop_word, normal, split_words, word_to_term
 
 LETTERS = st.characters(categories=["Ll", "Lu", "Lt", "Lm", "Lo", "Nd", "Nl", "No"])
 MARKS = st.characters(categories=["Mn", "Mc"])
@@ -20,7 +20,7 @@ JOINED = st.lists(WORDS, min_size=1, max_size=4).flatmap(
 
 
 def terms(text: str, language: str = "en") -> list[str]:
-    return [each.term for each in terms_of(text, language)]
+    return [each.term for each in extract_terms(text, language)]
 
 
 @settings(max_examples=60)
@@ -34,7 +34,7 @@ def test_terms_of_each_word_are_terms_of_the_text(words: list[str], language: st
             assert own <= have, (word, own - have)
             if any(unicodedata.category(sign)[0] in "LN" for sign in normal(word)):
                 assert own
-                assert words_of(word)
+                assert split_words(word)
         assert not any(set(term) & set(" \t\n\r\x0b\x0c") or not term for term in have)
 
 
@@ -62,7 +62,7 @@ def test_stop_words_are_dropped_unless_alone() -> None:
 
 def test_query_words_are_stemmed_in_each_index_language() -> None:
     found = [each.term for each in content_terms("universities", ["en", "nl"])]
-    assert found[:2] == [term_of("universities", "en"), term_of("universities", "nl")]
+    assert found[:2] == [word_to_term("universities", "en"), word_to_term("universities", "nl")]
     assert found[0] != found[1]
     counts = [each.term for each in content_terms("flood flood", ["en", "ru"])]
     assert counts == ["flood", "flood"]
@@ -87,7 +87,7 @@ def test_query_words_are_stemmed_in_each_index_language() -> None:
     ],
 )  # fmt: skip
 def test_word_forms_share_a_term(language: str, one: str, other: str) -> None:
-    assert term_of(one, language) == term_of(other, language)
+    assert word_to_term(one, language) == word_to_term(other, language)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_word_forms_share_a_term(language: str, one: str, other: str) -> None:
     ],
 )
 def test_accented_and_bare_words_share_one_term(language: str, one: str, bare: str) -> None:
-    assert term_of(one, language) != term_of(bare, language)
+    assert word_to_term(one, language) != word_to_term(bare, language)
     for query, text in itertools.product((one, bare), repeat=2):
         shared = {each.term for each in content_terms(query, [language])} & set(terms(text, language))
         assert len(shared) == 1, "BM25 adds up the scores of terms"
@@ -125,12 +125,12 @@ def test_terms_of_joined_words_symbols_and_scripts() -> None:
     assert terms("น้ำ", "th") == ["น้ํา", "น้ํ", "า", "น้ํา"]
     assert terms("강물이", "ko") == ["강물이", "강물", "물이"]
     assert terms("Windows下载", "zh") == ["windows下载", "window", "下", "载", "下载"]
-    assert terms("می‌خواهم", "fa")[0] == term_of("میخواهم", "fa")
-    assert term_of("کتاب", "fa") in terms("کتاب‌ها", "fa")
+    assert terms("می‌خواهم", "fa")[0] == word_to_term("میخواهم", "fa")
+    assert word_to_term("کتاب", "fa") in terms("کتاب‌ها", "fa")
 
 
 def test_surrounding_punctuation_is_stripped() -> None:
-    assert [words_of(f"{sign}Snow,") for sign in "([{\"'\u201c\u2018"] == [["snow"]] * 7
+    assert [split_words(f"{sign}Snow,") for sign in "([{\"'\u201c\u2018"] == [["snow"]] * 7
     assert [terms(f"(Snow{sign}") for sign in ".,;:!?)]}\"'\u201d\u2019"] == [["snow"]] * 13
     assert terms("(C++) .NET, 3.5% \u201cnode.js\u201d") == [
         "c++",
@@ -146,12 +146,12 @@ def test_surrounding_punctuation_is_stripped() -> None:
 
 
 def test_words_are_normalised() -> None:
-    assert words_of("Don't stop: node.js, C++ & ÉTÉ!") == ["don", "t", "stop", "node", "js", "c++", "été"]
-    assert words_of("天气 ข่าว") == ["天", "气", "ข่", "า", "ว"]
-    assert words_of("क्रिकेट में") == ["क्रिकेट", "में"]
-    assert words_of("Er\u00adde كِتَابٌ 🌊") == ["erde", "كتاب", "🌊"]
-    assert words_of("— … ? _ __") == []
-    assert words_of("_hard_ snake_case") == ["hard", "snake_case"]
+    assert split_words("Don't stop: node.js, C++ & ÉTÉ!") == ["don", "t", "stop", "node", "js", "c++", "été"]
+    assert split_words("天气 ข่าว") == ["天", "气", "ข่", "า", "ว"]
+    assert split_words("क्रिकेट में") == ["क्रिकेट", "में"]
+    assert split_words("Er\u00adde كِتَابٌ 🌊") == ["erde", "كتاب", "🌊"]
+    assert split_words("— … ? _ __") == []
+    assert split_words("_hard_ snake_case") == ["hard", "snake_case"]
 
 
 def test_analysis_takes_linear_time() -> None:
@@ -159,8 +159,8 @@ def test_analysis_takes_linear_time() -> None:
                  "+" * 180_000, "a+" * 90_000, "🇩" * 60_000, "\u200c" * 180_000, "Zm9v/3+b" * 22_000,
                  "0a ff 1c " * 20_000, "12.5,-3e-7\t" * 16_000, '{"id":17,"ok":[1,2]},' * 8_000):  # fmt: skip
         start = time.process_time()
-        assert sum(1 for _ in terms_of(text, "en")) >= 0
-        assert len(words_of(text)) >= 0
+        assert sum(1 for _ in extract_terms(text, "en")) >= 0
+        assert len(split_words(text)) >= 0
         assert time.process_time() - start < 3
 
 

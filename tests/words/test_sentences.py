@@ -28,8 +28,8 @@ from simlte_st.words.sentences import (
     cut_sentences,
     estimate_tokens,
     make_segmenter,
-    paragraphs_of,
     segment_document,
+    split_paragraphs,
     tokenizer_counter,
 )
 from simlte_st.words.tokens import in_batches
@@ -64,7 +64,7 @@ def test_sentences_cover_the_text_within_max_words(name: str, text: str, max_wor
         assert segmented.paragraphs[-1] < len(segmented.sentences)
     else:
         assert segmented.paragraphs == ()
-    assert len(segmented.paragraphs) == len(paragraphs_of(text))
+    assert len(segmented.paragraphs) == len(split_paragraphs(text))
 
 
 def cut(text: str, name: str = "punkt", max_words: int = MAX_WORDS) -> list[str]:
@@ -142,24 +142,24 @@ def test_segmenter_that_changes_the_text_is_an_error(segmenter: Segmenter) -> No
 
 
 def test_blank_lines_separate_paragraphs() -> None:
-    assert paragraphs_of("a\nb\n\nc\n \t \n\n d \n") == ["a\nb", "c", "d"]
-    assert paragraphs_of("a\r\n\r\nb\r\rc") == ["a", "b", "c"]
-    assert paragraphs_of(" \n\n \n") == []
+    assert split_paragraphs("a\nb\n\nc\n \t \n\n d \n") == ["a\nb", "c", "d"]
+    assert split_paragraphs("a\r\n\r\nb\r\rc") == ["a", "b", "c"]
+    assert split_paragraphs(" \n\n \n") == []
 
 
 def test_long_lines_are_paragraphs_without_blank_lines() -> None:
     long = "long " * 30
-    assert paragraphs_of(f"title\n{long}\nend") == ["title", long.strip(), "end"]
+    assert split_paragraphs(f"title\n{long}\nend") == ["title", long.strip(), "end"]
     # blank lines take precedence
-    assert paragraphs_of(f"title\n{long}\n\nend") == [f"title\n{long.strip()}", "end"]
+    assert split_paragraphs(f"title\n{long}\n\nend") == [f"title\n{long.strip()}", "end"]
 
 
 def test_hard_wrapped_lines_are_one_paragraph() -> None:
     text = "This sentence is wrapped\nby hand. And so is\nthis one."
-    assert paragraphs_of(text) == [text]
+    assert split_paragraphs(text) == [text]
     assert cut(text) == ["This sentence is wrapped\nby hand.", "And so is\nthis one."]
-    assert paragraphs_of("x" * 120 + "\ny") == ["x" * 120 + "\ny"]
-    assert paragraphs_of("x" * 121 + "\ny") == ["x" * 121, "y"]
+    assert split_paragraphs("x" * 120 + "\ny") == ["x" * 120 + "\ny"]
+    assert split_paragraphs("x" * 121 + "\ny") == ["x" * 121, "y"]
 
 
 def test_token_counts_match_the_tokenizer(model: SentenceTransformer, documents: list[str]) -> None:

@@ -43,7 +43,7 @@ def counts(tokenizer: Tokenizer, texts: list[str]) -> list[Counter[int]]:
     for own, ids_, times_ in zip(found, np.split(ids, ends), np.split(times, ends), strict=True):
         for token, number in zip(ids_.tolist(), times_.tolist(), strict=True):
             own[token] += number
-    assert tokens.sums_of(times, sizes).tolist() == [own.total() for own in found]
+    assert tokens.group_sums(times, sizes).tolist() == [own.total() for own in found]
     return found
 
 

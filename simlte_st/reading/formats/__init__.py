@@ -13,7 +13,7 @@ from simlte_st.reading.formats.html import read_html
 from simlte_st.reading.formats.mail import Mail, open_mbox, read_eml
 from simlte_st.reading.formats.office import read_docx, read_epub, read_odt, read_rtf, read_xml
 from simlte_st.reading.formats.pdf import read_pdf
-from simlte_st.reading.rows import EXTRA, BadTextError, Reading, Row, Skip, skip_of
+from simlte_st.reading.rows import EXTRA, BadTextError, Reading, Row, Skip, make_skip
 from simlte_st.reading.tables import Table, folder_columns, open_csv, open_json, open_json_lines
 from simlte_st.reading.text_files import COMPRESSED, open_bytes, read_markdown, read_notebook, read_text
 
@@ -43,7 +43,7 @@ class TextFormat:
             self.check_library()
             read = self.read(path, reading)
         except Exception as error:  # libraries raise all kinds of errors for damaged files
-            return skip_of(error, name, name)
+            return make_skip(error, name, name)
         text, columns = (read, {}) if isinstance(read, str) else (read.text, read.columns)
         columns = folder_columns(path) | columns
         label = columns.get(reading.label_column or "")
@@ -93,7 +93,7 @@ DESCRIPTION = (
 """All formats in words, for messages and ``--help``."""
 
 
-def format_of(path: Path) -> TextFormat | TableFormat | None:
+def format_by_suffix(path: Path) -> TextFormat | TableFormat | None:
     """Return a file's format by its suffix, which ``.gz`` or ``.zst`` may follow; None if unknown."""
     suffixes = [suffix.strip().lower() for suffix in path.suffixes]
     packed = bool(suffixes) and suffixes[-1] in COMPRESSED

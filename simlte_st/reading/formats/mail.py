@@ -20,7 +20,17 @@ from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
 from simlte_st.files import valid_unicode
 from simlte_st.reading.formats.html import html_text, page_text
-from simlte_st.reading.rows import ENCRYPTED, EXTRA, TOO_LONG, BadTextError, RawRow, Reading, Skip, is_encoding, skip_of
+from simlte_st.reading.rows import (
+    ENCRYPTED,
+    EXTRA,
+    TOO_LONG,
+    BadTextError,
+    RawRow,
+    Reading,
+    Skip,
+    is_encoding,
+    make_skip,
+)
 from simlte_st.reading.tables import Table
 from simlte_st.reading.text_files import decode_text, open_bytes, read_whole, tidy_lines
 
@@ -95,7 +105,7 @@ def read_mail(data: bytes, reading: Reading) -> Mail:
     message = email.message_from_bytes(data, policy=_AsWritten())
     if not message.keys():
         raise BadTextError(NO_MAIL, "it has no headers")
-    body = _text_of(message, reading).replace("\ufffd", "\udcff")  # the reader replaces and counts these
+    body = _part_text(message, reading).replace("\ufffd", "\udcff")  # the reader replaces and counts these
     if reading.drop_quotes:
         body = without_quotes(body)
     subject, sender, recipients, own_id = (
@@ -124,7 +134,7 @@ def _date(message: Message) -> datetime | None:
         return None
 
 
-def _text_of(part: Message, reading: Reading) -> str:
+def _part_text(part: Message, reading: Reading) -> str:
     """Return the text of a part of an e-mail; attachments have none."""
     kind = part.get_content_type()
     if kind == "multipart/encrypted" or (kind.endswith("pkcs7-mime") and "signed" not in part.get("content-type", "")):
@@ -133,7 +143,7 @@ def _text_of(part: Message, reading: Reading) -> str:
         return ""
     if part.is_multipart():
         parts = [each for each in part.get_payload() if isinstance(each, Message)]
-        texts = [_text_of(each, reading) for each in parts]
+        texts = [_part_text(each, reading) for each in parts]
         if kind == "message/rfc822":
             texts = [_header_text(each.get("subject", "")) for each in parts] + texts
         elif kind == "multipart/alternative":  # the last is the richest, but plain text needs no conversion
@@ -214,7 +224,7 @@ def _rows(path: Path, reading: Reading, wanted: Sequence[str]) -> Iterator[RawRo
             values: Mapping[str, Any] = {"id": mail.id, "text": mail.text, **mail.columns}
             row: RawRow | Skip = RawRow(where, None, {name: values[name] for name in wanted})
         except Exception as error:
-            row = skip_of(error, where)
+            row = make_skip(error, where)
         yield row
 
 

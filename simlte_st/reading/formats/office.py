@@ -42,7 +42,7 @@ def read_docx(path: Path, reading: Reading) -> str:
     """
     with _open_zip(path) as archive:
         names = archive.namelist()
-        trees = [_tree_of(archive.read(name)) for part in _WORD_PARTS for name in names if part.fullmatch(name)]
+        trees = [_parse_xml(archive.read(name)) for part in _WORD_PARTS for name in names if part.fullmatch(name)]
     for mark in [mark for tree in trees for mark in tree.iter("{*}vanish")]:
         run = mark.getparent().getparent()
         if run.getparent() is not None and mark.get(f"{mark.tag.removesuffix('vanish')}val") not in ("0", "false"):
@@ -56,7 +56,7 @@ def read_odt(path: Path, reading: Reading) -> str:
     Deleted text, comments, headers and footers are not read.
     """
     with _open_zip(path) as archive:
-        body = _tree_of(archive.read("content.xml")).find(f"{_OFFICE}body/{_OFFICE}text")
+        body = _parse_xml(archive.read("content.xml")).find(f"{_OFFICE}body/{_OFFICE}text")
     if body is None:
         raise BadTextError(DAMAGED, "not a text document")
     return tidy_lines(_pieces(body, _ODT_BREAKS, _ODT_UNREAD))
@@ -66,8 +66,8 @@ def read_epub(path: Path, reading: Reading) -> str:
     """Return the pages of a book in reading order, read as HTML, without the table of contents."""
     with _open_zip(path) as archive:
         # In any namespace, as versions of the format differ.
-        name = next(_tree_of(archive.read("META-INF/container.xml")).iter("{*}rootfile")).get("full-path", "")
-        package = _tree_of(archive.read(name))
+        name = next(_parse_xml(archive.read("META-INF/container.xml")).iter("{*}rootfile")).get("full-path", "")
+        package = _parse_xml(archive.read(name))
         items = {item.get("id"): item for item in package.iter("{*}item")}
         spine = [items[each.get("idref")] for each in package.iter("{*}itemref") if each.get("idref") in items]
         pages = [
@@ -86,7 +86,7 @@ def read_xml(path: Path, reading: Reading) -> str:
     are not read.
     """
     data = read_whole(path, reading)
-    root = _tree_of(data)
+    root = _parse_xml(data)
     if root.tag.rpartition("}")[2] == "html":
         return page_text(data, reading.encoding, xml=True)
     if text := tidy_lines(_scanned_text(root)):
@@ -145,7 +145,7 @@ def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
             yield archive
 
 
-def _tree_of(data: bytes) -> Any:
+def _parse_xml(data: bytes) -> Any:
     """Parse XML without resolving entities or external files."""
     from lxml import etree
 

@@ -20,7 +20,7 @@ from transformers import AutoModel, ModernBertConfig
 from benchmarks.papers.layers import successive_cosines
 from benchmarks.papers.reading import cls_attention, read_text
 from benchmarks.papers.weights import token_weights
-from simlte_st.compat import encoder_of
+from simlte_st.compat import get_encoder
 from simlte_st.modules import BaseForm, TokenAttention
 
 MODERN = ModernBertConfig(
@@ -41,9 +41,9 @@ def test_the_row_of_cls_is_the_stock_model_s(modern: bool, bert_path: Path, tmp_
         AutoModel.from_config(MODERN).save_pretrained(tmp_path)
         make_tokenizer().save_pretrained(tmp_path)
     model = make_model(tmp_path if modern else bert_path)
-    reference = copy.deepcopy(encoder_of(model))
+    reference = copy.deepcopy(get_encoder(model))
     reference.set_attn_implementation("eager")
-    before = encoder_of(model).config._attn_implementation
+    before = get_encoder(model).config._attn_implementation
     read = read_text(model, make_document(1, sentences=3))
     with torch.no_grad():
         expected = reference(**read.features, output_attentions=True).attentions
@@ -52,7 +52,7 @@ def test_the_row_of_cls_is_the_stock_model_s(modern: bool, bert_path: Path, tmp_
         assert found == pytest.approx(expected[layer][0, :, 0].mean(0).tolist(), abs=1e-6)
         assert sum(found) == pytest.approx(1, abs=1e-5)
     if not (modern and transformers.__version__.startswith("5.0")):  # which makes a ModernBERT eager by default
-        assert encoder_of(model).config._attn_implementation == before
+        assert get_encoder(model).config._attn_implementation == before
 
 
 def test_a_text_s_own_tokens_are_found(bert_path: Path) -> None:
@@ -74,13 +74,13 @@ def test_a_text_s_own_tokens_are_found(bert_path: Path) -> None:
 
 def test_cosines_are_those_of_the_hidden_states(model: SentenceTransformer, documents: list[str]) -> None:
     read = read_text(model, documents[0][:90])
-    states = encoder_of(model)(**read.features, output_hidden_states=True).hidden_states
+    states = get_encoder(model)(**read.features, output_hidden_states=True).hidden_states
     expected = [
         [float(torch.cosine_similarity(one[0, place], two[0, place], dim=0)) for one, two in itertools.pairwise(states)]
         for place in range(read.features["input_ids"].shape[1])
     ]
     np.testing.assert_allclose(successive_cosines(model, read), expected, atol=1e-5)
-    layer = encoder_of(model).encoder.layer[-1]
+    layer = get_encoder(model).encoder.layer[-1]
     with torch.no_grad():
         for part in (layer.attention.output.dense, layer.output.dense):
             part.weight.zero_()

@@ -13,7 +13,7 @@ from reading_support import page, texts, write_docx, write_epub, write_odt, writ
 from simlte_st.errors import DataError, MissingExtraError
 from simlte_st.extras import install_command
 from simlte_st.reading.documents import read_documents
-from simlte_st.reading.formats import FORMATS, format_of
+from simlte_st.reading.formats import FORMATS, format_by_suffix
 from simlte_st.reading.sources import PLACES
 
 SUFFIXES = (
@@ -24,7 +24,7 @@ SUFFIXES = (
 
 @pytest.mark.parametrize(("name", "suffix"), SUFFIXES)
 def test_format_follows_from_suffix(name: str, suffix: str | None) -> None:
-    known = format_of(Path(name))
+    known = format_by_suffix(Path(name))
     assert known is None if suffix is None else known is not None and suffix in known.suffixes
 
 

@@ -13,7 +13,7 @@ from simlte_st.losses.masked_language_model import make_mlm_head
 from simlte_st.models.loading import LoadedModel, load_model
 from simlte_st.modules import ChunkMean
 from simlte_st.training import Preset
-from simlte_st.training.load_model import convert, set_attention_dropout, set_dropout
+from simlte_st.training.prepare_model import convert, set_attention_dropout, set_dropout
 
 CHUNKED: dict[str, Any] = {"max_length": 400, "backbone": "chunk-mean"}
 SHORT: dict[str, Any] = {

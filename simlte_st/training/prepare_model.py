@@ -14,16 +14,15 @@ from sentence_transformers import SentenceTransformer
 from torch import nn
 from transformers import set_seed
 
-from simlte_st.compat import encoder_of, readable_tokens
+from simlte_st.compat import get_encoder, readable_tokens
 from simlte_st.distributed import from_main, main_first, world
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import atomic_path
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
 from simlte_st.losses.masked_language_model import MLMHead, make_mlm_head
-from simlte_st.models import loading as models
 from simlte_st.models.conversion import convert_base
-from simlte_st.models.distillation import distilled
-from simlte_st.models.loading import LoadedModel, lengthen
+from simlte_st.models.distillation import distil_base
+from simlte_st.models.loading import LoadedModel, lengthen, load_model
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE
 from simlte_st.models.static import is_static
 from simlte_st.modules import TokenTable
@@ -95,7 +94,7 @@ def choose_base(
 
 
 @main_first
-def load_model(
+def prepare_model(
     run: Run,
     base: str,
     preset: Preset | None,
@@ -118,7 +117,7 @@ def load_model(
     """
     folder = run.folder.base
     set_seed(run.seed)
-    loaded = models.load_model(base, dtype=torch.float32, device=run.device)
+    loaded = load_model(base, dtype=torch.float32, device=run.device)
     if lsa == 0 and isinstance(loaded.model[-1], TokenTable):
         del loaded.model[-1]
     if is_static(loaded.model) and static is False:
@@ -142,7 +141,7 @@ def load_model(
     if not static:
         head, reads = convert(loaded, preset, folder, run.seed), loaded.model.max_seq_length
         if folder.exists():
-            converted = models.load_model(folder, dtype=torch.float32, device=run.device)
+            converted = load_model(folder, dtype=torch.float32, device=run.device)
             loaded = replace(loaded, model=converted.model)
             reads = readable_tokens(converted.model) or cast(int, preset.max_length)
     model = loaded.copy(preset.pooling, preset.max_view_length).model
@@ -167,7 +166,7 @@ def preset_for(base: LoadedModel) -> Preset:
         return get_preset(STATIC_PRESET)
     if base.tuned:
         return get_preset("docsplit-tuned")
-    kind = encoder_of(base.model).config.model_type
+    kind = get_encoder(base.model).config.model_type
     return get_preset("docsplit-longformer" if kind in ("longformer", "simlte_longformer") else "docsplit-bert")
 
 
@@ -179,7 +178,7 @@ def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> MLMHe
     Returns:
         The MLM head of the base, if the folder lacks it.
     """
-    limit, replacement = readable_tokens(base.model), encoder_of(base.model).config.model_type == "longformer"
+    limit, replacement = readable_tokens(base.model), get_encoder(base.model).config.model_type == "longformer"
     wanted = None if preset.max_length == "base" else preset.max_length
     if not replacement and (wanted is None or lengthen(base, wanted)):
         return None
@@ -221,10 +220,10 @@ def _distil(base: LoadedModel, folder: Path, device: str | None, progress: bool)
     """Distil a base to a static model in the run's folder, once."""
     if not folder.exists():
         logger.info("Base: %s, distilled to a static model.", base.name)
-        model = distilled(base, progress=progress)
+        model = distil_base(base, progress=progress)
         with atomic_path(folder) as path:
             model.save_pretrained(str(path), create_model_card=False)
-    return replace(models.load_model(folder, dtype=torch.float32, device=device), name=base.name)
+    return replace(load_model(folder, dtype=torch.float32, device=device), name=base.name)
 
 
 def _prepare_table(model: SentenceTransformer) -> None:

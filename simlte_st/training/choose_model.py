@@ -21,8 +21,8 @@ from simlte_st.modules import TokenTable
 from simlte_st.modules.chunk_mean import to_chunk_mean
 from simlte_st.training.callbacks import check_weights
 from simlte_st.training.fit import Fitted
-from simlte_st.training.load_corpus import Corpus
-from simlte_st.training.load_model import Loaded
+from simlte_st.training.load_corpus import TrainingCorpus
+from simlte_st.training.prepare_model import Loaded
 from simlte_st.training.run import Run
 
 logger = logging.getLogger(__name__)
@@ -50,10 +50,10 @@ class Finished:
 
 
 @on_main
-def evaluate(
+def choose_model(
     run: Run,
     loaded: Loaded,
-    corpus: Corpus,
+    corpus: TrainingCorpus,
     fitted: Fitted,
     *,
     measure: bool = True,
@@ -112,7 +112,13 @@ def evaluate(
 
 
 def measure_gain(
-    run: Run, loaded: Loaded, corpus: Corpus, fitted: Fitted, models: Mapping[str, SentenceTransformer], *, probe: bool
+    run: Run,
+    loaded: Loaded,
+    corpus: TrainingCorpus,
+    fitted: Fitted,
+    models: Mapping[str, SentenceTransformer],
+    *,
+    probe: bool,
 ) -> dict[str, Any] | None:
     """Return the verdict on the held-out documents and its numbers; None if there are too few."""
     models = {name: models[name] for name in ("base", "trained")}

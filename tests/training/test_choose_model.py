@@ -13,7 +13,7 @@ from training_support import assert_same_bytes, weights
 from simlte_st import train
 from simlte_st.errors import ConfigurationError
 from simlte_st.modules import TokenTable
-from simlte_st.training import evaluate as evaluation
+from simlte_st.training import choose_model as evaluation
 
 OPTIONS: dict[str, Any] = {
     "pooling": "cls", "batch_size": 8, "max_steps": 2, "learning_rate": 3e-3,
