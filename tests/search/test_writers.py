@@ -102,7 +102,7 @@ def test_command_killed_at_any_step_can_be_repeated(
 
     for name in ("_make_index", "add_columns", "merge", "tidy", "delete"):
         step(Store, name)
-    step(add, "count_words")
+    step(add, "count_index_words")
     for module in (store, words, settings_module):
         step(module, "write_json")
 
@@ -115,7 +115,7 @@ def test_command_killed_at_any_step_can_be_repeated(
         return [[*map(repr, index.search(corpus[3].text[:80], mode=mode, explain=True))] for mode in modes]
 
     whole, count = made("whole"), len(steps)
-    assert {"_make_index", "add_columns", "merge", "tidy", "count_words", "write_json"} <= set(steps)
+    assert {"_make_index", "add_columns", "merge", "tidy", "count_index_words", "write_json"} <= set(steps)
     expected = contents(whole), hits(whole)
     for moment in range(count):
         steps.clear()
