@@ -46,7 +46,7 @@ def test_query_documents_are_ids_files_or_texts(
 def test_link_each_queries_each_document_separately(
     parted: Index, corpus: list[Document], encoded: list[str], mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_module, "_TOGETHER", 4)
+    monkeypatch.setattr(index_module, "_BATCH", 4)
     new = [Document("d1", corpus[0].text[:60]), Document("same", corpus[3].text)]
     known = [Document(f"seed {one.id}", one.text) for one in corpus[:4]]
     options = {"top_k": 4, "mode": mode, "where": "year < 2008"}
