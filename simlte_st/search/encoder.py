@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from simlte_st.words.tokens import in_batches
 
 if TYPE_CHECKING:  # with torch
     from sentence_transformers import SentenceTransformer
+
+Settings: TypeAlias = Mapping[str, object]
+"""Settings of an index, which include the identity of its model."""
 
 BATCH = 256
 """Maximum number of documents in a commit; an interruption loses no more than these."""
@@ -52,9 +55,7 @@ class Encoder:
         quick: The token vectors of a static model in a folder, which need no torch; None for other models.
     """
 
-    def __init__(
-        self, model: ModelSource, device: str | None = None, settings: Mapping[str, object] | None = None
-    ) -> None:
+    def __init__(self, model: ModelSource, device: str | None = None, settings: Settings | None = None) -> None:
         self.name: str | None = None
         self.quick: TokenVectors | None = None
         self._source, self._device = model, device
@@ -118,7 +119,7 @@ class Encoder:
         return vector
 
 
-def _read_token_vectors(model: str | os.PathLike[str], settings: Mapping[str, object] | None) -> TokenVectors | None:
+def _read_token_vectors(model: str | os.PathLike[str], settings: Settings | None) -> TokenVectors | None:
     folder = local_folder(model) or (cached_folder(os.fspath(model)) if settings else None)
     vectors = TokenVectors.read(Path(folder)) if folder else None
     return None if vectors and settings and not vectors.identity().items() <= settings.items() else vectors

@@ -6,11 +6,10 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-from annotated_types import Interval
 from numpy.typing import NDArray
 
 from simlte_st.arguments import Count, check_arguments
@@ -23,9 +22,9 @@ from simlte_st.reading.documents import read_documents
 from simlte_st.search.add import IndexReport, add_documents
 from simlte_st.search.encoder import Encoder
 from simlte_st.search.hits import Hit
-from simlte_st.search.query import Mode
+from simlte_st.search.query import Cosine, Mode
 from simlte_st.search.rerank import Reranker
-from simlte_st.search.searcher import Searcher, normalize_ids
+from simlte_st.search.searcher import Searcher, normalize_ids, query_batches
 from simlte_st.search.settings import (
     IndexSettings,
     check_replaced,
@@ -37,13 +36,6 @@ from simlte_st.search.settings import (
 )
 from simlte_st.search.store import Store
 from simlte_st.words.languages import check_language
-from simlte_st.words.tokens import in_batches
-
-Cosine = Annotated[float, Interval(ge=-1, le=1)]
-
-_BATCH = 512  # queries that :meth:`Index.link_each` searches at once
-_BATCH_CHARACTERS = 400_000  # of these queries: longer batches would delay the hits for minutes
-_RERANKED_BATCH = 4  # with ``rerank=``, because a query takes seconds, in which its snapshot's files must stay
 
 
 class Index:
@@ -107,26 +99,22 @@ class Index:
 
         Args:
             path: The folder of the index.
-            model: The model that encodes documents and queries, or its name or folder, from which the index loads it
-                again.
+            model: The model that encodes documents and queries, or its name or folder; opening reloads it by name.
             parts: Also find long documents by their passages: as many whole sentences as the model reads at once, or
                 256 tokens for a static model (default: as in the existing index; off in a new one).
-            language: ISO 639-1 code of the documents' language, for stemming and stop words (default: detected for each
-                document).
+            language: ISO 639-1 code, for stemming and stop words (default: detected for each document).
             exist_ok: Open the index if it exists, to add to it. It must have the same model and ``parts=``.
             overwrite: Replace an existing index, but nothing else.
             device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one; the CPU for a static
                 model).
 
         Raises:
-            ConfigurationError: The folder exists or has an index with other settings, or the device or language is
-                unknown.
+            ConfigurationError: The folder exists, its index has other settings, or the device or language is unknown.
             ModelError: The model does not exist, or the existing index has another one.
             MissingExtraError: LanceDB is not installed.
         """
         folder = Path(path)
-        if language is not None:
-            language = check_language(language)
+        language = None if language is None else check_language(language)
         if exist_ok and not overwrite and is_index(folder):
             index = cls.open(folder, model, device).load()
             check_settings(folder, index._settings, parts, language)
@@ -217,8 +205,7 @@ class Index:
         Args:
             source: The documents: anything that :func:`~simlte_st.data.read_documents` takes, or its reader.
             batch_size: Batch size for the longest texts; shorter ones get larger batches.
-            columns: Columns of the source to keep as metadata, or paths into structs (default: all, up to the 256 most
-                frequent).
+            columns: Columns of the source to keep as metadata, or paths into structs (default: the 256 most frequent).
             sync: Remove documents that are no longer in the source. Documents that could not be read this time are
                 kept.
             device: Where to compute: cpu, cuda, cuda:1 or mps. Several, such as ``cuda:0,cuda:1``, share the work, each
@@ -304,7 +291,7 @@ class Index:
             rerank: Encoder, or its name or folder, that reads passages of the first 64 hits (their beginnings if the
                 query is a document) and ranks these hits again. The open index remembers the vectors of the passages;
                 ``threshold=`` still applies to the cosine of the index's own vectors.
-            explain: Show the sentences nearest to the query, and the words that a hit shares with it.
+            explain: Show the sentences nearest to the query, and the words shared with it.
 
         Returns:
             The hits, best first.
@@ -355,8 +342,7 @@ class Index:
             The hits, best first.
 
         Raises:
-            DataError: A query document is empty, or is one word that is neither an id nor a path. Other errors are as
-                for :meth:`search`.
+            DataError: A query document is empty, or one word that is no id and no path. Others: see :meth:`search`.
         """
         sources = [documents] if isinstance(documents, (str, os.PathLike)) else list(documents)
         if not sources:
@@ -379,9 +365,7 @@ class Index:
         mode: Mode = "hybrid",
         rerank: ModelSource | None = None,
     ) -> Iterator[tuple[str, list[Hit]]]:
-        """Find similar documents for each of many query documents.
-
-        Searches hundreds of vectors at once. Texts of the index are not encoded again.
+        """Find similar documents for each query document, hundreds at once. Texts of the index are not encoded again.
 
         Args:
             source: The query documents: anything that :func:`~simlte_st.data.read_documents` takes, or its reader.
@@ -395,10 +379,10 @@ class Index:
             The id and the hits of each query document, in order.
 
         Raises:
-            DataError: The documents cannot be read. Other errors are as for :meth:`search`.
+            DataError: The documents cannot be read. Others: see :meth:`search`.
         """
-        reranker, size = self._load_reranker(rerank), _BATCH if rerank is None else _RERANKED_BATCH
-        for batch in in_batches(read_documents(source), lambda document: len(document.text), _BATCH_CHARACTERS, size):
+        reranker = self._load_reranker(rerank)
+        for batch in query_batches(read_documents(source), reranker is not None):
             searcher = self._snapshot()
             queries = searcher.document_queries([[Document("", document.text)] for document in batch], mode != "text")
             criteria = searcher.criteria(top_k, threshold, where, mode)

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import numpy as np
+from annotated_types import Interval
 from numpy.typing import NDArray
 
 from simlte_st.errors import ConfigurationError
@@ -17,6 +18,7 @@ from simlte_st.search.store import Nearest, Store
 T = TypeVar("T")
 
 Mode = Literal["hybrid", "dense", "text"]
+Cosine = Annotated[float, Interval(ge=-1, le=1)]
 
 TOP_K = 10
 """Number of hits without ``top_k`` and ``threshold``."""
@@ -79,8 +81,8 @@ class Match:
     id: str
     score: float
     cosine: float | None
+    part: int
     bm25: float | None
-    part: int = 0
     reranked: float | None = None
     passage: str | None = None
 
@@ -94,28 +96,24 @@ def find_matches(store: Store, queries: Sequence[Query], criteria: Criteria) -> 
     nearest: list[Nearest] = [{} for _ in queries]
     if mode != "text":
         nearest = _nearest(store, queries, depth, threshold, where)
-    bm25: list[dict[str, float]] = [{} for _ in queries]
+    bm25_scores: list[dict[str, float]] = [{} for _ in queries]
     if mode != "dense":
         with ThreadPoolExecutor(min(_THREADS, len(queries) or 1)) as pool:  # LanceDB takes one query per call
-            bm25 = list(pool.map(lambda query: _bm25_scores(store, query, depth, where), queries))
+            bm25_scores = list(pool.map(lambda query: _bm25_scores(store, query, depth, where), queries))
     if threshold is not None:
-        pairs = zip(bm25, nearest, strict=True)
-        bm25 = [{doc_id: scores[doc_id] for doc_id in scores if doc_id in near} for scores, near in pairs]
+        pairs = zip(bm25_scores, nearest, strict=True)
+        bm25_scores = [{doc_id: bm25[doc_id] for doc_id in bm25 if doc_id in near} for bm25, near in pairs]
     if mode == "hybrid":
-        _add_missing_cosines(store, queries, nearest, bm25)
+        _add_missing_cosines(store, queries, nearest, bm25_scores)
     matches = []
-    for near, bm25_scores in zip(nearest, bm25, strict=True):
+    for near, bm25 in zip(nearest, bm25_scores, strict=True):
         cosines = {doc_id: cosine for doc_id, (cosine, _) in near.items()}
-        scores = bm25_scores if mode == "text" else cosines
-        if mode == "hybrid":
-            scores = fused_scores(cosines, bm25_scores)
-        ranking = sorted(scores, key=lambda doc_id: (-scores[doc_id], doc_id))[:top_k]
-        matches.append(
-            [
-                Match(doc_id, scores[doc_id], cosines.get(doc_id), bm25_scores.get(doc_id), near.get(doc_id, (0, 0))[1])
-                for doc_id in ranking
-            ]
-        )
+        scores = fused_scores(cosines, bm25) if mode == "hybrid" else bm25 if mode == "text" else cosines
+        ranking = []
+        for doc_id in sorted(scores, key=lambda doc_id: (-scores[doc_id], doc_id))[:top_k]:
+            cosine, part = near.get(doc_id, (None, 0))
+            ranking.append(Match(doc_id, scores[doc_id], cosine, part, bm25.get(doc_id)))
+        matches.append(ranking)
     return matches
 
 

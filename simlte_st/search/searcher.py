@@ -22,8 +22,12 @@ from simlte_st.search.query import TOP_K, Criteria, Match, Mode, Query, find_mat
 from simlte_st.search.rerank import READ_HITS, Reranker, unit_mean
 from simlte_st.search.store import Store, sql_in, text_hash
 from simlte_st.search.words import WordCounts, terms_by_word
+from simlte_st.words.tokens import in_batches
 
 _BEGINNING = 300  # characters
+_BATCH = 512  # query documents that :meth:`Index.link_each` searches at once
+_BATCH_CHARACTERS = 400_000  # of these documents: longer batches would delay the hits for minutes
+_RERANKED_BATCH = 4  # with ``rerank=``, because a query takes seconds, in which its snapshot's files must stay
 
 
 class Searcher:
@@ -166,6 +170,12 @@ class Searcher:
             texts = dict(zip(rows["id"].to_pylist(), rows["text"].to_pylist(), strict=True))
             reranked.append(reranker(query, matches, texts, self._counts.rareness)[: criteria.top_k])
         return reranked
+
+
+def query_batches(documents: Iterable[Document], is_reranked: bool) -> Iterator[list[Document]]:
+    """Yield query documents to search at once."""
+    size = _RERANKED_BATCH if is_reranked else _BATCH
+    return in_batches(documents, lambda document: len(document.text), _BATCH_CHARACTERS, size)
 
 
 def normalize_ids(ids: Sequence[str]) -> list[str]:

@@ -20,21 +20,15 @@ logger = logging.getLogger(__name__)
 FORMAT = 4
 """Version of the files on disk."""
 
-_MODEL = ("weights", "modules", "tokenizer", "max_seq_length", "prompts", "default_prompt")
-"""Settings that must not change while an index is open: the identity of its model."""
+_IDENTITY = ("weights", "modules", "tokenizer", "max_seq_length", "prompts", "default_prompt")
+"""Settings that identify the model and must not change while an index is open."""
 
 
 class IndexSettings(TypedDict):
-    """The required keys of ``settings.json``; it also has the model's dimension, for instance."""
+    """The contents of ``settings.json``, besides the identity of the model."""
 
     format: int
     model: str | None  # its name or folder
-    weights: str
-    modules: str
-    tokenizer: str
-    max_seq_length: int | None
-    prompts: dict[str, str | None]
-    default_prompt: str | None
     parts: bool
     analyzer: dict[str, Any]
     language: str | None
@@ -91,7 +85,7 @@ def read_settings(folder: Path) -> IndexSettings:
     def check(settings: IndexSettings) -> IndexSettings | None:
         if settings["format"] != FORMAT or settings["analyzer"]["version"] != ANALYZER["version"]:
             return None
-        if missing := IndexSettings.__required_keys__ - settings.keys():
+        if missing := {*_IDENTITY, *IndexSettings.__required_keys__} - settings.keys():
             raise KeyError(*missing)
         return settings
 
@@ -103,7 +97,7 @@ def read_settings(folder: Path) -> IndexSettings:
 def check_replaced(folder: Path, settings: IndexSettings) -> IndexSettings:
     """Return the current settings of an index, after checking that its model is still the same."""
     current = read_settings(folder)
-    if any(current.get(name) != settings.get(name) for name in _MODEL):
+    if any(current.get(name) != settings.get(name) for name in _IDENTITY):
         raise StoreError(f"{folder} was replaced by an index of another model: open it again.")
     return current
 
