@@ -50,6 +50,7 @@ SourceArgument = Annotated[str, Parameter(required=True)]
 Function: TypeAlias = Callable[..., object]
 """A function or dataclass whose keyword arguments become options."""
 
+Takes: TypeAlias = Mapping[str, Iterable[Function]]
 Run = TypeVar("Run", bound=Callable[..., Any])
 
 _commands: dict[str, Command] = {}
@@ -121,7 +122,7 @@ class Command:
 
     name: str
     function: Callable[..., Result | Iterator[Result]]
-    takes: Mapping[str, Iterable[Function]] = field(default_factory=dict)
+    takes: Takes
     reads: bool = False
     without: Collection[str] = ()
     names: Mapping[str, Parameter] = field(default_factory=dict)
@@ -189,7 +190,7 @@ class Command:
         return self.function(Options(options), *arguments, **own_options)
 
 
-def command(name: str, takes: Mapping[str, Iterable[Function]] | None = None, **settings: Any) -> Callable[[Run], Run]:
+def command(name: str, takes: Takes | None = None, **settings: Any) -> Callable[[Run], Run]:
     """Register a function as a command; ``settings`` are the other attributes of :class:`Command`."""
 
     def register(function: Run) -> Run:

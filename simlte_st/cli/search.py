@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from operator import length_hint
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from annotated_types import Interval
 from cyclopts import Parameter
@@ -58,10 +58,7 @@ def _output_options(
 
 
 _SHARED = (_index_options, _output_options)
-_RETURNS_HITS: dict[str, Any] = {
-    "without": ("json",), "matches": True,
-    "names": {"top_k": Parameter(name=("--top-k", "--top"))},  # scripts for version 0.1 have --top
-}  # fmt: skip
+_NAMES = {"top_k": Parameter(name=("--top-k", "--top"))}  # scripts for version 0.1 have --top
 
 
 @command("index", {"": (Index.add, Index.create)}, reads=True, without=("exist_ok",))
@@ -109,7 +106,7 @@ def _delete(index: Index, ids: list[str]) -> Result:
     return Result(text, values, notes, status=int(bool(unknown)))
 
 
-@command("search", {"": (Index.search, *_SHARED)}, **_RETURNS_HITS)
+@command("search", {"": (Index.search, *_SHARED)}, without=("json",), names=_NAMES, matches=True)
 def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
     """Search the documents of an index by vectors, by words (BM25), or by both.
 
@@ -136,7 +133,7 @@ def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
     yield from _write_hits(search(), options, opened)
 
 
-@command("link", {"": (Index.search, Index.link, *_SHARED)}, reads=True, **_RETURNS_HITS)
+@command("link", {"": (Index.search, Index.link, *_SHARED)}, reads=True, without=("json",), names=_NAMES, matches=True)
 def run_link(options: Options, index: str, /, *document: str, each: str | None = None) -> Iterator[Result]:
     """Find the documents of an index that are similar to other documents.
 
@@ -309,14 +306,9 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
 def streamlit_options(port: int) -> list[str]:
     """Return the options of ``streamlit run``: this machine only, without toolbar and statistics."""
     return [
-        f"--server.address={ADDRESS}",
-        f"--server.port={port}",
-        "--server.headless=true",
+        f"--server.address={ADDRESS}", f"--server.port={port}", "--server.headless=true",
         "--server.fileWatcherType=none",  # it would scan all modules that torch has loaded
-        "--browser.gatherUsageStats=false",
-        "--client.toolbarMode=minimal",
-        "--logger.level=warning",
+        "--browser.gatherUsageStats=false", "--client.toolbarMode=minimal", "--logger.level=warning",
         # With Streamlit's red, an active field looks like an error. One colour for both themes would disable dark mode.
-        "--theme.light.primaryColor=#2f7fd8",
-        "--theme.dark.primaryColor=#2f7fd8",
-    ]
+        "--theme.light.primaryColor=#2f7fd8", "--theme.dark.primaryColor=#2f7fd8",
+    ]  # fmt: skip

@@ -72,16 +72,12 @@ class Page:
             submitted = button.form_submit_button("Search", width="stretch")
             with st.expander("Options"):
                 columns = st.columns([1, 1, 1, 2], vertical_alignment="bottom")
-                ranked = "hybrid: cosine and BM25; dense: cosine alone; text: BM25 alone"
-                columns[0].selectbox("Mode", get_args(Mode), key="mode", help=ranked)
+                modes = "hybrid: cosine and BM25; dense: cosine alone; text: BM25 alone"
+                columns[0].selectbox("Mode", get_args(Mode), key="mode", help=modes)
                 columns[1].number_input("Hits", min_value=1, value=TOP_K, key="top")
-                columns[2].number_input(
-                    "Minimum cosine", -1.0, 1.0, value=None, step=0.05, key="threshold", placeholder="any"
-                )
+                columns[2].number_input("Minimum cosine", -1.0, 1.0, None, 0.05, key="threshold", placeholder="any")
                 columns[3].text_input("SQL filter", key="where", placeholder="year > 2010 AND kind = 'news'")
-                st.checkbox(
-                    "Explain", value=True, key="explain", help="Show the nearest sentences and the shared words."
-                )
+                st.checkbox("Explain", True, key="explain", help="Show the nearest sentences and the shared words.")
         return submitted
 
     def show_hits(self, hits: Sequence[Hit], key: str, if_none: str) -> None:

@@ -68,7 +68,9 @@ class Reranker:
         candidates = matches[:READ_HITS]
         weights = None if query.documents else _word_weights(query, rareness)
         passages = [(match.id, passage) for match in candidates for passage in self._select(texts[match.id], weights)]
-        cosines = self._vectors([passage for _, passage in passages]) @ self._encode_query(query)
+        encoder, documents = self._encoder, query.documents
+        vector = unit_mean(encoder.documents(documents)) if documents else encoder.query(query.text)
+        cosines = self._vectors([passage for _, passage in passages]) @ vector
         best: dict[str, tuple[float, str]] = {}
         for (doc_id, passage), cosine in zip(passages, cosines.tolist(), strict=True):
             best[doc_id] = max(best.get(doc_id, (cosine, passage)), (cosine, passage))
@@ -81,11 +83,6 @@ class Reranker:
             reranked.append(replace(match, score=score, reranked=cosine, passage=None if is_whole else passage))
         reranked.sort(key=lambda match: (-match.score, match.id))
         return [*reranked, *(replace(match, score=reranked[-1].score) for match in matches[READ_HITS:])]
-
-    def _encode_query(self, query: Query) -> NDArray[np.float32]:
-        if query.documents:
-            return unit_mean(self._encoder.documents(query.documents))
-        return self._encoder.query(query.text)
 
     def _select(self, text: str, weights: Mapping[str, float] | None) -> list[str]:
         """Return the first passage and the one with the highest weight of words; without words, the beginning."""

@@ -59,12 +59,9 @@ class Searcher:
 
     def unknown_words(self, text: str) -> list[str]:
         """Return the words of a text that no document contains."""
-        terms, counts = terms_by_word(self._top_words(valid_unicode(text))), self._counts.counts
-        return [
-            word for word in terms
-            if not counts.keys() & {*terms[word]}
-            and not self.store.bm25_scores(dict.fromkeys(terms[word], 1.0), "part = 0", 1)
-        ]  # fmt: skip
+        words, counts = terms_by_word(self._top_words(valid_unicode(text))), self._counts.counts
+        rare = {word: dict.fromkeys(terms, 1.0) for word, terms in words.items() if not counts.keys() & {*terms}}
+        return [word for word, terms in rare.items() if not self.store.bm25_scores(terms, "part = 0", 1)]
 
     def text_query(self, text: str, with_vector: bool) -> Query:
         """Return a text as a query."""
@@ -91,35 +88,32 @@ class Searcher:
         A text of the index is not encoded again.
         """
         hashes = sorted({text_hash(document.text) for document in chain(*groups)})
-        ids_by_hash: dict[str, list[str]] = {digest: [] for digest in hashes}
+        duplicates: dict[str, list[str]] = {digest: [] for digest in hashes}
         for row in self.store.find_rows("hash", hashes, ["id", "hash"], "part = 0").to_pylist():
-            ids_by_hash[row["hash"]].append(row["id"])
-        documents = [
-            Document(document.id or next(iter(ids_by_hash[text_hash(document.text)]), ""), document.text)
-            for document in chain(*groups)
-        ]
-        vectors = iter(self._document_vectors(documents) if with_vectors else ())
+            duplicates[row["hash"]].append(row["id"])
+        ids = [document.id or next(iter(duplicates[text_hash(document.text)]), "") for document in chain(*groups)]
+        vectors = iter(self._document_vectors([*chain(*groups)], ids) if with_vectors else ())
         queries = []
         for group in groups:
-            ids = {doc_id for document in group for doc_id in (document.id, *ids_by_hash[text_hash(document.text)])}
+            excluded = {doc_id for document in group for doc_id in (document.id, *duplicates[text_hash(document.text)])}
             vector = unit_mean(np.stack([*islice(vectors, len(group))])) if with_vectors else None
             texts = [document.text for document in group]
             words = self.query_words("\n\n".join(texts))
-            queries.append(Query(*words, vector, excluded=sorted(ids - {""}), documents=texts))
+            queries.append(Query(*words, vector, excluded=sorted(excluded - {""}), documents=texts))
         return queries
 
-    def _document_vectors(self, documents: Sequence[Document]) -> list[NDArray[np.float32]]:
-        """Return for each document the mean of its vectors in a search, scaled to length 1."""
-        stored: dict[str, list[ArrayLike]] = {document.id: [] for document in documents if document.id}
+    def _document_vectors(self, documents: Sequence[Document], ids: Sequence[str]) -> list[NDArray[np.float32]]:
+        """Return the mean vector of each document, scaled to length 1; documents with an id are not encoded again."""
+        stored: dict[str, list[ArrayLike]] = {doc_id: [] for doc_id in ids if doc_id}
         for row in self.store.find_rows("id", list(stored), ["id", "vector"], "searched").to_pylist():
             stored[row["id"]].append(row["vector"])
         encoded: Iterator[Sequence[ArrayLike]] = iter(())
-        if new := [document for document in documents if not document.id]:
+        if new := [document for document, doc_id in zip(documents, ids, strict=True) if not doc_id]:
             encoder, segmenter = self.get_encoder(), self.segmenter() if self.parts else None
             passages = [encoder.passages(document, segmenter) or [document.text] for document in new]
             vectors = iter(encoder.documents([*chain(*passages)]))
             encoded = ([*islice(vectors, len(texts))] for texts in passages)
-        rows = (stored[document.id] if document.id else next(encoded) for document in documents)
+        rows = (stored[doc_id] if doc_id else next(encoded) for doc_id in ids)
         return [unit_mean(np.array(vectors, np.float32)) for vectors in rows]
 
     def criteria(self, top_k: int | None, threshold: float | None, where: str | None, mode: Mode) -> Criteria:

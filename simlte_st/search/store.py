@@ -298,9 +298,8 @@ class Store:
         for term, weight in terms.items():
             by_weight[weight].append(term)
         clauses = [lance.MatchQuery(" ".join(group), "terms", boost=weight) for weight, group in by_weight.items()]
-        query = clauses[0]
-        if len(clauses) > 1:
-            query = lance.BooleanQuery([(lance.Occur.SHOULD, clause) for clause in clauses])
+        optional = [(lance.Occur.SHOULD, clause) for clause in clauses]
+        query = lance.BooleanQuery(optional) if len(clauses) > 1 else clauses[0]
         with store_errors(self.folder, "read"):
             query = self._table.search(query, query_type="fts").where(where)
             rows = query.select(["id", "_score"]).limit(top_k).to_arrow()
@@ -316,11 +315,8 @@ class Store:
 
     def documents(self, ids: Sequence[str]) -> list[Document]:
         """Return documents with their metadata, in the order of the ids."""
-        names = self.metadata().names
-        rows = self.table(["text", *names], ids).to_pylist()
-        documents = {
-            row["id"]: Document(row["id"], row["text"], metadata={name: row[name] for name in names}) for row in rows
-        }
+        rows = self.table(["text", *self.metadata().names], ids).to_pylist()
+        documents = {row["id"]: Document(row.pop("id"), row.pop("text"), metadata=row) for row in rows}
         if missing := [doc_id for doc_id in ids if doc_id not in documents]:
             raise DataError(f"{self.folder} has no document with the id {missing[0]!r}.")
         return [documents[doc_id] for doc_id in ids]

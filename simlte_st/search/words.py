@@ -40,10 +40,8 @@ class DocumentTerms:
         if {*languages} - {*self._settings["languages"]}:
             self._settings["languages"] = list(dict.fromkeys([*self._settings["languages"], *languages]))
             write_json(self._folder / SETTINGS_FILE, self._settings)
-        return [
-            " ".join(term.term for term in extract_terms(text, language))
-            for text, language in zip(texts, languages, strict=True)
-        ]
+        pairs = zip(texts, languages, strict=True)
+        return [" ".join(term.term for term in extract_terms(text, language)) for text, language in pairs]
 
 
 @dataclass(frozen=True, slots=True)
