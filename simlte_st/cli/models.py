@@ -86,9 +86,8 @@ def run_export(options: Options, model: str, /, *, output: str) -> Result:
     export = export_model(model, output, **options.of(export_model))
     load = "simlte_st.load_onnx" if export.format == "onnx" else "model2vec.StaticModel.from_pretrained"
     text = (
-        f"{model} was exported to {output}: {export.dimension} dimensions, {export.bytes / 2**20:,.1f} MiB. On "
-        "synthetic texts, the lowest cosine between its vectors and the model's, in these dimensions, is "
-        f"{export.cosine:.5f}.\n"
+        f"{model} was exported to {output}: {export.dimension} dimensions, {export.bytes / 2**20:,.1f} MiB. The lowest "
+        f"cosine between its vectors and the model's, in these dimensions, is {export.cosine:.5f} on synthetic texts.\n"
         f'Load it with {load}("{output}"); {output}/README.md shows how to use it without this package.'
     )
     return Result(text, {"model": model, **asdict(export), "output": output})

@@ -199,7 +199,7 @@ def _write_hits(
             if options["format"] == "csv":
                 text = _csv(query, hits, columns, header=not queries)
             elif options["format"] == "jsonl":
-                rows = ({**({} if query is None else {"query": query}), **hit.to_dict()} for hit in hits)
+                rows = (hit.to_dict() if query is None else {"query": query, **hit.to_dict()} for hit in hits)
                 text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
             else:
                 heading = "" if query is None else f"query: {crop_line(query, terminal_width() - 7)}\n"

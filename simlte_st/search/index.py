@@ -25,15 +25,7 @@ from simlte_st.search.hits import Hit
 from simlte_st.search.query import Cosine, Mode
 from simlte_st.search.rerank import Reranker
 from simlte_st.search.searcher import Searcher, normalize_ids, query_batches
-from simlte_st.search.settings import (
-    IndexSettings,
-    check_replaced,
-    check_settings,
-    create_index,
-    is_index,
-    load_encoder,
-    read_settings,
-)
+from simlte_st.search.settings import IndexSettings, check_settings, create_index, is_index, load_encoder, read_settings
 from simlte_st.search.store import Store
 from simlte_st.words.languages import check_language
 
@@ -160,7 +152,7 @@ class Index:
 
     def _snapshot(self) -> Searcher:
         """Return a searcher of a snapshot of the index."""
-        check_replaced(self.folder, self._settings)
+        read_settings(self.folder, self._settings)
         if self._searcher is None:
             languages = self._settings["languages"] or ["en"]  # an empty index has none
             self._searcher = Searcher(self._store, lambda: self.encoder, self.parts, languages)
@@ -171,7 +163,7 @@ class Index:
         """Lock the index for writing, and yield its table."""
         lock = hold(self.folder)
         try:
-            self._settings = check_replaced(self.folder, self._settings)  # another process may have changed them
+            self._settings = read_settings(self.folder, self._settings)  # another process may have changed them
             self._searcher = None
             yield Store.open(self.folder, exclusive=True)
         finally:

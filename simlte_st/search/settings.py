@@ -77,8 +77,8 @@ def is_index(place: object) -> bool:
     return isinstance(place, (str, os.PathLike)) and os.path.isdir(Path(place) / f"{TABLE}.lance")
 
 
-def read_settings(folder: Path) -> IndexSettings:
-    """Read the settings of an index."""
+def read_settings(folder: Path, previous: IndexSettings | None = None) -> IndexSettings:
+    """Read the settings of an index, and check that its model is still the one of the ``previous`` settings."""
     if not (folder / SETTINGS_FILE).is_file():
         raise StoreError(f"There is no index at {folder}: create one with simlte index.")
 
@@ -91,15 +91,9 @@ def read_settings(folder: Path) -> IndexSettings:
 
     if (settings := read_index_file(folder, SETTINGS_FILE, check)) is None:
         raise StoreError(f"{folder} was made by another version of simlte-st: index again, with --overwrite.")
-    return settings
-
-
-def check_replaced(folder: Path, settings: IndexSettings) -> IndexSettings:
-    """Return the current settings of an index, after checking that its model is still the same."""
-    current = read_settings(folder)
-    if any(current.get(name) != settings.get(name) for name in _IDENTITY):
+    if previous and any(settings.get(name) != previous.get(name) for name in _IDENTITY):
         raise StoreError(f"{folder} was replaced by an index of another model: open it again.")
-    return current
+    return settings
 
 
 def check_settings(folder: Path, settings: IndexSettings, parts: bool | None, language: str | None) -> None:
