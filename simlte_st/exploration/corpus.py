@@ -13,6 +13,7 @@ from simlte_st.errors import ConfigurationError, DataError, format_count
 from simlte_st.evaluation.halves import EVALUATION_EPOCH
 from simlte_st.evaluation.splits import sample_rows
 from simlte_st.models.language import warn_of_language
+from simlte_st.models.names import ModelSource
 from simlte_st.models.truncation import Truncation
 from simlte_st.models.vectors import unit_rows
 from simlte_st.progress import reading, with_progress_bar
@@ -21,7 +22,7 @@ from simlte_st.reading.document import Document
 from simlte_st.reading.documents import DocumentReader
 from simlte_st.reading.reader import ReadReport
 from simlte_st.search import Index
-from simlte_st.search.encoder import Encoder, Model
+from simlte_st.search.encoder import Encoder
 from simlte_st.search.settings import is_index
 from simlte_st.views.views import DocSplit, draw_views
 from simlte_st.words.sentences import make_segmenter, segment_documents
@@ -58,9 +59,9 @@ class Corpus:
 
 
 def open_corpus(
-    model: Model | Index,
+    model: ModelSource | Index,
     reader: DocumentReader | None,
-    index_model: Model | None = None,
+    index_model: ModelSource | None = None,
     *,
     title: str | None = None,
     batch_size: int = 32,

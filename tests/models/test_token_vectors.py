@@ -46,7 +46,7 @@ def test_vectors_and_identity_match_the_modules(places: Path, documents: list[st
     @settings(max_examples=25)
     @given(st.lists(st.one_of(odd_texts, st.sampled_from(documents), st.just("")), min_size=1, max_size=4))
     def compare(texts: list[str]) -> None:
-        found, expected = quick.counted(texts), model.counted(texts)
+        found, expected = quick.encode(texts), model.encode(texts)
         np.testing.assert_allclose(found.vectors, expected.vectors, atol=1e-6)
         assert found.tokens == expected.tokens
         np.testing.assert_allclose(quick.query(texts[0]), model.query(texts[0]), atol=1e-6)
