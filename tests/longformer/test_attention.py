@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from simlte_st.longformer import attention, blocked, cpu_kernel, varlen
 from simlte_st.longformer.attention import LongformerSelfAttention, windowed_attention
-from simlte_st.longformer.blocked import group_chunks, kept
+from simlte_st.longformer.blocked import dropout_mask, group_chunks
 from simlte_st.longformer.packing import Packing, pack_batch
 
 HEADS, SIZE = 2, 16
@@ -194,7 +194,7 @@ def masks_of(packing: Packing, window: int, dropout: float, seed: int) -> Tensor
     """Put what dropout keeps into one matrix a head, ``(heads, slots, slots)``, 0 where no chunk has the pair."""
     whole = torch.zeros(HEADS, packing.slots, packing.slots)
     for group in group_chunks(packing, window, torch.float32):
-        drawn = kept(group, HEADS, dropout, seed, torch.float32) * (group.bias == 0)
+        drawn = dropout_mask(group, HEADS, dropout, seed, torch.float32) * (group.bias == 0)
         for rows, columns, mask in zip(group.rows, group.columns, drawn, strict=True):
             # A far column that is missing stands for any slot, and is hidden: the largest is the one that is there.
             for column in range(len(columns)):
@@ -238,8 +238,8 @@ def test_dropout_draws_as_if_each_weight_were_drawn_by_itself() -> None:
     packing = make_packing([640] * 3, 1)
     [*_, group] = sorted(group_chunks(packing, 256, torch.float32), key=lambda each: each.rows.numel())
     for dropout in (0.1, 0.5):
-        mask = kept(group, HEADS, dropout, 7, torch.float32) - (1 - dropout)
-        other = kept(group, HEADS, dropout, 8, torch.float32) - (1 - dropout)
+        mask = dropout_mask(group, HEADS, dropout, 7, torch.float32) - (1 - dropout)
+        other = dropout_mask(group, HEADS, dropout, 8, torch.float32) - (1 - dropout)
         variance, noise = dropout * (1 - dropout), 5 / mask.numel() ** 0.5
         assert abs(mask.mean()) < noise
         pairs = [(mask[..., 1:], mask[..., :-1]), (mask[:, :, 1:], mask[:, :, :-1]), (mask, other)]
