@@ -17,7 +17,7 @@ from simlte_st.files import read_json
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE
 from simlte_st.training import prepare_model
 from simlte_st.training.prepare_model import choose_base
-from simlte_st.training.run import Run, RunFolder, described
+from simlte_st.training.run import Run, RunFolder, to_setting
 
 SHORT = [make_document(number, sentences=4) for number in range(9)]
 LENGTHY = [make_document(number, sentences=60) for number in range(9)]
@@ -87,12 +87,12 @@ def test_saved_settings_do_not_depend_on_the_process() -> None:
         Path("a"), ["a", "b"], read_documents(["a"]), stream, cut, lambda text: [text], PunktSegmenter(), iter("ab"),
         DocSplit(),
     ]  # fmt: skip
-    found = [described(value) for value in values]
+    found = [to_setting(value) for value in values]
     assert not any("0x" in value for value in found), found
     assert found[:3] == ["a", "['a', 'b']", "DocumentReader(the list)"]
     assert found[-1] == repr(DocSplit())
     assert len(set(found)) == len(values)
-    assert described([Path(__file__), Path("b")]) == [__file__, "b"], "which files they were is compared on resume"
+    assert to_setting([Path(__file__), Path("b")]) == [__file__, "b"], "which files they were is compared on resume"
 
 
 def opened(
