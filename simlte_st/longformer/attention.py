@@ -22,7 +22,7 @@ from torch.nn import functional
 from simlte_st.errors import ConfigurationError
 from simlte_st.longformer.blocked import ProductAttention, fused_attention, group_chunks
 from simlte_st.longformer.cpu_kernel import cpu_attention, has_cpu_kernel
-from simlte_st.longformer.packing import Packing, to_device
+from simlte_st.longformer.packing import Packing, attention_bias, to_device
 from simlte_st.longformer.varlen import DEVICE, accepts, varlen_attention
 
 
@@ -178,13 +178,13 @@ def _single_bucket(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
     """Return all documents as one, with a mask that confines each global token to its document."""
     slots = packing.global_slots
     visible = (packing.document == packing.document[slots][:, None]) & packing.valid
-    bias = torch.zeros(visible.shape, dtype=dtype, device=slots.device).masked_fill(~visible, float("-inf"))
-    return [_Bucket(0, 1, packing.slots, len(slots), bias=bias[None], query_rows=slice(None))]
+    bias = attention_bias(visible, dtype)[None]
+    return [_Bucket(0, 1, packing.slots, len(slots), bias=bias, query_rows=slice(None))]
 
 
 def _buckets_by_size(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
     """Return the documents with global tokens, a bucket for each run of documents of one size."""
-    buckets, first, device = [], 0, packing.valid.device
+    buckets, first = [], 0
     for (size, has_globals), group in groupby(packing.spans, key=lambda span: (span.size, bool(span.globals))):
         spans = list(group)
         if not has_globals:
@@ -192,13 +192,13 @@ def _buckets_by_size(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
         start, counts = spans[0].start, torch.tensor([len(span.globals) for span in spans])
         max_globals, total = int(counts.max()), int(counts.sum())
         valid = packing.valid[start : start + len(spans) * size].view(len(spans), 1, size)
-        bias = torch.zeros(valid.shape, dtype=dtype, device=device).masked_fill(~valid, float("-inf"))
+        bias = attention_bias(valid, dtype)
         query_rows: slice | Tensor = slice(first, first + total)
         output_rows = None
         if total < len(spans) * max_globals:
             filled = (torch.arange(max_globals) < counts[:, None]).flatten()
             numbers = first + (filled.cumsum(0) - 1).clamp(min=0)
-            query_rows, output_rows = to_device([numbers, filled.nonzero().squeeze(1)], device)
+            query_rows, output_rows = to_device([numbers, filled.nonzero().squeeze(1)], valid.device)
         buckets.append(
             _Bucket(start, len(spans), size, max_globals, bias=bias, query_rows=query_rows, output_rows=output_rows)
         )

@@ -22,7 +22,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from simlte_st.longformer.packing import BLOCK, PackedSpan, Packing, to_device
+from simlte_st.longformer.packing import BLOCK, PackedSpan, Packing, attention_bias, to_device
 
 CHUNK = 128
 """Number of queries that share a stretch of keys: more would mask more keys, fewer would shrink the products. Halved
@@ -85,7 +85,7 @@ def chunk_bias(packing: Packing, chunks: list[QueryChunk], window: int, dtype: t
     # Padding sees itself: a softmax over nothing is NaN, and would spread to the gradients of every weight. A finite
     # bias would leak masked tokens in float16, where scores may differ by as much.
     visible |= distance == 0
-    return torch.zeros(visible.shape, dtype=dtype, device=rows.device).masked_fill(~visible, float("-inf"))[:, None]
+    return attention_bias(visible, dtype)[:, None]
 
 
 def far_columns(chunks: list[QueryChunk], device: torch.device) -> list[Tensor]:
@@ -126,7 +126,7 @@ class Group(NamedTuple):
 def group_chunks(packing: Packing, window: int, dtype: torch.dtype) -> list[Group]:
     """Return the chunks of a batch, grouped by shape."""
     device, groups = packing.valid.device, []
-    positions = packing.positions().int()
+    positions = packing.positions.int()
     row_numbers = (packing.source // max(1, packing.width)).int() * _ROW + positions
     for chunks in grouped_chunks(packing, window):
         rows, columns = chunk_slots(chunks, device)
@@ -134,7 +134,7 @@ def group_chunks(packing: Packing, window: int, dtype: torch.dtype) -> list[Grou
         numbers = positions[columns[:, ::2]] // 2  # stretches begin at even positions
         far, real = far_columns(chunks, device)
         if far.shape[1]:
-            far_bias = torch.zeros(real.shape, dtype=dtype, device=device).masked_fill(~real, float("-inf"))
+            far_bias = attention_bias(real, dtype)
             shape = (max(len(bias), len(far_bias)), 1, rows.shape[1])
             bias = torch.cat([bias.expand(*shape, -1), far_bias[:, None, None].expand(*shape, -1)], dim=-1)
             columns = torch.cat([columns, far], dim=1)

@@ -54,14 +54,9 @@ _FIELDS = (
 
 
 def save_as_longformer(
-    model: SentenceTransformer,
-    path: Path,
-    max_length: int | None = None,
-    *,
-    tuned: bool,
-    attention_window: int | list[int] | None = None,
-    global_tokens: GlobalTokens | None = None,
-) -> None:
+    model: SentenceTransformer, path: Path, max_length: int | None = None, *, tuned: bool,
+    attention_window: int | list[int] | None = None, global_tokens: GlobalTokens | None = None,
+) -> None:  # fmt: skip
     """Save a copy of a model with a Longformer as its encoder, and with the checkpoint's MLM head, if any.
 
     Args:

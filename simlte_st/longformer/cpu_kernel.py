@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from simlte_st.longformer.blocked import QueryChunk, chunk_bias, far_columns, grouped_chunks
-from simlte_st.longformer.packing import Packing
+from simlte_st.longformer.packing import Packing, attention_bias
 
 
 class ChunkRun(NamedTuple):
@@ -159,7 +159,7 @@ def _runs(packing: Packing, window: int, dtype: torch.dtype) -> list[ChunkRun]:
             step = chunks[1].query - chunks[0].query if len(chunks) > 1 else max(chunks[0].keys, chunks[0].queries)
             bias = chunk_bias(packing, chunks, window, dtype) if shared_bias is None else shared_bias
             far, real = far_columns(chunks, packing.valid.device)
-            far_bias = torch.zeros(real.shape, dtype=wide).masked_fill(~real, float("-inf"))[:, None, None]
+            far_bias = attention_bias(real, wide)[:, None, None]
             runs.append(ChunkRun(chunks[0], len(chunks), step, bias=bias, far=far, far_bias=far_bias))
     return runs
 

@@ -45,6 +45,7 @@ class Packing:
     valid: Tensor  # bool, whether the slot can be attended to: inside and not masked
     is_global: Tensor  # bool, whether the token has global attention
     document: Tensor  # int64, index of the document in ``spans``
+    positions: Tensor  # int64, position in the document, from 0
     filled: Tensor  # int64, the slots inside documents, (tokens,)
     global_slots: Tensor  # int64, the slots with global attention, (globals,)
     _cache: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -59,12 +60,6 @@ class Packing:
         if key not in self._cache:
             self._cache[key] = make()
         return cast(T, self._cache[key])
-
-    def positions(self) -> Tensor:
-        """Return the position of each slot in its document, from 0."""
-        device = self.document.device
-        [starts] = to_device([torch.tensor([span.start for span in self.spans], dtype=torch.int64)], device)
-        return torch.arange(self.slots, device=device) - starts[self.document]
 
     def pack(self, padded: Tensor, fill: int) -> Tensor:
         """Return the values of a padded batch, ``(batch, width)``, by slot, with ``fill`` at padding."""
@@ -122,8 +117,13 @@ def pack_batch(
     counts = torch.zeros(len(order), dtype=torch.int64).index_add_(0, document, valid.long())
     columns = (starts.tolist(), sizes.tolist(), lengths.tolist(), map(tuple, global_slots), (counts < lengths).tolist())
     spans = [PackedSpan(*fields) for fields in zip(*columns, strict=True)]
-    tensors = [source, inside, valid, is_global, document, inside.nonzero().squeeze(1), slots]
+    tensors = [source, inside, valid, is_global, document, positions, inside.nonzero().squeeze(1), slots]
     return Packing(batch, width, spans, *to_device(tensors, device))
+
+
+def attention_bias(visible: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return the mask to add to scores: 0 where a key is visible, minus infinity elsewhere."""
+    return torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill(~visible, float("-inf"))
 
 
 def to_device(tensors: list[Tensor], device: torch.device) -> list[Tensor]:

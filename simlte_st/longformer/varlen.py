@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from simlte_st.longformer.packing import Packing, to_device
+from simlte_st.longformer.packing import Packing, attention_bias, to_device
 
 DEVICE, DTYPES, SIZES = "cuda", (torch.float16, torch.bfloat16), range(8, 129, 8)
 """Device, dtypes and head sizes that the kernel supports."""
@@ -103,12 +103,12 @@ def _plan(packing: Packing, window: int) -> _Plan:
     for slots in passes.values():
         keys = torch.tensor([slots.get(start, -1) for start in starts[:count]])
         row_keys = keys.repeat_interleave(sizes[:count])
-        hidden = (row_keys < 0) | ((torch.arange(rows) - row_keys).abs() <= reach)
-        tensors += [keys.where(keys >= 0, bounds[:count]), hidden]
+        visible = (row_keys >= 0) & ((torch.arange(rows) - row_keys).abs() > reach)
+        tensors += [keys.where(keys >= 0, bounds[:count]), visible]
     bounds, *tensors = to_device(tensors, packing.valid.device)
     bounds, longest = bounds.int(), int(sizes.max())
     single_keys = torch.arange(count + 1, dtype=torch.int32, device=bounds.device)
-    biases = (torch.zeros(rows, device=bounds.device).masked_fill(hidden, float("-inf")) for hidden in tensors[1::2])
+    biases = (attention_bias(visible, torch.float32) for visible in tensors[1::2])
     return _Plan(
         bounds=(bounds, bounds, longest, longest),
         window=dict.fromkeys(("window_size_left", "window_size_right"), reach),

@@ -66,7 +66,7 @@ def take_rows(features: Features, rows: Tensor) -> Features:
     """Select rows of a padded column, in any order."""
     count = len(features["input_ids"])
     selection = {
-        name: value[rows] if isinstance(value, Tensor) and value.ndim and len(value) == count else value
-        for name, value in features.items()
+        name: feature[rows] if isinstance(feature, Tensor) and feature.ndim and len(feature) == count else feature
+        for name, feature in features.items()
     }
     return slice_rows(selection, 0, len(rows))

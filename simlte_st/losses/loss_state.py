@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 import torch.distributed
+from annotated_types import Interval
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional
@@ -11,6 +14,9 @@ from torch.nn import functional
 from simlte_st.distributed import is_connected, world
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses.masked_language_model import HeadPrecision
+
+Weight = Annotated[float, Interval(ge=0)]
+"""Weight of a term of a loss."""
 
 _MAX_ROWS = 1024  # rows of a batch to compare
 
@@ -73,15 +79,15 @@ class BatchMetrics:
         anchor, positive = (
             functional.normalize(column[:_MAX_ROWS].detach().float(), dim=1) for column in embeddings[:2]
         )
-        values = {"alignment": (anchor - positive).square().sum(dim=1).mean()}
+        metrics = {"alignment": (anchor - positive).square().sum(dim=1).mean()}
         if len(anchor) > 1:
             different = ~torch.eye(len(anchor), dtype=torch.bool, device=anchor.device)
-            values["mean_cosine"] = (anchor @ positive.T)[different].mean()
+            metrics["mean_cosine"] = (anchor @ positive.T)[different].mean()
             # On the unit sphere d^2 = 2 - 2 cos.
             distances = torch.cat([(2 - 2 * (view @ view.T))[different] for view in (anchor, positive)])
-            values["uniformity"] = distances.mul(-2).exp().mean().log()
-        for name, value in values.items():
-            self._sums[name] = self._sums[name] + value if name in self._sums else value
+            metrics["uniformity"] = distances.mul(-2).exp().mean().log()
+        for name, metric in metrics.items():
+            self._sums[name] = self._sums[name] + metric if name in self._sums else metric
             self._batches[name] = self._batches.get(name, 0) + 1
 
     def take(self) -> dict[str, float]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import torch
-from annotated_types import Interval
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch import Tensor
@@ -16,7 +15,7 @@ from simlte_st.compat import get_encoder
 from simlte_st.distributed import mean_over_processes
 from simlte_st.errors import DataError, ModelError
 from simlte_st.losses.columns import IGNORE, LABELS, Features, encode_columns, split_embeddings
-from simlte_st.losses.loss_state import BatchMetrics, LossStateMixin, average_gradient
+from simlte_st.losses.loss_state import BatchMetrics, LossStateMixin, Weight, average_gradient
 from simlte_st.losses.masked_language_model import HeadSource, MLMHead, Probability, TokenMasker, make_mlm_head
 from simlte_st.models.passes import right_padded
 
@@ -43,17 +42,10 @@ class MLMLossMixin(LossStateMixin):
 
     @check_arguments
     def __init__(
-        self,
-        model: SentenceTransformer,
-        *arguments: Any,
-        mlm_weight: Annotated[float, Interval(ge=0)] = 0.1,
-        mlm_probability: Probability = 0.15,
-        mlm_input: MLMInput = "separate",
-        mlm_head: HeadSource | MLMHead = "auto",
-        mlm_chunk_size: Count = 1024,
-        seed: Seed = 0,
-        **options: Any,
-    ) -> None:
+        self, model: SentenceTransformer, *arguments: Any, mlm_weight: Weight = 0.1,
+        mlm_probability: Probability = 0.15, mlm_input: MLMInput = "separate", mlm_head: HeadSource | MLMHead = "auto",
+        mlm_chunk_size: Count = 1024, seed: Seed = 0, **options: Any,
+    ) -> None:  # fmt: skip
         super().__init__(model, *arguments, **options)
         check_value("mini_batch_size", getattr(self, "mini_batch_size", None), Count | None)  # of the cached loss
         self.mlm_weight, self.mlm_probability, self.mlm_input = mlm_weight, mlm_probability, mlm_input

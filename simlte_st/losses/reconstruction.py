@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
 import torch
-from annotated_types import Interval
 from sentence_transformers.base.losses import uses_gradient_cache
 from sentence_transformers.util.tensor import repad_flattened_features
 from torch import Tensor, nn
@@ -15,7 +14,7 @@ from simlte_st.arguments import Count, Seed, check_arguments
 from simlte_st.compat import get_encoder
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses.columns import Features, row_count
-from simlte_st.losses.loss_state import LossStateMixin, average_gradient
+from simlte_st.losses.loss_state import LossStateMixin, Weight, average_gradient
 from simlte_st.losses.masked_language_model import HeadPrecision, chunked_cross_entropy
 
 
@@ -61,13 +60,7 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
     """
 
     @check_arguments
-    def __init__(
-        self,
-        loss: nn.Module,
-        weight: Annotated[float, Interval(ge=0)] = 0.017,
-        chunk_size: Count = 1024,
-        seed: Seed = 0,
-    ) -> None:
+    def __init__(self, loss: nn.Module, weight: Weight = 0.017, chunk_size: Count = 1024, seed: Seed = 0) -> None:
         super().__init__()
         modules = list(loss.modules())
         cached = [module for module in modules if uses_gradient_cache(module)]

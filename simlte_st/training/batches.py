@@ -37,8 +37,7 @@ class EpochPermutation(Sampler[int]):
     """Yields the rows unshuffled, or in an order that depends on (seed, epoch) only."""
 
     def __init__(self, size: int, seed: int, shuffles: bool = True) -> None:
-        self.size, self.seed, self.shuffles = size, seed, shuffles
-        self.epoch = 0
+        self.size, self.seed, self.shuffles, self.epoch = size, seed, shuffles, 0
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch."""

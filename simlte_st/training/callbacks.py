@@ -51,16 +51,14 @@ class LossStateCallback(TrainerCallback):
     def __init__(self, loss: LossStateMixin) -> None:
         self.loss = loss
 
-    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: object, **kwargs: object) -> None:
         """Write the parameters into the new checkpoint."""
         tensors = {name: tensor.cpu().contiguous() for name, tensor in self.loss.extra_state().items()}
         if state.is_world_process_zero and tensors:
             with atomic_path(checkpoint_directory(args, state) / LOSS_FILE) as path:
                 save_file(tensors, path)
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
-    ) -> None:
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: object, **kwargs: object) -> None:
         """Restore the parameters if the run resumes, and set the precision of the head.
 
         The Trainer's autocast covers the model only. With float16, which needs gradient scaling, the head stays in
@@ -81,7 +79,7 @@ class CompleteCallback(TrainerCallback):
     A process that is killed while writing leaves an incomplete checkpoint without this mark.
     """
 
-    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: object, **kwargs: object) -> None:
         """Write the mark after all processes have written their part."""
         barrier()
         if state.is_world_process_zero:
@@ -101,11 +99,9 @@ class SamplerEpochCallback(TrainerCallback):
     reaches it: the epoch would continue with the batches of the first one.
     """
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **options: Any
-    ) -> None:
+    def on_train_begin(self, args: object, state: TrainerState, control: object, **kwargs: Any) -> None:
         """Set the epoch; streams have no batch sampler."""
-        sampler: Any = getattr(options["train_dataloader"].batch_sampler, "batch_sampler", None)
+        sampler: Any = getattr(kwargs["train_dataloader"].batch_sampler, "batch_sampler", None)
         if world() > 1 and hasattr(sampler, "set_epoch"):
             sampler.set_epoch(int((state.epoch or 0.0) + 1e-6))
 
@@ -120,9 +116,7 @@ class LossMetricsCallback(TrainerCallback):
     def __init__(self, loss: MLMLossMixin) -> None:
         self.loss = loss
 
-    def on_log(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Logs = None, **_: object
-    ) -> None:
+    def on_log(self, args: object, state: TrainerState, control: object, logs: Logs = None, **kwargs: object) -> None:
         """Add the metrics for the callbacks after this one and to ``state.log_history``."""
         if logs is not None and "loss" in logs:
             metrics = self.loss.metrics.take()
@@ -164,17 +158,13 @@ def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[Trainer
 class ProgressBarCallback(ProgressCallback):
     """Show the terms of the loss in the Trainer's progress bar instead of printing log lines above it."""
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
-    ) -> None:
+    def on_train_begin(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
         """Open the bar; its position is set at the end of the first step."""
         if state.is_world_process_zero:
             self.training_bar = progress_bar("Training", state.max_steps, unit="step")
         self.current_step = 0
 
-    def on_log(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Logs = None, **_: object
-    ) -> None:
+    def on_log(self, args: object, state: object, control: object, logs: Logs = None, **kwargs: object) -> None:
         """Show the terms of the loss."""
         if self.training_bar is not None and logs:
             names = ("loss", "contrastive", "mlm", "mean_cosine")
@@ -192,7 +182,7 @@ class DivergenceCallback(TrainerCallback):
     def __init__(self, model: nn.Module) -> None:
         self.model = model
 
-    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
+    def on_save(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
         """Check the weights of the new checkpoint."""
         check_weights(self.model, f"after step {state.global_step}")
 
@@ -221,9 +211,7 @@ class InterruptCallback(TrainerCallback):
         self.interrupted: signal.Signals | None = None
         self._handlers: dict[signal.Signals, Any] = {}
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
-    ) -> None:
+    def on_train_begin(self, args: object, state: object, control: object, **kwargs: object) -> None:
         """Install the signal handlers; Python allows this in the main thread only."""
         if threading.current_thread() is not threading.main_thread():
             return
@@ -237,14 +225,14 @@ class InterruptCallback(TrainerCallback):
             message = "Stopping after this step and saving a checkpoint. Another signal stops at once."
             tqdm.write(message, file=sys.stderr)
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
+    def on_step_end(self, args: object, state: object, control: TrainerControl, **kwargs: object) -> None:
         """Request a checkpoint and a stop."""
         number = largest(self.interrupted or 0)
         if number:
             self.interrupted = signal.Signals(number)
             control.should_save = control.should_training_stop = True
 
-    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
+    def on_train_end(self, args: object, state: object, control: object, **kwargs: object) -> None:
         """Restore the previous signal handlers."""
         self.restore()
 

@@ -36,7 +36,7 @@ class ModelChoice:
         trained: The trained model, ready to be saved.
         base: The base, finished in the same way; None if no documents were held out.
         gain: The verdict on the held-out documents and its numbers, or None.
-        kept: The model to keep.
+        winner: The model to keep.
         lsa: Dimensions of the latent semantic analysis in the trained model, or None.
         truncation: How many tokens of the documents it truncates.
     """
@@ -44,7 +44,7 @@ class ModelChoice:
     trained: SentenceTransformer
     base: SentenceTransformer | None
     gain: dict[str, Any] | None
-    kept: Literal["trained", "base"]
+    winner: Literal["trained", "base"]
     lsa: int | None
     truncation: Truncation
 
@@ -95,13 +95,10 @@ def choose_model(
     for lengths in corpus.lengths():
         truncation.add(lengths)
     return ModelChoice(
-        trained=trained,
-        base=final.get("base"),
-        gain=gain,
-        kept="base" if measure and keep == "verdict" and not helped else "trained",
-        lsa=table.dimension if isinstance(table, TokenTable) else lsa or None,
-        truncation=truncation,
-    )
+        trained=trained, base=final.get("base"), gain=gain,
+        winner="base" if measure and keep == "verdict" and not helped else "trained",
+        lsa=table.dimension if isinstance(table, TokenTable) else lsa or None, truncation=truncation,
+    )  # fmt: skip
 
 
 def measure_gain(
@@ -113,13 +110,10 @@ def measure_gain(
     scores = None
     try:
         halves = compare_halves(
-            models,
-            corpus.held_out,
-            half_length=None if setup.static else HALF_LENGTH,
+            models, corpus.held_out, half_length=None if setup.static else HALF_LENGTH,
             segmenter=corpus.segmenter if setup.static else setup.views.segmenter,  # avoids training Punkt again
-            seed=run.seed,
-            progress=run.progress,
-        )
+            seed=run.seed, progress=run.progress,
+        )  # fmt: skip
         if probe:
             train, test = split_by_label(corpus.labelled, 0.5, run.seed)
             probes = compare_probes(models, train, test, draws=20, seed=run.seed, progress=run.progress)

@@ -97,25 +97,14 @@ def fit(
     ]
     bf16 = run.bf16 and not setup.static
     arguments = training_arguments(
-        folder.checkpoints,
-        batch_size=size // world(),
-        epochs=preset.epochs,
-        steps=steps,
+        folder.checkpoints, batch_size=size // world(), epochs=preset.epochs, steps=steps, warmup=preset.warmup,
         max_steps=steps,  # the Trainer would derive another number from the epochs, for logs and warnings
-        learning_rate=preset.learning_rate,
-        warmup=preset.warmup,
-        bf16=bf16,
-        device=run.device,
-        seed=run.seed,
-        batch_sampler=sampler,
-        dataloader_num_workers=workers,
-        dataloader_drop_last=drop_last,
-        save_strategy="steps",
+        learning_rate=preset.learning_rate, bf16=bf16, device=run.device, seed=run.seed, batch_sampler=sampler,
+        dataloader_num_workers=workers, dataloader_drop_last=drop_last, save_strategy="steps", save_total_limit=2,
         # A static model takes as long to save as to train for ten steps.
         save_steps=save_steps or min(500, max(10, steps // (4 if setup.static else 10))),
-        save_total_limit=2,
         prompts=document_prompt(model) or None,  # as encode and index do
-    )
+    )  # fmt: skip
     trainer = make_trainer(model, arguments, dataset, setup.loss, callbacks)
     if setup.static:
         trainer.data_collator.preprocess_fn = view_preprocessor(model)
@@ -166,29 +155,21 @@ def training_arguments(
     accelerator = device != "cpu" and (torch.cuda.is_available() or torch.backends.mps.is_available())
     arguments = SentenceTransformerTrainingArguments(
         output_dir=str(output_dir.absolute()),  # transformers would expand a leading ~
-        per_device_train_batch_size=batch_size,
-        num_train_epochs=epochs,
-        warmup_steps=math.ceil(steps * warmup),
-        weight_decay=0.0,
-        use_cpu=not accelerator,
-        dataloader_pin_memory=accelerator,
-        logging_steps=max(1, min(50, steps // 20)),
-        report_to="none",
+        per_device_train_batch_size=batch_size, num_train_epochs=epochs, warmup_steps=math.ceil(steps * warmup),
+        weight_decay=0.0, use_cpu=not accelerator, dataloader_pin_memory=accelerator,
+        logging_steps=max(1, min(50, steps // 20)), report_to="none",
         disable_tqdm=True,  # ProgressBarCallback also shows the terms of the loss
         **options,
-    )
+    )  # fmt: skip
     if world() == 1 and (arguments.n_gpu > 1 or (device or "").startswith("cuda")):
         use_one_gpu(arguments, device or "cuda")  # otherwise batches would grow with the number of GPUs
     return arguments
 
 
 def make_trainer(
-    model: SentenceTransformer,
-    arguments: SentenceTransformerTrainingArguments,
-    dataset: Dataset,
-    loss: torch.nn.Module,
-    callbacks: list[TrainerCallback],
-) -> SentenceTransformerTrainer:
+    model: SentenceTransformer, arguments: SentenceTransformerTrainingArguments, dataset: Dataset,
+    loss: torch.nn.Module, callbacks: list[TrainerCallback],
+) -> SentenceTransformerTrainer:  # fmt: skip
     """Return the stock Trainer, without log lines on the console and without documents in its model card."""
     card = model.model_card_data
     example: dict[str, Any] = {"source_sentence": "A long document ...", "sentences": ["Another ...", "A third ..."]}

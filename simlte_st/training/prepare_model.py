@@ -55,8 +55,8 @@ class TrainingSetup:
         loss: The loss.
         views: The transform that draws the views.
         static: Whether the model is static.
-        reads: Maximum number of tokens that the trained model reads, or None. Views may be shorter; in chunks, the
-            finished model may read more.
+        reads: Maximum number of tokens that the trained model reads, or None for no limit. Views may be shorter, and a
+            finished model that reads in chunks reads more.
     """
 
     base: LoadedModel
@@ -97,15 +97,9 @@ def choose_base(
 
 @main_first
 def prepare_model(
-    run: Run,
-    base: str,
-    preset: Preset | None,
-    changes: Mapping[str, Any],
-    *,
-    static: bool | None = None,
-    lsa: int | None = None,
-    segmenter: str | Segmenter = "punkt",
-) -> TrainingSetup:
+    run: Run, base: str, preset: Preset | None, changes: Mapping[str, Any], *, static: bool | None = None,
+    lsa: int | None = None, segmenter: str | Segmenter = "punkt",
+) -> TrainingSetup:  # fmt: skip
     """Load the base, and build the model, its views and its loss from the preset.
 
     Args:
@@ -172,9 +166,9 @@ def preset_for(base: LoadedModel) -> Preset:
 
 
 def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> MLMHead | None:
-    """Convert a base that has too few positions for the preset, or that is a stock Longformer, into a folder.
+    """Convert a base with too few positions for the preset, or a stock Longformer, and save it in a folder.
 
-    If only the tokenizer's limit is too low, raise it in place.
+    If only the tokenizer's limit is too low, it is raised in place.
 
     Returns:
         The MLM head of the base, if the folder lacks it.

@@ -102,7 +102,7 @@ class Preset:
         Raises:
             ConfigurationError: A value is out of range.
         """
-        return replace(self, **{name: value for name, value in changes.items() if value is not None})
+        return replace(self, **{name: setting for name, setting in changes.items() if setting is not None})
 
     def planned_steps(self, batches: int) -> int:
         """Return the number of optimizer steps for an epoch of ``batches`` batches."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sentence_transformers import SentenceTransformer
@@ -35,8 +34,7 @@ NEIGHBOURS = 5
 _LINKS = {"loss": "Loss", "verdict": "Verdict", "neighbours": "Neighbours"}
 
 
-@dataclass(frozen=True, slots=True)
-class NeighbourChange:
+class NeighbourChange(NamedTuple):
     """Nearest documents of a document before and after training, by row, nearest first."""
 
     row: int

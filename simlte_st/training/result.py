@@ -42,7 +42,7 @@ class TrainingResult:
         dtype: Dtype of the training: ``"float32"`` or ``"bfloat16"``.
         read: Report of the reader: documents read, skipped and repaired, with reasons.
         corpus: Report on the training documents and on those left out.
-        truncation: How much of the training documents the finished model reads; for a stream, of the first ones.
+        truncation: How much of the training documents the finished model reads; for a stream, of its first documents.
         kept: The finished model: ``"trained"``, or ``"base"`` if training did not clearly help. The trained model is
             then in ``OUTPUT.trained``.
         gain: The verdict on held-out documents, with the numbers of TF-IDF, the base (reading as much as the trained
@@ -51,7 +51,7 @@ class TrainingResult:
         lsa: Dimensions of the latent semantic analysis appended to an encoder or folded into a static model, or None.
         whole: Whether the finished model reads documents in chunks, because the base would truncate them.
         log: Log lines of the Trainer.
-        report: The page about the run, or None.
+        report: Path of the report page, or None.
 
     Example:
         ::

@@ -44,12 +44,12 @@ def save(
     result = TrainingResult(
         output=output, steps=stats.steps, seconds=stats.seconds, preset=setup.preset, dtype=stats.dtype,
         read=corpus.reader_report, corpus=corpus_report,
-        truncation=replace(choice.truncation, model=shortest_name(str(output))), kept=choice.kept, gain=choice.gain,
+        truncation=replace(choice.truncation, model=shortest_name(str(output))), kept=choice.winner, gain=choice.gain,
         static=setup.static, lsa=choice.lsa, whole=corpus.in_chunks, log=stats.log,
         report=report_path(output) if report else None,
     )  # fmt: skip
     models = {output: choice.trained}
-    if choice.kept == "base":
+    if choice.winner == "base":
         assert choice.base is not None
         models = {run.folder.trained: choice.trained, output: choice.base}
     for path, model in models.items():
@@ -92,10 +92,10 @@ def _card_section(result: TrainingResult, seed: int) -> str:
     """Return a description of a run in Markdown."""
     preset, max_length = result.preset, result.truncation.max_seq_length
     unused = {"view", "epochs" if preset.steps else "steps", *(ONLY_ENCODERS if result.static else ())}
-    fields = {name: value for name, value in vars(preset).items() if name not in unused and value is not None}
-    settings = ", ".join(f"{name}={value}" for name, value in {**fields, "lsa": result.lsa, "seed": seed}.items())
+    settings = {name: value for name, value in vars(preset).items() if name not in unused and value is not None}
+    settings |= {"lsa": result.lsa, "seed": seed}
     method = f"Training pulls two views of each document (`{preset.view}`) together, and pushes other documents away."
-    facts = [*result.facts(), f"Settings: `{settings}`"]
+    facts = [*result.facts(), f"Settings: `{', '.join(f'{name}={value}' for name, value in settings.items())}`"]
     table = [f"\n{result.gain['table']}"] if result.gain else []
     limit = "Word order does not count. For sentences and short texts an encoder is better."
     if not result.static:

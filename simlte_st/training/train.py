@@ -93,7 +93,7 @@ def train(
             documents and the estimates of lengths, and it needs ``max_steps=`` if the preset has no steps.
         output: Folder of the finished model. During the run, its files are in ``OUTPUT.run``.
         base: Model to start from: a folder, or a name on this machine or on the Hugging Face Hub. A stock Longformer
-            becomes this package's, with the same weights (default: the packaged all-MiniLM-L6-v2, or simlte-static with
+            is loaded into this package's class (default: the packaged all-MiniLM-L6-v2, or simlte-static with
             ``static=True``; without either, the length of the documents decides).
         static: Train a static model, which has one vector for each token and no layers: it reads whole documents, and
             trains and encodes in seconds. An encoder as ``base=`` is distilled first. ``static=False`` trains an
