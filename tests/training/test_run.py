@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import shutil
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,8 @@ def test_settings_that_affect_the_result_are_saved(
             train(documents, tmp_path / name, base=encoder_path, scale=10.0, workers=4, progress=False, **options)
     found = read_json(tmp_path / "m.run" / "settings.json")
     assert (found["scale"], found["epochs"], found["base"]) == (10.0, None, str(encoder_path))
-    assert not {"output", "device", "workers", "save_steps", "progress", "bf16", "resume", "overwrite"} & set(found)
+    ignored = {"output", "report", "device", "workers", "save_steps", "progress", "bf16", "resume", "overwrite"}
+    assert {*inspect.signature(train).parameters} - set(found) == ignored
     assert found["dtype"] == "bfloat16"
     assert read_json(tmp_path / "n.run" / "settings.json")["dtype"] == "float32"
 
