@@ -78,7 +78,7 @@ def choose_model(
         models["base"] = setup.base.model.eval()
     final = dict(models)
     if corpus.in_chunks:
-        final = {name: to_chunk_mean(short, WHOLE_DOCUMENTS) for name, short in models.items()}
+        final = {name: to_chunk_mean(candidate, WHOLE_DOCUMENTS) for name, candidate in models.items()}
     if lsa is None and setup.static and corpus.stream is None:
         lsa = DIMENSION
     if lsa:

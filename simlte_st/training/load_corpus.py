@@ -40,7 +40,7 @@ FIRST = 1_000
 """Number of documents of a stream to read before training; half of them are held out."""
 
 MIN_HELD_OUT, MAX_HELD_OUT = 100, 500
-"""Number of documents to hold out."""
+"""Minimum and maximum number of documents to hold out."""
 
 
 @dataclass(frozen=True)
