@@ -16,7 +16,7 @@ from transformers import TrainerCallback
 
 from simlte_st.compat import forget_model_card_text
 from simlte_st.training.fit import make_trainer, training_arguments
-from simlte_st.training.prepare_model import Loaded, prepare_model
+from simlte_st.training.prepare_model import TrainingSetup, prepare_model
 from simlte_st.training.presets import Preset
 from simlte_st.training.run import Run, RunFolder
 from simlte_st.views.views import Identity
@@ -66,7 +66,7 @@ class Prepared:
         corpus: The segmented documents.
     """
 
-    loaded: Loaded
+    loaded: TrainingSetup
     trained: SentenceTransformer
     corpus: Dataset
 

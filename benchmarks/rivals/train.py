@@ -35,7 +35,7 @@ def train_views(job: RivalJob) -> None:
         max_steps=job.steps,
         seed=job.seed,
         bf16=job.bf16,
-        resume=bool(RunFolder(job.path).saved),
+        resume=bool(RunFolder(job.path).saved_settings),
         overwrite=True,  # the process may have been killed before the caller noted that the model is finished
         progress=False,
     )
