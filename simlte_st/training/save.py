@@ -38,7 +38,7 @@ def save(
     """
     output, read, documents = run.folder.output, corpus.read, corpus.report
     if corpus.stream is not None:
-        taken = corpus.stream.stream.taken(fitted.steps * loaded.preset.batch_size)
+        taken = corpus.stream.stream.usage(fitted.steps * loaded.preset.batch_size)
         documents = replace(documents, documents=taken.documents)
     result = TrainingResult(
         output=output,
