@@ -9,10 +9,8 @@ import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
 
 from simlte_st.compat import readable_length
 from simlte_st.errors import DataError, ModelError
@@ -30,13 +28,10 @@ from simlte_st.models.lsa import DIMENSION, append_vectors, end_with_lsa
 from simlte_st.models.names import OWN_MODELS, OWN_STATIC, PACKAGED_BASE
 from simlte_st.models.static import is_static
 from simlte_st.models.truncation import CUT_SHARE, Truncation, text_lengths
-from simlte_st.models.vectors import unit_rows
+from simlte_st.models.vectors import Floats, unit_rows
 from simlte_st.modules import TokenTable
 from simlte_st.modules.chunk_mean import can_read_in_chunks, to_chunk_mean
 from simlte_st.reading.document import Document
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +101,7 @@ class Bench:
         self.source, self.probe, self.seed, self.progress = source, probe, seed, progress
         self.candidates: list[Candidate] = []
         self.models: dict[str, SentenceTransformer] = {}
-        self.vectors: dict[str, NDArray[np.float32]] = {}
+        self.vectors: dict[str, Floats] = {}
 
     def add_static(self, name: str, model: SentenceTransformer) -> None:
         """Add a static model without and with a latent semantic analysis, which training adds."""

@@ -139,11 +139,6 @@ def compare(
     for name, model in loaded.items():
         (bench.add_static if is_static(model) else bench.add_encoder)(name, model)
     bench.add_words()
-    return Comparison(
-        candidates=tuple(bench.candidates),
-        recommended=recommend(bench.candidates, median_words(bench.texts) >= LONG, seed).name,
-        documents=len(documents),
-        tokens=tokens,
-        labelled=sum(map(len, bench.labelled_rows or ())),
-        seed=seed,
-    )
+    best = recommend(bench.candidates, median_words(bench.texts) >= LONG, seed).name
+    labelled = sum(map(len, bench.labelled_rows or ()))
+    return Comparison(tuple(bench.candidates), best, len(documents), tokens=tokens, labelled=labelled, seed=seed)

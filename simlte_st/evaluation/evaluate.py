@@ -187,14 +187,7 @@ def evaluate_models(
             change = _describe_change(name, model_base, loaded)
             verdicts[name] = give_verdict(results[model_base], results[name], few_shot, seed, change)
     return Evaluation(
-        halves=results,
-        probes=probes,
-        verdicts=verdicts,
-        bases=bases,
-        shots=shots,
-        draws=draws,
-        train_documents=len(train),
-        reading=reader.report,
+        results, probes, verdicts, bases, shots=shots, draws=draws, train_documents=len(train), reading=reader.report
     )
 
 

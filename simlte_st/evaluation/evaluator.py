@@ -7,11 +7,9 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
-import sentence_transformers
-from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.evaluation import BaseEvaluator
 
 from simlte_st.arguments import Count, Seed, check_arguments, check_value
@@ -20,12 +18,10 @@ from simlte_st.evaluation.halves import NEIGHBOURS, StructureResult, draw_halves
 from simlte_st.models.loading import check_room
 from simlte_st.models.passes import TextReader
 from simlte_st.models.static import is_static
+from simlte_st.models.vectors import Floats
 from simlte_st.progress import reading
 from simlte_st.prompts import document_prompt
 from simlte_st.reading.document import DocumentSource
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 logger = logging.getLogger(__name__)
 
@@ -58,14 +54,14 @@ def encode_texts(
     bar_name: str = "Encoding",
     documents: int | None = None,
     batch_size: int = 32,
-) -> NDArray[np.float32]:
+) -> Floats:
     """Encode texts with the model's document prompt, as fast as ``simlte encode`` and to the same vectors.
 
     The bar counts ``documents`` (default: the number of texts).
     """
     bar = reading(model, bar_name, texts, documents=documents, shown=show_progress_bar)
     with reading_at_most(model, max_seq_length), bar:
-        if type(model) is sentence_transformers.SentenceTransformer:  # subclasses have their own encode
+        if type(model) is SentenceTransformer:  # subclasses have their own encode
             reader = TextReader(model, batch_size, texts)
             model, batch_size = reader.model, reader.batch_size
         embeddings = model.encode(

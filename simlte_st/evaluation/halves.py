@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from simlte_st.errors import DataError
 from simlte_st.evaluation.scores import CosineScores, PairScores, TfidfScores, bootstrap_interval
-from simlte_st.models.vectors import row_blocks, unit_rows
+from simlte_st.models.vectors import Ints, row_blocks, unit_rows
 from simlte_st.reading.document import DocumentSource, SegmentedDocument
 from simlte_st.reading.documents import list_documents
 from simlte_st.views.views import DocSplit, ViewPair, draw_views
@@ -21,7 +21,7 @@ from simlte_st.words.sentences import Segmenter, make_segmenter, segment_documen
 
 logger = logging.getLogger(__name__)
 
-Neighbours: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+Neighbours: TypeAlias = tuple[Ints, Ints]
 """Nearest documents of the first and of the second halves, each ``[N, count]``."""
 
 EVALUATION_EPOCH = -1
@@ -99,7 +99,7 @@ class SplitHalfResult:
     mrr_low: float
     mrr_high: float
     documents: int
-    ranks: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False, compare=False)
+    ranks: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False, compare=False)
 
     def metrics(self) -> dict[str, float]:
         """Return the numbers by name."""
@@ -137,7 +137,7 @@ def cosines_of_halves(first: ArrayLike, second: ArrayLike) -> CosineScores:
     return CosineScores(np.concatenate(halves))
 
 
-def ranks_of_halves(scores: PairScores) -> NDArray[np.int64]:
+def ranks_of_halves(scores: PairScores) -> Ints:
     """Return the rank of each document's second half, from scores of first halves followed by second halves."""
     count = scores.size // 2
     check_count(count)
@@ -150,7 +150,7 @@ def ranks_of_halves(scores: PairScores) -> NDArray[np.int64]:
     return ranks
 
 
-def result_from_ranks(ranks: NDArray[np.int64], seed: int = 0) -> SplitHalfResult:
+def result_from_ranks(ranks: Ints, seed: int = 0) -> SplitHalfResult:
     """Summarise ranks ``[N]`` with 95% bootstrap intervals over documents."""
     hits, reciprocal = (ranks == 1).astype(np.float64), 1.0 / ranks
     top1, mrr = bootstrap_interval(hits, seed=seed), bootstrap_interval(reciprocal, seed=seed)
@@ -276,7 +276,7 @@ def summarise(scores: NDArray[np.float64], seed: int = 0) -> StructureResult:
     return StructureResult(float(scores.mean()), *bootstrap_interval(scores, seed=seed), len(scores), scores)
 
 
-def _half_rows(size: int, neighbours: int) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+def _half_rows(size: int, neighbours: int) -> tuple[int, Ints, Ints]:
     """Return the number of neighbours to compare, and the rows of first and of second halves."""
     check_count(size)
     if size < 3:
@@ -284,9 +284,7 @@ def _half_rows(size: int, neighbours: int) -> tuple[int, NDArray[np.int64], NDAr
     return max(1, min(neighbours, (size - 1) // 3)), np.arange(size), np.arange(size, 2 * size)
 
 
-def _nearest(
-    scores: PairScores, queries: NDArray[np.int64], candidates: NDArray[np.int64], count: int
-) -> NDArray[np.int64]:
+def _nearest(scores: PairScores, queries: Ints, candidates: Ints, count: int) -> Ints:
     """Return the nearest other documents of each half, or -1 where it has nothing in common with more documents."""
     blocks = []
     for rows in row_blocks(len(queries), len(queries)):
@@ -297,7 +295,7 @@ def _nearest(
     return np.concatenate(blocks)
 
 
-def _overlap(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
+def _overlap(first: Ints, second: Ints) -> NDArray[np.float64]:
     """Return the share of neighbours that both sides have in common, for each document; -1 does not count."""
     counts = [len(np.intersect1d(a[a >= 0], b)) for a, b in zip(first, second, strict=True)]
     return np.array(counts) / float(first.shape[1])

@@ -15,7 +15,7 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from simlte_st.errors import DataError
 from simlte_st.evaluation.splits import Label, draw_shots, number_labels
-from simlte_st.models.vectors import check_embeddings, row_blocks
+from simlte_st.models.vectors import Ints, check_embeddings, row_blocks
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Rows: TypeAlias = Any
 
 
-Fit: TypeAlias = Callable[[Rows, NDArray[np.int64], int], ClassifierMixin]
+Fit: TypeAlias = Callable[[Rows, Ints, int], ClassifierMixin]
 """Fits a classifier with scikit-learn's ``predict`` to embeddings and class numbers, with a seed."""
 
 INVERSE_L2 = (1.0, 10.0, 100.0, 1000.0)
@@ -52,8 +52,8 @@ class ProbeResult:
 
     accuracy: float
     macro_f1: float
-    test: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False, compare=False)
-    predicted: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False, compare=False)
+    test: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False, compare=False)
+    predicted: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False, compare=False)
 
 
 def fit_probe(
@@ -122,7 +122,7 @@ def _project(train: Rows, test: Rows) -> tuple[NDArray[np.float64], Iterable[NDA
     return (train @ train.T) @ basis, ((test[rows] @ train.T) @ basis for rows in blocks)
 
 
-def choose_inverse_l2(x: Rows, y: NDArray[np.int64], seed: int = 0, bar: tqdm | None = None) -> float:
+def choose_inverse_l2(x: Rows, y: Ints, seed: int = 0, bar: tqdm | None = None) -> float:
     """Return the smallest ``C`` with the best accuracy in three-fold cross-validation."""
     rows = np.random.default_rng(seed).permutation(len(y))[:_MAX_ROWS_TO_CHOOSE]
     # The i-th row of a class is in fold i modulo the number of folds.
@@ -138,7 +138,7 @@ def choose_inverse_l2(x: Rows, y: NDArray[np.int64], seed: int = 0, bar: tqdm | 
     return INVERSE_L2[int(correct.argmax())] if np.bincount(y).max() > 1 else 10.0
 
 
-def _fit_logistic(inverse_l2: float, x: Rows, y: NDArray[np.int64], bar: tqdm | None) -> LogisticRegression:
+def _fit_logistic(inverse_l2: float, x: Rows, y: Ints, bar: tqdm | None) -> LogisticRegression:
     with warnings.catch_warnings():  # about regression targets, with one or two examples per class
         warnings.filterwarnings("ignore", "The number of unique classes is greater than")
         # Unscaled embeddings often need more than scikit-learn's 100 iterations.
@@ -202,7 +202,7 @@ class FewShotResult:
 
 
 def resampled_macro_f1(
-    draws: Sequence[tuple[NDArray[np.int64] | slice, ProbeResult]], texts: int, seed: int = 0
+    draws: Sequence[tuple[Ints | slice, ProbeResult]], texts: int, seed: int = 0
 ) -> NDArray[np.float64]:
     """Return the macro-F1 of resamples of draws and texts; each draw has its test rows among the texts."""
     rng, count = np.random.default_rng(seed), len(draws)
@@ -215,9 +215,7 @@ def resampled_macro_f1(
     return np.asarray((shares * scores).sum(axis=1))
 
 
-def macro_f1(
-    weights: NDArray[np.float64], test: NDArray[np.int64], predicted: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def macro_f1(weights: NDArray[np.float64], test: Ints, predicted: Ints) -> NDArray[np.float64]:
     """Return the macro-F1 of weighted texts, as scikit-learn defines it."""
     classes = np.arange(max(test.max(), predicted.max()) + 1)
     is_test, is_predicted = test[:, None] == classes, predicted[:, None] == classes

@@ -14,7 +14,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from simlte_st.arguments import check_arguments
 from simlte_st.errors import DataError
-from simlte_st.models.vectors import row_blocks, unit_rows
+from simlte_st.models.vectors import Ints, row_blocks, unit_rows
 from simlte_st.words.analyzer import extract_features
 from simlte_st.words.languages import check_language
 
@@ -36,11 +36,11 @@ class PairScores(Protocol):
     tolerance: float
     unrelated: float
 
-    def rows(self, queries: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[Any]:
+    def rows(self, queries: Ints, others: Ints) -> NDArray[Any]:
         """Return the scores of all queries ``[q]`` with all other texts ``[n]``, shape ``[q, n]``."""
         ...
 
-    def pairs(self, pairs: NDArray[np.int64]) -> NDArray[Any]:
+    def pairs(self, pairs: Ints) -> NDArray[Any]:
         """Return the scores of pairs ``[n, 2]``, shape ``[n]``."""
         ...
 
@@ -66,12 +66,12 @@ class CosineScores:
         self._rows = rows
         self.size: int = rows.shape[0]
 
-    def rows(self, queries: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
+    def rows(self, queries: Ints, others: Ints) -> NDArray[np.float64]:
         """Return the scores of all queries with all other texts."""
         scores = self._rows[queries] @ self._rows[others].T
         return np.asarray(scores.toarray() if issparse(scores) else scores)
 
-    def pairs(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+    def pairs(self, pairs: Ints) -> NDArray[np.float64]:
         """Return the scores of pairs."""
         first, second = self._rows[pairs[:, 0]], self._rows[pairs[:, 1]]
         products = first.multiply(second) if issparse(first) else first * second

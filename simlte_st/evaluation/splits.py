@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from simlte_st.arguments import Count, CountOrZero, Seed, check_arguments
 from simlte_st.errors import DataError
+from simlte_st.models.vectors import Ints
 from simlte_st.reading.document import Document, text_key
 
 logger = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ Sample = Annotated[int, Interval(ge=2, le=2**31 - 1)]
 """Sample size."""
 
 
-def number_labels(train: Sequence[Label], test: Sequence[Label]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def number_labels(train: Sequence[Label], test: Sequence[Label]) -> tuple[Ints, Ints]:
     """Return the class numbers of training and test labels.
 
     Classes that occur only in the test labels come last: no probe can predict them, so they count as misses.
@@ -76,10 +77,7 @@ def plain_labels(labels: Sequence[Label]) -> list[Label]:
 
 @check_arguments
 def stratified_split(
-    classes: NDArray[np.int32],
-    keys: NDArray[np.int64],
-    test_share: Annotated[float, Interval(gt=0, lt=1)],
-    seed: Seed,
+    classes: NDArray[np.int32], keys: Ints, test_share: Annotated[float, Interval(gt=0, lt=1)], seed: Seed
 ) -> NDArray[np.int8]:
     """Assign each document to :data:`TRAIN`, :data:`TEST` or :data:`NEITHER`, with the same share of every class.
 
@@ -105,7 +103,7 @@ def _test_size(hashes: NDArray[np.uint64], share: float) -> int:
     return int(ends[min(int(np.searchsorted(ends, size)), len(ends) - 1)])
 
 
-def _mix(keys: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
+def _mix(keys: Ints, seed: int) -> NDArray[np.uint64]:
     """Hash keys with the seed, by SplitMix64's finaliser: a bijection, so distinct keys stay distinct."""
     salt = int.from_bytes(hashlib.blake2b(str(seed).encode(), digest_size=8).digest(), "big")
     mixed = keys.view(np.uint64) ^ np.uint64(salt)

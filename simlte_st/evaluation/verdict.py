@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -221,7 +221,8 @@ def is_between(probability: float, low: float, high: float) -> bool:
 
 def record_in_words(probability: float, static: bool = False) -> str:
     """Return the record of benchmark runs with a similar probability, as a sentence."""
-    [bin_] = [each for each in _record(static)["calibration"] if is_between(probability, each["from"], each["to"])]
+    bins = _record(static)["calibration"]
+    [bin_] = [runs for runs in bins if is_between(probability, runs["from"], runs["to"])]
     runs = format_count(bin_["better"] + bin_["unclear"] + bin_["worse"], "run")
     return (
         f"In our benchmark, {runs}{' with static models' * static} looked like this one: labels called "
@@ -276,24 +277,19 @@ def give_verdict(
         raise DataError("A verdict compares two models, not TF-IDF.")
     if (reason := why_incomparable(base, model)) is not None:
         raise DataError(reason)
-    probe, scored, similarities = None, 0, None
-    if probes is not None:
-        before, after = probes
-        gain = after.macro_f1 - before.macro_f1
-        probe = Difference(before.macro_f1, after.macro_f1, gain, *after.interval(seed, base=before))
-        scored = len(before.draws[0].test)
+    structure = Difference.of(base.structure.scores, model.structure.scores, seed=seed)
+    words = Difference.of(base.words.scores, model.words.scores, seed=seed)
+    split_half = Difference.of(1.0 / base.split_half.ranks, 1.0 / model.split_half.ranks, seed=seed)
+    verdict = Verdict(structure, words, split_half, base.structure.documents, change=change)
     if base.similarities is not None and model.similarities is not None:
         similarities = Difference.of(base.similarities.scores, model.similarities.scores, seed=seed)
-    return Verdict(
-        structure=Difference.of(base.structure.scores, model.structure.scores, seed=seed),
-        words=Difference.of(base.words.scores, model.words.scores, seed=seed),
-        split_half=Difference.of(1.0 / base.split_half.ranks, 1.0 / model.split_half.ranks, seed=seed),
-        documents=base.structure.documents,
-        probe=probe,
-        scored=scored,
-        similarities=similarities,
-        change=change,
-    )
+        verdict = replace(verdict, similarities=similarities)
+    if probes is not None:
+        before, after = probes
+        gain, interval = after.macro_f1 - before.macro_f1, after.interval(seed, base=before)
+        probe = Difference(before.macro_f1, after.macro_f1, gain, *interval)
+        verdict = replace(verdict, probe=probe, scored=len(before.draws[0].test))
+    return verdict
 
 
 def why_incomparable(base: HalvesComparison, model: HalvesComparison) -> str | None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simlte_st.errors import ConfigurationError, DataError, format_count
 from simlte_st.evaluation.halves import draw_halves
@@ -15,7 +14,7 @@ from simlte_st.evaluation.splits import sample_rows
 from simlte_st.models.language import warn_of_language
 from simlte_st.models.names import ModelSource
 from simlte_st.models.truncation import Truncation
-from simlte_st.models.vectors import unit_rows
+from simlte_st.models.vectors import Floats, Ints, unit_rows
 from simlte_st.progress import reading, with_progress_bar
 from simlte_st.reading.columns import Column, collect_columns, document_titles
 from simlte_st.reading.document import Document
@@ -45,7 +44,7 @@ class EncodedCorpus:
     documents: Sequence[Document]
     columns: Sequence[Column]
     titles: Sequence[str]
-    vectors: NDArray[np.float32]
+    vectors: Floats
     truncation: Truncation
     reading: ReadReport | None = None
     index: Index | None = None
@@ -114,7 +113,7 @@ def _columns_and_titles(documents: Sequence[Document], name: str, title: str | N
     return renamed, document_titles(documents, columns, title)
 
 
-def _encode(encoder: Encoder, texts: Sequence[str], bar: str, batch_size: int, progress: bool) -> NDArray[np.float32]:
+def _encode(encoder: Encoder, texts: Sequence[str], bar: str, batch_size: int, progress: bool) -> Floats:
     with reading(None if encoder.quick else encoder.model, bar, texts, shown=progress):
         return encoder.documents(texts, batch_size)
 
@@ -123,9 +122,9 @@ def _encode(encoder: Encoder, texts: Sequence[str], bar: str, batch_size: int, p
 class HalfVectors:
     """Vectors of two random halves of sampled documents: rows ``[sample]``, vectors ``[sample, dimension]``."""
 
-    rows: NDArray[np.int64]
-    first: NDArray[np.float32]
-    second: NDArray[np.float32]
+    rows: Ints
+    first: Floats
+    second: Floats
 
 
 def encode_halves(
@@ -158,7 +157,7 @@ def encode_halves(
     return HalfVectors(np.array([int(pair.id) for pair in pairs], dtype=np.int64), first, second)
 
 
-def _split_passages(passages: Mapping[int, NDArray[np.float32]], seed: int) -> HalfVectors:
+def _split_passages(passages: Mapping[int, Floats], seed: int) -> HalfVectors:
     """Return the mean vectors of two random halves of each document's passages."""
     rng, means = np.random.default_rng(seed), []
     for vectors in passages.values():

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE, trustworthiness
 from sklearn.neighbors import NearestNeighbors
 
 from simlte_st.evaluation.splits import sample_rows
-from simlte_st.models.vectors import row_blocks
+from simlte_st.models.vectors import Floats, Ints, row_blocks
 from simlte_st.progress import progress_bar
 
 NEAREST = 10
@@ -36,11 +35,11 @@ class Layout:
     far away by cosine lower it (Venna and Kaski, 2001). It is measured on up to 3,000 documents.
     """
 
-    places: NDArray[np.float32]
+    places: Floats
     trustworthiness: float
 
 
-def lay_out(vectors: NDArray[np.float32], *, seed: int = 0, progress: bool = False) -> Layout:
+def lay_out(vectors: Floats, *, seed: int = 0, progress: bool = False) -> Layout:
     """Lay out documents on a map with t-SNE.
 
     References:
@@ -66,9 +65,7 @@ def lay_out(vectors: NDArray[np.float32], *, seed: int = 0, progress: bool = Fal
     return Layout(places, float(trustworthiness(vectors[rows], places[rows], n_neighbors=nearest, metric="cosine")))
 
 
-def nearest_documents(
-    vectors: NDArray[np.float32], *, progress: bool = False
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+def nearest_documents(vectors: Floats, *, progress: bool = False) -> tuple[Ints, Floats]:
     """Return the rows and cosines of each document's nearest other documents, by exact search."""
     count = len(vectors)
     shape = count, min(NEAREST, count - 1)

@@ -12,13 +12,13 @@ from string import Template
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from simlte_st.exploration.corpus import TABLE_COLUMNS, EncodedCorpus
 from simlte_st.exploration.html import as_script, bokeh, clear_figure, figure_json, frame_page, read_asset
 from simlte_st.exploration.layout import Layout
 from simlte_st.exploration.sections import corpus_section, duplicates_section, topics_section
 from simlte_st.exploration.topics import Topics
+from simlte_st.models.vectors import Floats, Ints
 from simlte_st.reading.columns import CLASSES, Column
 from simlte_st.views.duplicates import Duplicates
 
@@ -46,8 +46,8 @@ class Exploration:
     corpus: EncodedCorpus
     topics: Topics
     terms: Sequence[Sequence[str]]
-    neighbours: NDArray[np.int64]
-    cosines: NDArray[np.float32]
+    neighbours: Ints
+    cosines: Floats
     layout: Layout
     duplicates: Duplicates
     similarity: float
@@ -57,7 +57,7 @@ class Exploration:
         """The name of each topic: its terms, joined by commas."""
         return [", ".join(terms) or f"topic {number}" for number, terms in enumerate(self.terms, start=1)]
 
-    def name_places(self) -> NDArray[np.float32]:
+    def name_places(self) -> Floats:
         """Return a position for each topic's name: the document nearest to the median of the topic's positions."""
         name_places = np.zeros((len(self.terms), 2), dtype=np.float32)
         for topic in range(len(name_places)):
@@ -145,7 +145,7 @@ def _colours(column: Column) -> dict[str, object]:
     return {"name": column.name, "classes": classes, "values": [indices.get(value, -1) for value in values]}
 
 
-def map_figure(places: NDArray[np.float32]) -> dict[str, object]:
+def map_figure(places: Floats) -> dict[str, object]:
     """Return the map as JSON.
 
     Its renderers are points, marks (around the open document and its nearest ones) and names (of topics). The page's

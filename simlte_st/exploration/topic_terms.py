@@ -9,6 +9,7 @@ import regex
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
+from simlte_st.models.vectors import Ints
 from simlte_st.words.analyzer import is_stop_word, normal, plain_words, word_to_term
 from simlte_st.words.languages import UNSPACED, LanguageFinder
 
@@ -28,9 +29,7 @@ _SYLLABLE = regex.compile(rf"(?V1)[[{UNSPACED}]--\p{{Han}}]\p{{M}}*")  # means n
 _PAIR = regex.compile(rf"({_UNIT}) (?={_UNIT})")
 
 
-def topic_terms(
-    texts: Sequence[str], topics: NDArray[np.int64], count: int, language: str | None = None
-) -> list[list[str]]:
+def topic_terms(texts: Sequence[str], topics: Ints, count: int, language: str | None = None) -> list[list[str]]:
     """Return up to :data:`WORDS` words or word pairs for each of ``count`` topics, by class-based TF-IDF.
 
     A term's weight is the share of the topic's documents that contain it, times the logarithm of the ratio of this

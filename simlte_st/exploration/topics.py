@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import adjusted_mutual_info_score, mutual_info_score
@@ -13,6 +12,7 @@ from sklearn.metrics.cluster import contingency_matrix, expected_mutual_informat
 
 from simlte_st.errors import DataError
 from simlte_st.exploration.corpus import HalfVectors
+from simlte_st.models.vectors import Floats, Ints
 from simlte_st.progress import with_progress_bar
 
 NUMBERS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 50, 60)
@@ -54,13 +54,13 @@ class Topics:
     centre. Empty topics are dropped, so there may be fewer than ``stability.number``.
     """
 
-    by_document: NDArray[np.int64]
-    centres: NDArray[np.float32]
-    cosines: NDArray[np.float32]
+    by_document: Ints
+    centres: Floats
+    cosines: Floats
     stability: Stability
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """Number of documents in each topic."""
         return np.bincount(self.by_document[self.by_document >= 0], minlength=len(self.centres))
 
@@ -71,12 +71,7 @@ class Topics:
 
 
 def find_topics(
-    vectors: NDArray[np.float32],
-    halves: HalfVectors,
-    number: int | None = None,
-    *,
-    seed: int = 0,
-    progress: bool = False,
+    vectors: Floats, halves: HalfVectors, number: int | None = None, *, seed: int = 0, progress: bool = False
 ) -> Topics:
     """Cluster documents into topics.
 
@@ -107,15 +102,13 @@ def find_topics(
     return Topics(by_document, centres[order[: np.count_nonzero(sizes)]], cosines, best)
 
 
-def _count_distinct(vectors: NDArray[np.float32]) -> int:
+def _count_distinct(vectors: Floats) -> int:
     """Count vectors that differ by more than rounding; among many thousands, a few may be missed."""
     projections = vectors @ np.random.default_rng(0).normal(size=vectors.shape[1])
     return 1 + int(np.count_nonzero(np.diff(np.sort(projections)) > 1e-5))
 
 
-def _nearest_centres(
-    vectors: NDArray[np.float32], centres: NDArray[np.float32]
-) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
+def _nearest_centres(vectors: Floats, centres: Floats) -> tuple[Ints, Floats, Floats]:
     """Return each vector's nearest centre, its cosine, and the margin to the second cosine."""
     cosines = vectors @ centres.T
     best = np.sort(cosines, axis=1)[:, -2:]
@@ -132,7 +125,7 @@ def _stability(halves: HalfVectors, number: int, seed: int) -> Stability:
     return Stability(number, information / np.log(2), float(adjusted_mutual_info_score(first, second)))
 
 
-def _min_margin(halves: HalfVectors, centres: NDArray[np.float32], margins: NDArray[np.float32]) -> float:
+def _min_margin(halves: HalfVectors, centres: Floats, margins: Floats) -> float:
     """Return the smallest margin at which the halves of a document probably share a topic."""
     first, second = (_nearest_centres(side, centres)[0] for side in (halves.first, halves.second))
     agree = first == second

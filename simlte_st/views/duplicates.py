@@ -37,6 +37,8 @@ SIMILARITY = 0.75
 RUN = 5
 """Words in a run; a shorter document is one run."""
 
+Hashes = NDArray[np.uint64]
+
 Similarity = Annotated[float, Interval(gt=0, le=1)]
 """Jaccard similarity between the sets of word runs of two documents."""
 
@@ -141,7 +143,7 @@ def find_duplicates(
         raise ConfigurationError("similarity= cannot be combined with near=False, which compares whole texts.")
     row_by_digest: dict[bytes, int] = {}
     first_rows = array("q")  # of the texts with the same words
-    distinct_rows, run_sets = array("q"), list[NDArray[np.uint64]]()
+    distinct_rows, run_sets = array("q"), list[Hashes]()
     for row, text in enumerate(with_progress_bar(texts, "Reading documents", total, shown=progress)):
         words = split_words(text) or normal(text).split()  # a text of symbols only has no words
         digest = hashlib.blake2b("\x00".join(words).encode("utf-8", "surrogatepass"), digest_size=16).digest()
@@ -232,7 +234,7 @@ def _to_json_line(row: Mapping[str, object]) -> str:
     return json.dumps(row, ensure_ascii=False, default=str) + "\n"
 
 
-def hash_runs(words: Sequence[str]) -> NDArray[np.uint64]:
+def hash_runs(words: Sequence[str]) -> Hashes:
     """Return the sorted, distinct hashes of a document's word runs."""
     hashes = np.array([_hash(word) for word in words] or [0], dtype=np.uint64)
     length = min(RUN, len(hashes))
@@ -248,7 +250,7 @@ def _hash(word: str) -> int:
     return int.from_bytes(hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
-def find_earlier_similar(sets: Sequence[NDArray[np.uint64]], threshold: float) -> Iterator[int | None]:
+def find_earlier_similar(sets: Sequence[Hashes], threshold: float) -> Iterator[int | None]:
     """Yield for each set the index of the first similar kept set, or None if the set itself is kept.
 
     Sets are similar if their Jaccard similarity reaches the threshold. A set is kept if it is similar to no kept set.
@@ -263,9 +265,7 @@ def find_earlier_similar(sets: Sequence[NDArray[np.uint64]], threshold: float) -
     # The indices of the kept sets: all of them, and by the elements of their prefixes.
     kept_sets, postings = array("I"), defaultdict[int, "array[int]"](lambda: array("I"))
 
-    def find_similar(
-        elements: NDArray[np.uint64], parity: NDArray[np.uint64], candidates: NDArray[np.uint32]
-    ) -> Iterator[int]:
+    def find_similar(elements: Hashes, parity: Hashes, candidates: NDArray[np.uint32]) -> Iterator[int]:
         for start in range(0, len(candidates), _BLOCK):
             block = candidates[start : start + _BLOCK]
             size_sums = len(elements) + sizes[block]
@@ -299,7 +299,7 @@ def find_earlier_similar(sets: Sequence[NDArray[np.uint64]], threshold: float) -
         yield match
 
 
-def _pack_parities(elements: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _pack_parities(elements: Hashes) -> Hashes:
     ranges = (elements >> np.uint64(65 - _PARITY_BITS.bit_length())).astype(np.int64)
     odd = np.bincount(ranges, minlength=_PARITY_BITS).astype(np.uint8) & 1
     return np.packbits(odd).view(np.uint64)

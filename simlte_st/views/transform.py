@@ -21,7 +21,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.readers import InputExample
 from torch import nn
 from torch.utils.data import DataLoader
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerState
 
 from simlte_st.arguments import Count, CountOrZero, Seed, check_arguments
 from simlte_st.compat import view_budget
@@ -61,17 +61,13 @@ class EpochClock(TrainerCallback):
         """Whether a Trainer with this callback has set the epoch."""
         return int(self._epoch) >= 0
 
-    def on_init_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: object
-    ) -> None:
+    def on_init_end(self, *args: object, **kwargs: object) -> None:
         """Connect to a Trainer, which draws views for its model card before training."""
         self.epoch = self.epoch
 
     on_train_begin = on_init_end  # for ``add_callback``
 
-    def on_epoch_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: object
-    ) -> None:
+    def on_epoch_begin(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
         """Set the epoch. A run may resume within an epoch: ``state.epoch`` 2.4 is epoch 2."""
         self.epoch = int((state.epoch or 0.0) + 1e-6)
 
