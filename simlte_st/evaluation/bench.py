@@ -70,30 +70,24 @@ def shrink_sample(documents: list[Document], model: SentenceTransformer, seed: i
 
 def divide_labelled(documents: Sequence[Document], column: str, seed: int) -> tuple[list[int], list[int]]:
     """Return the rows of labelled documents to train and to score a probe."""
-    usable = probe_rows(documents)
-    labels = [str(documents[row].label) for row in usable]
-    if len(usable) < 2 * MIN_DOCUMENTS or len(set(labels)) < 2:
+    usable_rows = probe_rows(documents)
+    labels = [str(documents[row].label) for row in usable_rows]
+    if len(usable_rows) < 2 * MIN_DOCUMENTS or len(set(labels)) < 2:
         raise DataError(
             f"probe={column!r}: a probe needs {2 * MIN_DOCUMENTS} documents in 2 classes with at least "
-            f"{MIN_CLASS_SIZE} each; the sample has {len(usable)} in {len(set(labels))}. Label more documents, choose "
-            "a column with fewer classes, or draw a larger sample."
+            f"{MIN_CLASS_SIZE} each; the sample has {len(usable_rows)} in {len(set(labels))}. Label more documents, "
+            "choose a column with fewer classes, or draw a larger sample."
         )
-    train, test = divide_rows([documents[row].text for row in usable], labels, 0.5, seed)
+    train, test = divide_rows([documents[row].text for row in usable_rows], labels, 0.5, seed)
     warn_of_classes([labels[row] for row in train], [labels[row] for row in test], SHOTS)
-    return [usable[row] for row in train], [usable[row] for row in test]
+    return [usable_rows[row] for row in train], [usable_rows[row] for row in test]
 
 
 class Bench:
-    """Measures candidates on a sample of documents, which commands call ``source``."""
+    """Measure candidates on a sample of documents, which are called ``source`` in commands."""
 
     def __init__(
-        self,
-        documents: Sequence[Document],
-        source: str,
-        *,
-        probe: str | None = None,
-        seed: int = 0,
-        progress: bool = True,
+        self, documents: Sequence[Document], source: str, probe: str | None, seed: int, progress: bool
     ) -> None:
         self.texts = [document.text for document in documents]
         self.labels = [str(document.label) for document in documents]
@@ -107,10 +101,10 @@ class Bench:
         """Add a static model without and with a latent semantic analysis, which training adds."""
         self._encode(name, model, self._encode_command(name))
         if _accepts_lsa(model):
-            folded = copy.deepcopy(model)
-            end_with_lsa([folded], self.texts, DIMENSION, self.seed, self.progress)
+            folded_model = copy.deepcopy(model)
+            end_with_lsa([folded_model], self.texts, DIMENSION, self.seed, self.progress)
             command = self._train_command(None if name == OWN_STATIC else name, static=True)
-            self._encode(f"{name} + LSA", folded, command)
+            self._encode(f"{name} + LSA", folded_model, command)
 
     def add_encoder(self, name: str, model: SentenceTransformer) -> None:
         """Add an encoder and, if it truncates much, a version that reads whole documents."""

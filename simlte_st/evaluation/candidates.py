@@ -87,8 +87,8 @@ def recommend(candidates: Sequence[Candidate], is_long: bool, seed: int) -> Cand
     if models[0].probes is not None:
         best = best_probe(models)
         min_speed = MUCH_FASTER * best.documents_per_second
-        fast = [model for model in models if model.documents_per_second >= min_speed]
-        as_good = [model for model in fast if model.against(best, seed)[2] >= 0]
+        fast_models = [model for model in models if model.documents_per_second >= min_speed]
+        as_good = [model for model in fast_models if model.against(best, seed)[2] >= 0]
         return max(as_good, key=lambda model: model.score, default=best)
 
     def rank(model: Candidate) -> tuple[bool, float, bool]:

@@ -135,7 +135,7 @@ def compare(
     documents, tokens = shrink_sample(documents, next(iter(loaded.values())), seed)
     warn_of_language(loaded, (document.text for document in documents))
     source_words = shlex.join(map(str, reader.places)) or "my_documents"  # in the commands
-    bench = Bench(documents, source_words, probe=probe, seed=seed, progress=progress)
+    bench = Bench(documents, source_words, probe, seed, progress)
     for name, model in loaded.items():
         (bench.add_static if is_static(model) else bench.add_encoder)(name, model)
     bench.add_words()

@@ -29,15 +29,12 @@ logger = logging.getLogger(__name__)
 @contextmanager
 def reading_at_most(model: SentenceTransformer, max_seq_length: int | None) -> Iterator[None]:
     """Set ``model.max_seq_length`` inside a block and restore it afterwards."""
-    if max_seq_length is None:
-        yield
-        return
-    check_value("max_seq_length", max_seq_length, Count)
-    check_room(model, max_seq_length, f"max_seq_length={max_seq_length} tokens")
     own_limit = model.max_seq_length
-    # A model without a limit, such as a static one, has none to set.
-    if own_limit is not None and not is_static(model):
-        model.max_seq_length = min(max_seq_length, readable_tokens(model) or max_seq_length)
+    if max_seq_length is not None:
+        check_value("max_seq_length", max_seq_length, Count)
+        check_room(model, max_seq_length, f"max_seq_length={max_seq_length} tokens")
+        if own_limit is not None and not is_static(model):  # other models have no limit to set
+            model.max_seq_length = min(max_seq_length, readable_tokens(model) or max_seq_length)
     try:
         yield
     finally:
@@ -46,15 +43,9 @@ def reading_at_most(model: SentenceTransformer, max_seq_length: int | None) -> I
 
 
 def encode_texts(
-    model: SentenceTransformer,
-    texts: Sequence[str],
-    *,
-    max_seq_length: int | None = None,
-    show_progress_bar: bool = False,
-    bar_name: str = "Encoding",
-    documents: int | None = None,
-    batch_size: int = 32,
-) -> Floats:
+    model: SentenceTransformer, texts: Sequence[str], *, max_seq_length: int | None = None,
+    show_progress_bar: bool = False, bar_name: str = "Encoding", documents: int | None = None, batch_size: int = 32,
+) -> Floats:  # fmt: skip
     """Encode texts with the model's document prompt, as fast as ``simlte encode`` and to the same vectors.
 
     The bar counts ``documents`` (default: the number of texts).
@@ -145,10 +136,10 @@ class StructureEvaluator(BaseEvaluator):
                 if is_new:
                     writer.writerow(["epoch", "steps", *metrics])
                 writer.writerow([epoch, steps, *metrics.values()])
-        prefixed: dict[str, float] = self.prefix_name_to_metrics(metrics, self.name)
+        prefixed_metrics: dict[str, float] = self.prefix_name_to_metrics(metrics, self.name)
         # The model card declares an int, but the Trainer passes the fractional epoch.
-        self.store_metrics_in_model_card_data(model, prefixed, epoch, steps)  # type: ignore[arg-type]
-        return prefixed
+        self.store_metrics_in_model_card_data(model, prefixed_metrics, epoch, steps)  # type: ignore[arg-type]
+        return prefixed_metrics
 
     def get_config_dict(self) -> dict[str, object]:
         """Return the settings, for the model card."""

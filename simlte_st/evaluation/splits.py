@@ -56,8 +56,7 @@ def list_labels(labels: Sequence[Label], limit: int = 10) -> str:
 def warn_of_classes(train: Sequence[Label], test: Sequence[Label], shots: int) -> None:
     """Warn about classes with fewer than ``shots`` training examples, or none."""
     counts = Counter(plain_labels(train))
-    small = [f"{label} ({count})" for label, count in sorted(counts.items()) if count < shots]
-    if small:
+    if small := [f"{label} ({count})" for label, count in sorted(counts.items()) if count < shots]:
         logger.warning("Classes with fewer than %d examples, all used in each draw: %s", shots, list_labels(small))
     if unseen := sorted(set(plain_labels(test)) - set(counts)):
         message = "%d of the test classes have no training example and count as misses: %s"
@@ -106,10 +105,10 @@ def _test_size(hashes: NDArray[np.uint64], share: float) -> int:
 def _mix(keys: Ints, seed: int) -> NDArray[np.uint64]:
     """Hash keys with the seed, by SplitMix64's finaliser: a bijection, so distinct keys stay distinct."""
     salt = int.from_bytes(hashlib.blake2b(str(seed).encode(), digest_size=8).digest(), "big")
-    mixed = keys.view(np.uint64) ^ np.uint64(salt)
+    hashes = keys.view(np.uint64) ^ np.uint64(salt)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return np.asarray(mixed ^ (mixed >> np.uint64(31)), dtype=np.uint64)
+        hashes = (hashes ^ (hashes >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray(hashes ^ (hashes >> np.uint64(31)), dtype=np.uint64)
 
 
 @check_arguments
@@ -138,10 +137,11 @@ def sample_rows(count: CountOrZero, size: Sample, seed: Seed) -> list[int]:
 def sample_labelled_first(has_label: Sequence[bool], size: int, seed: int) -> list[int]:
     """Return up to ``size`` random rows, ascending; unlabelled ones only if there are too few labelled ones."""
     mask = np.array(has_label, dtype=bool)
-    labelled, unlabelled = np.flatnonzero(mask), np.flatnonzero(~mask)
-    sample = labelled[sample_rows(len(labelled), size, seed)]
-    missing = min(len(unlabelled), size - len(sample))
-    return sorted([*sample.tolist(), *np.random.default_rng(seed).choice(unlabelled, missing, replace=False).tolist()])
+    labelled_rows, unlabelled_rows = np.flatnonzero(mask), np.flatnonzero(~mask)
+    sample = labelled_rows[sample_rows(len(labelled_rows), size, seed)]
+    shortfall = min(len(unlabelled_rows), size - len(sample))
+    unlabelled_sample = np.random.default_rng(seed).choice(unlabelled_rows, shortfall, replace=False)
+    return sorted([*sample.tolist(), *unlabelled_sample.tolist()])
 
 
 @check_arguments

@@ -156,17 +156,17 @@ class Verdict:
             return "Model and base give the same results on these documents."
         subject = f"{self.change.capitalize()} {self.word}: the" if self.change else "The"
         whether = f"whether {self.change} helped" if self.change else "whether the model is better than its base"
-        needed = f"and {MIN_DOCUMENTS} are needed."
+        minimum = f"and {MIN_DOCUMENTS} are needed."
         lines = [
             {
                 "helped": f"{subject} model is probably better than its base.",
                 "hurt": f"{subject} model is probably worse than its base.",
                 "no clear difference": f"It is not clear {whether}.",
-                "too few documents": f"Too few documents to tell {whether}: {self.documents}, {needed}",
+                "too few documents": f"Too few documents to tell {whether}: {self.documents}, {minimum}",
             }[self.word]
         ]
         if self.probe is not None and self.scored < MIN_DOCUMENTS:
-            lines.append(f"Too few labelled documents for a probe: {self.scored}, {needed}")
+            lines.append(f"Too few labelled documents for a probe: {self.scored}, {minimum}")
         elif self.word == "too few documents":
             pass  # the first line says it
         elif self.probe is None:

@@ -56,15 +56,9 @@ class EncodedCorpus:
 
 
 def open_corpus(
-    model: ModelSource | Index,
-    reader: DocumentReader | None,
-    index_model: ModelSource | None = None,
-    *,
-    title: str | None = None,
-    batch_size: int = 32,
-    device: str | None = None,
-    progress: bool = True,
-) -> tuple[EncodedCorpus, Encoder]:
+    model: ModelSource | Index, reader: DocumentReader | None, index_model: ModelSource | None = None, *,
+    title: str | None = None, batch_size: int = 32, device: str | None = None, progress: bool = True,
+) -> tuple[EncodedCorpus, Encoder]:  # fmt: skip
     """Encode the documents of a reader with a model, or open an index if there is no reader."""
     if reader is None:
         index = model if isinstance(model, Index) else Index.open(os.fspath(model), index_model, device)  # type: ignore[arg-type]
@@ -97,20 +91,20 @@ def _index_corpus(index: Index, title: str | None) -> EncodedCorpus:
 
 
 def _columns_and_titles(documents: Sequence[Document], name: str, title: str | None) -> tuple[list[Column], list[str]]:
-    """Return the columns, renamed if the table has one of that name, and the titles."""
+    """Return the columns, renamed where the table has the name, and the titles."""
     if len(documents) < MIN_DOCUMENTS:
         raise DataError(
             f"{name} has {format_count(len(documents), 'document')}; topics and a map need at least {MIN_DOCUMENTS}."
         )
     columns = collect_columns(documents)
-    names, renamed = {*TABLE_COLUMNS, *(column.name for column in columns)}, []
+    names, table_columns = {*TABLE_COLUMNS, *(column.name for column in columns)}, []
     for column in columns:
         name = column.name
         while name in TABLE_COLUMNS or (name != column.name and name in names):
             name += "_"
         names.add(name)
-        renamed.append(replace(column, name=name))
-    return renamed, document_titles(documents, columns, title)
+        table_columns.append(replace(column, name=name))
+    return table_columns, document_titles(documents, columns, title)
 
 
 def _encode(encoder: Encoder, texts: Sequence[str], bar: str, batch_size: int, progress: bool) -> Floats:
@@ -128,15 +122,9 @@ class HalfVectors:
 
 
 def encode_halves(
-    corpus: EncodedCorpus,
-    encoder: Encoder,
-    max_documents: int,
-    *,
-    language: str | None = None,
-    batch_size: int = 32,
-    seed: int = 0,
-    progress: bool = True,
-) -> HalfVectors:
+    corpus: EncodedCorpus, encoder: Encoder, max_documents: int, *,
+    language: str | None = None, batch_size: int = 32, seed: int = 0, progress: bool = True,
+) -> HalfVectors:  # fmt: skip
     """Split up to ``max_documents`` documents into two random halves and return their vectors.
 
     If most of them have several passages in the index, a half is the mean of random passages. Otherwise DocSplit splits
@@ -146,9 +134,9 @@ def encode_halves(
     if corpus.index is not None and corpus.index.parts:
         passages = corpus.index.passages([corpus.documents[row].id for row in rows])
         by_row = {row: passages[key] for row in rows if (key := corpus.documents[row].id) in passages}
-        several = {row: vectors for row, vectors in by_row.items() if len(vectors) > 1}
-        if 2 * len(several) > len(rows):
-            return _split_passages(several, seed)
+        passages_by_row = {row: vectors for row, vectors in by_row.items() if len(vectors) > 1}
+        if 2 * len(passages_by_row) > len(rows):
+            return _split_passages(passages_by_row, seed)
     sample = [replace(corpus.documents[row], id=str(row)) for row in rows]
     segmenter = make_segmenter("punkt", lambda: (document.text for document in sample), language)
     pairs = draw_halves(segment_documents(sample, segmenter), encoder.budget, seed)

@@ -47,17 +47,17 @@ def lay_out(vectors: Floats, *, seed: int = 0, progress: bool = False) -> Layout
         but less trustworthy: .86 against .92.
     """
     count = len(vectors)
-    reduced = PCA(min(_DIMENSIONS, count - 1, vectors.shape[1]), random_state=seed).fit_transform(vectors)
+    components = PCA(min(_DIMENSIONS, count - 1, vectors.shape[1]), random_state=seed).fit_transform(vectors)
     sample = np.array(sample_rows(count, MAX_TSNE_DOCUMENTS, seed))
     with progress_bar("Laying out the map", 1, unit="map", shown=progress) as bar:
         perplexity = min(_PERPLEXITY, (len(sample) - 1) / 3)  # scikit-learn needs less than the number of documents
         tsne = TSNE(perplexity=perplexity, init="pca", max_iter=_ITERATIONS, random_state=seed)
         places = np.empty((count, 2), dtype=np.float32)
-        places[sample] = sample_places = tsne.fit_transform(reduced[sample])
+        places[sample] = sample_places = tsne.fit_transform(components[sample])
         unplaced = np.setdiff1d(np.arange(count), sample)
         if len(unplaced):
-            search = NearestNeighbors(n_neighbors=_PLACING_NEIGHBOURS).fit(reduced[sample])
-            neighbours = search.kneighbors(reduced[unplaced], return_distance=False)
+            search = NearestNeighbors(n_neighbors=_PLACING_NEIGHBOURS).fit(components[sample])
+            neighbours = search.kneighbors(components[unplaced], return_distance=False)
             places[unplaced] = np.median(sample_places[neighbours], axis=1)
         bar.update(1)
     rows = sample_rows(count, _TRUST_DOCUMENTS, seed)

@@ -95,8 +95,8 @@ def duplicates_section(duplicates: Duplicates, similarity: float, texts: Sequenc
             f'{link(row)}<div class="difference">{difference(texts[first], texts[row])}</div>'
             for row in rows[:MAX_COMPARED]
         )
-        more = about(f"and {len(rows) - MAX_COMPARED:,} more" if len(rows) > MAX_COMPARED else "")
-        groups.append(f"<div><h3>{link(first)}</h3>{differences}{more}</div>")
+        remaining = about(f"and {len(rows) - MAX_COMPARED:,} more" if len(rows) > MAX_COMPARED else "")
+        groups.append(f"<div><h3>{link(first)}</h3>{differences}{remaining}</div>")
     smaller = report.groups - len(groups)
     return section(
         "duplicates",

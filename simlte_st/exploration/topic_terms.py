@@ -57,10 +57,10 @@ def topic_terms(texts: Sequence[str], topics: Ints, count: int, language: str | 
     except ValueError:  # no text has a word
         return [[] for _ in range(count)]
     terms = vectorizer.get_feature_names_out()
-    inside = np.stack([np.asarray(occurrences[topics == topic].sum(axis=0))[0] for topic in range(count)])
+    inside_counts = np.stack([np.asarray(occurrences[topics == topic].sum(axis=0))[0] for topic in range(count)])
     sizes = np.array([np.count_nonzero(topics == topic) for topic in range(count)])[:, None]
-    outside = np.asarray(occurrences.sum(axis=0)) - inside
-    share, share_outside = inside / np.maximum(sizes, 1), (outside + 1) / (len(texts) - sizes + 1)
+    outside_counts = np.asarray(occurrences.sum(axis=0)) - inside_counts
+    share, share_outside = inside_counts / np.maximum(sizes, 1), (outside_counts + 1) / (len(texts) - sizes + 1)
     weights = share * np.log(np.maximum(share / share_outside, 1))
     main_language = find_language.languages[0]
     return [[_PAIR.sub(r"\1", term) for term in _heaviest(terms, row, main_language)] for row in weights]

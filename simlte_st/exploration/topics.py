@@ -133,6 +133,6 @@ def _min_margin(halves: HalfVectors, centres: Floats, margins: Floats) -> float:
         return -np.inf
     shares = [np.bincount(side, minlength=len(centres)) / len(side) for side in (first, second)]
     min_probability = (1 + float(shares[0] @ shares[1])) / 2
-    sampled = margins[halves.rows]
-    probabilities = IsotonicRegression(out_of_bounds="clip").fit(sampled, agree).predict(sampled)
-    return float(sampled[probabilities >= min_probability].min(initial=np.inf))
+    sample_margins = margins[halves.rows]
+    probabilities = IsotonicRegression(out_of_bounds="clip").fit(sample_margins, agree).predict(sample_margins)
+    return float(sample_margins[probabilities >= min_probability].min(initial=np.inf))

@@ -105,9 +105,9 @@ def write_corpus(
     if not (directory / "corpus.json").exists():
         reader = read_documents(documents)
         report = CorpusReport()
-        unique = _without_duplicates(reader, report)
-        selected = unique if hold_out is None else hold_out(unique)
-        trained_segmenter, segmented = segment_stream(selected, segmenter, count_tokens)
+        unique_documents = _without_duplicates(reader, report)
+        corpus_documents = unique_documents if hold_out is None else hold_out(unique_documents)
+        trained_segmenter, segmented = segment_stream(corpus_documents, segmenter, count_tokens)
         if isinstance(trained_segmenter, PunktSegmenter):
             write_json(directory / "punkt.json", trained_segmenter.to_dict())
         bar = with_progress_bar(segmented, "Segmenting", length_hint(reader, 0), shown=progress)

@@ -66,15 +66,9 @@ class DocumentStream:
     """
 
     def __init__(
-        self,
-        shards: Shards,
-        *,
-        seed: int,
-        usable: Callable[[Document], bool],
-        excluded_keys: Collection[int] = (),
-        batch_size: int,
-        path: Path | None = None,
-    ) -> None:
+        self, shards: Shards, *, seed: int, usable: Callable[[Document], bool], batch_size: int,
+        excluded_keys: Collection[int] = (), path: Path | None = None,
+    ) -> None:  # fmt: skip
         self._shards, self._seed, self._usable, self._batch_size = shards, seed, usable, batch_size
         self._excluded_keys, self._path = frozenset(excluded_keys), path
         self._buffer: tuple[Cursor, list[Document]] = (Cursor(), [])
@@ -100,8 +94,8 @@ class DocumentStream:
     def _all_cursors(self) -> list[Cursor]:
         """Return the cursors, including those of other processes and of a resumed run."""
         if self._path is not None and self._path.exists():
-            saved = [Cursor(**cursor) for cursor in read_json(self._path)]
-            self._cursors = max(self._cursors, saved, key=len)
+            saved_cursors = [Cursor(**cursor) for cursor in read_json(self._path)]
+            self._cursors = max(self._cursors, saved_cursors, key=len)
         return self._cursors
 
     def _fill(self, cursor: Cursor) -> tuple[list[Document], Cursor]:
@@ -156,15 +150,9 @@ class StreamedViews:
     """
 
     def __init__(
-        self,
-        stream: DocumentStream,
-        view: View,
-        *,
-        seed: int,
-        budget: int | None,
-        segmenter: Segmenter,
+        self, stream: DocumentStream, view: View, *, seed: int, budget: int | None, segmenter: Segmenter,
         count_tokens: TokenCounter,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.stream, self._view, self._seed, self._budget = stream, view, seed, budget
         self._segmenter, self._count_tokens = segmenter, count_tokens
 

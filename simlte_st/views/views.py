@@ -237,9 +237,9 @@ class Identity:
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
         """Take a window or a sentence twice. See :meth:`View.draw`."""
         if self.unit == "sentence":
-            sentence = [Span(rng.randrange(len(document.tokens)))]
-            return sentence, sentence
-        window = choose_window(document.tokens, budget, rng, at_least=1)
+            window = [rng.randrange(len(document.tokens))]
+        else:
+            window = choose_window(document.tokens, budget, rng, at_least=1)
         return whole_sentences(window), whole_sentences(window)
 
 
@@ -270,17 +270,14 @@ class Crop:
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
         """Crop twice, independently. See :meth:`View.draw`."""
         words = sentence_words(document, range(len(document.tokens)))
-        return self._crop(document, words, budget, rng), self._crop(document, words, budget, rng)
-
-    def _crop(
-        self, document: SegmentedDocument, words: Sequence[tuple[int, int]], budget: int | None, rng: Random
-    ) -> list[Span]:
-        length = max(1, round(len(words) * rng.uniform(self.least, self.most)))
-        if budget is not None:
-            # In a long document, a crop must fit the budget.
-            length = min(length, max(1, budget * len(words) // max(1, sum(document.tokens))))
-        start = rng.randint(0, len(words) - length)
-        return spans_of_words(words[start : start + length])
+        # A crop must fit the budget.
+        longest = len(words) if budget is None else budget * len(words) // max(1, sum(document.tokens))
+        crops = []
+        for _ in range(2):
+            length = max(1, min(longest, round(len(words) * rng.uniform(self.least, self.most))))
+            start = rng.randint(0, len(words) - length)
+            crops.append(spans_of_words(words[start : start + length]))
+        return crops[0], crops[1]
 
 
 @dataclass(frozen=True)
