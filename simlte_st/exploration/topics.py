@@ -85,8 +85,8 @@ def find_topics(
         raise DataError("The model encodes all documents as the same vector, so they have no topics.")
     if len(halves.rows) < _MIN_TOPIC_SIZE:
         raise DataError(
-            f"Only {len(halves.rows)} documents have two words or more, so that they can be split into halves; topics "
-            f"need at least {_MIN_TOPIC_SIZE}."
+            f"Only {len(halves.rows)} documents can be split into halves, which takes two words; topics need at least "
+            f"{_MIN_TOPIC_SIZE}."
         )
     max_number = max(2, min(distinct, len(halves.rows) // _MIN_TOPIC_SIZE))
     numbers = [size for size in NUMBERS if size <= max_number] if number is None else [min(number, distinct)]
