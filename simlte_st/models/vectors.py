@@ -24,6 +24,7 @@ from simlte_st.models.names import read_model_settings
 from simlte_st.words.tokens import counted_ids, group_sums
 
 Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
 
 # Scratch memory of a block: 4 million float64 values are 32 MB.
 _SCRATCH_VALUES = 4_000_000

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from simlte_st.distributed import main_first
 from simlte_st.errors import ConfigurationError
-from simlte_st.evaluation.splits import PROBE_LEAST, probe_rows
+from simlte_st.evaluation.splits import MIN_CLASS_SIZE, probe_rows
 from simlte_st.files import read_json, write_json
 from simlte_st.models.conversion import WHOLE_DOCUMENTS
 from simlte_st.models.language import DOCUMENTS, warn_of_language
@@ -108,7 +108,7 @@ def load_corpus(
     labelled = [held_out_documents[row] for row in probe_rows(held_out_documents)]
     if probe is not None and len({document.label for document in labelled}) < 2:
         raise ConfigurationError(
-            f"probe={probe!r}: a probe needs two classes of {PROBE_LEAST} or more held-out documents. Hold out more "
+            f"probe={probe!r}: a probe needs two classes of {MIN_CLASS_SIZE} or more held-out documents. Hold out more "
             "documents, or choose a column with fewer classes."
         )
     report, token_views = views.report, None
@@ -159,7 +159,7 @@ def _stream_views(run: Run, shards: Shards, setup: TrainingSetup, corpus: Traini
         shards,
         seed=run.seed,
         usable=usable_by(views.view, segmenter),
-        without={text_key(document.text) for document in corpus.held_out},
+        excluded_keys={text_key(document.text) for document in corpus.held_out},
         batch_size=setup.preset.batch_size,
         path=run.folder.path / "stream.json",
     )

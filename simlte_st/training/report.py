@@ -13,7 +13,7 @@ from simlte_st.errors import format_count
 from simlte_st.evaluation.evaluator import encode_texts
 from simlte_st.exploration.html import about, as_script, frame_page, make_curve, section, table
 from simlte_st.exploration.layout import nearest_documents
-from simlte_st.exploration.page import SHOWN
+from simlte_st.exploration.page import MAX_CHARACTERS
 from simlte_st.files import atomic_path
 from simlte_st.models.names import shown_base
 from simlte_st.models.vectors import unit_rows
@@ -126,5 +126,6 @@ def _details(document: Document) -> str:
     """Return a document's title and label, with its text folded up."""
     title = f"<bdi>{escape(document_title(None, document.text))}</bdi>"
     label = "" if document.label is None else f' <span class="number">{escape(str(document.label))}</span>'
-    text = f'<p class="text">{escape(document.text[:SHOWN])}{"…" if len(document.text) > SHOWN else ""}</p>'
+    ellipsis = "…" * (len(document.text) > MAX_CHARACTERS)
+    text = f'<p class="text">{escape(document.text[:MAX_CHARACTERS])}{ellipsis}</p>'
     return f"<details><summary>{title}{label}</summary>{text}</details>"

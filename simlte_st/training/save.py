@@ -39,7 +39,7 @@ def save(
     """
     output, corpus_report = run.folder.output, corpus.report
     if corpus.stream is not None:
-        usage = corpus.stream.stream.taken(stats.steps * setup.preset.batch_size)
+        usage = corpus.stream.stream.usage(stats.steps * setup.preset.batch_size)
         corpus_report = replace(corpus_report, documents=usage.documents)
     result = TrainingResult(
         output=output, steps=stats.steps, seconds=stats.seconds, preset=setup.preset, dtype=stats.dtype,
