@@ -230,14 +230,13 @@ def register_modules(model_class: type[SentenceTransformer], classes: Sequence[t
     model_class._module_classes = _by_reference(classes)
 
 
-def load_stock(source: str, classes: Sequence[type[torch.nn.Module]], **options: Any) -> SentenceTransformer:
+def load_stock(source: str | None, classes: Sequence[type[torch.nn.Module]], **options: Any) -> SentenceTransformer:
     """Load a model with custom modules as the stock class."""
-    from sentence_transformers import SentenceTransformer
+    from sentence_transformers import SentenceTransformer as Stock
 
-    options.setdefault("local_files_only", os.path.isdir(source))  # no request to the Hub for a folder
-    known = _by_reference(classes)
     with short_load_report():
-        return cast("SentenceTransformer", SentenceTransformer._load_with_module_classes(source, known, **options))
+        model: SentenceTransformer = Stock._load_with_module_classes(source, _by_reference(classes), **options)
+    return model
 
 
 def extend_stock(find: Callable[[str], str | None], classes: Mapping[str, type[torch.nn.Module]]) -> None:

@@ -96,7 +96,7 @@ def check_devices(engine: Engine) -> None:
             check_device(each)
 
 
-def dtype_unasked(device: str | torch.device | None) -> torch.dtype | None:
+def default_dtype(device: str | torch.device | None) -> torch.dtype | None:
     """Return the default dtype to load a model in: float32 on a CPU, elsewhere None for the checkpoint's own.
 
     Many checkpoints are stored in bfloat16 for GPUs, and transformers computes in the stored dtype. Compared with

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +13,14 @@ from typing import Any, Literal
 import torch
 from huggingface_hub import constants
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
+from sentence_transformers.base.modules import Router, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding
 from sentence_transformers.util import is_sentence_transformer_model
 
 from simlte_st.compat import NO_LIMIT, load_stock, readable_length, readable_tokens, taken_tokens
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
 from simlte_st.files import EXPORT_FILE
-from simlte_st.models.device import check_device, dtype_unasked
+from simlte_st.models.device import check_device, default_dtype
 from simlte_st.models.kinds import check_kind
 from simlte_st.models.names import OWN_MODELS, find_model, hub_repositories, not_loaded
 from simlte_st.models.shipped import put_together
@@ -78,7 +79,6 @@ def load_model(
     """
     check_device(device)
     source, name = model_source(name), os.fspath(name)
-    dtype = dtype or dtype_unasked(device)
     cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")  # where loading from the Hub puts modules.json
     local = Path(source).exists()
     places = (source,) if local else hub_repositories(source)
@@ -88,22 +88,19 @@ def load_model(
     random_state = torch.get_rng_state()
     torch.default_generator.manual_seed(0)  # weights missing from the checkpoint are the same each time
     try:
-        if (modules := model2vec_modules(source)) is not None:
-            model = SentenceTransformer(modules=modules, device=device)
-        else:
-            options = {} if dtype is None else {"dtype": dtype}
-            model = load_stock(source, LOADED, device=device, model_kwargs=options)
+        settings = {} if dtype is None else {"dtype": dtype}
+        place, arguments = loading_arguments(source, {"device": device, "model_kwargs": settings})
+        model = load_stock(place, LOADED, **arguments)
     except (MissingExtraError, MemoryError):
         raise
     except Exception as error:  # damaged files cause all kinds of errors
         raise not_loaded(name, f"{type(error).__name__}: {error}") from error
     finally:
         torch.set_rng_state(random_state)
-    attend_fully(model)
+    adapt_encoder(model)
     check_encodes(model, name)
     if not is_static(model):
         _read_special_words_as_text(model)
-    _set_length(model, name, readable_length(model))  # a tokenizer may state no limit
     tuned = is_static(model) or any(
         is_sentence_transformer_model(place, cache_folder=cache, local_files_only=True) for place in places
     )
@@ -122,8 +119,35 @@ def model_source(name: str | os.PathLike[str]) -> str:
     return find_model(text)
 
 
-def attend_fully(model: SentenceTransformer) -> None:
-    """Switch a BigBird to full attention.
+def loading_arguments(source: str | None, options: Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
+    """Return the arguments with which sentence-transformers loads a model.
+
+    Args:
+        source: A folder, a name on the Hub, or None for a model of modules.
+        options: Keyword arguments of ``sentence_transformers.SentenceTransformer``. The default dtype is float32 on a
+            CPU, and the checkpoint's elsewhere.
+
+    Returns:
+        Name and keyword arguments; no name but modules for a model in model2vec's format.
+    """
+    arguments = dict(options)
+    if source is None:
+        return None, arguments
+    if not arguments.get("trust_remote_code"):  # or the Hub is queried for a folder's name
+        arguments.setdefault("local_files_only", os.path.isdir(source))
+    if arguments.get("backend", "torch") == "torch":
+        settings = dict(arguments.get("model_kwargs") or {})
+        if not {"dtype", "torch_dtype", "device_map"} & {*settings, *(arguments.get("config_kwargs") or ())}:
+            dtype = default_dtype(arguments.get("device"))
+            settings.update({} if dtype is None else {"dtype": dtype})
+        arguments["model_kwargs"] = settings
+    if (modules := model2vec_modules(source)) is not None:
+        return None, {**arguments, "modules": modules}
+    return source, arguments
+
+
+def adapt_encoder(model: SentenceTransformer) -> None:
+    """Limit ``max_seq_length`` to the encoder's positions, and switch a BigBird to full attention.
 
     Block-sparse attention switches to full attention after the first short batch, gives a text different vectors in a
     batch with longer ones, and seeds numpy's global generator in every pass. Full attention takes as long for 1,024
@@ -132,7 +156,11 @@ def attend_fully(model: SentenceTransformer) -> None:
     encoder: Any = model.transformers_model
     if getattr(encoder, "attention_type", None) == "block_sparse":
         encoder.set_attention_type("original_full")
-        encoder.config.attention_type = "original_full"  # what is saved
+        encoder.config.attention_type = "original_full"  # saved with the model
+    if not isinstance(model[0], Router):  # whose encoders read different lengths
+        length = readable_length(model)  # a tokenizer may have no limit
+        if length is not None and length != model.max_seq_length:
+            model.max_seq_length = length
 
 
 def check_encodes(model: SentenceTransformer, name: str) -> None:

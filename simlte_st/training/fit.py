@@ -16,10 +16,10 @@ from sentence_transformers import SentenceTransformer, SentenceTransformerTraine
 from transformers import PrinterCallback, TrainerCallback, TrainerState, set_seed
 from transformers.trainer import TRAINER_STATE_NAME
 
-from simlte_st.compat import eager_attention, get_encoder, is_fused, load_stock, use_one_gpu
+from simlte_st.compat import eager_attention, get_encoder, is_fused, use_one_gpu
 from simlte_st.distributed import rank, world
 from simlte_st.errors import ModelError, TrainingInterrupted, format_count
-from simlte_st.models.static import LOADED
+from simlte_st.models.loading import load_model
 from simlte_st.progress import logs_above_bars
 from simlte_st.prompts import document_prompt
 from simlte_st.training.batches import OrderedBatchSampler, SeededBatchSampler, view_preprocessor
@@ -212,8 +212,8 @@ def _restore_finished(model: SentenceTransformer, checkpoint: Path | None) -> Tr
     state: TrainerState = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
     if state.global_step < state.max_steps:
         return None
-    finished = load_stock(str(checkpoint), LOADED, device=str(model.device))
-    model.load_state_dict(finished.state_dict())
+    finished = load_model(checkpoint, device=str(model.device))
+    model.load_state_dict(finished.model.state_dict())
     return state
 
 
