@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from logging import WARNING, LogRecord, getLogger
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import torch
 from torch import Tensor
@@ -28,6 +28,9 @@ if TYPE_CHECKING:  # sentence_transformers may be half imported when this module
     from sentence_transformers.base.modules import Transformer
 
 logger = getLogger(__name__)
+
+Features: TypeAlias = dict[str, Any]
+"""Input and output of modules: tensors by name, and a few settings such as ``prompt_length``."""
 
 _LM_HEAD = ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder")
 MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
@@ -235,7 +238,11 @@ def load_stock(source: str | None, classes: Sequence[type[torch.nn.Module]], **o
     from sentence_transformers import SentenceTransformer as Stock
 
     with short_load_report():
-        model: SentenceTransformer = Stock._load_with_module_classes(source, _by_reference(classes), **options)
+        model: SentenceTransformer = Stock._load_with_module_classes(
+            source,  # type: ignore[arg-type]  # None with modules=
+            _by_reference(classes),
+            **options,
+        )
     return model
 
 

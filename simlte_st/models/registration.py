@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import wrapt
 
@@ -46,7 +46,7 @@ class _OwnModules(dict[str, "type[nn.Module]"]):
     def __bool__(self) -> bool:
         return True  # otherwise a Router does not get them
 
-    def get(self, name: str, default: object = None) -> object:
+    def get(self, name: str, default: Any = None) -> Any:
         if name.startswith("simlte_st.modules."):
             from simlte_st.modules import OWN_MODULES
 
