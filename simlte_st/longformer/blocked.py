@@ -22,6 +22,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from simlte_st.compat import softmax_gradient
 from simlte_st.longformer.packing import BLOCK, PackedSpan, Packing, to_device
 
 CHUNK = 128
@@ -234,7 +235,7 @@ class ProductAttention(torch.autograd.Function):
                     used = weights * mask
                     to_weights *= mask
                 to_value.index_add_(0, columns, _given(used.transpose(2, 3) @ grads).to(wide))
-                to_scores = torch._softmax_backward_data(to_weights, weights, -1, weights.dtype)
+                to_scores = softmax_gradient(to_weights, weights)
                 to_query[rows] = _given(to_scores @ _taken(key, part.columns)) * scale
                 to_key.index_add_(0, columns, _given(to_scores.transpose(2, 3) @ _taken(scaled, part.rows)).to(wide))
         return to_query, to_key.to(key.dtype), to_value.to(value.dtype), None, None, None

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor, nn
 
+from simlte_st.compat import Features as Features
 from simlte_st.compat import merge_feature_batches, slice_rows
 from simlte_st.losses.masked_language_model import IGNORE
-
-Features = dict[str, Any]
-"""Model inputs of a column: padded to ``(rows, length)`` with an ``attention_mask``, or flattened to ``(1, tokens)``
-with ``cu_seq_lens_q``, ``(rows + 1,)``."""
 
 LABELS = "mlm_labels"
 """Key of a masked column's labels: int64, shaped like its ``input_ids``. The model never sees it."""

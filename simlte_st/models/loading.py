@@ -17,7 +17,7 @@ from sentence_transformers.base.modules import Router, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding
 from sentence_transformers.util import is_sentence_transformer_model
 
-from simlte_st.compat import NO_LIMIT, load_stock, readable_length, readable_tokens, taken_tokens
+from simlte_st.compat import NO_LIMIT, load_stock, readable_length, readable_tokens, reserved_tokens
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
 from simlte_st.files import EXPORT_FILE
 from simlte_st.models.device import check_device, default_dtype
@@ -48,7 +48,7 @@ class LoadedModel:
     tuned: bool
 
     def copy(self, pooling: str = "keep", max_seq_length: int | None = None) -> LoadedModel:
-        """Copy the model with another pooling or length."""
+        """Copy the model, with another pooling or length."""
         length = max_seq_length or self.model.max_seq_length
         model = deepcopy(self.model)
         if pooling != "keep":
@@ -64,14 +64,14 @@ def load_model(
     dtype: torch.dtype | Literal["auto"] | None = None,
     device: str | None = None,
 ) -> LoadedModel:
-    """Load a model by name or folder; see :func:`~simlte_st.models.names.find_model`.
+    """Load a model by name or folder as the stock class; see :func:`~simlte_st.models.names.find_model`.
 
     Special tokens in texts, such as ``[MASK]``, are read as ordinary text unless the model's prompts use them. This
     setting is saved with the model.
 
     Args:
         name: A folder, a model of this package, or a name on the Hub.
-        pooling: ``"cls"`` or ``"mean"`` to replace the model's pooling.
+        pooling: ``"cls"`` or ``"mean"`` to replace the model's pooling, ``"keep"`` to keep it.
         max_seq_length: Maximum number of tokens to read; None for the model's own limit.
         dtype: Dtype of the computation; None for float32 on a CPU and the checkpoint's on a GPU, ``"auto"`` for the
             checkpoint's.
@@ -79,28 +79,28 @@ def load_model(
     """
     check_device(device)
     source, name = model_source(name), os.fspath(name)
-    cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")  # where loading from the Hub puts modules.json
+    cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")  # has the modules.json of models from the Hub
     local = Path(source).exists()
     places = (source,) if local else hub_repositories(source)
     check_kind(name, places, local or constants.HF_HUB_OFFLINE, cache)
     if Path(source, EXPORT_FILE).is_file():
         raise ModelError(f"{name!r} is an ONNX export: load it with simlte_st.load_onnx().")
     random_state = torch.get_rng_state()
-    torch.default_generator.manual_seed(0)  # weights missing from the checkpoint are the same each time
+    torch.default_generator.manual_seed(0)  # initialises weights missing from the checkpoint
     try:
         settings = {} if dtype is None else {"dtype": dtype}
         place, arguments = loading_arguments(source, {"device": device, "model_kwargs": settings})
         model = load_stock(place, LOADED, **arguments)
     except (MissingExtraError, MemoryError):
         raise
-    except Exception as error:  # damaged files cause all kinds of errors
+    except Exception as error:  # damaged files raise many kinds
         raise not_loaded(name, f"{type(error).__name__}: {error}") from error
     finally:
         torch.set_rng_state(random_state)
     adapt_encoder(model)
     check_encodes(model, name)
     if not is_static(model):
-        _read_special_words_as_text(model)
+        _read_special_tokens_as_text(model)
     tuned = is_static(model) or any(
         is_sentence_transformer_model(place, cache_folder=cache, local_files_only=True) for place in places
     )
@@ -112,7 +112,7 @@ def load_model(
 
 
 def model_source(name: str | os.PathLike[str]) -> str:
-    """Return the folder of a model or its name on the Hub; unpack a model of this package first."""
+    """Return the folder of a model or its name on the Hub; unpack models of this package first."""
     text = os.fspath(name)
     if text in OWN_MODELS and not os.path.isdir(text):
         return str(put_together(text, lambda base: load_model(base, dtype=torch.float32, device="cpu").model))
@@ -164,7 +164,7 @@ def adapt_encoder(model: SentenceTransformer) -> None:
 
 
 def check_encodes(model: SentenceTransformer, name: str) -> None:
-    """Check that a model can encode batches of documents, before any work."""
+    """Check that a model can encode batches of documents."""
     if not isinstance(model[0], (Transformer, StaticEmbedding)):
         raise ModelError(
             f"The model {name!r} begins with {type(model[0]).__name__}, not with a Transformer or a StaticEmbedding."
@@ -177,16 +177,21 @@ def check_encodes(model: SentenceTransformer, name: str) -> None:
         check_room(model, length, f"The model {name!r} reads {length} tokens")
 
 
-def check_room(model: SentenceTransformer, length: int, said: str) -> None:
-    """Check that a length leaves room for text beside special tokens and the prompt for documents."""
-    if (taken := taken_tokens(model, document_prompt(model))) >= length:
-        raise ConfigurationError(f"{said}, and special tokens and the prompt take {taken} of them: no room for text.")
+def check_room(model: SentenceTransformer, length: int, statement: str) -> None:
+    """Check that a length leaves room for text beside special tokens and the document prompt.
+
+    The error begins with ``statement``.
+    """
+    if (reserved := reserved_tokens(model, document_prompt(model))) >= length:
+        raise ConfigurationError(
+            f"{statement}, and special tokens and the prompt take {reserved} of them: no room for text."
+        )
 
 
 def lengthen(loaded: LoadedModel, max_length: int) -> bool:
-    """Raise ``max_seq_length`` if the model has enough positions; return whether it has.
+    """Raise ``max_seq_length`` to ``max_length`` if the model has enough positions, and return whether it has.
 
-    The limit of many tokenizers is lower than the number of positions: 512 of 8,192 in a ModernBERT.
+    Many tokenizers have a lower limit than the number of positions: 512 instead of 8,192 in a ModernBERT.
     """
     model, positions = loaded.model, readable_tokens(loaded.model)
     if positions is not None and positions < max_length:
@@ -198,11 +203,11 @@ def lengthen(loaded: LoadedModel, max_length: int) -> bool:
     return True
 
 
-def _read_special_words_as_text(model: SentenceTransformer) -> None:
+def _read_special_tokens_as_text(model: SentenceTransformer) -> None:
     tokenizer, prompts = model.tokenizer, model.prompts.values()
-    if not any(word in (prompt or "") for word in tokenizer.all_special_tokens for prompt in prompts):
+    if not any(token in (prompt or "") for token in tokenizer.all_special_tokens for prompt in prompts):
         tokenizer.split_special_tokens = True
-        tokenizer.init_kwargs["split_special_tokens"] = True  # what is saved
+        tokenizer.init_kwargs["split_special_tokens"] = True  # saved with the tokenizer
 
 
 def _set_length(model: SentenceTransformer, name: str, length: int | None) -> None:

@@ -55,12 +55,12 @@ class Truncation:
         cls, model: SentenceTransformer, *, prompt: str | None = None, max_seq_length: int | None = None
     ) -> Truncation:
         """Return empty counts for a model."""
-        from simlte_st.compat import checkpoint_name, readable_length, taken_tokens
+        from simlte_st.compat import checkpoint_name, readable_length, reserved_tokens
 
         encoder, length = model.transformers_model, readable_length(model, max_seq_length)
         trained = "generated_from_trainer" in (model.model_card_data.tags or [])  # has no name that loads it
         name = "" if encoder is None or trained else shortest_name(checkpoint_name(encoder))
-        taken = 0 if length is None else taken_tokens(model, prompt_as_read(model, prompt))
+        taken = 0 if length is None else reserved_tokens(model, prompt_as_read(model, prompt))
         return cls(length, taken, model=name)
 
     @property

@@ -117,7 +117,7 @@ class Encoder:
 
 def _read_quick(model: str | os.PathLike[str], known: Mapping[str, Any] | None) -> TokenVectors | None:
     folder = local_folder(model) or (cached_folder(os.fspath(model)) if known else None)
-    found = TokenVectors.read(Path(folder)) if folder else None
+    found = TokenVectors.load(Path(folder)) if folder else None
     return None if found and known and not found.identity().items() <= known.items() else found
 
 
