@@ -1,7 +1,7 @@
 """Uses of private APIs of sentence-transformers, transformers and torch.
 
-``tests/test_compat.py`` fails when one of them changes. Only the Longformer has more: its kernels call private operators
-of torch, and its model class overrides private hooks of transformers.
+``tests/test_compat.py`` fails when one of them changes. Only the Longformer has others: its kernels call private
+operators of torch, and its model class overrides private hooks of transformers.
 """
 
 from __future__ import annotations

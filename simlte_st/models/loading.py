@@ -23,7 +23,7 @@ from simlte_st.files import EXPORT_FILE
 from simlte_st.models.device import check_device, default_dtype
 from simlte_st.models.kinds import check_kind
 from simlte_st.models.names import OWN_MODELS, find_model, hub_repositories, not_loaded
-from simlte_st.models.shipped import put_together
+from simlte_st.models.shipped import unpack_model
 from simlte_st.models.static import LOADED, is_static, model2vec_modules
 from simlte_st.modules import ChunkMean
 from simlte_st.prompts import document_prompt
@@ -89,8 +89,8 @@ def load_model(
     torch.default_generator.manual_seed(0)  # initialises weights missing from the checkpoint
     try:
         settings = {} if dtype is None else {"dtype": dtype}
-        place, arguments = loading_arguments(source, {"device": device, "model_kwargs": settings})
-        model = load_stock(place, LOADED, **arguments)
+        checkpoint, arguments = loading_arguments(source, {"device": device, "model_kwargs": settings})
+        model = load_stock(checkpoint, LOADED, **arguments)
     except (MissingExtraError, MemoryError):
         raise
     except Exception as error:  # damaged files raise many kinds
@@ -115,7 +115,7 @@ def model_source(name: str | os.PathLike[str]) -> str:
     """Return the folder of a model or its name on the Hub; unpack models of this package first."""
     text = os.fspath(name)
     if text in OWN_MODELS and not os.path.isdir(text):
-        return str(put_together(text, lambda base: load_model(base, dtype=torch.float32, device="cpu").model))
+        return str(unpack_model(text, lambda base: load_model(base, dtype=torch.float32, device="cpu").model))
     return find_model(text)
 
 
