@@ -119,11 +119,12 @@ def readable_length(model: SentenceTransformer, max_seq_length: int | None = Non
     return min((length for length in lengths if length is not None and length < NO_LIMIT), default=None)
 
 
-def untruncated_lengths(features: Features, special: int) -> list[int] | None:
-    """Count the tokens of each text before truncation, without its ``special`` tokens; None for Python tokenizers."""
+def untruncated_lengths(model: SentenceTransformer, features: Features) -> list[int] | None:
+    """Count the tokens of each text before truncation, without special tokens; return None for Python tokenizers."""
     encodings = getattr(features, "encodings", None)
     if not encodings:
         return None
+    special = reserved_tokens(model, "")
     # Truncated tokens are in overflowing encodings, each with its own special tokens and padding.
     return [
         sum(sum(piece.attention_mask) - special for piece in (encoding, *encoding.overflowing))
@@ -244,13 +245,10 @@ def load_stock(source: str | None, classes: Sequence[type[torch.nn.Module]], **o
     """Load a model with custom modules as the stock class."""
     from sentence_transformers import SentenceTransformer as Stock
 
+    references = _by_reference(classes)
     with short_load_report():
-        model: SentenceTransformer = Stock._load_with_module_classes(
-            source,  # type: ignore[arg-type]  # None with modules=
-            _by_reference(classes),
-            **options,
-        )
-    return model
+        # An empty name is as good as none.
+        return cast("SentenceTransformer", Stock._load_with_module_classes(source or "", references, **options))
 
 
 def extend_stock(find: Callable[[str], str | None], classes: Mapping[str, type[torch.nn.Module]]) -> None:
@@ -344,10 +342,8 @@ def masks_without_vmap() -> Iterator[None]:
     from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS as FUNCTIONS
 
     originals = {name: FUNCTIONS[name] for name in ("sdpa", "eager")}
-    for name, make_mask in originals.items():
-        FUNCTIONS[name] = lambda *args, make_mask=make_mask, **options: make_mask(
-            *args, **{**options, "use_vmap": False}
-        )
+    for name, mask in originals.items():
+        FUNCTIONS[name] = lambda *args, mask=mask, **options: mask(*args, **{**options, "use_vmap": False})
     try:
         yield
     finally:

@@ -43,15 +43,14 @@ def write_model_card(folder: Path, *, name: str, base: str, summary: str, about:
     matter = {key: value for key, value in _base_matter(base).items() if key not in matter} | matter
     if public:
         matter["base_model"] = public
-    settings, in_package = read_model_settings(folder), needs_package(folder)
-    model2vec = _model_type(folder) == "model2vec"
+    settings, custom, model2vec = read_model_settings(folder), needs_package(folder), _model_type(folder) == "model2vec"
     if model2vec:
         matter["tags"] = list(dict.fromkeys([*matter.get("tags", ()), "static-embeddings", "model2vec"]))
-    package, install = _OWN if in_package else _STOCK
+    package, install = _OWN if custom else _STOCK
     usage = [f"```bash\n{install}\n```\n", _snippet(f"{package}.SentenceTransformer", "", name, encode_call(settings))]
     if model2vec and "StaticModel" not in about and not any((settings.get("prompts") or {}).values()):
         usage += [_WITHOUT_TORCH, _snippet("model2vec.StaticModel", ".from_pretrained", name, encode_call({}))]
-    stock = " The stock class of sentence-transformers loads it too, after `import simlte_st`." * in_package
+    stock = " The stock class of sentence-transformers loads it too, after `import simlte_st`." * custom
     place = f"`{name}` stands for the path of this folder, or for its name on the Hub.{stock}"
     summary = f"\n# {name}\n\n{summary}\n\n- **Base model:** {link}\n"
     parts = [summary, "## Usage\n", *usage, f"{place}\n", about.strip() + "\n"]
@@ -114,31 +113,27 @@ tokenizer, model = Tokenizer.from_file("tokenizer.json"), InferenceSession("mode
 {special}
 batch = tokenizer.encode_batch([{prompt!r} + text for text in ["A long document ...", "Another one ..."]])
 ids, mask = np.array([encoding.ids for encoding in batch]), np.array([encoding.attention_mask for encoding in batch])
-content = mask * (np.arange(mask.shape[1]) >= {prompt_length})
+content = mask * (np.arange(mask.shape[1]) >= {offset})
 features = {{"input_ids": ids, "attention_mask": mask, "content_mask": content}}
 vectors = model.run(None, {{node.name: features[node.name] for node in model.get_inputs()}})[0]
 """
 
 
 def export_card(
-    name: str,
-    base: str,
-    settings: dict[str, Any],
-    *,
-    prompt: str,
-    prompt_length: int,
-    error: float,
-    int8_cosine: float | None,
+    name: str, base: str, settings: dict[str, Any], *, prompt: str, offset: int, error: float, cosine: float | None
 ) -> str:
-    """Return the card of an ONNX export, with a script that encodes documents without torch or this package."""
+    """Return the card of an ONNX export, with a script that encodes documents without torch or this package.
+
+    ``offset`` is the number of tokens of the prompt; ``cosine`` is None for float32 weights.
+    """
     reads = "any number of" if settings["max_length"] is None else f"up to {settings['max_length']:,}"
     special = _SPECIAL_WORDS if settings["split_special_tokens"] else ""
-    script = _SCRIPT.format(special=special, prompt=prompt, prompt_length=prompt_length)
+    script = _SCRIPT.format(special=special, prompt=prompt, offset=offset)
     precision = (
         f"the weights are float32, and vectors differ from the original model's by at most {error:.1e} of their length"
-        if int8_cosine is None
+        if cosine is None
         else "the encoder is quantised to 8 bits, and on made-up texts the cosine between its vectors and the original "
-        f"model's was at least {int8_cosine:.3f}"
+        f"model's was at least {cosine:.3f}"
     )
     return f"""# {name}
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import torch
     from sentence_transformers import SentenceTransformer
 
-ProcessPool: TypeAlias = dict[Literal["input", "output", "processes"], Any]
-"""A process pool of sentence-transformers."""
+Pool: TypeAlias = dict[Literal["input", "output", "processes"], Any]
+"""The processes that sentence-transformers starts on several devices, and their queues."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def bf16_available(device: str | None = None) -> bool:
 
 
 @contextmanager
-def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[ProcessPool]:
+def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[Pool]:
     """Start a process on each device (a device may repeat), and yield sentence-transformers' pool."""
     import torch
 

@@ -148,7 +148,7 @@ def distil_base(
 
     from simlte_st.models.loading import LoadedModel
 
-    loaded = base if isinstance(base, LoadedModel) else LoadedModel(base, "the base", "", tuned=True)
+    loaded = base if isinstance(base, LoadedModel) else LoadedModel(base, "the base", tuned=True)
     modules, tokenizer = _modules_to_distil(loaded), loaded.model.tokenizer
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise ModelError(f"{loaded.name!r} has no fast tokenizer ({type(tokenizer).__name__}): it cannot be distilled.")
@@ -169,8 +169,7 @@ def distil_base(
     static_tokenizer.no_truncation()
     static_tokenizer.no_padding()
     weights = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
-    embedding = StaticEmbedding(static_tokenizer, embedding_weights=weights)
-    return SentenceTransformer(modules=[embedding, Normalize()], device="cpu")
+    return SentenceTransformer(modules=[StaticEmbedding(static_tokenizer, weights), Normalize()], device="cpu")
 
 
 def _modules_to_distil(loaded: LoadedModel) -> list[nn.Module]:
@@ -195,11 +194,11 @@ def _tokenize_alone(tokenizer: PreTrainedTokenizerBase, tokens: list[str]) -> li
     bare, full = (tokenizer("a", add_special_tokens=special)["input_ids"] for special in (False, True))
     start = next(index for index in range(len(full)) if full[index : index + len(bare)] == bare)
     prefix, suffix, vocabulary = full[:start], full[start + len(bare) :], tokenizer.get_vocab()
-    ids = (
-        [vocabulary[token]] if token in vocabulary else tokenizer(token, add_special_tokens=False)["input_ids"]
-        for token in tokens
-    )
-    return [[*prefix, *token_ids, *suffix] for token_ids in ids]
+
+    def ids(token: str) -> list[int]:
+        return [vocabulary[token]] if token in vocabulary else tokenizer(token, add_special_tokens=False)["input_ids"]
+
+    return [[*prefix, *ids(token), *suffix] for token in tokens]
 
 
 def _token_vectors(

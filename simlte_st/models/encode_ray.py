@@ -10,14 +10,13 @@ import logging
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from tqdm import tqdm
 
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.models.device import Engine
 from simlte_st.models.parts import Part, PartEncoder
-
-if TYPE_CHECKING:
-    from tqdm import tqdm
 
 _ATTEMPTS = 3  # per part; most processes that die run out of memory
 _QUEUE = 2  # parts per actor, so that it does not wait for the next one

@@ -171,15 +171,8 @@ def _write_encoder(
         vectors, expected = _encode_with_both(path, model, texts)
     cosine = _lowest_cosine(vectors, expected)
     prompt = document_prompt(model)
-    card = export_card(
-        title,
-        shown_base(name),
-        settings,
-        prompt=prompt,
-        prompt_length=prompt_tokens(tokenizer, prompt),
-        error=error,
-        int8_cosine=cosine if dtype == "int8" else None,
-    )
+    offset, int8_cosine = prompt_tokens(tokenizer, prompt), cosine if dtype == "int8" else None
+    card = export_card(title, shown_base(name), settings, prompt=prompt, offset=offset, error=error, cosine=int8_cosine)
     (path / "README.md").write_text(card, encoding="utf-8")
     return settings["dimension"], cosine
 
@@ -293,13 +286,8 @@ def _quantise(path: Path) -> None:
     quantised = str(path.with_name(f"{path.name}.int8"))
     # Inferring shapes first changes no vector; without it, quantisation logs a warning.
     quantization.quant_pre_process(str(path), str(path), skip_symbolic_shape=True, skip_optimization=True)
-    quantization.quantize_dynamic(
-        str(path),
-        quantised,
-        weight_type=quantization.QuantType.QInt8,
-        per_channel=True,
-        nodes_to_exclude=later_modules,
-    )
+    options = {"weight_type": quantization.QuantType.QInt8, "per_channel": True, "nodes_to_exclude": later_modules}
+    quantization.quantize_dynamic(str(path), quantised, **options)
     os.replace(quantised, path)
 
 

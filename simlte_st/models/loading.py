@@ -38,23 +38,20 @@ class LoadedModel:
     Attributes:
         model: The model.
         name: Name given by the user.
-        source: Folder, or name on the Hub.
         tuned: Whether the model is a sentence encoder with a ``modules.json``, not a bare language model.
     """
 
     model: SentenceTransformer
     name: str
-    source: str
     tuned: bool
 
     def copy(self, pooling: str = "keep", max_seq_length: int | None = None) -> LoadedModel:
         """Copy the model, with another pooling or length."""
-        length = max_seq_length or self.model.max_seq_length
-        model = deepcopy(self.model)
+        copy = deepcopy(self)
         if pooling != "keep":
-            _set_pooling(model, self.name, pooling)
-        _set_length(model, self.name, length)
-        return LoadedModel(model, self.name, self.source, self.tuned)
+            _set_pooling(copy.model, self.name, pooling)
+        _set_length(copy.model, self.name, max_seq_length or self.model.max_seq_length)
+        return copy
 
 
 def load_model(
@@ -88,8 +85,8 @@ def load_model(
     random_state = torch.get_rng_state()
     torch.default_generator.manual_seed(0)  # initialises weights missing from the checkpoint
     try:
-        settings = {} if dtype is None else {"dtype": dtype}
-        checkpoint, arguments = loading_arguments(source, {"device": device, "model_kwargs": settings})
+        options = {"device": device, "model_kwargs": {} if dtype is None else {"dtype": dtype}}
+        checkpoint, arguments = loading_arguments(source, options)
         model = load_stock(checkpoint, LOADED, **arguments)
     except (MissingExtraError, MemoryError):
         raise
@@ -108,7 +105,7 @@ def load_model(
         _set_pooling(model, name, pooling)
     if max_seq_length is not None:
         _set_length(model, name, max_seq_length)
-    return LoadedModel(model, name, source, tuned)
+    return LoadedModel(model, name, tuned)
 
 
 def model_source(name: str | os.PathLike[str]) -> str:
@@ -130,17 +127,15 @@ def loading_arguments(source: str | None, options: Mapping[str, Any]) -> tuple[s
     Returns:
         Name and keyword arguments; no name but modules for a model in model2vec's format.
     """
-    arguments = dict(options)
     if source is None:
-        return None, arguments
-    if not arguments.get("trust_remote_code"):  # or the Hub is queried for a folder's name
-        arguments.setdefault("local_files_only", os.path.isdir(source))
-    if arguments.get("backend", "torch") == "torch":
-        settings = dict(arguments.get("model_kwargs") or {})
-        if not {"dtype", "torch_dtype", "device_map"} & {*settings, *(arguments.get("config_kwargs") or ())}:
-            dtype = default_dtype(arguments.get("device"))
-            settings.update({} if dtype is None else {"dtype": dtype})
-        arguments["model_kwargs"] = settings
+        return None, {**options}
+    # Otherwise the Hub is queried for a folder's name.
+    arguments = {"local_files_only": os.path.isdir(source) and not options.get("trust_remote_code"), **options}
+    settings = options.get("model_kwargs") or {}
+    has_dtype = {"dtype", "torch_dtype", "device_map"} & {*settings, *(options.get("config_kwargs") or ())}
+    if options.get("backend", "torch") == "torch" and not has_dtype:
+        dtype = default_dtype(options.get("device"))
+        arguments["model_kwargs"] = settings if dtype is None else {**settings, "dtype": dtype}
     if (modules := model2vec_modules(source)) is not None:
         return None, {**arguments, "modules": modules}
     return source, arguments
@@ -177,15 +172,13 @@ def check_encodes(model: SentenceTransformer, name: str) -> None:
         check_room(model, length, f"The model {name!r} reads {length} tokens")
 
 
-def check_room(model: SentenceTransformer, length: int, statement: str) -> None:
+def check_room(model: SentenceTransformer, length: int, claim: str) -> None:
     """Check that a length leaves room for text beside special tokens and the document prompt.
 
-    The error begins with ``statement``.
+    The error message begins with ``claim``, a sentence about the length.
     """
-    if (reserved := reserved_tokens(model, document_prompt(model))) >= length:
-        raise ConfigurationError(
-            f"{statement}, and special tokens and the prompt take {reserved} of them: no room for text."
-        )
+    if (used := reserved_tokens(model, document_prompt(model))) >= length:
+        raise ConfigurationError(f"{claim}, and special tokens and the prompt take {used} of them: no room for text.")
 
 
 def lengthen(loaded: LoadedModel, max_length: int) -> bool:

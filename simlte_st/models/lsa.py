@@ -124,12 +124,9 @@ def append_lsa(
 
 
 def end_with_lsa(
-    models: Sequence[SentenceTransformer],
-    documents: DocumentSource | csr_array,
-    dimension: int = DIMENSION,
-    seed: int = 0,
+    models: Sequence[SentenceTransformer], documents: DocumentSource, dimension: int = DIMENSION, seed: int = 0,
     progress: bool = False,
-) -> int:
+) -> int:  # fmt: skip
     """Add one latent semantic analysis of documents to models, in place; return its number of dimensions.
 
     It is appended to an encoder, replacing an earlier analysis, or folded into a static model (:func:`fold`).

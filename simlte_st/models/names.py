@@ -6,6 +6,7 @@ import importlib.util
 import logging
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
@@ -207,7 +208,7 @@ def usage_example(path: str | os.PathLike[str]) -> str:
     return "\n".join(f"    {line}" for line in lines)
 
 
-def encode_call(settings: ModelSettings) -> str:
+def encode_call(settings: Mapping[str, Any]) -> str:
     """Return the call that encodes documents, with the name of their prompt if it is not the default."""
     default = settings.get("default_prompt_name")
     name = document_prompt_name(settings.get("prompts") or {}, default)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import torch
     from sentence_transformers import SentenceTransformer
 
-    from simlte_st.models.device import ProcessPool
+    from simlte_st.models.device import Pool
     from simlte_st.reading.documents import DocumentReader
 
 
@@ -73,9 +73,8 @@ class Parts:
         for number in itertools.count(1):
             if not (batch := list(islice(documents, self.size))):
                 return
-            yield Part.of(
-                self.folder, number, [document.id for document in batch], [document.text for document in batch]
-            )
+            ids = [document.id for document in batch]
+            yield Part.of(self.folder, number, ids, [document.text for document in batch])
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ class PartEncoder:
     batch_size: int = 32
     normalize: bool = False
 
-    def make(self, part: Part, pool: ProcessPool | None = None) -> None:
+    def make(self, part: Part, pool: Pool | None = None) -> None:
         """Encode a part and write its file: ``id`` (string), ``vector`` (float32); ``tokens`` (int64)."""
         vectors, tokens = encode_counted(self.model, part.texts, self.batch_size, self.normalize, pool)
         broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
@@ -109,11 +108,7 @@ class PartEncoder:
 
 
 def encode_counted(
-    model: SentenceTransformer,
-    texts: list[str],
-    batch_size: int,
-    normalize: bool = False,
-    pool: ProcessPool | None = None,
+    model: SentenceTransformer, texts: list[str], batch_size: int, normalize: bool = False, pool: Pool | None = None
 ) -> Encoded:
     """Encode documents with the model's prompt for them, and count their tokens."""
     from simlte_st.models.passes import TextReader
@@ -146,17 +141,13 @@ def model_identity(model: SentenceTransformer) -> dict[str, Any]:
     """
     from simlte_st.compat import readable_length
 
-    modules: dict[str, Any] = {
-        name: module
-        for name, module in model.named_modules()
-        if name.isdecimal() or (name and hasattr(module, "config_keys"))
-    }
-    tokenizers = [module.tokenizer for module in modules.values() if getattr(module, "tokenizer", None) is not None]
-    configs = ((name, type(module).__name__, _module_config(module)) for name, module in modules.items())
+    submodules = ((name, module) for name, module in model.named_modules() if name)
+    modules = [pair for pair in submodules if pair[0].isdecimal() or hasattr(pair[1], "config_keys")]
+    tokenizers = (getattr(module, "tokenizer", None) for _, module in modules)
     return {
         "weights": weights_digest(model),
-        "modules": modules_digest(configs),
-        "tokenizer": tokenizer_digest(tokenizers),
+        "modules": modules_digest((name, type(module).__name__, _module_config(module)) for name, module in modules),
+        "tokenizer": tokenizer_digest(tokenizer for tokenizer in tokenizers if tokenizer is not None),
         "max_seq_length": readable_length(model),
         "dimension": int(model.get_embedding_dimension() or 0),
         "prompts": dict(model.prompts),

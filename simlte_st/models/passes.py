@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -27,15 +27,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from simlte_st.arguments import Count, check_value
-from simlte_st.compat import (
-    Features,
-    calls_forward,
-    mini_batch_ranges,
-    onednn_linear,
-    reserved_tokens,
-    slice_rows,
-    untruncated_lengths,
-)
+from simlte_st.compat import Features, calls_forward, mini_batch_ranges, onednn_linear, slice_rows, untruncated_lengths
 from simlte_st.models.device import cpu_capabilities
 from simlte_st.models.static import TEXTS, is_static, static_passes
 from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths
@@ -63,9 +55,7 @@ class TextReader:
         truncation: Counts of truncated texts so far; None before the first text.
     """
 
-    def __init__(
-        self, model: SentenceTransformer, batch_size: int, texts: Sequence[object], embeds: bool = True
-    ) -> None:
+    def __init__(self, model: SentenceTransformer, batch_size: int, texts: Sequence[Any], embeds: bool = True) -> None:
         check_value("batch_size", batch_size, Count)
         self.model = copy.copy(model)
         vars(self.model).update(vars(model))  # copy leaves out the result of torch.compile
@@ -74,15 +64,14 @@ class TextReader:
         self.truncation: Truncation | None = None
         self._original = model
         self.model.preprocess = self._preprocess  # type: ignore[method-assign]
-        lengths = [len(text) for text in texts if isinstance(text, str)]
-        embeds = embeds and calls_forward(model) and len(lengths) == len(texts)
+        embeds = embeds and calls_forward(model) and all(isinstance(text, str) for text in texts)
         if is_static(model):
             self.batch_size = TEXTS
             if embeds:
                 self.model.preprocess = self._hand_over  # type: ignore[method-assign]
                 self.model.forward = self._forward_static  # type: ignore[method-assign,assignment]
         elif embeds and model.transformers_model is not None:
-            characters = sum(sorted(lengths, reverse=True)[:batch_size])
+            characters = sum(sorted(map(len, texts), reverse=True)[:batch_size])
             # Fewer batches of long texts, because tokenizing takes much memory.
             self.batch_size *= min(BATCHES, max(1, TOKENIZED_CHARACTERS // max(1, characters)))
             self.model.forward = self._forward  # type: ignore[method-assign,assignment]
@@ -111,7 +100,7 @@ class TextReader:
         with _TOKENIZING:
             features: Features = self._original.preprocess(inputs, prompt=prompt, **options)
             if self._original.transformers_model is not None and "input_ids" in features:
-                lengths = untruncated_lengths(features, reserved_tokens(self._original, ""))
+                lengths = untruncated_lengths(self._original, features)
                 if lengths is not None and len(lengths) == len(inputs):  # Python tokenizers keep no record
                     self._count(inputs, prompt or "", lengths)
         return dict(features)  # without the tokenizer's record of each token, which is large
@@ -168,11 +157,7 @@ def fast_products(device: torch.device) -> AbstractContextManager[object]:
 
 class _OneDnnProducts(TorchFunctionMode):
     def __torch_function__(
-        self,
-        func: Callable[..., object],
-        types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, object] | None = None,
+        self, func: Callable[..., object], types: object, args: Any = (), kwargs: Any = None
     ) -> object:
         if func is F.linear and not kwargs and not torch.is_grad_enabled() and _is_faster(*args[:2]):
             return onednn_linear(*args)

@@ -61,9 +61,8 @@ class StaticLoader(StaticEmbedding):
         """Load a table and its tokenizer from a folder or the Hub."""
         names = ("subfolder", "token", "cache_folder", "revision", "local_files_only")
         hub_options = {name: options[name] for name in names if name in options}
-        weights, tokenizer = (
-            str(cls.load_file_path(model_name_or_path, filename=file, **hub_options)) for file in (WEIGHTS, TOKENIZER)
-        )
+        paths = (cls.load_file_path(model_name_or_path, file, **hub_options) for file in (WEIGHTS, TOKENIZER))
+        weights, tokenizer = map(str, paths)
         # NumPy has no bfloat16.
         arrays = {name: tensor.float().numpy() for name, tensor in tensors.load_file(weights).items()}
         embedding = StaticEmbedding(Tokenizer.from_file(tokenizer), embedding_weights=token_table(arrays))

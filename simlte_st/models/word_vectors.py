@@ -77,9 +77,7 @@ def scaling(sizes: NDArray[np.floating[Any]], documents: int) -> NDArray[np.floa
     return np.where(useful, np.sqrt(shares.clip(0)) / np.maximum(squares, 1e-12) ** 0.25, 0.0)
 
 
-def document_token_counts(
-    model: SentenceTransformer, documents: DocumentSource | csr_array, progress: bool = False
-) -> csr_array:
+def document_token_counts(model: SentenceTransformer, documents: DocumentSource, progress: bool = False) -> csr_array:
     """Return the token counts of documents, as far as the model reads them, ``[documents, V]``, float32.
 
     Args:
