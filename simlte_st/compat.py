@@ -120,7 +120,7 @@ def readable_length(model: SentenceTransformer, max_seq_length: int | None = Non
 
 
 def untruncated_lengths(model: SentenceTransformer, features: Features) -> list[int] | None:
-    """Count the tokens of each text before truncation, without special tokens; return None for Python tokenizers."""
+    """Count the tokens of each text before truncation, without special tokens; None for tokenizers in Python."""
     encodings = getattr(features, "encodings", None)
     if not encodings:
         return None
@@ -184,7 +184,7 @@ def short_load_report() -> Iterator[None]:
     """
     library = getLogger("transformers.modeling_utils")
     level = library.level
-    library.setLevel(min(WARNING - 1, logging.get_verbosity()))  # at WARNING, it checks parallelism plans, too
+    library.setLevel(min(WARNING - 1, logging.get_verbosity()))  # at WARNING, it would check parallelism plans
     library.addFilter(_replace_report)
     try:
         yield
@@ -205,7 +205,7 @@ def _replace_report(record: LogRecord) -> bool:
 
 
 def load_masked_lm(path: str | os.PathLike[str]) -> tuple[Any, list[str]]:
-    """Load a checkpoint with its MLM head, and return the names of missing weights, too."""
+    """Return a checkpoint with its MLM head, and the names of missing weights."""
     with quiet_transformers(), torch.random.fork_rng(devices=[]):
         model, info = AutoModelForMaskedLM.from_pretrained(path, output_loading_info=True)
     return model, sorted(info["missing_keys"])
@@ -247,7 +247,7 @@ def load_stock(source: str | None, classes: Sequence[type[torch.nn.Module]], **o
 
     references = _by_reference(classes)
     with short_load_report():
-        # An empty name is as good as none.
+        # sentence-transformers treats an empty name like None.
         return cast("SentenceTransformer", Stock._load_with_module_classes(source or "", references, **options))
 
 
@@ -287,7 +287,7 @@ def onednn_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) ->
 
 
 def softmax_gradient(grad: Tensor, weights: Tensor) -> Tensor:
-    """Return the gradient of a softmax over the last dimension from that of its output ``weights``."""
+    """Return the gradient of a softmax over the last dimension; ``grad`` is the gradient of its output ``weights``."""
     return torch._softmax_backward_data(grad, weights, -1, weights.dtype)
 
 

@@ -190,7 +190,7 @@ def _modules_to_distil(loaded: LoadedModel) -> list[nn.Module]:
 
 
 def _tokenize_alone(tokenizer: PreTrainedTokenizerBase, tokens: list[str]) -> list[list[int]]:
-    """Return the base's ids of each token on its own, between special tokens."""
+    """Tokenize each token separately with the base's tokenizer, with special tokens."""
     bare, full = (tokenizer("a", add_special_tokens=special)["input_ids"] for special in (False, True))
     start = next(index for index in range(len(full)) if full[index : index + len(bare)] == bare)
     prefix, suffix, vocabulary = full[:start], full[start + len(bare) :], tokenizer.get_vocab()

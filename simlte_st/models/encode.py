@@ -56,7 +56,7 @@ class EncodingReport:
         return self.summary()
 
     def summary(self) -> str:
-        """Return the numbers of documents and dimensions, and of truncated texts."""
+        """Return a sentence with the numbers of documents, dimensions and truncated texts."""
         number = format_count(self.documents, "document")
         return f"Encoded {number} into vectors of {self.dimension} dimensions. {self.truncation.summary()}"
 

@@ -152,7 +152,7 @@ def adapt_encoder(model: SentenceTransformer) -> None:
     if getattr(encoder, "attention_type", None) == "block_sparse":
         encoder.set_attention_type("original_full")
         encoder.config.attention_type = "original_full"  # saved with the model
-    if not isinstance(model[0], Router):  # whose encoders read different lengths
+    if not isinstance(model[0], Router):  # the encoders of a Router have different limits
         length = readable_length(model)  # a tokenizer may have no limit
         if length is not None and length != model.max_seq_length:
             model.max_seq_length = length

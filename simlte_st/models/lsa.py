@@ -28,7 +28,7 @@ DIMENSION = 256
 """Default number of dimensions."""
 
 SAMPLE = 2000
-"""Approximate number of documents to estimate the lengths of the two parts of a static model."""
+"""Approximate number of documents for estimating the norms of a static model's two parts."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def fold(model: SentenceTransformer, words: NDArray[np.float32], counts: csr_arr
 def append_vectors(
     model: SentenceTransformer, texts: Sequence[str], vectors: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Apply a model's last module to vectors encoded without it."""
+    """Apply a model's last module to vectors that were encoded without it."""
     import torch
     from sentence_transformers.util import batch_to_device
 

@@ -142,7 +142,7 @@ def hub_repositories(name: str) -> tuple[str, ...]:
 
 
 def hub_problem(repository: str) -> str | None:
-    """Return the error if the Hub cannot be reached; a missing repository is no such error."""
+    """Return the name of the error if the Hub cannot be reached; None for a missing repository."""
     from huggingface_hub import HfApi
 
     try:

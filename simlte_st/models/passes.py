@@ -47,10 +47,10 @@ _TOKENIZING = threading.RLock()
 
 
 class TextReader:
-    """A model for one call of ``encode``, which divides texts into passes and counts their tokens.
+    """Wraps a model for one call of ``encode``, to divide texts into passes and count their tokens.
 
     Attributes:
-        model: A copy with the same modules; call its ``encode`` with ``batch_size``.
+        model: A copy of the model with the same modules; call its ``encode`` with ``batch_size``.
         batch_size: Number of texts to tokenize at once.
         truncation: Counts of truncated texts so far; None before the first text.
     """
@@ -77,7 +77,7 @@ class TextReader:
             self.model.forward = self._forward  # type: ignore[method-assign,assignment]
 
     def token_counts(self, texts: Sequence[str], prompt: str) -> list[int]:
-        """Return the numbers of tokens of encoded texts, without special tokens and prompt."""
+        """Return the token counts of encoded texts, without special tokens and prompt."""
         if any(text not in self._counts for text in texts):
             with _TOKENIZING:
                 return text_lengths(self._original, texts, prompt)

@@ -50,7 +50,7 @@ changes."""
 
 
 def make_untrained(name: str, model: SentenceTransformer) -> SentenceTransformer:
-    """Turn the float32 base into the untrained model, to which :func:`add_difference` adds the training."""
+    """Turn the float32 base into the model before training; :func:`add_difference` makes it the trained one."""
     if name == "simlte-longformer":
         with torch.random.fork_rng(devices=[]):  # the conversion initialises weights and then replaces them
             source = checkpoint_name(get_encoder(model))

@@ -7,8 +7,9 @@ threads busy, and one very long text does not make all other passes small.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,9 +27,6 @@ from simlte_st.files import MODEL_FILE, read_json
 from simlte_st.models.vectors import token_table
 from simlte_st.modules import OWN_MODULES
 from simlte_st.words.tokens import TOKENIZED_CHARACTERS, counted_ids, group_sums, in_batches, unknown_id
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 TEXTS = 4096
 """Number of texts to hand to sentence-transformers at once, before they are divided into passes."""
