@@ -41,7 +41,7 @@ from benchmarks.pages import RESULTS, document, explanation, table, write_result
 from benchmarks.records import environment, make_parser
 from benchmarks.timing import one_thread, ratio, side_by_side, spread
 from simlte_st import SentenceTransformer
-from simlte_st.compat import readable_length, taken_tokens
+from simlte_st.compat import readable_length, reserved_tokens
 from simlte_st.files import read_json
 from simlte_st.models import passes, static
 from simlte_st.models.conversion import convert_base
@@ -154,7 +154,7 @@ def encode(name: str, texts: list[str], models: dict[str, Any], repeats: int) ->
         return run
 
     seconds = side_by_side({side: job(side) for side in encoders}, repeats, clock=time.process_time)
-    stock, special = encoders[STOCK], taken_tokens(encoders[STOCK], "")
+    stock, special = encoders[STOCK], reserved_tokens(encoders[STOCK], "")
     lengths = [length + special for length in tokens.count_tokens(stock.tokenizer, texts)]
     return {
         "case": name,

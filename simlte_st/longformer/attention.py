@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from simlte_st.compat import has_hooks
 from simlte_st.errors import ConfigurationError
 from simlte_st.longformer.blocked import ProductAttention, fused_attention, group_chunks
 from simlte_st.longformer.cpu_kernel import cpu_attention, has_cpu_kernel
@@ -130,7 +131,7 @@ class _Bucket(NamedTuple):
 def _is_plain(linear: nn.Module) -> bool:
     """Return whether a projection is a plain linear layer: no adapter, quantisation or hook."""
     plain = type(linear) is nn.Linear and type(linear.weight) in (nn.Parameter, Tensor) and linear.bias is not None
-    return plain and not linear._forward_hooks and not linear._forward_pre_hooks
+    return plain and not has_hooks(linear)
 
 
 def _attend_unprojected(

@@ -22,6 +22,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from simlte_st.compat import softmax_gradient
 from simlte_st.longformer.packing import BLOCK, PackedSpan, Packing, attention_bias, to_device
 
 CHUNK = 128
@@ -228,7 +229,7 @@ class ProductAttention(torch.autograd.Function):
                     used = weights * mask
                     weights_grad *= mask
                 value_grad.index_add_(0, columns, _flatten_chunks(used.transpose(2, 3) @ grads).to(wide))
-                scores_grad = torch._softmax_backward_data(weights_grad, weights, -1, weights.dtype)
+                scores_grad = softmax_gradient(weights_grad, weights)
                 query_grad[rows] = _flatten_chunks(scores_grad @ _gather(key, part.columns)) * scale
                 part_grad = scores_grad.transpose(2, 3) @ _gather(scaled, part.rows)
                 key_grad.index_add_(0, columns, _flatten_chunks(part_grad).to(wide))

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.parallel import DistributedDataParallel
 
-from simlte_st.compat import mini_batch_ranges, slice_rows
+from simlte_st.compat import mini_batch_ranges, slice_rows, unwrap_compiled
 from simlte_st.losses.columns import Features, encode, merge_columns, take_rows
 from simlte_st.losses.loss_state import average_gradient
 from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
@@ -173,7 +173,7 @@ class MLMPass:
         self._parameters = [parameter for parameter in loss.parameters() if parameter.requires_grad]
         self._gradients: list[Tensor | None] | None = [None] * len(self._parameters)
         # Bypass DDP, which ignores gradients that the backward pass does not accumulate.
-        wrapper = getattr(loss.model, "_orig_mod", loss.model)
+        wrapper = unwrap_compiled(loss.model)
         model = wrapper.module if isinstance(wrapper, DistributedDataParallel) else loss.model
         sums = [
             self._run(loss, model, slice_rows(features, begin, end))

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor, nn
 
+from simlte_st.compat import Features as Features
 from simlte_st.compat import merge_feature_batches, slice_rows
-
-Features = dict[str, Any]
-"""Model inputs of a column: padded to ``(rows, length)`` with an ``attention_mask``, or flattened to ``(1, tokens)``
-with ``cu_seq_lens_q``, ``(rows + 1,)``. The model adds its outputs."""
 
 LABELS = "mlm_labels"
 """Key of a masked column's labels: int64, shaped like its ``input_ids``. The model never sees them."""

@@ -121,7 +121,7 @@ class Encoder:
 
 def _read_token_vectors(model: str | os.PathLike[str], settings: Settings | None) -> TokenVectors | None:
     folder = local_folder(model) or (cached_folder(os.fspath(model)) if settings else None)
-    vectors = TokenVectors.read(Path(folder)) if folder else None
+    vectors = TokenVectors.load(Path(folder)) if folder else None
     return None if vectors and settings and not vectors.identity().items() <= settings.items() else vectors
 
 

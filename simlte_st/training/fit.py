@@ -16,10 +16,9 @@ from sentence_transformers import SentenceTransformer, SentenceTransformerTraine
 from transformers import PrinterCallback, TrainerCallback, TrainerState, set_seed
 from transformers.trainer import TRAINER_STATE_NAME
 
-from simlte_st.compat import eager_attention, get_encoder, is_fused, load_stock, use_one_gpu
+from simlte_st.compat import eager_attention, get_encoder, is_fused, use_one_gpu
 from simlte_st.distributed import rank, world
 from simlte_st.errors import ModelError, TrainingInterrupted, format_count
-from simlte_st.models.static import LOADED
 from simlte_st.progress import logs_above_bars
 from simlte_st.prompts import document_prompt
 from simlte_st.training.batches import OrderedBatchSampler, SeededBatchSampler, view_preprocessor
@@ -189,7 +188,7 @@ def _load_last_step(model: SentenceTransformer, checkpoint: Path | None) -> Trai
     state: TrainerState = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
     if state.global_step < state.max_steps:
         return None
-    model.load_state_dict(load_stock(str(checkpoint), LOADED, device=str(model.device)).state_dict())
+    model.load_state_dict(load_model(checkpoint, device=str(model.device)).model.state_dict())
     return state
 
 

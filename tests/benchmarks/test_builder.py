@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors import safe_open
 from sentence_transformers import SentenceTransformer as StockModel
-from shipped_support import start_of, table
+from shipped_support import table, untrained_model
 from support import make_document, write_jsonl
 
 from benchmarks import build_model
@@ -40,7 +40,7 @@ def test_the_encoders_of_the_package_read_long_texts_better_than_they_began(name
     model = SentenceTransformer(name, device="cpu")
     text = LICENSE.read_text(encoding="utf-8")
     wanted = teach(teacher, [text])[0]
-    nearer, before = (encoder.encode(text) @ wanted for encoder in (model, start_of(name, base_of_own_models())))
+    nearer, before = (encoder.encode(text) @ wanted for encoder in (model, untrained_model(name, base_of_own_models())))
     assert nearer > before + 0.01
     with safe_open(FOLDER / name / DIFFERENCE_FILE, "pt") as file:
         header = json.loads(file.metadata()["simlte_st"])
