@@ -25,10 +25,10 @@ from sentence_transformers import SentenceTransformer
 import simlte_st
 from benchmarks.bm25 import Bm25Scores
 from benchmarks.grid.work import Work
-from benchmarks.linking.data import Linked, load, split
+from benchmarks.linking.data import LinkedTexts, load_linked, split_by_article
 from benchmarks.linking.encoders import ENCODERS, VECTORS, make_encoder, word_vectors
 from benchmarks.pages import write_results
-from benchmarks.papers.linking import linking
+from benchmarks.papers.linking import measure_linking
 from benchmarks.records import environments, make_parser
 from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
 from simlte_st.evaluation.evaluator import encode_texts
@@ -43,19 +43,19 @@ ADAPTED = "MiniLM, DocSplit on the articles"
 SYSTEMS = (*UNTRAINED, ADAPTED, *(name for name in ENCODERS if name not in UNTRAINED))
 
 
-def measure(options: argparse.Namespace, data: Linked, name: str, seed: int) -> dict[str, Any]:
+def measure_system(options: argparse.Namespace, data: LinkedTexts, name: str, seed: int) -> dict[str, Any]:
     """Train a system if it needs training, then link the test posts."""
-    train, test = split(data, seed)
+    train, test = split_by_article(data, seed)
     texts, more = [*test.posts, *test.articles], {}
     if name in ("BM25", "TF-IDF"):
         scores: PairScores = Bm25Scores(texts) if name == "BM25" else TfidfScores(texts)
     else:
-        model = encoder(options, name, train, seed)
+        model = make_trained_encoder(options, name, train, seed)
         scores = CosineScores(encode_texts(model.eval(), texts))
         if isinstance(model[-1], StarTransformer):
             parts = {"ring": model[-1].ring, "star": model[-1].star}
             more = {"alpha": {part: attention.alpha.tolist() for part, attention in parts.items()}}
-    found = linking(scores, test.links + np.array([0, len(test.posts)]), len(test.posts))
+    found = measure_linking(scores, test.links + np.array([0, len(test.posts)]), len(test.posts))
     return {
         "r_precision": {str(rank): value for rank, value in found.pop("r_precision").items()},
         "metrics": found,
@@ -64,7 +64,7 @@ def measure(options: argparse.Namespace, data: Linked, name: str, seed: int) -> 
     }
 
 
-def encoder(options: argparse.Namespace, name: str, train: Linked, seed: int) -> SentenceTransformer:
+def make_trained_encoder(options: argparse.Namespace, name: str, train: LinkedTexts, seed: int) -> SentenceTransformer:
     """Make an encoder, and train it unless it is used untrained."""
     if name == "MiniLM":
         return load_model(PACKAGED_BASE, max_seq_length=options.tokens).model
@@ -112,12 +112,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     if options.threads:
         torch.set_num_threads(options.threads)
-    work, data = Work(options.work), load(options.shared)
+    work, data = Work(options.work), load_linked(options.shared)
     names = ("words", "tokens", "epochs", "batch_size", "learning_rate", "margin")
     settings = {name: getattr(options, name) for name in names}
     for seed in options.seeds:
         for name in options.only:
-            work.finish_aloud(f"linking/{name}-{seed}", settings, partial(measure, options, data, name, seed))
+            work.finish_aloud(f"linking/{name}-{seed}", settings, partial(measure_system, options, data, name, seed))
     results: dict[str, dict[str, Any]] = {}
     cells = {path.stem: cell for path, cell in work.cells("linking/*")}
     for stem, cell in cells.items():

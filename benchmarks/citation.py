@@ -37,7 +37,7 @@ from benchmarks.pages import document, write_results
 from benchmarks.papers.citation_links import citation_link_probe, citation_link_threshold
 from benchmarks.papers.citation_retrieval import METRICS, citation_retrieval
 from benchmarks.papers.link_pairs import LinkPairs, link_pairs, number_links
-from benchmarks.readers import embed, readers
+from benchmarks.readers import embed_in_pieces, reader_loaders
 from benchmarks.records import difference, dtype_of, make_parser, mean_deviation, with_interval
 from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
 from simlte_st.evaluation.table import markdown_table
@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--work", type=Path, default=Path("citation.work"), help="folder of finished parts")
     parser.add_argument("--results", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    texts, links = read(options.papers, options.citations)
+    texts, links = read_papers(options.papers, options.citations)
     settings = {
         "papers": len(texts),
         "links": len(links),
@@ -78,7 +78,7 @@ def main(arguments: list[str] | None = None) -> None:
         "bf16": options.bf16,
     }
     work = Work(options.work, dtype_of(options.bf16))
-    models = readers(options.base, options.model, options.max_seq_length, dtype_of(options.bf16))
+    models = reader_loaders(options.base, options.model, options.max_seq_length, dtype_of(options.bf16))
 
     def neural(name: str) -> dict[str, Any]:
         model: SentenceTransformer = models[name]()
@@ -86,7 +86,7 @@ def main(arguments: list[str] | None = None) -> None:
         def encode(start: int, stop: int) -> np.ndarray:
             return model.encode(texts[start:stop], batch_size=16, convert_to_numpy=True)
 
-        embeddings = embed(options.work / f"{name}.embeddings", encode, len(texts))
+        embeddings = embed_in_pieces(options.work / f"{name}.embeddings", encode, len(texts))
         return {**measure_embeddings(embeddings, links, options.seeds), "tokens": model.max_seq_length}
 
     found = {}
@@ -95,10 +95,10 @@ def main(arguments: list[str] | None = None) -> None:
         make = words if name in LEXICAL else partial(neural, name)
         work.finish_aloud(name, settings, make)
         found[name] = work.finish(name, settings, make)["result"]
-    write_results("citation", result(settings, options, found), options.results)
+    write_results("citation", make_record(settings, options, found), options.results)
 
 
-def read(papers: Path, citations: Path) -> tuple[list[str], np.ndarray]:
+def read_papers(papers: Path, citations: Path) -> tuple[list[str], np.ndarray]:
     """Read texts, and links between their rows."""
     table = pq.read_table(papers, columns=["id", "text"])
     rows = pq.read_table(citations, columns=["citing", "cited"]).to_pylist()
@@ -109,7 +109,7 @@ def read(papers: Path, citations: Path) -> tuple[list[str], np.ndarray]:
 def measure_words(name: str, texts: list[str], links: np.ndarray, seeds: Sequence[int]) -> dict[str, Any]:
     """Measure one of :data:`LEXICAL`."""
     kind, words = LEXICAL[name]
-    return measure(kind([" ".join(text.split()[:words]) for text in texts]), links, make_tasks(links, seeds))
+    return measure_scores(kind([" ".join(text.split()[:words]) for text in texts]), links, make_tasks(links, seeds))
 
 
 def measure_embeddings(
@@ -124,7 +124,7 @@ def measure_embeddings(
         ]
         for split, pairs in tasks.items()
     }
-    return {**measure(CosineScores(embeddings), links, tasks), "head": heads}
+    return {**measure_scores(CosineScores(embeddings), links, tasks), "head": heads}
 
 
 Tasks = dict[str, list[tuple[LinkPairs, LinkPairs]]]
@@ -138,12 +138,12 @@ def make_tasks(links: np.ndarray, seeds: Sequence[int]) -> Tasks:
     }
 
 
-def measure(scores: PairScores, links: np.ndarray, tasks: Tasks) -> dict[str, Any]:
+def measure_scores(scores: PairScores, links: np.ndarray, tasks: Tasks) -> dict[str, Any]:
     """Measure retrieval, and link classification by a threshold."""
-    result = citation_retrieval(scores, links)
+    retrieval = citation_retrieval(scores, links)
     return {
-        "retrieval": result.metrics(),
-        "per_query": {name: values.tolist() for name, values in result.per_query.items()},
+        "retrieval": retrieval.metrics(),
+        "per_query": {name: values.tolist() for name, values in retrieval.per_query.items()},
         "threshold": {
             split: [citation_link_threshold(scores, train, test) for train, test in pairs]
             for split, pairs in tasks.items()
@@ -151,7 +151,9 @@ def measure(scores: PairScores, links: np.ndarray, tasks: Tasks) -> dict[str, An
     }
 
 
-def result(settings: dict[str, Any], options: argparse.Namespace, found: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def make_record(
+    settings: dict[str, Any], options: argparse.Namespace, found: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
     """Return the record: all results except the values by query, and the gain over the base, paired by query."""
     base = f"{Path(options.base).name}, truncated"
     names = {"base": base, "models": [Path(name).name for name in options.model]}

@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             written = [lines.write(json.dumps(row) + "\n") for row in islice(passages(options), options.documents)]
         rows = {}
         for command, words in COMMANDS.items():
-            rows[command] = run(words, folder)
+            rows[command] = run_command(words, folder)
             print(command, rows[command], flush=True)
     record = {
         "documents": len(written),
@@ -76,22 +76,22 @@ def passages(options: argparse.Namespace) -> Iterator[dict[str, str]]:
             yield {"id": f"{one.id}-{number}", "text": " ".join(words[start:end])}
 
 
-def run(command: Sequence[str], folder: Path) -> dict[str, Any]:
+def run_command(command: Sequence[str], folder: Path) -> dict[str, Any]:
     """Run a command in a folder, on one core."""
     path = os.pathsep.join([str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])])
     settings = {**dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"), "TOKENIZERS_PARALLELISM": "false"}
     quiet = ["--quiet"] * (command[0] != "search")
     words = [sys.executable, "-c", LAUNCHER, sys.executable, "-m", "simlte_st", *command, *quiet]
-    before = size_of(folder)
+    before = folder_size(folder)
     environ = {**os.environ, **settings, "PYTHONPATH": path}
     launcher = subprocess.run(words, cwd=folder, env=environ, stdout=subprocess.PIPE, check=True)
     status, user, system, memory = json.loads(launcher.stdout)
     if status:
         raise SystemExit(f"{' '.join(command)} ended with status {status}.")
-    return {"seconds": user + system, "memory": memory * 1024, "disk": size_of(folder) - before}
+    return {"seconds": user + system, "memory": memory * 1024, "disk": folder_size(folder) - before}
 
 
-def size_of(folder: Path) -> int:
+def folder_size(folder: Path) -> int:
     """Return the total size of all files in a folder, in bytes."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 

@@ -53,7 +53,7 @@ def main(argv: list[str] | None = None) -> None:
         model = load_model(name, device=options.device).model.to(dtype_of(options.bf16))
         sides = {name: partial(encode_counted, model), **stock_sides(name, model, options)}
         for length in [each for each in options.lengths if each <= (model.max_seq_length or each)]:
-            texts = texts_of(model, length, max(1, options.tokens // length))
+            texts = make_texts(model, length, max(1, options.tokens // length))
             batch_size = max(1, min(256, 16_384 // length))
             jobs = {side: partial(encode, texts, batch_size=batch_size) for side, encode in sides.items()}
             for side, seconds in side_by_side(jobs, options.repeats, options.device, clock).items():
@@ -79,7 +79,7 @@ def stock_sides(name: str, model: SentenceTransformer, options: argparse.Namespa
     return sides
 
 
-def texts_of(model: SentenceTransformer, length: int, count: int) -> list[str]:
+def make_texts(model: SentenceTransformer, length: int, count: int) -> list[str]:
     """Make texts with exactly this many tokens, special tokens included."""
     special = model.tokenizer.num_special_tokens_to_add()
     words = (word for document in read_documents(packaged_corpus_path(), encoding="latin-1") for word in

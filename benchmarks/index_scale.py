@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from benchmarks.datasets.bbc import packaged_corpus_path
 from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
-from benchmarks.timing import own_process, resident, side_by_side
+from benchmarks.timing import process_memory, run_module, side_by_side
 from simlte_st.data import read_documents
 from simlte_st.files import atomic_path
 from simlte_st.models.loading import load_model
@@ -51,7 +51,7 @@ ENOUGH = 0.97
 Vectors = NDArray[np.float32]
 
 
-class Ours:
+class SimlteIndex:
     """The store behind ``simlte index``: full vectors, with approximate search above a number of rows."""
 
     def __init__(self, folder: Path) -> None:
@@ -87,7 +87,7 @@ class Ours:
         return [[int(name) for name in near] for near in self.store.nearest_many(queries, "searched", K)]
 
 
-class Faiss:
+class FaissIndex:
     """An inverted file of full vectors."""
 
     def __init__(self, folder: Path) -> None:
@@ -119,7 +119,7 @@ class Faiss:
         return found
 
 
-SIDES = {"simlte_st (LanceDB)": Ours, "FAISS, IVF": Faiss}
+SIDES = {"simlte_st (LanceDB)": SimlteIndex, "FAISS, IVF": FaissIndex}
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -134,31 +134,31 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)  # for a side's own process
     options = parser.parse_args(argv)
     if options.side:
-        print(json.dumps(measure(options)))
+        print(json.dumps(measure_side(options)))
         return
     options.work.mkdir(parents=True, exist_ok=True)
     vectors, more, queries = make_vectors(options)
-    np.save(options.work / "nearest.npy", exact(vectors, queries))
-    np.save(options.work / "nearest_of_all.npy", exact(np.concatenate([vectors, more]), queries))
+    np.save(options.work / "nearest.npy", nearest_rows(vectors, queries))
+    np.save(options.work / "nearest_of_all.npy", nearest_rows(np.concatenate([vectors, more]), queries))
     del vectors, more
     command = ["benchmarks.index_scale", "--work", str(options.work), "--repeats", str(options.repeats), "--side"]
-    rows = {side: own_process([*command, side]) for side in SIDES}
+    rows = {side: run_module([*command, side]) for side in SIDES}
     settings = {key: getattr(options, key) for key in ("vectors", "more", "queries", "sentences", "repeats")}
     packages = {name: version(name) for name in ("lancedb", "faiss-cpu")}
     record = {"settings": settings, "packages": packages, "environment": environment(), "sides": rows}
     write_results(f"index_scale_{options.vectors}", record, options.output)
 
 
-def measure(options: argparse.Namespace) -> dict[str, Any]:
+def measure_side(options: argparse.Namespace) -> dict[str, Any]:
     """Measure a library in this process: build, search, add, search again."""
     place = options.work / options.side.partition(" ")[0].strip(",")
     shutil.rmtree(place, ignore_errors=True)
     place.unlink(missing_ok=True)
-    before = resident()
+    before = process_memory()
     side, queries = SIDES[options.side](place), np.load(options.work / "queries.npy")
     row: dict[str, Any] = {}
 
-    def timed(name: str, job: Callable[[], Any]) -> Any:
+    def time_job(name: str, job: Callable[[], Any]) -> Any:
         began, computed = time.perf_counter(), time.process_time()
         found = job()
         row[f"{name}seconds"], row[f"{name}cpu_seconds"] = time.perf_counter() - began, time.process_time() - computed
@@ -173,12 +173,12 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
                 turns = side_by_side({"search": job}, options.repeats, clock=clock)["search"]
                 row[f"{when}{way}queries_per_{title}"] = [len(queries) / seconds for seconds in turns]
 
-    timed("build_", lambda: side.build(np.load(options.work / "vectors.npy", mmap_mode="r")))
+    time_job("build_", lambda: side.build(np.load(options.work / "vectors.npy", mmap_mode="r")))
     search("", "nearest.npy")
-    timed("add_", lambda: side.add(np.load(options.work / "more.npy")))
+    time_job("add_", lambda: side.add(np.load(options.work / "more.npy")))
     search("after_", "nearest_of_all.npy")
     files = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
-    sizes = {"memory_bytes": resident() - before, "peak_bytes": resident(peak=True) - before}
+    sizes = {"memory_bytes": process_memory() - before, "peak_bytes": process_memory(peak=True) - before}
     return {**row, **sizes, "disk_bytes": sum(path.stat().st_size for path in files)}
 
 
@@ -190,7 +190,7 @@ def make_vectors(options: argparse.Namespace) -> tuple[Vectors, Vectors, Vectors
             np.save(file, encode_sentences(options.base, options.sentences + options.queries))
     real = np.load(path)
     queries, real = real[: options.queries], real[options.queries :]
-    near = np.concatenate([exact(real, part, NEIGHBOURS + 1) for part in np.array_split(real, 20)])[:, 1:]
+    near = np.concatenate([nearest_rows(real, part, NEIGHBOURS + 1) for part in np.array_split(real, 20)])[:, 1:]
     draw = np.random.default_rng(0)
     count = options.vectors + options.more
     made = np.empty((count, real.shape[1]), dtype=np.float32)
@@ -217,7 +217,7 @@ def encode_sentences(base: str, count: int) -> Vectors:
     return np.asarray(unit_rows(vectors), dtype=np.float32)
 
 
-def exact(vectors: Vectors, queries: Vectors, k: int = K) -> NDArray[np.int64]:
+def nearest_rows(vectors: Vectors, queries: Vectors, k: int = K) -> NDArray[np.int64]:
     """Find the nearest vectors by exact search: row numbers, shape ``[queries, k]``."""
     best, scores = np.zeros((len(queries), 0), dtype=np.int64), np.zeros((len(queries), 0), dtype=np.float32)
     for start in range(0, len(vectors), 100_000):

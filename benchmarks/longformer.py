@@ -20,7 +20,7 @@ from transformers import BertConfig, BertModel, LongformerConfig, LongformerMode
 
 from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
-from benchmarks.timing import own_process, ratio, resident, side_by_side, spread
+from benchmarks.timing import process_memory, ratio, ratio_range, run_module, side_by_side
 from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerModel
 from simlte_st.training.prepare_model import set_attention_dropout
 
@@ -57,30 +57,30 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     if options.peak:
-        print(json.dumps(peak_of_step(options)))
+        print(json.dumps(step_peak(options)))
         return
     settings = {name: getattr(options, name) for name in ("repeats", "length", "window", "threads")}
-    parts = [measure(name, options) for name in options.dtypes]
+    parts = [measure_dtype(name, options) for name in options.dtypes]
     write_results("longformer", {"options": settings, "environment": environment(), "parts": parts}, options.output)
 
 
-def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
+def measure_dtype(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """Measure all rows in one type."""
     dtype, length = getattr(torch, name), options.length
     torch.manual_seed(0)
-    stock, ours = (model.to(dtype) for model in both(options.window, length))
+    stock, ours = (model.to(dtype) for model in make_longformers(options.window, length))
     bert = BertModel(BertConfig(**SIZE, attn_implementation="sdpa")).to(dtype)
     long, short = random_batch([length]), random_batch(SHORT)
     marked = {**long, "global_attention_mask": first_column(long["input_ids"])}
     rows: list[dict[str, Any]] = []
 
-    def compare(measure: str, jobs: Mapping[str, Job], under: str) -> None:
+    def compare(title: str, jobs: Mapping[str, Job], under: str) -> None:
         seconds = side_by_side(jobs, options.repeats)
         [over] = set(seconds) - {under}
-        low, high = spread(seconds[over], seconds[under])
-        row = {"measure": measure, "seconds": seconds, "ratio": ratio(seconds[over], seconds[under])}
+        low, high = ratio_range(seconds[over], seconds[under])
+        row = {"measure": title, "seconds": seconds, "ratio": ratio(seconds[over], seconds[under])}
         rows.append({**row, "lowest": low, "highest": high})
-        print(f"{measure}: {rows[-1]['ratio']:.2f} [{low:.2f}, {high:.2f}]", flush=True)
+        print(f"{title}: {rows[-1]['ratio']:.2f} [{low:.2f}, {high:.2f}]", flush=True)
 
     for dropout in (0.0, DROPOUT):
         for title, grad in PASSES.items():
@@ -95,7 +95,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
         jobs = {OURS: model_step(ours, short, grad), "BERT, SDPA": model_step(bert, short, grad)}
         compare(f"32 documents of 60 tokens, {title}, time against BERT", jobs, "BERT, SDPA")
     peaks = {
-        side: own_process(
+        side: run_module(
             ["benchmarks.longformer", "--peak", side, "--dtypes", name, "--length", str(length), "--window",
              str(options.window), "--threads", str(options.threads)]
         )
@@ -106,17 +106,17 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     return {"dtype": name, "rows": rows}
 
 
-def peak_of_step(options: argparse.Namespace) -> int:
+def step_peak(options: argparse.Namespace) -> int:
     """Measure the peak memory of one forward and backward pass of one side in bytes; run it in its own process."""
     torch.manual_seed(0)
-    model = both(options.window, options.length)[options.peak == OURS]
+    model = make_longformers(options.window, options.length)[options.peak == OURS]
     model.to(dtype=getattr(torch, options.dtypes[0]))
     batch = random_batch([options.length] * 4)
     if options.peak == STOCK:
         batch["global_attention_mask"] = first_column(batch["input_ids"])
-    before = resident()
+    before = process_memory()
     model_step(model, batch, True)()
-    return resident(peak=True) - before
+    return process_memory(peak=True) - before
 
 
 def page(record: dict[str, Any]) -> str:
@@ -146,7 +146,7 @@ def page(record: dict[str, Any]) -> str:
     )
 
 
-def both(window: int, length: int) -> tuple[LongformerModel, SimlteLongformerModel]:
+def make_longformers(window: int, length: int) -> tuple[LongformerModel, SimlteLongformerModel]:
     """Make transformers' model and ours, with the same weights."""
     settings = {**SIZE, "attention_window": window, "pad_token_id": 1, "max_position_embeddings": length + 2}
     stock = LongformerModel(LongformerConfig(**settings), add_pooling_layer=False)

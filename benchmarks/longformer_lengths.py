@@ -27,7 +27,7 @@ from typing import Any
 import torch
 from transformers import BertConfig, BertModel
 
-from benchmarks.longformer import OURS, PASSES, SIZE, STOCK, Batch, Job, both, first_column, model_step
+from benchmarks.longformer import OURS, PASSES, SIZE, STOCK, Batch, Job, first_column, make_longformers, model_step
 from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
 from benchmarks.timing import ratio, side_by_side
@@ -58,17 +58,17 @@ def main(arguments: list[str] | None = None) -> None:
     lengths = [*((each, False) for each in options.lengths), (min(4096, max(options.lengths)), True)]
     for dtype, (length, mixed) in product(options.dtypes, lengths):
         if time.monotonic() - began < options.seconds:
-            record["rows"] += measure(length, mixed, dtype, options)
+            record["rows"] += measure_length(length, mixed, dtype, options)
             write_results("longformer_lengths", record, options.output, aloud=False)
             print(f"{dtype}, {length} tokens{', mixed' if mixed else ''}: done", flush=True)
     write_results("longformer_lengths", record, options.output)
 
 
-def measure(length: int, mixed: bool, dtype: str, options: argparse.Namespace) -> list[dict[str, Any]]:
+def measure_length(length: int, mixed: bool, dtype: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Measure all models at one length, or at lengths from a quarter of it on."""
     documents, device = max(1, options.tokens // length), options.device
     torch.manual_seed(0)
-    stock, ours = both(options.window, length)
+    stock, ours = make_longformers(options.window, length)
     models: dict[str, Any] = {OURS: ours, STOCK: stock, CHUNKS: copy.deepcopy(ours)}
     models |= {f"{side}, dropout": copy.deepcopy(model) for side, model in models.items()}
     models["full"] = BertModel(BertConfig(**SIZE, max_position_embeddings=length), add_pooling_layer=False).eval()
@@ -79,28 +79,28 @@ def measure(length: int, mixed: bool, dtype: str, options: argparse.Namespace) -
         if side.startswith(CHUNKS):
             model.register_forward_pre_hook(lambda *_: torch.backends.cuda.enable_flash_sdp(False))
             model.register_forward_hook(lambda *_: torch.backends.cuda.enable_flash_sdp(True), always_call=True)
-    batches = [batch_of(length, documents, mixed, device) for _ in range(options.repeats + 2 if mixed else 1)]
+    batches = [make_batch(length, documents, mixed, device) for _ in range(options.repeats + 2 if mixed else 1)]
     marked = [{**batch, "global_attention_mask": first_column(batch["input_ids"])} for batch in batches]
     rows = []
     for name, grad in PASSES.items():
         jobs = {
-            side: turns(model, marked if side.startswith(STOCK) else batches, grad)
+            side: cycle_batches(model, marked if side.startswith(STOCK) else batches, grad)
             for side, model in models.items()
             if grad or "dropout" not in side
         }
         if device == "cuda" and not (grad or mixed):
-            jobs[GRAPH] = graphed(models[OURS], batches[0])
+            jobs[GRAPH] = graph_job(models[OURS], batches[0])
         peaks, counts = {}, {}
         for side, job in jobs.items():
             try:
-                peaks[side] = peak(job, device)
-                counts[side] = launches(job, device)
+                peaks[side] = gpu_peak(job, device)
+                counts[side] = count_launches(job, device)
             except RuntimeError as error:  # no memory, or no kernel for this GPU or PyTorch
                 print(f"{side}, {name}, {length} tokens: {str(error)[:200]}", flush=True)
         seconds = side_by_side({side: jobs[side] for side in peaks}, options.repeats, device)
         row = {"dtype": dtype, "length": length, "mixed": mixed, "documents": documents, "pass": name}
         apart = [
-            difference(models[side], stock, batches[0], marked[0])
+            state_difference(models[side], stock, batches[0], marked[0])
             for side in (OURS, CHUNKS)
             if {side, STOCK} <= peaks.keys() and not grad
         ]
@@ -109,20 +109,20 @@ def measure(length: int, mixed: bool, dtype: str, options: argparse.Namespace) -
     return rows
 
 
-def batch_of(length: int, documents: int, mixed: bool, device: str) -> Batch:
+def make_batch(length: int, documents: int, mixed: bool, device: str) -> Batch:
     """Make a batch of random tokens."""
     ids = torch.randint(1000, SIZE["vocab_size"], (documents, length), device=device)
     lengths = torch.randint(length // 4, length + 1, (documents, 1), device=device) if mixed else length
     return {"input_ids": ids, "attention_mask": (torch.arange(length, device=device) < lengths).long().expand_as(ids)}
 
 
-def turns(model: Any, batches: list[Batch], grad: bool) -> Job:
+def cycle_batches(model: Any, batches: list[Batch], grad: bool) -> Job:
     """Make a job that takes the next batch at each turn."""
     steps = cycle([model_step(model, batch, grad) for batch in batches])
     return lambda: next(steps)()
 
 
-def graphed(model: Any, batch: Batch) -> Job:
+def graph_job(model: Any, batch: Batch) -> Job:
     """Make a job that runs the layers on one batch, captured as a CUDA graph at its first run."""
 
     @cache
@@ -140,7 +140,7 @@ def graphed(model: Any, batch: Batch) -> Job:
     return lambda: graph().replay()
 
 
-def launches(job: Job, device: str) -> tuple[int, int]:
+def count_launches(job: Job, device: str) -> tuple[int, int]:
     """Return the numbers of kernels of a job, and of its waits for the GPU (0 and 0 on a CPU)."""
     if device == "cpu":
         return 0, 0
@@ -156,7 +156,7 @@ def launches(job: Job, device: str) -> tuple[int, int]:
     return len(kernels), sum("synchroniz" in str(wait.message) for wait in waits)
 
 
-def peak(job: Job, device: str) -> int:
+def gpu_peak(job: Job, device: str) -> int:
     """Run a job once, and return the bytes that it takes of the card's memory (0 on a CPU)."""
     if device == "cpu":
         job()
@@ -168,7 +168,7 @@ def peak(job: Job, device: str) -> int:
     return torch.cuda.max_memory_allocated() - before
 
 
-def difference(ours: Any, stock: Any, batch: Batch, marked: Batch) -> float:
+def state_difference(ours: Any, stock: Any, batch: Batch, marked: Batch) -> float:
     """Return the greatest difference of our states to transformers' on the first document."""
     with torch.inference_mode():
         real = batch["attention_mask"][:1] > 0

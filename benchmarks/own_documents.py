@@ -19,7 +19,7 @@ from benchmarks import paper
 from benchmarks.datasets.bbc import packaged_corpus_path
 from benchmarks.grid.experiments import CLASSIFICATION
 from benchmarks.grid.page import gain_text, score_table
-from benchmarks.grid.results import Results, record_of
+from benchmarks.grid.results import Results, collect_record
 from benchmarks.grid.sets import SHARED
 from benchmarks.grid.systems import SHOTS, SYSTEMS
 from benchmarks.grid.work import Work
@@ -45,8 +45,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     for seed in options.seeds:  # finish a seed on all sets before the next seed
         for name in options.data:
-            paper.main(command(options, name, seed))
-    record, *others = (record_of(Work(options.work / name)) for name in options.data)
+            paper.main(paper_arguments(options, name, seed))
+    record, *others = (collect_record(Work(options.work / name)) for name in options.data)
     for other in others:
         record["results"] |= other["results"]
     results = Results(record["results"])
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     write_results("own_documents", record, options.results)
 
 
-def command(options: argparse.Namespace, name: str, seed: int) -> list[str]:
+def paper_arguments(options: argparse.Namespace, name: str, seed: int) -> list[str]:
     """Return the arguments for :mod:`benchmarks.paper` for one set and one seed."""
     own, folder = options.shared / SHARED[name], options.work / name
     return [

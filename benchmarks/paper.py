@@ -27,9 +27,9 @@ from benchmarks.grid import sets
 from benchmarks.grid.experiments import EXPERIMENTS, Cell, plan
 from benchmarks.grid.models import Models
 from benchmarks.grid.page import gains
-from benchmarks.grid.results import Results, record_of
+from benchmarks.grid.results import Results, collect_record
 from benchmarks.grid.systems import GROUPS, SCALES, Scale, chosen_systems
-from benchmarks.grid.work import Clash, Work, differences
+from benchmarks.grid.work import SettingsClash, Work, differences
 from benchmarks.pages import write_results
 from benchmarks.records import RESULTS, add_options, dtype_of
 from simlte_st.errors import SimlteError
@@ -47,7 +47,7 @@ OVERRIDES = ("base", *NUMBERS, "bf16")
 """Settings of a scale that the command line can override."""
 
 
-def parser() -> argparse.ArgumentParser:
+def make_paper_parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--scale", choices=list(SCALES), default="cpu")
     made.add_argument("--shared", type=Path, metavar="FOLDER", help="folder of data sets and corpus")
@@ -69,19 +69,19 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    options = parser().parse_args(argv)
+    options = make_paper_parser().parse_args(argv)
     if options.threads:
         torch.set_num_threads(options.threads)
     given = {name: getattr(options, name) for name in OVERRIDES if getattr(options, name) not in (None, False)}
     work = Work(options.work, dtype_of(options.bf16))
     if not options.report:
-        run(options, replace(SCALES[options.scale], **given), work, given)
-    record = record_of(work)
+        run_experiments(options, replace(SCALES[options.scale], **given), work, given)
+    record = collect_record(work)
     record["gains"] = gains(Results(record["results"]), record["settings"])
     write_results("paper", record, options.results, aloud=options.report)
 
 
-def run(options: argparse.Namespace, scale: Scale, work: Work, given: dict[str, object]) -> None:
+def run_experiments(options: argparse.Namespace, scale: Scale, work: Work, given: dict[str, object]) -> None:
     """Compute the missing results."""
     cells: list[Cell] = []
     try:
@@ -90,7 +90,10 @@ def run(options: argparse.Namespace, scale: Scale, work: Work, given: dict[str, 
         words = [f"--{name.replace('_', '-')}" + ("" if value is True else f" {Path(str(value)).name}")
                  for name, value in given.items()]  # fmt: skip
         keep_settings(work, {**models.settings, "overrides": words})
-        data = {found.name: found for found in sets.load_all(options.data, options.shared, scale, work.folder / "data")}
+        data = {
+            found.name: found
+            for found in sets.load_text_sets(options.data, options.shared, scale, work.folder / "data")
+        }
         cells += plan(models, data, systems, options.seeds or scale.seeds, options.experiments)
         for name, of, make in cells:
             try:
@@ -111,7 +114,9 @@ def keep_settings(work: Work, settings: dict[str, object]) -> None:
         saved = read_json(path)["settings"]
         different = [line for line in differences(saved, settings) if not line.startswith("overrides ")]
         if different:
-            raise Clash(f"{work.folder} began with other settings: {'; '.join(different)}. Pass another --work.")
+            raise SettingsClash(
+                f"{work.folder} began with other settings: {'; '.join(different)}. Pass another --work."
+            )
     else:
         write_json(path, {"settings": settings})
 

@@ -21,7 +21,9 @@ from simlte_st.models.word_vectors import scaling
 from simlte_st.modules.chunk_mean import to_chunk_mean
 
 
-def embed(folder: Path, encode: Callable[[int, int], Any], count: int, piece: int = 64) -> NDArray[np.float32]:
+def embed_in_pieces(
+    folder: Path, encode: Callable[[int, int], Any], count: int, piece: int = 64
+) -> NDArray[np.float32]:
     """Embed texts in pieces, saving each to a folder so that an interrupted run can resume."""
     pieces = []
     for start in range(0, count, piece):
@@ -34,7 +36,7 @@ def embed(folder: Path, encode: Callable[[int, int], Any], count: int, piece: in
     return np.concatenate(pieces)
 
 
-def readers(
+def reader_loaders(
     base: str, models: Sequence[str], tokens: int, dtype: torch.dtype = torch.float32
 ) -> dict[str, Callable[[], SentenceTransformer]]:
     """Return loaders by name: the truncated base, its chunk-mean, and other models up to ``tokens`` tokens."""

@@ -36,10 +36,10 @@ import sentence_transformers
 import torch
 from model2vec import StaticModel
 
-from benchmarks.longformer import SIZE, both, first_column, model_step
+from benchmarks.longformer import SIZE, first_column, make_longformers, model_step
 from benchmarks.pages import RESULTS, document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
-from benchmarks.timing import one_thread, ratio, side_by_side, spread
+from benchmarks.timing import one_thread, ratio, ratio_range, side_by_side
 from simlte_st import SentenceTransformer
 from simlte_st.compat import readable_length, taken_tokens
 from simlte_st.files import read_json
@@ -73,23 +73,25 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
 
     def texts(file: str, count: int) -> list[str]:
-        return read(options.shared / file, max(2, round(count * options.part)))
+        return draw_texts(options.shared / file, max(2, round(count * options.part)))
 
     with one_thread(), TemporaryDirectory() as folder:
         turns, sides = options.repeats, static_sides(Path(folder, "static"))
-        words = [encode(name, texts(file, count), sides, turns) for name, file, count in STATIC_CASES]
+        words = [time_encoders(name, texts(file, count), sides, turns) for name, file, count in STATIC_CASES]
         if options.static:
             found = read_json((options.output or RESULTS) / "speed.json") | {"static": words}
         else:
-            models = make_models(Path(folder))
-            encoding = [encode(name, texts(file, count), models[whole], turns) for name, file, count, whole in CASES]
-            longer = list(longformer(options.length, options.repeats))
+            models = export_models(Path(folder))
+            encoding = [
+                time_encoders(name, texts(file, count), models[whole], turns) for name, file, count, whole in CASES
+            ]
+            longer = list(time_longformer(options.length, options.repeats))
             found = {"environment": environment(), "length": options.length, "encoding": encoding, "static": words,
                      "longformer": longer}  # fmt: skip
         write_results("speed", found, options.output)
 
 
-def make_models(folder: Path) -> dict[bool, dict[str, Path]]:
+def export_models(folder: Path) -> dict[bool, dict[str, Path]]:
     """Return the model folders of each side, by whether documents are read whole, in chunks."""
     base, chunks = Path(find_model(PACKAGED_BASE)), folder / "chunks"
     convert_base(PACKAGED_BASE, chunks)
@@ -99,7 +101,7 @@ def make_models(folder: Path) -> dict[bool, dict[str, Path]]:
             for whole in (False, True)}  # fmt: skip
 
 
-def load(side: str, model: Path) -> Any:
+def load_side(side: str, model: Path) -> Any:
     """Load a side's model in 32 bits."""
     if side in (ONNX, INT8):
         return load_onnx(model)
@@ -107,13 +109,13 @@ def load(side: str, model: Path) -> Any:
     return kind(str(model), device="cpu", model_kwargs={"dtype": torch.float32})
 
 
-def read(path: Path, documents: int) -> list[str]:
+def draw_texts(path: Path, documents: int) -> list[str]:
     """Draw texts from a file."""
     texts = pq.read_table(path, columns=["text"])["text"].to_pylist()
     return Random(0).sample(texts, min(documents, len(texts)))
 
 
-class Changed:
+class PatchedModel:
     """A model that encodes while an attribute is patched with the result of ``make``."""
 
     def __init__(self, model: Any, place: Any, name: str, make: Callable[[], Any]) -> None:
@@ -135,16 +137,16 @@ def static_sides(folder: Path) -> dict[str, Any]:
     return {
         STOCK: stock,
         "model2vec": theirs,
-        f"{OURS}, by tokens": Changed(ours, static, "adds_up", lambda: lambda _: False),
-        f"{OURS}, cold": Changed(ours, tokens, "_TOKENIZERS", WeakKeyDictionary),
+        f"{OURS}, by tokens": PatchedModel(ours, static, "adds_up", lambda: lambda _: False),
+        f"{OURS}, cold": PatchedModel(ours, tokens, "_TOKENIZERS", WeakKeyDictionary),
         f"{OURS}, warm": ours,
     }
 
 
-def encode(name: str, texts: list[str], models: dict[str, Any], repeats: int) -> dict[str, Any]:
+def time_encoders(name: str, texts: list[str], models: dict[str, Any], repeats: int) -> dict[str, Any]:
     """Time encoders and compare their vectors."""
     vectors: dict[str, np.ndarray] = {}
-    encoders = {side: load(side, model) if isinstance(model, Path) else model for side, model in models.items()}
+    encoders = {side: load_side(side, model) if isinstance(model, Path) else model for side, model in models.items()}
 
     def job(side: str) -> Callable[[], None]:
         def run() -> None:
@@ -166,7 +168,7 @@ def encode(name: str, texts: list[str], models: dict[str, Any], repeats: int) ->
     }
 
 
-def longformer(length: int, repeats: int) -> Iterator[dict[str, Any]]:
+def time_longformer(length: int, repeats: int) -> Iterator[dict[str, Any]]:
     """Time our Longformer and transformers' in turns."""
     ids = torch.randint(1000, SIZE["vocab_size"], (1, length), generator=torch.Generator().manual_seed(0))
     batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
@@ -175,7 +177,7 @@ def longformer(length: int, repeats: int) -> Iterator[dict[str, Any]]:
         for name, dropout in (("forward", 0.0), ("with backward", 0.0), ("with backward", 0.1)):
             grad = name != "forward"
             torch.manual_seed(0)
-            stock, ours = (model.to(dtype).train(grad) for model in both(min(512, length // 4), length))
+            stock, ours = (model.to(dtype).train(grad) for model in make_longformers(min(512, length // 4), length))
             for model in (stock, ours):
                 set_attention_dropout(model, dropout)
             jobs = {"transformers": model_step(stock, marked, grad), OURS: model_step(ours, batch, grad)}
@@ -183,13 +185,13 @@ def longformer(length: int, repeats: int) -> Iterator[dict[str, Any]]:
             yield {"dtype": str(dtype)[6:], "pass": name, "dropout": dropout, "seconds": seconds}
 
 
-def times(seconds: dict[str, list[float]], side: str, other: str) -> str:
+def format_speedup(seconds: dict[str, list[float]], side: str, other: str) -> str:
     """Format a side's speedup over another, with the range over turns."""
-    low, high = spread(seconds[other], seconds[side])
+    low, high = ratio_range(seconds[other], seconds[side])
     return f"{ratio(seconds[other], seconds[side]):.2f}x [{low:.2f}, {high:.2f}]"
 
 
-def rates(rows: list[dict[str, Any]], unit: str) -> str:
+def rate_table(rows: list[dict[str, Any]], unit: str) -> str:
     """Tabulate documents and tokens (or words) a second."""
     return table(
         {
@@ -197,7 +199,7 @@ def rates(rows: list[dict[str, Any]], unit: str) -> str:
             "with": side,
             "documents a second": f"{row['documents'] / statistics.median(seconds):.1f}",
             f"{unit} a second": f"{row[unit] / statistics.median(seconds):,.0f}",
-            "speedup": "" if side == STOCK else times(row["seconds"], side, STOCK),
+            "speedup": "" if side == STOCK else format_speedup(row["seconds"], side, STOCK),
             "difference": "" if side == STOCK else f"{row['difference'][side]:.0e}",
         }
         for row in rows
@@ -211,9 +213,9 @@ def page(found: dict[str, Any]) -> str:
         "# Speed",
         explanation(__doc__),
         "## Encoding",
-        rates(found["encoding"], "tokens"),
+        rate_table(found["encoding"], "tokens"),
         "## Static models",
-        rates(found["static"], "words"),
+        rate_table(found["static"], "words"),
         "## The Longformer",
         f"A model of MiniLM's size on one document of {found['length']:,} tokens, against transformers' with the "
         "same weights. This process already holds enough memory. A fresh process requests memory from the "
@@ -226,7 +228,7 @@ def page(found: dict[str, Any]) -> str:
                 "pass": row["pass"],
                 "attention dropout": f"{row['dropout']:g}",
                 "tokens a second": f"{found['length'] / statistics.median(row['seconds'][OURS]):,.0f}",
-                "speedup": times(row["seconds"], OURS, "transformers"),
+                "speedup": format_speedup(row["seconds"], OURS, "transformers"),
             }
             for row in found["longformer"]
         ),

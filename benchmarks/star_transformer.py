@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from benchmarks.pages import document, write_results
 from benchmarks.records import environment, make_parser
-from benchmarks.timing import own_process, ratio, resident, side_by_side, spread
+from benchmarks.timing import process_memory, ratio, ratio_range, run_module, side_by_side
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.modules import StarTransformer
 
@@ -45,7 +45,7 @@ def make_side(name: str, length: int) -> Callable[[Tensor], Tensor]:
     return full
 
 
-def step(name: str, length: int, grad: bool) -> Callable[[], None]:
+def make_step(name: str, length: int, grad: bool) -> Callable[[], None]:
     """Return a job that runs a side, with its backward pass if ``grad``."""
     side, hidden = make_side(name, length), torch.randn(1, length, WIDTH)
 
@@ -59,23 +59,23 @@ def step(name: str, length: int, grad: bool) -> Callable[[], None]:
     return job
 
 
-def peak(name: str, length: int) -> int:
+def peak_increase(name: str, length: int) -> int:
     """Measure the peak memory of a forward and backward pass in bytes, in a fresh process."""
-    job = step(name, length, True)
-    step(name, 64, True)()  # the libraries' one-time allocations
-    before = resident()
+    job = make_step(name, length, True)
+    make_step(name, 64, True)()  # the libraries' one-time allocations
+    before = process_memory()
     job()
-    return max(0, resident(peak=True) - before)
+    return max(0, process_memory(peak=True) - before)
 
 
-def measure(length: int, options: argparse.Namespace) -> dict[str, Any]:
+def measure_length(length: int, options: argparse.Namespace) -> dict[str, Any]:
     """Measure both sides at one length."""
     seconds = {
-        title: side_by_side({name: step(name, length, grad) for name in SIDES}, options.repeats)
+        title: side_by_side({name: make_step(name, length, grad) for name in SIDES}, options.repeats)
         for title, grad in PASSES.items()
     }
     command = ["benchmarks.star_transformer", "--lengths", str(length), "--threads", str(options.threads), "--peak"]
-    return {"length": length, "seconds": seconds, "bytes": {name: int(own_process([*command, name])) for name in SIDES}}
+    return {"length": length, "seconds": seconds, "bytes": {name: int(run_module([*command, name])) for name in SIDES}}
 
 
 def page(record: Mapping[str, Any]) -> str:
@@ -86,7 +86,7 @@ def page(record: Mapping[str, Any]) -> str:
         table = []
         for row in rows:
             ours, full = (row["seconds"][title][name] for name in SIDES)
-            low, high = spread(full, ours)
+            low, high = ratio_range(full, ours)
             median = statistics.median(ours)
             cells = [f"{row['length']:,}", f"{1000 * median:,.1f}", f"{1e6 * median / row['length']:.1f}"]
             table.append([*cells, f"{ratio(full, ours):.2f}x ({low:.2f} to {high:.2f})"])
@@ -118,9 +118,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     if options.peak:
-        print(peak(options.peak, options.lengths[0]))
+        print(peak_increase(options.peak, options.lengths[0]))
         return
-    rows = [measure(length, options) for length in options.lengths]
+    rows = [measure_length(length, options) for length in options.lengths]
     write_results("star_transformer", {"environment": environment(), "rows": rows}, options.results)
 
 

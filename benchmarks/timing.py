@@ -62,13 +62,13 @@ def ratio(over: Seconds, under: Seconds) -> float:
     return statistics.median(over) / statistics.median(under)
 
 
-def spread(over: Seconds, under: Seconds) -> tuple[float, float]:
+def ratio_range(over: Seconds, under: Seconds) -> tuple[float, float]:
     """Return the smallest and the largest ratio of a turn."""
     ratios = [first / second for first, second in zip(over, under, strict=True)]
     return min(ratios), max(ratios)
 
 
-def resident(peak: bool = False, device: str = "cpu") -> int:
+def process_memory(peak: bool = False, device: str = "cpu") -> int:
     """Return the current or peak memory of this process in bytes, on the machine (Linux only) or a GPU."""
     if device == "cuda":
         return torch.cuda.max_memory_allocated() if peak else torch.cuda.memory_allocated()
@@ -77,7 +77,7 @@ def resident(peak: bool = False, device: str = "cpu") -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 
-def own_process(command: Sequence[str]) -> Any:
+def run_module(command: Sequence[str]) -> Any:
     """Run ``python -m`` with these arguments from any folder, and parse the last printed line as JSON."""
     path = os.pathsep.join([str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])])
     run = subprocess.run(

@@ -39,7 +39,7 @@ from transformers import AutoModelForMaskedLM, DataCollatorForLanguageModeling
 
 from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import dtype_of, environment, make_parser
-from benchmarks.timing import own_process, resident
+from benchmarks.timing import process_memory, run_module
 from simlte_st import train
 from simlte_st.compat import quiet_transformers
 from simlte_st.data import DocSplit, DocSplitTransform, read_documents, write_corpus
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     torch.set_num_threads(options.threads)
     logging.getLogger("simlte_st").setLevel(logging.WARNING)
     if options.defaults:
-        runs = [whole_run(source, options) for source in options.data]
+        runs = [time_whole_run(source, options) for source in options.data]
         write_results(f"{PAGE}_defaults", {"runs": runs}, options.output)
         return
     rows: list[dict[str, Any]] = []
@@ -81,16 +81,18 @@ def main(argv: Sequence[str] | None = None) -> None:
             corpus = write_corpus(documents, folder, view=DocSplit(), count_tokens=tokens)[0]
             for length in options.lengths:
                 if options.peak:
-                    print(json.dumps(peak(SIDES[options.peak](corpus, length, options.batch_size, options.bf16))))
+                    print(
+                        json.dumps(step_memory(SIDES[options.peak](corpus, length, options.batch_size, options.bf16)))
+                    )
                     return
-                found = {"batch_size": options.batch_size, **measure(corpus, length, options)}
-                found["peak_bytes"] = {side: peak_of(side, source, length, options) for side in SIDES}
+                found = {"batch_size": options.batch_size, **time_sides(corpus, length, options)}
+                found["peak_bytes"] = {side: measure_step_memory(side, source, length, options) for side in SIDES}
                 where = environment(dtype_of(options.bf16))
                 rows.append({"source": Path(source).name, "tokens": length, **found, "environment": where})
                 write_results(PAGE, {"rows": rows}, options.output)
 
 
-def whole_run(source: str, options: argparse.Namespace) -> dict[str, Any]:
+def time_whole_run(source: str, options: argparse.Namespace) -> dict[str, Any]:
     """Train the default encoder with the default settings, from reading the documents to the verdict."""
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -106,7 +108,7 @@ def whole_run(source: str, options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def measure(corpus: Dataset, length: int, options: argparse.Namespace) -> dict[str, Any]:
+def time_sides(corpus: Dataset, length: int, options: argparse.Namespace) -> dict[str, Any]:
     """Time the sides in turns."""
     steps = {side: make(corpus, length, options.batch_size, options.bf16) for side, make in SIDES.items()}
     turns: dict[str, list[float]] = {side: [] for side in steps}
@@ -127,17 +129,17 @@ def measure(corpus: Dataset, length: int, options: argparse.Namespace) -> dict[s
     }
 
 
-def peak(step: Side) -> dict[str, int]:
+def step_memory(step: Side) -> dict[str, int]:
     """Return the increase in memory of a step and the peak of this process, in bytes."""
-    before = resident(device=DEVICE)
+    before = process_memory(device=DEVICE)
     step()
-    most = resident(peak=True, device=DEVICE)
+    most = process_memory(peak=True, device=DEVICE)
     return {"step": most - before, "process": most}
 
 
-def peak_of(side: str, source: str, length: int, options: argparse.Namespace) -> Any:
+def measure_step_memory(side: str, source: str, length: int, options: argparse.Namespace) -> Any:
     """Measure the memory of a side's step in a separate process."""
-    return own_process(
+    return run_module(
         [
             "benchmarks.training", "--data", source, "--lengths", str(length), "--documents",
             str(options.documents), "--batch-size", str(options.batch_size), "--threads", str(options.threads),
@@ -183,7 +185,9 @@ class Side:
         return tokens, seconds
 
 
-def obvious(corpus: Dataset, length: int, batch_size: int, bf16: bool = False, dropout: float | None = None) -> Side:
+def obvious_side(
+    corpus: Dataset, length: int, batch_size: int, bf16: bool = False, dropout: float | None = None
+) -> Side:
     """Build the composition of stock parts: stock losses, all logits, random batches."""
     model = plain_model(length)
     with quiet_transformers():
@@ -205,10 +209,10 @@ def obvious(corpus: Dataset, length: int, batch_size: int, bf16: bool = False, d
         return total
 
     sampler = SeededBatchSampler(corpus, min(batch_size, len(corpus)), True)
-    return Side(batches(corpus, model, sampler), masked_lm, loss, bf16)
+    return Side(view_batches(corpus, model, sampler), masked_lm, loss, bf16)
 
 
-def ours(
+def package_side(
     corpus: Dataset,
     length: int,
     batch_size: int,
@@ -224,19 +228,21 @@ def ours(
     else:
         loss = CachedMultipleNegativesRankingMLMLoss(model, mini_batch_num_tokens=mini_batch_num_tokens)
     sampler = SeededBatchSampler(corpus, min(batch_size, len(corpus)), True)
-    return Side(batches(corpus, model, sampler), torch.nn.ModuleList([model, loss]), loss, bf16)
+    return Side(view_batches(corpus, model, sampler), torch.nn.ModuleList([model, loss]), loss, bf16)
 
 
 SIDES: dict[str, Callable[..., Side]] = {
-    "obvious": obvious,
-    "obvious, no dropout": partial(obvious, dropout=0.0),
-    "simlte_st": ours,
-    "simlte_st, mini-batches": partial(ours, mini_batch_num_tokens=4096),
+    "obvious": obvious_side,
+    "obvious, no dropout": partial(obvious_side, dropout=0.0),
+    "simlte_st": package_side,
+    "simlte_st, mini-batches": partial(package_side, mini_batch_num_tokens=4096),
 }
 """Functions that build each side, by name."""
 
 
-def batches(corpus: Dataset, model: SentenceTransformer, sampler: SeededBatchSampler) -> Iterator[list[dict[str, Any]]]:
+def view_batches(
+    corpus: Dataset, model: SentenceTransformer, sampler: SeededBatchSampler
+) -> Iterator[list[dict[str, Any]]]:
     """Yield batches of tokenized views epoch after epoch, as the Trainer does."""
     views = DocSplitTransform(model=model)
     views.callback.epoch = 0
@@ -269,7 +275,7 @@ def page(record: dict[str, Any]) -> str:
         where = row["environment"]
         blocks += [
             f"## {row['source']}, {row['tokens']} tokens per view, {where['dtype']}",
-            table(cells(row, side) for side in SIDES),
+            table(side_cells(row, side) for side in SIDES),
             f"Batches of {row['batch_size']} documents.",
         ]
         commands.append(
@@ -280,7 +286,7 @@ def page(record: dict[str, Any]) -> str:
     return document("# The training step", explanation(__doc__), *blocks, "\n".join(commands), machines=machines)
 
 
-def cells(row: dict[str, Any], side: str) -> dict[str, str]:
+def side_cells(row: dict[str, Any], side: str) -> dict[str, str]:
     """Return a side's row of a table."""
     rates, turns, peaks = row["documents_per_second"], row["turns"], row["peak_bytes"]
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import torch
 
-from benchmarks.bank.judge import judge, judge_words, with_earlier
+from benchmarks.bank.judge import judge, judge_words, merge_earlier
 from benchmarks.bank.make import Bank
 from benchmarks.bank.page import write_pages
 from benchmarks.bank.recipes import RECIPES
-from benchmarks.bank.sets import FILES, SAMPLES, load_sets, shown_name
+from benchmarks.bank.sets import FILES, SAMPLES, display_name, load_sets
 from benchmarks.grid.work import Work
 from benchmarks.records import dtype_of, environment, make_parser, rounded
 from simlte_st.files import read_json, write_json
@@ -56,14 +56,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not arguments.report:
         for name in sets:
             bank.make(name, arguments.recipes, arguments.seeds)
-    shown = {name: shown_name(name, arguments.base) for name in sets if bank.find(name, "base", 0)}
+    shown = {name: display_name(name, arguments.base) for name in sets if bank.find(name, "base", 0)}
     judged: dict[str, list[dict[str, Any]]] = {title: judge(bank, name) for name, title in shown.items()}
     words = {title: judge_words(bank, name) for name, title in shown.items()}
     sizes = {title: {"train": len(sets[name].train), "held_out": len(sets[name].held)} for name, title in shown.items()}
     settings = {"steps": bank.steps, "sets": sizes, "environment": environment(work.dtype)}
     if arguments.earlier:
         earlier = read_json(arguments.earlier)
-        judged = with_earlier(judged, earlier["judged"])
+        judged = merge_earlier(judged, earlier["judged"])
         words = read_json(arguments.earlier.with_name("recipe.json"))["words"] | words
         settings |= {"sets": earlier["sets"] | settings["sets"], "environment": earlier["environment"]}
     write_json(arguments.results / "verdict.json", rounded({**settings, "judged": judged}))

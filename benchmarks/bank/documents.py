@@ -41,15 +41,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     for data in load_sets(arguments.shared, arguments.data, arguments.train_documents, arguments.held_out):
         for folder in arguments.work:
             bank = Bank(Work(folder, dtype_of(arguments.bf16)), {data.name: data}, 0, arguments.bf16)
-            for each in widening(bank, data):
+            for each in interval_ratios(bank, data):
                 encoders.append({"set": data.name, "work": folder.name, **each})
                 print(encoders[-1], flush=True)
-    wider = {key: round(median(each[key] for each in encoders), 2) for key in (FEW, FULL)}
-    record = {"command": "python -m benchmarks.bank.documents", "wider": wider, "encoders": encoders}
+    medians = {key: round(median(each[key] for each in encoders), 2) for key in (FEW, FULL)}
+    record = {"command": "python -m benchmarks.bank.documents", "wider": medians, "encoders": encoders}
     write_json(arguments.results / FILE, {**record, "environment": environment(dtype_of(arguments.bf16))})
 
 
-def widening(bank: Bank, data: BankSet) -> list[dict[str, Any]]:
+def interval_ratios(bank: Bank, data: BankSet) -> list[dict[str, Any]]:
     """Return the ratio of both intervals for each encoder of a set, by outcome."""
     made, base = [], {}
     for recipe, seed, stage, vectors in bank.entries(data.name) if data.labels else ():
@@ -57,12 +57,12 @@ def widening(bank: Bank, data: BankSet) -> list[dict[str, Any]]:
         if recipe == BASE:
             base = found
         else:
-            ratios = {key: round(wider(found[key], base[key], len(data.labels)), 3) for key in found}
+            ratios = {key: round(interval_ratio(found[key], base[key], len(data.labels)), 3) for key in found}
             made.append({"recipe": recipe, "seed": seed, "stage": stage, **ratios})
     return made
 
 
-def wider(model: Sequence[Probe], base: Sequence[Probe], documents: int) -> float:
+def interval_ratio(model: Sequence[Probe], base: Sequence[Probe], documents: int) -> float:
     """Divide a mean gain's standard error over documents and draws by its standard error over draws alone."""
     both = resampled_macro_f1(model, documents) - resampled_macro_f1(base, documents)
     plain = [ours.macro_f1 - theirs.macro_f1 for (_, ours), (_, theirs) in zip(model, base, strict=True)]
@@ -71,7 +71,7 @@ def wider(model: Sequence[Probe], base: Sequence[Probe], documents: int) -> floa
 
 
 @cache
-def record(folder: Path = RESULTS) -> dict[str, Any]:
+def read_record(folder: Path = RESULTS) -> dict[str, Any]:
     """Read the results of :func:`main`."""
     found: dict[str, Any] = read_json(folder / FILE)
     return found

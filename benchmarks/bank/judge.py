@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.bank.make import BASE, ORDER, Bank, Vectors, file_name
-from benchmarks.bank.outcomes import outcomes, outcomes_of_words
+from benchmarks.bank.make import BASE, ORDER, Bank, HeldOutVectors, encoder_file_name
+from benchmarks.bank.outcomes import outcomes, word_outcomes
 from benchmarks.bank.sets import SAMPLES
 from simlte_st.evaluation import bootstrap_interval, split_half_retrieval, structure_agreement
 from simlte_st.evaluation.halves import Neighbours, neighbours_by_words, similarity_agreement, words_agreement
@@ -28,7 +28,7 @@ def judge(bank: Bank, name: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     base: dict[str, Any] = {}
     for recipe, seed, stage, vectors in bank.entries(name):
-        path = bank.work.folder / "judged" / name / f"{file_name(recipe, seed, stage)}.json"
+        path = bank.work.folder / "judged" / name / f"{encoder_file_name(recipe, seed, stage)}.json"
         if not path.exists():
             measured = measures(vectors, near, bank.is_static(name))
             write_json(path, {"outcomes": outcomes(data, vectors.whole), "candidates": measured})
@@ -36,12 +36,15 @@ def judge(bank: Bank, name: str) -> list[dict[str, Any]]:
         base = values if recipe == BASE else base
         found.append(
             {"recipe": recipe, "seed": seed, "stage": stage}
-            | {part: {key: _against(value, base[part][key]) for key, value in values[part].items()} for part in values}
+            | {
+                part: {key: _compare_with_base(value, base[part][key]) for key, value in values[part].items()}
+                for part in values
+            }
         )
     return found
 
 
-def measures(vectors: Vectors, near: Neighbours, static: bool) -> dict[str, list[float]]:
+def measures(vectors: HeldOutVectors, near: Neighbours, static: bool) -> dict[str, list[float]]:
     """Measure an encoder on the halves of held-out documents: one value per document."""
     first, second = vectors.first, vectors.second
     found = {
@@ -58,11 +61,11 @@ def judge_words(bank: Bank, name: str) -> dict[str, float]:
     """Return the mean of each outcome of TF-IDF on a set."""
     path = bank.work.folder / "judged" / name / "tfidf.json"
     if not path.exists():
-        write_json(path, outcomes_of_words(bank.sets[name]))
+        write_json(path, word_outcomes(bank.sets[name]))
     return {outcome: float(np.mean(values)) for outcome, values in read_json(path).items()}
 
 
-def with_earlier(
+def merge_earlier(
     judged: Mapping[str, Sequence[dict[str, Any]]], earlier: Mapping[str, Sequence[dict[str, Any]]]
 ) -> dict[str, list[dict[str, Any]]]:
     """Add the encoders of an earlier page whose recipe and seed are missing here."""
@@ -85,7 +88,7 @@ def _values(entry: Mapping[str, Any]) -> list[float]:
     ]
 
 
-def _against(value: Any, base: Any) -> dict[str, Any]:
+def _compare_with_base(value: Any, base: Any) -> dict[str, Any]:
     """Return the mean, and the mean difference from the base with its interval."""
     difference = np.asarray(value) - np.asarray(base)
     mean = float(np.mean(difference))

@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
-from benchmarks.bank.recipes import RECIPES, RecipeCorpus, RivalRecipe, embed, load_base, prepare, train, train_by_rival
+from benchmarks.bank.recipes import (
+    RECIPES,
+    RecipeCorpus,
+    RivalRecipe,
+    embed_texts,
+    load_base,
+    prepare_corpus,
+    train_by_rival,
+    train_recipe,
+)
 from benchmarks.bank.sets import BankSet
 from benchmarks.bank.static import STATIC_RECIPES, StaticRecipe, train_static
 from benchmarks.grid.work import Work
@@ -44,7 +53,7 @@ to the base. Later seeds keep only the final encoder, and those of ``"tuned"`` a
 
 
 @dataclass(frozen=True)
-class Vectors:
+class HeldOutVectors:
     """One encoder's normalised float32 embeddings of a set's held-out documents.
 
     Attributes:
@@ -88,7 +97,7 @@ class Bank:
         missing = [pair for pair in wanted if self.find(name, *pair) is None]
         if not missing and self.find(name, BASE, 0) is not None:
             return
-        corpus = prepare(base, data.train, self.bf16)
+        corpus = prepare_corpus(base, data.train, self.bf16)
         for entry in [BASE] if is_static(base) else UNTRAINED:
             self._keep(data, entry, 0, corpus)
         for recipe, seed in missing:
@@ -111,13 +120,13 @@ class Bank:
             for step in (
                 train_static(model, settings, corpus.documents, seed)
                 if isinstance(settings, StaticRecipe)
-                else train(model, settings, corpus, steps, seed, self.bf16)
+                else train_recipe(model, settings, corpus, steps, seed, self.bf16)
             ):
                 if staged and step == steps // 3:
                     yield "third", model
         yield "", model
         if staged or entry == "tuned":
-            yield "half way", half_way(start, model)
+            yield "half way", average_weights(start, model)
 
     def _settings(self, name: str, entry: str, seed: int) -> dict[str, Any]:
         data = self.sets[name]
@@ -141,9 +150,9 @@ class Bank:
             made = []
             for stage, model in self._models(entry, seed, corpus):
                 parts = {
-                    "whole": embed(model, texts, READ, self.bf16),
-                    "first": embed(model, halves[0], HALF + 2, self.bf16),
-                    "second": embed(model, halves[1], HALF + 2, self.bf16),
+                    "whole": embed_texts(model, texts, READ, self.bf16),
+                    "first": embed_texts(model, halves[0], HALF + 2, self.bf16),
+                    "second": embed_texts(model, halves[1], HALF + 2, self.bf16),
                 }
                 with atomic_path(self._path(data.name, entry, seed, stage)) as path, path.open("wb") as file:
                     np.savez(file, **{part: rows.astype(np.float16) for part, rows in parts.items()})
@@ -160,20 +169,20 @@ class Bank:
         """Return whether the models of a set are static."""
         return any(path.stem.rsplit("-", 1)[0] in STATIC_RECIPES for path, _ in self.work.cells(f"{name}/*"))
 
-    def entries(self, name: str) -> Iterator[tuple[str, int, str, Vectors]]:
+    def entries(self, name: str) -> Iterator[tuple[str, int, str, HeldOutVectors]]:
         """Yield recipe, seed, stage ("" for the end of training) and vectors of a set's encoders, the base first."""
         found = {(*path.stem.rsplit("-", 1),): cell for path, cell in self.work.cells(f"{name}/*")}
         for entry, number in sorted(found, key=lambda pair: (ORDER.index(pair[0]), int(pair[1]))):
             for stage in found[entry, number]["result"]["stages"]:
                 with np.load(self._path(name, entry, int(number), stage)) as file:
                     parts = {part: file[part].astype(np.float32) for part in ("whole", "first", "second")}
-                yield entry, int(number), stage, Vectors(**parts)
+                yield entry, int(number), stage, HeldOutVectors(**parts)
 
     def _path(self, name: str, entry: str, seed: int, stage: str) -> Path:
-        return self.work.folder / name / f"{file_name(entry, seed, stage)}.npz"
+        return self.work.folder / name / f"{encoder_file_name(entry, seed, stage)}.npz"
 
 
-def half_way(start: SentenceTransformer, model: SentenceTransformer) -> SentenceTransformer:
+def average_weights(start: SentenceTransformer, model: SentenceTransformer) -> SentenceTransformer:
     """Average a trained model's weights with its initial ones, in place."""
     begun = start.state_dict()
     weights = {
@@ -183,6 +192,6 @@ def half_way(start: SentenceTransformer, model: SentenceTransformer) -> Sentence
     return model
 
 
-def file_name(entry: str, seed: int, stage: str) -> str:
+def encoder_file_name(entry: str, seed: int, stage: str) -> str:
     """Return the file name of an encoder, without suffix."""
     return f"{entry}-{seed}{' ' + stage if stage else ''}"

@@ -33,7 +33,7 @@ Probe: TypeAlias = "tuple[np.ndarray, ProbeResult]"
 """A probe's test rows and its result."""
 
 
-def outcomes_of_words(data: BankSet) -> dict[str, list[float]]:
+def word_outcomes(data: BankSet) -> dict[str, list[float]]:
     """Measure TF-IDF vectors of the whole held-out documents, fitted on the training documents."""
     vectorizer = fit_tfidf([document.text for document in data.train])
     rows = vectorizer.transform([document.text for document in data.held]).toarray()
@@ -53,7 +53,7 @@ def probes(data: BankSet, vectors: np.ndarray, outcome: str, inverse_l2: float |
     rows, found = unit_rows(vectors), []
     classes = np.unique(data.labels, return_inverse=True)[1].astype(np.int32)
     settings: dict[str, Any] = {"inverse_l2": inverse_l2}
-    for half, (train, test) in enumerate(_splits(classes)):
+    for half, (train, test) in enumerate(_split_halves(classes)):
         parts = (rows[train], classes[train].tolist(), rows[test], classes[test].tolist())
         if outcome == FEW:
             drawn = few_shot_probe(*parts, shots=SHOTS, draws=DRAWS, seed=half, **settings).draws
@@ -68,7 +68,7 @@ def means(found: dict[str, list[float]]) -> dict[str, float]:
     return {outcome: float(np.mean(found[outcome])) for outcome in (FEW, FULL)}
 
 
-def _splits(classes: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _split_halves(classes: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the training and test rows of each split."""
     for half in range(HALVES):
         sides = stratified_split(classes, np.arange(len(classes)), 0.5, seed=half) == TEST

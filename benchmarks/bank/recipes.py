@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from benchmarks.bank.static import STATIC_RECIPES, StaticRecipe
-from benchmarks.bank.teacher import LEAST_TOKENS, NEIGHBOURS, TeacherLoss, nearest, smoothed
+from benchmarks.bank.teacher import LEAST_TOKENS, NEIGHBOURS, TeacherLoss, nearest_documents, smooth_vectors
 from benchmarks.builder.lora import add_lora
 from benchmarks.nli.training import WEIGHT
 from benchmarks.rivals.train import CONTRASTIVE, train_rival
@@ -155,10 +155,10 @@ class RecipeCorpus:
     @cached_property
     def vectors(self) -> np.ndarray:
         """The base's embedding of each whole document, read in chunks; normalised, float32."""
-        return embed(to_chunk_mean(self.base, max_length=LEAST_TOKENS), self.texts, LEAST_TOKENS, self.bf16)
+        return embed_texts(to_chunk_mean(self.base, max_length=LEAST_TOKENS), self.texts, LEAST_TOKENS, self.bf16)
 
 
-def prepare(base: SentenceTransformer, documents: Sequence[Document], bf16: bool) -> RecipeCorpus:
+def prepare_corpus(base: SentenceTransformer, documents: Sequence[Document], bf16: bool) -> RecipeCorpus:
     """Segment documents for recipes that adapt the base."""
     cut = make_segmenter("punkt", lambda: (document.text for document in documents))
     segmented = list(segment_documents(documents, cut, tokenizer_counter(base.tokenizer)))
@@ -166,7 +166,7 @@ def prepare(base: SentenceTransformer, documents: Sequence[Document], bf16: bool
     return RecipeCorpus([segmented[row] for row in usable], [documents[row].text for row in usable], base, bf16)
 
 
-def embed(model: SentenceTransformer, texts: Sequence[str], tokens: int, bf16: bool) -> np.ndarray:
+def embed_texts(model: SentenceTransformer, texts: Sequence[str], tokens: int, bf16: bool) -> np.ndarray:
     """Embed the first tokens of texts, or all of them with a static model; normalised, float32."""
     model.eval()
     if not is_static(model):
@@ -176,7 +176,7 @@ def embed(model: SentenceTransformer, texts: Sequence[str], tokens: int, bf16: b
     return np.asarray(found, dtype=np.float32)
 
 
-def train(
+def train_recipe(
     model: SentenceTransformer, recipe: Recipe, corpus: RecipeCorpus, steps: int, seed: int, bf16: bool
 ) -> Iterator[int]:
     """Train a model in place, yielding the number of finished steps."""
@@ -193,7 +193,7 @@ def train(
         optimizer, lambda step: min((step + 1) / warm, (steps - step) / max(1, steps - warm))
     )
     model.train()
-    for step, (rows, anchors, positives) in enumerate(batches(recipe, corpus, steps, seed), start=1):
+    for step, (rows, anchors, positives) in enumerate(recipe_batches(recipe, corpus, steps, seed), start=1):
         with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
             found = whole([model.preprocess(texts) for texts in (anchors, positives)], rows)
         optimizer.zero_grad()
@@ -222,21 +222,21 @@ def train_by_rival(
         return load_model(output).model
 
 
-def batches(
+def recipe_batches(
     recipe: Recipe, corpus: RecipeCorpus, steps: int, seed: int
 ) -> Iterator[tuple[list[int], list[str], list[str]]]:
     """Yield batches: numbers of documents, their first views, their second views."""
     generator = np.random.default_rng(seed)
     count = len(corpus.documents)
-    near = nearest(corpus.vectors, corpus.texts, lexical=recipe.lexical) if recipe.neighbours else None
+    near = nearest_documents(corpus.vectors, corpus.texts, lexical=recipe.lexical) if recipe.neighbours else None
     size, order, epoch = min(BATCH, count), [], -1
     for _ in range(steps):
         if len(order) < size:
             order, epoch = generator.permutation(count).tolist(), epoch + 1
         rows, order = order[:size], order[size:]
-        pairs = [_views(corpus.documents[row], recipe, seed, epoch) for row in rows]
+        pairs = [_draw_pair(corpus.documents[row], recipe, seed, epoch) for row in rows]
         others = [
-            _views(corpus.documents[near[row, generator.integers(NEIGHBOURS)]], recipe, seed, epoch)[1]
+            _draw_pair(corpus.documents[near[row, generator.integers(NEIGHBOURS)]], recipe, seed, epoch)[1]
             if near is not None and generator.random() < recipe.neighbours
             else pair[1]
             for row, pair in zip(rows, pairs, strict=True)
@@ -244,7 +244,7 @@ def batches(
         yield rows, [pair[0] for pair in pairs], others
 
 
-def _views(document: SegmentedDocument, recipe: Recipe, seed: int, epoch: int) -> tuple[str, str]:
+def _draw_pair(document: SegmentedDocument, recipe: Recipe, seed: int, epoch: int) -> tuple[str, str]:
     budget = recipe.tokens - 2
     pair = draw_views(document, recipe.view, seed=seed, epoch=epoch, budget=budget)
     pair = pair or draw_views(document, DocSplit(), seed=seed, epoch=epoch, budget=budget)
@@ -261,7 +261,9 @@ class Objective(nn.Module):
         if recipe.teacher or recipe.relation:
             targets = corpus.vectors
             if recipe.smooth:
-                targets = smoothed(targets, nearest(targets, corpus.texts, lexical=recipe.lexical), recipe.smooth)
+                targets = smooth_vectors(
+                    targets, nearest_documents(targets, corpus.texts, lexical=recipe.lexical), recipe.smooth
+                )
             self.shown = torch.from_numpy(targets)
         self.taught = TeacherLoss(model, relation_weight=recipe.relation)
 

@@ -64,7 +64,7 @@ SAMPLES |= {f"20news, {train} documents": replace(SAMPLES["20news"], train=train
 """Every set of the bank by name."""
 
 
-def shown_name(name: str, base: str) -> str:
+def display_name(name: str, base: str) -> str:
     """Return a set's name for the pages, with the base unless it is the packaged one."""
     return name if base == PACKAGED_BASE else f"{name}, {Path(base).name}"
 
@@ -104,13 +104,13 @@ def load_set(name: str, path: Path | None, train: int, held: int, sample: Sample
     if path is not None and not path.exists():
         raise DataError(f"there is no file {path}.")
     if name == "aan":
-        return _papers(path, train, held)
-    documents = _labelled(name, path)
+        return _load_papers(path, train, held)
+    documents = _load_labelled(name, path)
     if sample is not None and sample.words is not None:
         documents = [replace(document, text=_first_words(document.text, sample.words)) for document in documents]
     documents = [document for document in documents if len(document.text.split()) >= 20]
     if sample is not None and sample.skewed:
-        documents = _skewed(documents)
+        documents = _skew_classes(documents)
     return divide(name, documents, train, held)
 
 
@@ -133,7 +133,7 @@ def _first_words(text: str, count: int) -> str:
     return text[: words[-1].end()] if words else ""
 
 
-def _skewed(documents: list[Document]) -> list[Document]:
+def _skew_classes(documents: list[Document]) -> list[Document]:
     """Draw two thirds from the largest class and one third from the others, ordered by a hash of the texts."""
     largest = Counter(document.label for document in documents).most_common(1)[0][0]
     drawn = sorted(documents, key=lambda document: text_key(document.text))
@@ -142,7 +142,7 @@ def _skewed(documents: list[Document]) -> list[Document]:
     return inside[: 2 * third] + outside[:third]
 
 
-def _labelled(name: str, path: Path | None) -> list[Document]:
+def _load_labelled(name: str, path: Path | None) -> list[Document]:
     if name in SETS:
         rows = load_benchmark(name, path).rows
         columns = zip(rows["text"], rows["label"], strict=True)
@@ -150,7 +150,7 @@ def _labelled(name: str, path: Path | None) -> list[Document]:
     return [document for document in list_documents(read_documents(path, label_column="label")) if document.label]
 
 
-def _papers(path: Path | None, train: int, held: int) -> BankSet:
+def _load_papers(path: Path | None, train: int, held: int) -> BankSet:
     """Load AAN; the held-out papers are those with the most citations."""
     found = load_benchmark("aan", path)
     ids = list(found.papers["id"])

@@ -56,7 +56,7 @@ def train_static(
     model: SentenceTransformer, recipe: StaticRecipe, documents: Sequence[SegmentedDocument], seed: int
 ) -> Iterator[int]:
     """Train static embeddings in place, yielding the number of finished steps."""
-    views, weights = _Tokenized(model, documents), model[0].embedding.weight
+    views, weights = _TokenizedDocuments(model, documents), model[0].embedding.weight
     assert isinstance(weights, torch.Tensor)
     # Adam does not move vectors without gradients. Training only the others is several times as fast.
     vectors = weights.detach()[views.tokens].requires_grad_()
@@ -71,7 +71,7 @@ def train_static(
             order, epoch = generator.permutation(len(documents)).tolist(), epoch + 1
         rows, order = order[:size], order[size:]
         pairs = [views.draw(row, recipe.view, seed, epoch) for row in rows]
-        first, second = (_embed(vectors, side) for side in zip(*pairs, strict=True))
+        first, second = (_mean_embeddings(vectors, side) for side in zip(*pairs, strict=True))
         scores = first @ second.T / recipe.temperature
         loss = (functional.cross_entropy(scores, own) + functional.cross_entropy(scores.T, own)) / 2
         optimizer.zero_grad()
@@ -83,7 +83,7 @@ def train_static(
         yield step
 
 
-class _Tokenized:
+class _TokenizedDocuments:
     """Documents tokenized once; token ids are positions in ``tokens``, the vocabulary of these documents."""
 
     def __init__(self, model: SentenceTransformer, documents: Sequence[SegmentedDocument]) -> None:
@@ -117,7 +117,7 @@ class _Tokenized:
         return places[np.isin(ids, self.tokens.numpy())]
 
 
-def _embed(vectors: torch.Tensor, tokens: Sequence[np.ndarray]) -> torch.Tensor:
+def _mean_embeddings(vectors: torch.Tensor, tokens: Sequence[np.ndarray]) -> torch.Tensor:
     offsets = torch.from_numpy(np.cumsum([0, *(len(each) for each in tokens[:-1])]))
     found = functional.embedding_bag(torch.from_numpy(np.concatenate(tokens)), vectors, offsets, mode="mean")
     return functional.normalize(found, dim=-1)

@@ -26,11 +26,11 @@ NEIGHBOURS = 5
 LEAST_TOKENS = 1024
 """Maximum number of tokens that the teacher reads of a document, in chunks."""
 
-Rows = NDArray[np.float32]
+Vectors = NDArray[np.float32]
 
 
-def nearest(
-    vectors: Rows,
+def nearest_documents(
+    vectors: Vectors,
     texts: Sequence[str],
     *,
     count: int = NEIGHBOURS,
@@ -41,22 +41,22 @@ def nearest(
     Similarity is a weighted mean of two cosines, of embeddings and of TF-IDF vectors (without English stop words), each
     standardised over pairs of documents. ``lexical`` is the weight of the words.
     """
-    similarities = [(1 - lexical) * _scaled(vectors @ vectors.T)]
+    similarities = [(1 - lexical) * _standardise(vectors @ vectors.T)]
     if lexical > 0:
         words = fit_tfidf(texts, stop_words=["en"], min_df=2).transform(texts)
-        similarities.append(lexical * _scaled(np.asarray((words @ words.T).todense())))
+        similarities.append(lexical * _standardise(np.asarray((words @ words.T).todense())))
     near = sum(similarities)
     np.fill_diagonal(near, -np.inf)
     return np.argsort(-near, axis=1, kind="stable")[:, : min(count, len(vectors) - 1)]
 
 
-def _scaled(similarities: Rows) -> Rows:
+def _standardise(similarities: Vectors) -> Vectors:
     """Standardise similarities over pairs of different documents."""
     pairs = similarities[~np.eye(len(similarities), dtype=bool)]
     return (similarities - pairs.mean()) / (pairs.std() or 1.0)
 
 
-def smoothed(vectors: Rows, near: NDArray[np.int64], weight: float) -> Rows:
+def smooth_vectors(vectors: Vectors, near: NDArray[np.int64], weight: float) -> Vectors:
     """Move vectors towards the mean of their neighbours and normalise them."""
     mean = np.zeros_like(vectors)
     for column in near.T:

@@ -89,7 +89,7 @@ def build_encoder(
     table, sha256 = make_lessons(documents, load_model(base, dtype=torch.float32).model, READ[name], seed, bf16)
     taught = time.perf_counter()
     model = make_untrained(name, load_model(base, dtype=torch.float32, device="cpu").model)
-    log, steps = train(model, table, name, max_steps, bf16, seed)
+    log, steps = train_student(model, table, name, max_steps, bf16, seed)
     build = {
         "name": name,
         "documents": len(set(table["id"])),
@@ -153,7 +153,7 @@ def excerpts(
     teacher: SentenceTransformer, document: Document, seen: Sequence[int], rng: Random
 ) -> list[tuple[str, str, int]]:
     """Return the beginnings of a document and a short excerpt, each as taught text, text and number of tokens."""
-    spans = offsets(teacher, document.text)[: TAUGHT - 2]
+    spans = token_offsets(teacher, document.text)[: TAUGHT - 2]
     count = len(spans)
     if count == 0:
         return []
@@ -168,7 +168,7 @@ def excerpts(
     return rows
 
 
-def offsets(model: SentenceTransformer, text: str) -> NDArray[np.int64]:
+def token_offsets(model: SentenceTransformer, text: str) -> NDArray[np.int64]:
     """Return the character offsets of each token, ``[tokens, 2]``."""
     found = model.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     return np.array(found["offset_mapping"], dtype=np.int64).reshape(-1, 2)
@@ -180,7 +180,7 @@ def teach(teacher: SentenceTransformer, texts: Sequence[str]) -> NDArray[np.floa
     owner: list[int] = []
     weights: list[float] = []
     for number, text in enumerate(texts):
-        spans = offsets(teacher, text)
+        spans = token_offsets(teacher, text)
         weight = np.maximum(1.0, np.arange(1, len(spans) + 1) / FLAT) ** -POWER
         for begin in range(0, len(spans), PIECE):
             pieces.append(text[spans[begin][0] : spans[min(begin + PIECE, len(spans)) - 1][1]])
@@ -216,7 +216,7 @@ class TokenBatches(SeededBatchSampler):
         yield batch
 
 
-def train(
+def train_student(
     model: SentenceTransformer, lessons: Dataset, name: str, max_steps: int | None, bf16: bool, seed: int
 ) -> tuple[list[dict[str, Any]], int]:
     """Train adapters and merge them in place; return the Trainer's log and the number of steps."""

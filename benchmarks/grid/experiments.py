@@ -62,31 +62,31 @@ def plan(
             run, ablation = Experiment(models, system, seed, each), system.group == "ablations"
             if each.learn and system.name != "bm25" and each.name not in system.trained_on:
                 if not ablation or each.name in models.scale.ablation_data:
-                    yield from classification(run, names)
+                    yield from classification_cells(run, names)
             elif each.name == CITATIONS and "citations" in names and not ablation:
-                yield from citations(run)
+                yield from citation_cells(run)
     if "redundancy" in names:
         for name in (*DATA, *LONG):
             if name in data:
-                yield f"results/redundancy/{name}", data[name], lambda name=name: redundancy(models, data[name])  # type: ignore[misc]
+                yield f"results/redundancy/{name}", data[name], lambda name=name: redundancy_result(models, data[name])  # type: ignore[misc]
     if "attention" in names:
-        yield from attention(models, data, {system.name for system in systems}, seeds[0])
+        yield from attention_cells(models, data, {system.name for system in systems}, seeds[0])
 
 
-def classification(run: Experiment, names: Sequence[str]) -> Iterator[Cell]:
+def classification_cells(run: Experiment, names: Sequence[str]) -> Iterator[Cell]:
     """Probe frozen embeddings: with a few labels per class, and with all (DocSplit, Tables 1 and 2)."""
     scale, shots = run.models.scale, SHOTS.get(run.data.name, 5)
     few = {"shots": shots, "draws": scale.draws}
 
     def few_shot() -> Mapping[str, Any]:
         if run.system.name == "tfidf":
-            return scores(few_shot_probe(*words(run.data), inverse_l2=TFIDF_INVERSE_L2, **few).draws)
-        return scores(few_shot_probe(*parts(run.data, run.vectors), fit=HEADS[scale.head], **few).draws)
+            return draw_scores(few_shot_probe(*tfidf_probe_parts(run.data), inverse_l2=TFIDF_INVERSE_L2, **few).draws)
+        return draw_scores(few_shot_probe(*probe_parts(run.data, run.vectors), fit=HEADS[scale.head], **few).draws)
 
     def full() -> Mapping[str, Any]:
         if run.system.name == "tfidf":
-            return scores([fit_probe(*words(run.data), inverse_l2=TFIDF_INVERSE_L2)])
-        return scores([fit_probe(*parts(run.data, run.vectors), fit=HEADS[scale.head])])
+            return draw_scores([fit_probe(*tfidf_probe_parts(run.data), inverse_l2=TFIDF_INVERSE_L2)])
+        return draw_scores([fit_probe(*probe_parts(run.data, run.vectors), fit=HEADS[scale.head])])
 
     if FEW in names:
         yield run.cell(FEW, few_shot, f"{run.data.name}-{shots}")
@@ -94,25 +94,25 @@ def classification(run: Experiment, names: Sequence[str]) -> Iterator[Cell]:
         yield run.cell(FULL, full)
 
 
-def parts(data: TextSet, vectors: Any = None) -> tuple[Any, list[str], Any, list[str]]:
+def probe_parts(data: TextSet, vectors: Any = None) -> tuple[Any, list[str], Any, list[str]]:
     """Return training texts (or vectors) and labels, then the test ones."""
     rows = data.texts() if vectors is None else vectors
     return rows[: data.learn], data.labels[: data.learn], rows[data.learn :], data.labels[data.learn :]
 
 
-def words(data: TextSet) -> tuple[Any, list[str], Any, list[str]]:
+def tfidf_probe_parts(data: TextSet) -> tuple[Any, list[str], Any, list[str]]:
     """Return :func:`parts` with TF-IDF vectors in place of texts."""
-    learned, labels, scored, answers = parts(data)
+    learned, labels, scored, answers = probe_parts(data)
     first, second = tfidf_parts(learned, scored)
     return first, labels, second, answers
 
 
-def scores(draws: Sequence[ProbeResult]) -> dict[str, list[float]]:
+def draw_scores(draws: Sequence[ProbeResult]) -> dict[str, list[float]]:
     """Return both scores of each draw."""
     return {"accuracy": [draw.accuracy for draw in draws], "macro_f1": [draw.macro_f1 for draw in draws]}
 
 
-def citations(run: Experiment) -> Iterator[Cell]:
+def citation_cells(run: Experiment) -> Iterator[Cell]:
     """Retrieve cited papers and classify links (DocSplit, Figure 3); bags of words also read just the beginning."""
     links, texts = run.data.links, run.data.texts
     assert links is not None
@@ -128,12 +128,12 @@ def citations(run: Experiment) -> Iterator[Cell]:
     yield run.cell("citations", make, part=f"-{citation.WORDS}")
 
 
-def redundancy(models: Models, data: TextSet) -> Mapping[str, Any]:
+def redundancy_result(models: Models, data: TextSet) -> Mapping[str, Any]:
     """Measure how often documents repeat nouns and verbs, by length (SimLTE, Table 3)."""
-    return measure_redundancy(data.sampled(models.scale.redundancy_documents), SpacyTagger())
+    return measure_redundancy(data.sample_texts(models.scale.redundancy_documents), SpacyTagger())
 
 
-def attention(models: Models, data: Mapping[str, TextSet], names: set[str], seed: int) -> Iterator[Cell]:
+def attention_cells(models: Models, data: Mapping[str, TextSet], names: set[str], seed: int) -> Iterator[Cell]:
     """Measure the attention of ``[CLS]`` in base, SimCSE and DocSplit (SimLTE, Figure 3) if all three are selected."""
     documents = next((data[name] for name in ATTENTION_DATA if name in data), None)
     wanted = ("base-cls", SIMCSE, DOCSPLIT if DOCSPLIT in names else WITHOUT_MLM)
@@ -142,7 +142,7 @@ def attention(models: Models, data: Mapping[str, TextSet], names: set[str], seed
 
     def make() -> Mapping[str, Any]:
         encoders = {SYSTEMS[name].title: models.encoder(SYSTEMS[name], seed) for name in wanted}
-        texts = documents.sampled(models.scale.attention_documents)
+        texts = documents.sample_texts(models.scale.attention_documents)
         return measure_attention(encoders, texts, SpacyTagger(lemmas=False), max_seq_length=models.scale.read)
 
     yield f"results/attention/{documents.name}", documents, make

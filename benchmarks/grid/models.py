@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
-from benchmarks.grid.sets import TextSet, digest
-from benchmarks.grid.systems import Scale, System, preset_of, steps_of
+from benchmarks.grid.sets import TextSet, hash_columns
+from benchmarks.grid.systems import Scale, System, step_count, system_preset
 from benchmarks.grid.work import Work
-from benchmarks.readers import embed
+from benchmarks.readers import embed_in_pieces
 from benchmarks.rivals import train_rival
 from simlte_st.compat import readable_tokens
 from simlte_st.data import read_documents
@@ -28,7 +28,7 @@ PIECE = 256
 """Texts per saved piece of embeddings."""
 
 
-def identity_of(base: str) -> dict[str, Any]:
+def identify_base(base: str) -> dict[str, Any]:
     """Identify a base by its name and weights, independent of its path."""
     folder = packaged_base_path() if base == PACKAGED_BASE else Path(base)
     weights = folder / "model.safetensors"
@@ -69,14 +69,14 @@ class Models:
         corpus = None
         if self.corpus is not None and self.corpus.exists():
             texts = (document["text"] for document in self.documents)
-            corpus = {"name": self.corpus.name, "documents": len(self.documents), "sha256": digest(texts)}
+            corpus = {"name": self.corpus.name, "documents": len(self.documents), "sha256": hash_columns(texts)}
         return {
             **{
                 name: value for name, value in vars(self.scale).items() if name not in ("name", "base", "seeds", "bf16")
             },
             "ablation_data": list(self.scale.ablation_data),
             "scale": self.scale.name,
-            "base": identity_of(self.scale.base),
+            "base": identify_base(self.scale.base),
             "corpus": corpus,
             "dtype": "bfloat16" if self.scale.bf16 else "float32",
         }
@@ -87,8 +87,8 @@ class Models:
         folder = self.work.folder / name
 
         def make() -> Mapping[str, Any]:
-            documents, scale, preset = self.documents, self.scale, preset_of(system, self.scale, seed)
-            steps = steps_of(system, scale, len(documents))
+            documents, scale, preset = self.documents, self.scale, system_preset(system, self.scale, seed)
+            steps = step_count(system, scale, len(documents))
             if system.corpus_share is not None:
                 budget = len(documents) if scale.steps is None else scale.steps * scale.batch_size
                 documents = documents[: max(2, round(system.corpus_share * budget))]
@@ -120,8 +120,8 @@ class Models:
                 return model.encode(data.texts(start, stop), prompt=system.prompt, show_progress_bar=False)
 
         def make() -> Mapping[str, Any]:
-            embed(self.work.folder / name, encode, len(data), PIECE)
+            embed_in_pieces(self.work.folder / name, encode, len(data), PIECE)
             return {"texts": len(data)}
 
         self.work.finish(name, {**self.settings, "data": data.identity}, make)
-        return embed(self.work.folder / name, encode, len(data), PIECE)
+        return embed_in_pieces(self.work.folder / name, encode, len(data), PIECE)

@@ -25,7 +25,7 @@ Scores = Mapping[str, ArrayLike]
 RESAMPLES = 2000
 
 
-def record_of(work: Work) -> dict[str, Any]:
+def collect_record(work: Work) -> dict[str, Any]:
     """Return the finished results of a work folder as JSON values."""
     cells = {str(path.with_suffix("")).removeprefix("results/"): cell for path, cell in work.cells("results/**/*")}
     if not cells:
@@ -64,7 +64,7 @@ class Results:
         for name, result in self.cells.items():
             parts = name.split("/")
             if parts[0] == experiment and len(parts) == 3:
-                found.append((parts[1], *run_of(parts[2]), result))
+                found.append((parts[1], *parse_run(parts[2]), result))
         return found
 
     def systems(self, experiment: str) -> list[str]:
@@ -88,9 +88,9 @@ class Results:
             for side, drawn in zip(both, trained, strict=True)
         ]
         return {
-            **_gain_of(*pair),
+            **_gain_with_interval(*pair),
             "seeds": common,
-            "of_each": {name: _gain_of({name: pair[0][name]}, {name: pair[1][name]}) for name in data},
+            "of_each": {name: _gain_with_interval({name: pair[0][name]}, {name: pair[1][name]}) for name in data},
         }
 
     def difference(self, experiment: str, ours: str, theirs: str, data: str) -> str:
@@ -110,7 +110,7 @@ class Results:
         return f"{table.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
 
 
-def run_of(stem: str) -> tuple[str, int]:
+def parse_run(stem: str) -> tuple[str, int]:
     """Parse a system's name and seed from a file name."""
     name, _, seed = stem.rpartition("-")
     if stem not in SYSTEMS and seed.isdigit() and name in SYSTEMS and SYSTEMS[name].rival:
@@ -118,13 +118,13 @@ def run_of(stem: str) -> tuple[str, int]:
     return stem, 0
 
 
-def _gain_of(ours: Scores, theirs: Scores) -> dict[str, Any]:
+def _gain_with_interval(ours: Scores, theirs: Scores) -> dict[str, Any]:
     return {"gain": relative_gain(ours, theirs), "interval": gain_interval(ours, theirs)}
 
 
 def relative_gain(ours: Scores, theirs: Scores) -> float:
     """Return the mean over data sets of ``mean(ours) / mean(theirs) - 1``."""
-    return _gain(_pairs(ours, theirs))
+    return _mean_gain(_score_pairs(ours, theirs))
 
 
 def gain_interval(ours: Scores, theirs: Scores) -> tuple[float, float] | None:
@@ -134,10 +134,10 @@ def gain_interval(ours: Scores, theirs: Scores) -> tuple[float, float] | None:
     within each data set. Both systems stay paired by seed and draw. Data sets are not resampled, so the interval
     describes these data sets only. With a single draw per run, it is the smallest and largest gain of a training run.
     """
-    pairs = _pairs(ours, theirs)
+    pairs = _score_pairs(ours, theirs)
     (count,) = {len(one) for one, _ in pairs}
     if all(one.shape[1] == 1 for one, _ in pairs):
-        each = [_gain([(one[row], other[row]) for one, other in pairs]) for row in range(count)]
+        each = [_mean_gain([(one[row], other[row]) for one, other in pairs]) for row in range(count)]
         return (min(each), max(each)) if count > 1 else None
     generator = np.random.default_rng(0)
     gains = np.empty(RESAMPLES)
@@ -148,14 +148,14 @@ def gain_interval(ours: Scores, theirs: Scores) -> tuple[float, float] | None:
             draws = generator.integers(0, one.shape[1], one.shape[1])
             chosen = np.ix_(rows, draws)
             resampled.append((one[chosen], other[chosen]))
-        gains[number] = _gain(resampled)
+        gains[number] = _mean_gain(resampled)
     low, high = np.quantile(gains, [0.025, 0.975])
     return float(low), float(high)
 
 
-def _gain(pairs: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> float:
+def _mean_gain(pairs: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> float:
     return float(np.mean([one.mean() / other.mean() - 1 for one, other in pairs]))
 
 
-def _pairs(ours: Scores, theirs: Scores) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+def _score_pairs(ours: Scores, theirs: Scores) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     return [(np.asarray(ours[data], dtype=float), np.asarray(theirs[data], dtype=float)) for data in ours]

@@ -38,8 +38,8 @@ SHARED = {
 
 CORPUS = "enwiki2014.parquet"
 
-LEAST = {"20news": 50}
-"""Minimum documents drawn of a class, if it is not the few-shot number; see :func:`draw`."""
+MIN_PER_CLASS = {"20news": 50}
+"""Minimum documents drawn of a class, if it is not the few-shot number; see :func:`draw_stratified`."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class TextSet:
         """The class of each text."""
         return list(self.rows["label"]) if self.learn else []
 
-    def sampled(self, most: int) -> list[str]:
+    def sample_texts(self, most: int) -> list[str]:
         """Draw at most ``most`` texts, in their original order."""
         return [self.texts(row, row + 1)[0] for row in sample_rows(len(self), most, seed=0)]
 
@@ -81,10 +81,10 @@ class TextSet:
         texts = (text for start in range(0, len(self), 1000) for text in self.texts(start, start + 1000))
         links = [] if self.links is None else self.links.tolist()
         counts = {"train": self.learn, "test": len(self) - self.learn} if self.learn else {"texts": len(self)}
-        return {"name": self.name, **counts, "sha256": digest(texts, self.labels, links)}
+        return {"name": self.name, **counts, "sha256": hash_columns(texts, self.labels, links)}
 
 
-def digest(*columns: Any) -> str:
+def hash_columns(*columns: Any) -> str:
     """Hash columns of strings, sensitive to the boundaries between strings."""
     total = hashlib.sha256()
     for column in columns:
@@ -94,7 +94,7 @@ def digest(*columns: Any) -> str:
     return total.hexdigest()[:16]
 
 
-def load(name: str, path: Path | None, scale: Scale, cache: Path) -> TextSet:
+def load_text_set(name: str, path: Path | None, scale: Scale, cache: Path) -> TextSet:
     """Load a data set at a scale."""
     if name == CITATIONS:
         papers = load_benchmark("aan", path, cache_dir=cache)
@@ -105,27 +105,27 @@ def load(name: str, path: Path | None, scale: Scale, cache: Path) -> TextSet:
     found = load_benchmark(name, path, test_share=scale.test_share, cache_dir=cache)
     parts = []
     for rows, most, least in (
-        (found.train, scale.train_documents, LEAST.get(name, SHOTS.get(name, 5))),
+        (found.train, scale.train_documents, MIN_PER_CLASS.get(name, SHOTS.get(name, 5))),
         (found.test, scale.test_documents, 1),
     ):
         usable = [index for index, label in enumerate(rows["label"]) if label is not None]
         labels = rows["label"]
-        drawn = draw([labels[index] for index in usable], most, least)
+        drawn = draw_stratified([labels[index] for index in usable], most, least)
         parts.append(rows.select([usable[index] for index in drawn]))
     return TextSet(name, concatenate_datasets(parts), learn=len(parts[0]))
 
 
-def load_all(names: Sequence[str], shared: Path | None, scale: Scale, cache: Path) -> Iterator[TextSet]:
+def load_text_sets(names: Sequence[str], shared: Path | None, scale: Scale, cache: Path) -> Iterator[TextSet]:
     """Load the data sets found in the shared folder; BBC may also come from an installed package."""
     for name in names:
         path = shared / SHARED[name] if shared else Path(SHARED[name])
         if path.exists() or name == "bbc":
-            yield load(name, path if path.exists() else None, scale, cache)
+            yield load_text_set(name, path if path.exists() else None, scale, cache)
         else:
             print(f"Skipped {name}: there is no file {path}. See benchmarks/datasets/sets.py.", flush=True)
 
 
-def draw(labels: Sequence[str], most: int | None, least: int, seed: int = 0) -> list[int]:
+def draw_stratified(labels: Sequence[str], most: int | None, least: int, seed: int = 0) -> list[int]:
     """Draw up to ``most`` documents, stratified by class.
 
     Small classes get at least ``least`` documents, or all they have, limited to an equal share of ``most``.

@@ -133,15 +133,15 @@ class System:
         return f"{self.name}-{seed}" if self.rival else self.name
 
 
-def _hub(name: str, title: str, repository: str, pooling: str, **more: Any) -> System:
+def _hub_system(name: str, title: str, repository: str, pooling: str, **more: Any) -> System:
     return System(name, f"{title} (Hub)", "hub", repository=repository, pooling=pooling, **more)
 
 
-def _trained(name: str, **changes: Any) -> System:
+def _trained_system(name: str, **changes: Any) -> System:
     return System(name, RIVALS[name].title, "trained", name, changes)
 
 
-def _ablation(name: str, title: str, **changes: Any) -> System:
+def _ablation_system(name: str, title: str, **changes: Any) -> System:
     more = {key: changes.pop(key) for key in ("corpus_share", "against") if key in changes}
     return System(f"ablation-{name}", title, "ablations", DOCSPLIT, changes, **more)
 
@@ -155,28 +155,30 @@ SYSTEMS: dict[str, System] = {
         System("bm25", "BM25", "untrained"),
         System("base-cls", "base, [CLS]", "untrained", pooling="cls"),
         System("base-mean", "base, mean", "untrained", pooling="mean"),
-        _hub("facebook-contriever", "Contriever", "facebook/contriever", "mean"),
+        _hub_system("facebook-contriever", "Contriever", "facebook/contriever", "mean"),
         # Trained on labelled tasks including 20 Newsgroups, so DocSplit (4.2) prints no score there.
-        _hub("instructor", "INSTRUCTOR", "hkunlp/instructor-large", "keep", prompt=PROMPT, trained_on=("20news",)),
-        _hub("longformer", "LongFormer", "allenai/longformer-base-4096", "cls"),
-        _hub("bigbird", "BigBird", "google/bigbird-roberta-base", "cls"),
+        _hub_system(
+            "instructor", "INSTRUCTOR", "hkunlp/instructor-large", "keep", prompt=PROMPT, trained_on=("20news",)
+        ),
+        _hub_system("longformer", "LongFormer", "allenai/longformer-base-4096", "cls"),
+        _hub_system("bigbird", "BigBird", "google/bigbird-roberta-base", "cls"),
         # Only DocSplit has the MLM term; the others are as published, without one.
-        _trained(SIMCSE, mlm_weight=0.0),
-        _trained("simcse-long", mlm_weight=0.0),
-        _trained("contrastive-tension"),
-        _trained("tsdae"),
-        _trained("contriever", mlm_weight=0.0),
-        _trained("inverse-cloze", mlm_weight=0.0),
-        _trained(DOCSPLIT),
+        _trained_system(SIMCSE, mlm_weight=0.0),
+        _trained_system("simcse-long", mlm_weight=0.0),
+        _trained_system("contrastive-tension"),
+        _trained_system("tsdae"),
+        _trained_system("contriever", mlm_weight=0.0),
+        _trained_system("inverse-cloze", mlm_weight=0.0),
+        _trained_system(DOCSPLIT),
         System(WITHOUT_MLM, "DocSplit, without MLM", "trained", DOCSPLIT, {"mlm_weight": 0.0}),
-        _ablation("split-0.3", "split ratio: 0.3", view=DocSplit(p=0.3)),
-        _ablation("unit-word", "unit: words", view=WordSplit()),
-        _ablation("mlm-shared", "MLM input: shared", mlm_input="shared"),
-        _ablation("pooling-mean", "pooling: mean", pooling="mean"),
-        _ablation("temperature-0.1", "temperature: 0.1", scale=10.0),
-        _ablation("batch-12", "batch size: 12", batch_size=12),
-        _ablation("epochs-fresh", "epochs: 4 of a quarter, fresh splits", corpus_share=0.25),
-        _ablation(
+        _ablation_system("split-0.3", "split ratio: 0.3", view=DocSplit(p=0.3)),
+        _ablation_system("unit-word", "unit: words", view=WordSplit()),
+        _ablation_system("mlm-shared", "MLM input: shared", mlm_input="shared"),
+        _ablation_system("pooling-mean", "pooling: mean", pooling="mean"),
+        _ablation_system("temperature-0.1", "temperature: 0.1", scale=10.0),
+        _ablation_system("batch-12", "batch size: 12", batch_size=12),
+        _ablation_system("epochs-fresh", "epochs: 4 of a quarter, fresh splits", corpus_share=0.25),
+        _ablation_system(
             "epochs-frozen",
             "epochs: 4 of a quarter, frozen splits",
             view=FrozenView(DocSplit()),
@@ -197,7 +199,7 @@ def chosen_systems(asked: Sequence[str] | None) -> list[System]:
     return [system for system in SYSTEMS.values() if system.name in wanted or system.group in wanted]
 
 
-def preset_of(system: System, scale: Scale, seed: int = 0) -> Preset:
+def system_preset(system: System, scale: Scale, seed: int = 0) -> Preset:
     """Return a system's training settings, before its objective adds its own."""
     preset = get_preset(scale.preset).changed(
         batch_size=scale.batch_size, max_view_length=scale.tokens, learning_rate=scale.learning_rate, pooling="cls"
@@ -211,7 +213,7 @@ def preset_of(system: System, scale: Scale, seed: int = 0) -> Preset:
     return preset
 
 
-def steps_of(system: System, scale: Scale, corpus_documents: int) -> int:
+def step_count(system: System, scale: Scale, corpus_documents: int) -> int:
     """Return the number of steps that use up the scale's budget of documents."""
     budget = corpus_documents if scale.steps is None else scale.steps * scale.batch_size
-    return max(1, round(budget / preset_of(system, scale).batch_size))
+    return max(1, round(budget / system_preset(system, scale).batch_size))

@@ -13,7 +13,7 @@ from benchmarks.records import environment
 from simlte_st.files import read_json, write_json
 
 
-class Clash(SystemExit):
+class SettingsClash(SystemExit):
     """The work folder holds results from different settings."""
 
 
@@ -39,7 +39,7 @@ class Work:
         cell: dict[str, Any] = read_json(path)
         different = sorted(differences(cell["settings"], settings))
         if different:
-            raise Clash(
+            raise SettingsClash(
                 f"{path} was made with different settings: {'; '.join(different)}. Pass another --work or remove it."
             )
         return cell

@@ -14,7 +14,7 @@ TEST_SHARE = 0.3
 
 
 @dataclass(frozen=True)
-class Linked:
+class LinkedTexts:
     """Posts and articles.
 
     Attributes:
@@ -28,15 +28,15 @@ class Linked:
     links: NDArray[np.int64]
 
 
-def load(folder: Path) -> Linked:
+def load_linked(folder: Path) -> LinkedTexts:
     """Read all posts and articles; a post may have several articles, an article may have no posts."""
     posts, articles = pq.read_table(folder / POSTS), pq.read_table(folder / ARTICLES)
     places = {article: row for row, article in enumerate(articles["id"].to_pylist())}
     links = [(row, places[article]) for row, about in enumerate(posts["article_ids"].to_pylist()) for article in about]
-    return Linked(posts["text"].to_pylist(), articles["text"].to_pylist(), np.array(links))
+    return LinkedTexts(posts["text"].to_pylist(), articles["text"].to_pylist(), np.array(links))
 
 
-def split(data: Linked, seed: int) -> tuple[Linked, Linked]:
+def split_by_article(data: LinkedTexts, seed: int) -> tuple[LinkedTexts, LinkedTexts]:
     """Split the articles with their posts into training and test parts.
 
     Posts with articles in both parts are dropped. Articles without posts stay as distractors.
@@ -48,8 +48,8 @@ def split(data: Linked, seed: int) -> tuple[Linked, Linked]:
     return _part(data, parts[0], sides[0] - sides[1]), _part(data, parts[1], sides[1] - sides[0])
 
 
-def _part(data: Linked, articles: NDArray[np.int64], posts: set[int]) -> Linked:
+def _part(data: LinkedTexts, articles: NDArray[np.int64], posts: set[int]) -> LinkedTexts:
     rows = np.array(sorted(posts))
     kept = data.links[np.isin(data.links[:, 0], rows)]
     links = np.column_stack([np.searchsorted(rows, kept[:, 0]), np.searchsorted(articles, kept[:, 1])])
-    return Linked([data.posts[row] for row in rows], [data.articles[row] for row in articles], links)
+    return LinkedTexts([data.posts[row] for row in rows], [data.articles[row] for row in articles], links)

@@ -40,7 +40,7 @@ Rows = Any
 
 
 @dataclass(frozen=True)
-class Pairs:
+class ScoredPairs:
     """Pairs of texts with human similarity scores."""
 
     first: list[str]
@@ -49,7 +49,7 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Labelled:
+class TransferTask:
     """Texts, or pairs of texts, with classes.
 
     Attributes:
@@ -65,35 +65,35 @@ class Labelled:
     learn: int
 
 
-def load_pairs(folder: Path, name: str, most: int | None) -> Pairs:
+def load_pairs(folder: Path, name: str, most: int | None) -> ScoredPairs:
     """Read a set of :data:`STS`, or its test part if it has one; draw at most ``most`` pairs."""
     table = pq.read_table(folder / f"{STS[name]}.parquet")
     if "split" in table.column_names:
         table = table.filter(pc.equal(table["split"], "test"))
-    table = drawn(table, most)
-    return Pairs(*(table[column].to_pylist() for column in ("sentence1", "sentence2", "score")))
+    table = sample_table(table, most)
+    return ScoredPairs(*(table[column].to_pylist() for column in ("sentence1", "sentence2", "score")))
 
 
-def load_labelled(folder: Path, name: str, most: int | None) -> Labelled:
+def load_labelled(folder: Path, name: str, most: int | None) -> TransferTask:
     """Read a task of :data:`SENTEVAL`; draw at most ``most`` examples."""
     table = pq.read_table(folder / f"{SENTEVAL[name]}.parquet")
-    table = drawn(table, most)
+    table = sample_table(table, most)
     learn = 0
     if "split" in table.column_names:
         parts = [table.filter(pc.equal(table["split"], part)) for part in ("train", "test")]
         table, learn = pa.concat_tables(parts), parts[0].num_rows
     first, second = ("sentence1", "sentence2") if "sentence1" in table.column_names else ("text", "")
-    return Labelled(
+    return TransferTask(
         table[first].to_pylist(), table[second].to_pylist() if second else [], table["label"].to_pylist(), learn
     )
 
 
-def drawn(table: pa.Table, most: int | None) -> pa.Table:
+def sample_table(table: pa.Table, most: int | None) -> pa.Table:
     """Draw at most ``most`` rows, in their original order."""
     return table if most is None else table.take(sample_rows(table.num_rows, most, seed=0))
 
 
-def similarity(model: SentenceTransformer, pairs: Pairs) -> dict[str, float]:
+def similarity(model: SentenceTransformer, pairs: ScoredPairs) -> dict[str, float]:
     """Correlate cosine similarity with human scores, with sentence-transformers' evaluator."""
     evaluator = EmbeddingSimilarityEvaluator(
         pairs.first, pairs.second, pairs.scores, main_similarity="cosine", batch_size=64, write_csv=False
@@ -102,12 +102,12 @@ def similarity(model: SentenceTransformer, pairs: Pairs) -> dict[str, float]:
     return {name: float(found[f"{name}_cosine"]) for name in ("pearson", "spearman")}
 
 
-def tfidf_similarity(pairs: Pairs) -> dict[str, float]:
+def tfidf_similarity(pairs: ScoredPairs) -> dict[str, float]:
     """Correlate TF-IDF similarity with human scores."""
     return score_similarity(TfidfScores([*pairs.first, *pairs.second]), pairs)
 
 
-def score_similarity(scores: PairScores, pairs: Pairs) -> dict[str, float]:
+def score_similarity(scores: PairScores, pairs: ScoredPairs) -> dict[str, float]:
     """Correlate any scores with human ones; the scores cover the first texts, then the second texts."""
     first = np.arange(len(pairs.first))
     found = scores.pairs(np.column_stack([first, len(first) + first]))
@@ -117,13 +117,13 @@ def score_similarity(scores: PairScores, pairs: Pairs) -> dict[str, float]:
     }
 
 
-def tfidf_transfer(task: Labelled) -> float:
+def tfidf_transfer_accuracy(task: TransferTask) -> float:
     """Run :func:`transfer` with TF-IDF vectors."""
     vectorizer = fit_tfidf([*task.first, *task.second])
-    return transfer(vectorizer.transform, task, TFIDF_INVERSE_L2)
+    return transfer_accuracy(vectorizer.transform, task, TFIDF_INVERSE_L2)
 
 
-def transfer(embed: Callable[[Sequence[str]], Rows], task: Labelled, inverse_l2: float = 1.0) -> float:
+def transfer_accuracy(embed: Callable[[Sequence[str]], Rows], task: TransferTask, inverse_l2: float = 1.0) -> float:
     """Return the accuracy of a logistic regression on frozen vectors, as in SentEval.
 
     The features of a pair are |u - v| and u * v, concatenated. Tasks without a split use 10-fold cross-validation.

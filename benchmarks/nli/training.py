@@ -23,7 +23,7 @@ from torch.utils.data import BatchSampler
 from transformers import set_seed
 from transformers.trainer_pt_utils import get_length_grouped_indices
 
-from benchmarks.nli.tasks import drawn
+from benchmarks.nli.tasks import sample_table
 from simlte_st.losses import ReconstructionLoss
 from simlte_st.models.names import PACKAGED_BASE, packaged_base_path
 from simlte_st.modules import BaseForm, TokenAttention
@@ -71,7 +71,7 @@ ROWS = {
 
 
 @dataclass(frozen=True)
-class Inference:
+class InferencePairs:
     """Pairs of sentences with labels, numbered as in :data:`LABELS`."""
 
     first: list[str]
@@ -79,12 +79,12 @@ class Inference:
     labels: list[int]
 
 
-def load_inference(folder: Path, most: int | None) -> Inference:
+def load_inference(folder: Path, most: int | None) -> InferencePairs:
     """Read the development pairs; draw at most ``most``."""
     table = pq.read_table(folder / NLI)
-    table = drawn(table.filter(pc.equal(table["split"], "dev")), most)
+    table = sample_table(table.filter(pc.equal(table["split"], "dev")), most)
     labels = [LABELS.index(label) for label in table["label"].to_pylist()]
-    return Inference(table["sentence1"].to_pylist(), table["sentence2"].to_pylist(), labels)
+    return InferencePairs(table["sentence1"].to_pylist(), table["sentence2"].to_pylist(), labels)
 
 
 def make_model(base: str, row: PaperRow, seed: int = 0) -> SentenceTransformer:
@@ -97,8 +97,8 @@ def make_model(base: str, row: PaperRow, seed: int = 0) -> SentenceTransformer:
     return SentenceTransformer(modules=OrderedDict(transformer=transformer, pooling=pooling), device="cpu")
 
 
-def train(
-    base: str, row: PaperRow, data: Inference, seed: int, learning_rate: float, bf16: bool
+def train_row(
+    base: str, row: PaperRow, data: InferencePairs, seed: int, learning_rate: float, bf16: bool
 ) -> SentenceTransformer:
     """Train one epoch with the softmax objective (Eq. 6) and the settings of section IV-A of the paper."""
     set_seed(seed)
@@ -126,7 +126,7 @@ def train(
     return model.eval()
 
 
-def by_length(data: Inference, *arguments: Any, seed: int, **options: Any) -> BatchSampler:
+def by_length(data: InferencePairs, *arguments: Any, seed: int, **options: Any) -> BatchSampler:
     """Batch pairs of similar length, in random order; otherwise nearly half of the tokens would be padding."""
     generator = torch.Generator().manual_seed(seed)
     lengths = [len(first) + len(second) for first, second in zip(data.first, data.second, strict=True)]

@@ -64,17 +64,17 @@ def link_pairs(
     generator = np.random.default_rng(seed)
     divide = _divide_links if split == "links" else _divide_papers
     # Papers that cite each other are one pair. As two, they could be a link in one part and a negative in the other.
-    taken = {_unordered(*link) for link in data.tolist()}
+    taken = {_unordered_pair(*link) for link in data.tolist()}
     parts = []
     for part in divide(data, test_share, generator):
-        drawn = _rewired(part, taken, generator)
-        taken |= {_unordered(*pair) for pair in drawn.tolist()}
+        drawn = _rewire(part, taken, generator)
+        taken |= {_unordered_pair(*pair) for pair in drawn.tolist()}
         parts.append(LinkPairs(np.concatenate([part, drawn]), np.repeat([1, 0], len(part))))
     train, test = parts
     return train, test
 
 
-def _unordered(first: int, second: int) -> tuple[int, int]:
+def _unordered_pair(first: int, second: int) -> tuple[int, int]:
     return (first, second) if first < second else (second, first)
 
 
@@ -98,9 +98,7 @@ def _divide_papers(
     return links[ends == 0], links[ends == 2]
 
 
-def _rewired(
-    links: NDArray[np.int64], taken: set[tuple[int, int]], generator: np.random.Generator
-) -> NDArray[np.int64]:
+def _rewire(links: NDArray[np.int64], taken: set[tuple[int, int]], generator: np.random.Generator) -> NDArray[np.int64]:
     citing = links[:, 0].tolist()
     for _ in range(_RESTARTS):
         cited = generator.permutation(links[:, 1]).tolist()
@@ -111,15 +109,15 @@ def _rewired(
 
 def _repair(citing: list[int], cited: list[int], taken: set[tuple[int, int]], generator: np.random.Generator) -> bool:
     """Exchange cited papers in place until no pair is taken or occurs twice; return False if a pair has no partner."""
-    uses = Counter(map(_unordered, citing, cited))
+    uses = Counter(map(_unordered_pair, citing, cited))
     for i in range(len(citing)):
-        old = _unordered(citing[i], cited[i])
+        old = _unordered_pair(citing[i], cited[i])
         if old[0] != old[1] and old not in taken and uses[old] == 1:
             continue
         for j in generator.permutation(len(citing)).tolist():
-            new = _unordered(citing[i], cited[j]), _unordered(citing[j], cited[i])
+            new = _unordered_pair(citing[i], cited[j]), _unordered_pair(citing[j], cited[i])
             if new[0] != new[1] and all(a != b and (a, b) not in taken and not uses[a, b] for a, b in new):
-                uses.subtract([old, _unordered(citing[j], cited[j])])
+                uses.subtract([old, _unordered_pair(citing[j], cited[j])])
                 uses.update(new)
                 cited[i], cited[j] = cited[j], cited[i]
                 break

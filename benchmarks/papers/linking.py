@@ -29,7 +29,7 @@ def scaled_rank(rank: int, links: int) -> int:
     return max(1, round(rank * links / PRINTED_LINKS))
 
 
-def linking(
+def measure_linking(
     scores: PairScores, links: ArrayLike, posts: int, ranks: Sequence[int] | None = None, seed: int = 0
 ) -> dict[str, Any]:
     """Score every post against every article (AST, section 4).
@@ -43,7 +43,7 @@ def linking(
         ``map`` with its 95% bootstrap interval over articles, ``roc_auc``, ``mrp``, and ``r_precision`` by number of
         retrieved pairs.
     """
-    data = _checked(links, posts, scores.size)
+    data = _check_links(links, posts, scores.size)
     together = np.zeros((scores.size - posts, posts), dtype=bool)
     together[data[:, 1] - posts, data[:, 0]] = True
     table = np.asarray(scores.rows(np.arange(posts, scores.size), np.arange(posts)), dtype=np.float64)
@@ -65,7 +65,7 @@ def linking(
     }
 
 
-def _checked(links: ArrayLike, posts: int, size: int) -> NDArray[np.int64]:
+def _check_links(links: ArrayLike, posts: int, size: int) -> NDArray[np.int64]:
     data = np.unique(check_pairs(links, size), axis=0)
     if (data[:, 0] >= posts).any() or (data[:, 1] < posts).any():
         raise DataError(f"Links must go from the {posts} posts to the {size - posts} articles.")

@@ -20,7 +20,7 @@ _LEAST_EPOCHS = 10
 _BATCH_SIZE = 8
 
 
-def epochs_of(rows: int) -> int:
+def epoch_count(rows: int) -> int:
     """Return the number of epochs for at least 10 epochs and at least 2,000 updates."""
     return max(_LEAST_EPOCHS, math.ceil(_LEAST_UPDATES / math.ceil(rows / _BATCH_SIZE)))
 
@@ -40,13 +40,13 @@ def fit_mlp(
         y: Class numbers.
         seed: Seed of initial weights and batches.
         hidden: Widths of the hidden layers; None for one layer as wide as the embedding.
-        epochs: Number of epochs; None for :func:`epochs_of`.
+        epochs: Number of epochs; None for :func:`epoch_count`.
     """
     mlp = MLPClassifier(
         hidden or (x.shape[1],),
         batch_size=min(_BATCH_SIZE, len(x)),
         learning_rate_init=3e-4,
-        max_iter=epochs or epochs_of(len(x)),
+        max_iter=epochs or epoch_count(len(x)),
         tol=0.0,
         n_iter_no_change=10**9,
         random_state=seed,

@@ -28,7 +28,7 @@ BUCKETS = {
 """Document length in words for each column of the paper's table, both ends included."""
 
 
-def redundancy(words: Collection[Hashable]) -> float | None:
+def repetition_ratio(words: Collection[Hashable]) -> float | None:
     """Divide the number of nouns and verbs by the number of distinct ones (SimLTE, equation 2); None without any."""
     return len(words) / len(set(words)) if words else None
 
@@ -53,7 +53,7 @@ def measure_redundancy(documents: Any, tagger: SpacyTagger, *, seed: int = 0) ->
         closest to its numbers for 20News.
     """
     measured = [
-        (count_words(document.text), redundancy(nouns_and_verbs(tagger.tag(document.text))))
+        (count_words(document.text), repetition_ratio(nouns_and_verbs(tagger.tag(document.text))))
         for document in read_documents(documents)
     ]
 

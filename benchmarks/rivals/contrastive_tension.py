@@ -14,7 +14,7 @@ from sentence_transformers.base.sampler import DefaultBatchSampler
 from sentence_transformers.sentence_transformer.losses import ContrastiveTensionDataLoader, ContrastiveTensionLoss
 from torch.utils.data import SequentialSampler
 
-from benchmarks.rivals.stock import RivalJob, prepare, run
+from benchmarks.rivals.stock import RivalJob, prepare_rival, train_and_save
 from simlte_st.errors import ConfigurationError, EmptyCorpusError
 from simlte_st.views.corpus import from_rows
 from simlte_st.views.transform import DocSplitTransform
@@ -103,8 +103,8 @@ def train_contrastive_tension(job: RivalJob) -> None:
 
     The common budget replaces the paper's schedule (RMSProp with a learning rate falling from 1e-5 to 2e-6).
     """
-    prepared = prepare(job)
+    prepared = prepare_rival(job)
     pairs = draw_pairs(len(prepared.corpus), job.steps, job.preset.batch_size, job.seed)
     texts = TensionTexts(prepared.corpus, prepared.loaded.views)
     dataset = Dataset.from_dict(vars(pairs)).with_transform(texts)
-    run(job, prepared, ContrastiveTensionLoss(prepared.trained), dataset, InOrderBatchSampler)
+    train_and_save(job, prepared, ContrastiveTensionLoss(prepared.trained), dataset, InOrderBatchSampler)

@@ -71,7 +71,7 @@ class Prepared:
     corpus: Dataset
 
 
-def prepare(job: RivalJob) -> Prepared:
+def prepare_rival(job: RivalJob) -> Prepared:
     """Load the base with the preset's pooling, length and dropout, and segment the documents."""
     preset = job.preset.changed(view=TEXT, mlm_weight=0.0)
     loaded = prepare_model(Run(RunFolder(job.work), seed=job.seed), os.fspath(job.base), preset, {})
@@ -81,7 +81,7 @@ def prepare(job: RivalJob) -> Prepared:
     return Prepared(loaded, trained, corpus.with_format(None))
 
 
-def run(
+def train_and_save(
     job: RivalJob,
     prepared: Prepared,
     loss: nn.Module,

@@ -12,7 +12,7 @@ from nltk.tokenize.treebank import TreebankWordDetokenizer
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
 
-from benchmarks.rivals.stock import RivalJob, prepare, run
+from benchmarks.rivals.stock import RivalJob, prepare_rival, train_and_save
 from simlte_st.compat import quiet_transformers
 from simlte_st.reading.document import SegmentedDocument
 from simlte_st.training.batches import SeededBatchSampler
@@ -77,7 +77,7 @@ def train_tsdae(job: RivalJob) -> None:
     A document takes one pass of the encoder over the remaining words and one of the decoder over the whole text. The
     decoder is discarded; only its cross-attention and word predictor are not shared with the model.
     """
-    prepared = prepare(job)
+    prepared = prepare_rival(job)
     loss = make_loss(prepared.trained)
     if job.preset.dropout is not None:
         set_dropout(loss.decoder, job.preset.dropout)
@@ -85,4 +85,4 @@ def train_tsdae(job: RivalJob) -> None:
         set_attention_dropout(loss.decoder, job.preset.attention_dropout)
     views = prepared.loaded.views
     dataset = prepared.corpus.with_transform(DenoisingTransform(views))
-    run(job, prepared, loss, dataset, SeededBatchSampler, views.callback)
+    train_and_save(job, prepared, loss, dataset, SeededBatchSampler, views.callback)

@@ -11,8 +11,8 @@ import torch
 from support import WORDS, make_document
 
 from benchmarks import ast
-from benchmarks.grid.work import Clash
-from benchmarks.linking.data import load, split
+from benchmarks.grid.work import SettingsClash
+from benchmarks.linking.data import load_linked, split_by_article
 from benchmarks.linking.encoders import ENCODERS, VECTORS, LastStates, make_encoder, word_vectors
 
 pytest.importorskip("entmax")
@@ -37,9 +37,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_articles_are_parted_and_their_posts_with_them(shared: Path) -> None:
-    data = load(shared)
+    data = load_linked(shared)
     assert (len(data.posts), len(data.articles), len(data.links)) == (60, 30, 64)
-    train, test = split(data, seed=1)
+    train, test = split_by_article(data, seed=1)
     assert (len(train.articles), len(test.articles)) == (21, 9)
     assert not set(train.articles) & set(test.articles)
     assert not set(train.posts) & set(test.posts) - {make_document(row % 27, sentences=1) for row in range(60)}
@@ -49,7 +49,7 @@ def test_articles_are_parted_and_their_posts_with_them(shared: Path) -> None:
         assert {row for row, _ in part.links} == set(range(len(part.posts)))
         assert all(about.get(part.posts[a], part.articles[b]) == part.articles[b] for a, b in part.links.tolist()
                    if part.posts[a] != data.posts[5])  # fmt: skip
-    assert split(data, seed=2)[1].articles != test.articles
+    assert split_by_article(data, seed=2)[1].articles != test.articles
 
 
 def test_each_encoder_reads_texts_of_any_length(shared: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_run(shared: Path, tmp_path: Path, encoder_path: Path, monkeypatch: py
     page = (tmp_path / "ast.md").read_text()
     for part in ("(53.0)", "| BM25", "## r-Precision", "## Sparsity", "head 5"):
         assert part in page
-    monkeypatch.setattr(ast, "measure", lambda *arguments: pytest.fail("nothing is left to do"))
+    monkeypatch.setattr(ast, "measure_system", lambda *arguments: pytest.fail("nothing is left to do"))
     ast.main(command)
-    with pytest.raises(Clash, match="words 24, now 25"):
+    with pytest.raises(SettingsClash, match="words 24, now 25"):
         ast.main([*command, "--words", "25"])

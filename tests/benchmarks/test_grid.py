@@ -10,7 +10,7 @@ import pytest
 from benchmarks.grid import printed
 from benchmarks.grid.page import gain_by_data_table, gain_table, gains
 from benchmarks.grid.results import Results, gain_interval
-from benchmarks.grid.systems import DOCSPLIT, SCALES, SIMCSE, SYSTEMS, System, chosen_systems, preset_of, steps_of
+from benchmarks.grid.systems import DOCSPLIT, SCALES, SIMCSE, SYSTEMS, System, chosen_systems, step_count, system_preset
 from simlte_st.reading.document import SegmentedDocument
 from simlte_st.training import Preset
 
@@ -20,7 +20,7 @@ ABLATIONS = [system for system in SYSTEMS.values() if system.group == "ablations
 
 
 def changed(ours: System, theirs: System) -> set[str]:
-    presets = preset_of(ours, CPU), preset_of(theirs, CPU)
+    presets = system_preset(ours, CPU), system_preset(theirs, CPU)
     return {item.name for item in fields(Preset) if len({repr(getattr(each, item.name)) for each in presets}) > 1}
 
 
@@ -29,7 +29,7 @@ def test_an_ablation_changes_one_thing_on_the_same_budget(system: System) -> Non
     against = SYSTEMS[system.against]
     share = {"corpus_share"} if system.corpus_share != against.corpus_share else set()
     assert len(changed(system, against) | share) == 1
-    documents = [steps_of(each, CPU, 3600) * preset_of(each, CPU).batch_size for each in (system, against)]
+    documents = [step_count(each, CPU, 3600) * system_preset(each, CPU).batch_size for each in (system, against)]
     assert documents[0] == documents[1]
 
 
@@ -37,7 +37,7 @@ def test_objectives_differ_in_what_they_shall() -> None:
     assert changed(SYSTEMS["docsplit-no-mlm"], SYSTEMS[DOCSPLIT]) == {"mlm_weight"}
     assert changed(SYSTEMS[SIMCSE], SYSTEMS[DOCSPLIT]) == {"mlm_weight"}, "view and dropout are the objective's own"
     assert changed(SYSTEMS["contrastive-tension"], SYSTEMS[DOCSPLIT]) == {"batch_size"}
-    assert preset_of(SYSTEMS["contrastive-tension"], CPU).batch_size % 8 == 0
+    assert system_preset(SYSTEMS["contrastive-tension"], CPU).batch_size % 8 == 0
     assert [system.name for system in chosen_systems(["docsplit", "untrained"])] == [
         "tfidf", "bm25", "base-cls", "base-mean", "docsplit"
     ]  # fmt: skip

@@ -10,9 +10,9 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from benchmarks.pages import RESULTS, records, render, table
-from benchmarks.readers import embed, tfidf_rows
+from benchmarks.readers import embed_in_pieces, tfidf_rows
 from benchmarks.records import difference, mean_deviation
-from benchmarks.timing import ratio, side_by_side, spread
+from benchmarks.timing import ratio, ratio_range, side_by_side
 from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.files import read_json
 
@@ -50,7 +50,7 @@ def test_jobs_take_turns_and_the_first_turn_does_not_count() -> None:
     assert calls == ["a", "b"] * 4
     assert seconds == {"a": [4, 6, 5], "b": [1, 2, 4]}
     assert ratio(seconds["a"], seconds["b"]) == 5 / 2
-    assert spread(seconds["a"], seconds["b"]) == (5 / 4, 4)
+    assert ratio_range(seconds["a"], seconds["b"]) == (5 / 4, 4)
 
 
 def test_an_interrupted_encoding_keeps_its_pieces(
@@ -65,8 +65,8 @@ def test_an_interrupted_encoding_keeps_its_pieces(
         return model.encode(documents[start:stop])
 
     with pytest.raises(KeyboardInterrupt):
-        embed(tmp_path, part, len(documents), piece=20)
-    embeddings = embed(tmp_path, part, len(documents), piece=20)
+        embed_in_pieces(tmp_path, part, len(documents), piece=20)
+    embeddings = embed_in_pieces(tmp_path, part, len(documents), piece=20)
     assert calls == [20, 20, 8, 8]
     assert embeddings == pytest.approx(model.encode(documents), abs=1e-5)
 

@@ -21,7 +21,7 @@ def test_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         star_transformer.main(command[1:])
         return capsys.readouterr().out
 
-    monkeypatch.setattr(star_transformer, "own_process", here)
+    monkeypatch.setattr(star_transformer, "run_module", here)
     star_transformer.main(["--lengths", "32", "48", "--repeats", "2", "--results", str(tmp_path)])
     rows = json.loads((tmp_path / "star_transformer.json").read_text())["rows"]
     assert [row["length"] for row in rows] == [32, 48]

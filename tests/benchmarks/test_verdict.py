@@ -13,18 +13,18 @@ from support import make_document
 from benchmarks import verdict
 from benchmarks.bank import documents, make, page, recipes
 from benchmarks.bank.judge import MEASURES, RETRIEVAL, SIMILARITIES, STRUCTURE, judge, measures
-from benchmarks.bank.make import Vectors
+from benchmarks.bank.make import HeldOutVectors
 from benchmarks.bank.outcomes import CITES, FEW, FULL, outcomes
 from benchmarks.bank.page import PRESET, gains, probabilities, record
-from benchmarks.bank.sets import BankSet, load_set, shown_name
+from benchmarks.bank.sets import BankSet, display_name, load_set
 from benchmarks.bank.static import StaticRecipe
 from benchmarks.bank.trust import (
     coefficients,
-    happened,
+    label_outcome,
     left_out,
-    of_kind,
-    of_set,
     regression,
+    select_kind,
+    set_name,
 )
 from benchmarks.grid.work import Work
 from benchmarks.records import RESULTS
@@ -35,7 +35,7 @@ from simlte_st.reading.document import Document
 from simlte_st.training import get_preset
 
 
-def made(noise: float, seed: int = 1) -> tuple[Vectors, list[list[str]], list[str]]:
+def made(noise: float, seed: int = 1) -> tuple[HeldOutVectors, list[list[str]], list[str]]:
     """Documents of six topics; vectors and words show the topic, more or less clearly."""
     generator = np.random.default_rng(seed)
     topics = np.arange(120) % 6
@@ -44,7 +44,7 @@ def made(noise: float, seed: int = 1) -> tuple[Vectors, list[list[str]], list[st
     rows = [(part / np.linalg.norm(part, axis=1, keepdims=True)).astype(np.float32) for part in rows]
     words = [[f"word{topic}x{generator.integers(8)}" for topic in topics for _ in range(6)] for _ in range(2)]
     halves = [[" ".join(side[6 * row : 6 * row + 6]) for row in range(120)] for side in words]
-    return Vectors(*rows), halves, [str(topic) for topic in topics]
+    return HeldOutVectors(*rows), halves, [str(topic) for topic in topics]
 
 
 def test_measures_prefer_vectors_that_tell_topics_apart() -> None:
@@ -83,12 +83,12 @@ def entry(recipe: str, value: float, label: float, clear: bool = True, **candida
 
 def test_labels_that_disagree_are_unclear() -> None:
     judged = [entry("base", 0, 0), entry("a", 0.1, 0.2), entry("b", -0.1, 0.3), entry("c", -0.2, -0.1, False)]
-    assert [happened(item) for item in judged] == [0, 1, 1, 0]
+    assert [label_outcome(item) for item in judged] == [0, 1, 1, 0]
     torn = entry("d", 0, 0.1)
     torn["outcomes"][FULL] = entry("e", 0, -0.1)["outcomes"][FULL]
-    assert happened(torn) == 0
-    assert happened(judged[1], {FEW: 30, FULL: 30}) == 0
-    assert happened(judged[1], {FEW: 1, FULL: 30}) == 1
+    assert label_outcome(torn) == 0
+    assert label_outcome(judged[1], {FEW: 30, FULL: 30}) == 0
+    assert label_outcome(judged[1], {FEW: 1, FULL: 30}) == 1
 
 
 def judged_by_chance(misled: str = "") -> dict[str, list[dict[str, Any]]]:
@@ -128,7 +128,7 @@ def test_coefficients_are_the_regression() -> None:
 
 def test_a_regression_has_not_seen_what_it_judges() -> None:
     judged = judged_by_chance(misled="bbc")
-    for each in left_out(judged, of_set):
+    for each in left_out(judged, set_name):
         structure = each.entry["candidates"][STRUCTURE]["difference"]
         if structure:
             assert (each.probability > 0.5) == ((structure > 0) == (each.part == "bbc")), (
@@ -159,9 +159,9 @@ def test_a_static_base_is_trained_by_static_recipes(
     assert bank.is_static("brown")
     before, after = (made[key].whole for key in (("base", ""), ("static docsplit", "")))
     assert np.abs(before - after).max() > 1e-3
-    judged = {shown_name("brown", "static"): judge(bank, "brown")}
-    assert of_kind(judged, True) == judged
-    assert of_kind(judged, False) == {}
+    judged = {display_name("brown", "static"): judge(bank, "brown")}
+    assert select_kind(judged, True) == judged
+    assert select_kind(judged, False) == {}
     assert SIMILARITIES in judged["brown, static"][0]["candidates"]
 
 
@@ -172,8 +172,10 @@ def test_static_models_have_a_regression_through_zero() -> None:
     assert fitted["intercept"] == 0
     [weight] = fitted["weights"]
     assert weight > 0
-    judgements = left_out({"20news, s": every[:20], "bbc, s": every[20:]}, of_set)
-    assert all((each.probability > 0.5) == (happened(each.entry) == 1) for each in judgements if happened(each.entry))
+    judgements = left_out({"20news, s": every[:20], "bbc, s": every[20:]}, set_name)
+    assert all(
+        (each.probability > 0.5) == (label_outcome(each.entry) == 1) for each in judgements if label_outcome(each.entry)
+    )
 
 
 def test_a_bank_is_made_once_and_reported(
@@ -198,7 +200,7 @@ def test_a_bank_is_made_once_and_reported(
     assert "Skipped sotu: " in out
     assert "tuned, seed 0" in out
     text = (tmp_path / "results" / "verdict.md").read_text()
-    name = shown_name("brown", str(encoder_path))
+    name = display_name("brown", str(encoder_path))
     assert f"## {name}" in text
     numbers = read_json(tmp_path / "results" / "recipe.json")
     trained = {"tuned", "tuned, half way", "docsplit-cls", "docsplit-cls, half way", attention}

@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.papers.mlp import epochs_of, fit_mlp
+from benchmarks.papers.mlp import epoch_count, fit_mlp
 from simlte_st.evaluation import fit_probe
 
 
 @pytest.mark.parametrize(("rows", "epochs"), [(10, 1000), (100, 154), (1600, 10), (9999, 10)])
 def test_epoch_rule(rows: int, epochs: int) -> None:
-    assert epochs_of(rows) == epochs
+    assert epoch_count(rows) == epochs
     assert epochs * -(-rows // 8) >= 2000
 
 
