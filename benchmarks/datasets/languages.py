@@ -1,6 +1,6 @@
 """Labelled documents in other languages, read from clones of public repositories.
 
-All clones lie in one folder under their own names. An error names the command that clones a missing one.
+All clones are in one folder. If one is missing, the error shows the command that clones it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class LanguageSet:
         repository: ``OWNER/NAME`` on GitHub.
         commit: The commit behind the results.
         licence: Licence of the texts.
-        read: Function that reads the clone.
+        read: Function that reads a clone.
         digest: First 12 digits of the SHA-256 of texts and classes.
         classes: Number of largest classes to use; None for all.
     """
@@ -51,28 +51,28 @@ class LanguageSet:
 
 
 def load_language(name: str, clones: Path) -> list[Document]:
-    """Return the labelled documents of a set from the clone of its repository.
+    """Read the labelled documents of a language from a clone.
 
     Raises:
-        DataError: The clone is missing or has another version.
+        DataError: The clone is missing or at another version.
     """
-    known = LANGUAGES[name]
-    folder = clones / known.folder
+    corpus = LANGUAGES[name]
+    folder = clones / corpus.folder
     if not folder.is_dir():
         raise DataError(
-            f"There is no {folder}. Get {known.title} (licence: {known.licence}) by: "
-            f"git clone https://github.com/{known.repository} {folder} && git -C {folder} checkout {known.commit}"
+            f"There is no {folder}. Get {corpus.title} (licence: {corpus.licence}): "
+            f"git clone https://github.com/{corpus.repository} {folder} && git -C {folder} checkout {corpus.commit}"
         )
-    pairs = [(text, label) for text, label in known.read(folder) if text.strip()]
+    pairs = [(text, label) for text, label in corpus.read(folder) if text.strip()]
     digest = hashlib.sha256("\0".join(part for pair in pairs for part in pair).encode()).hexdigest()[:12]
-    if digest != known.digest:
+    if digest != corpus.digest:
         raise DataError(
-            f"{folder} holds {len(pairs):,} documents of digest {digest}, not {known.digest}: check out the commit "
-            f"{known.commit}."
+            f"{folder} holds {len(pairs):,} documents with digest {digest}, not {corpus.digest}: check out the commit "
+            f"{corpus.commit}."
         )
-    if known.classes is not None:
+    if corpus.classes is not None:
         counts = Counter(label for _, label in pairs)
-        largest = sorted(counts, key=lambda label: (-counts[label], label))[: known.classes]
+        largest = sorted(counts, key=lambda label: (-counts[label], label))[: corpus.classes]
         pairs = [pair for pair in pairs if pair[1] in largest]
     return [Document(f"{name} {number}", text, label=label) for number, (text, label) in enumerate(pairs)]
 
@@ -91,7 +91,7 @@ def _read_french(folder: Path) -> LabelledTexts:
 
 
 def _read_japanese(folder: Path) -> LabelledTexts:
-    """Read one article per file, without its first two lines (address and date); the title comes next."""
+    """Read one article per file, without the first two lines (address and date), so that it starts with the title."""
     for path in sorted((folder / "experiments" / "text").glob("*/*-*.txt")):
         yield path.read_text(encoding="utf-8").split("\n", 2)[2], path.parent.name
 
@@ -105,7 +105,7 @@ def _read_chinese(folder: Path) -> LabelledTexts:
 
 
 def _read_arabic(folder: Path) -> LabelledTexts:
-    """Read the seven classes of SANAD; the repository adds two of its own."""
+    """Read the seven classes of SANAD, without the repository's two additional ones."""
     for label in ("Culture", "Finance", "Medical", "Politics", "Religion", "Sports", "Tech"):
         for path in sorted((folder / "dataset" / label).glob("0*.txt")):
             yield path.read_text(encoding="utf-8"), label
@@ -133,4 +133,4 @@ LANGUAGES = {
         "0953f302f1992c417a2446ffaf9928487ac6a802", "CC BY 4.0 (SANAD)", _read_arabic, "6ec33d7e71f6",
     ),
 }  # fmt: skip
-"""Every set by the name of its language."""
+"""All sets by language."""

@@ -1,4 +1,4 @@
-"""Train each system once per seed and embed each data set once with it."""
+"""Train each system once per seed, and embed each data set with it once."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ PIECE = 256
 
 
 def identify_base(base: str) -> dict[str, Any]:
-    """Identify a base by its name and weights, independent of its path."""
+    """Identify a base by its name and weights, independently of its path."""
     folder = packaged_base_path() if base == PACKAGED_BASE else Path(base)
     weights = folder / "model.safetensors"
     sha256 = hashlib.sha256(weights.read_bytes()).hexdigest()[:16] if weights.exists() else None
     return {"name": Path(base).name if folder.is_dir() else base, "sha256": sha256}
 
 
-def draw_corpus(path: Path, most: int | None) -> list[dict[str, str]]:
-    """Draw the training documents, the same for all systems."""
-    chosen: list[dict[str, str]] = []
+def draw_corpus(path: Path, limit: int | None) -> list[dict[str, str]]:
+    """Draw the training documents of all systems."""
+    reservoir: list[dict[str, str]] = []
     generator = random.Random(0)
     for number, document in enumerate(read_documents(path)):
         row = {"id": document.id, "text": document.text}
-        if most is None or number < most:
-            chosen.append(row)
-        elif (place := generator.randrange(number + 1)) < most:  # reservoir sampling (Vitter, 1985)
-            chosen[place] = row
-    return chosen
+        if limit is None or number < limit:
+            reservoir.append(row)
+        elif (slot := generator.randrange(number + 1)) < limit:  # reservoir sampling (Vitter, 1985)
+            reservoir[slot] = row
+    return reservoir
 
 
 class Models:
-    """Encoders and embeddings of all systems, made on first use."""
+    """Encoders and embeddings of all systems, computed on first use."""
 
     def __init__(self, work: Work, scale: Scale, corpus: Path | None) -> None:
         self.work, self.scale, self.corpus = work, scale, corpus
@@ -65,15 +65,14 @@ class Models:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """All settings that affect the results in a work folder."""
+        """The settings that affect the results in a work folder."""
         corpus = None
         if self.corpus is not None and self.corpus.exists():
             texts = (document["text"] for document in self.documents)
             corpus = {"name": self.corpus.name, "documents": len(self.documents), "sha256": hash_columns(texts)}
+        omitted = ("name", "base", "seeds", "bf16")
         return {
-            **{
-                name: value for name, value in vars(self.scale).items() if name not in ("name", "base", "seeds", "bf16")
-            },
+            **{name: value for name, value in vars(self.scale).items() if name not in omitted},
             "ablation_data": list(self.scale.ablation_data),
             "scale": self.scale.name,
             "base": identify_base(self.scale.base),
@@ -82,7 +81,7 @@ class Models:
         }
 
     def train(self, system: System, seed: int) -> Path:
-        """Return the folder of a trained system, training it first if necessary."""
+        """Return the folder of a trained system; train it first if necessary."""
         name = f"models/{system.file_name(seed)}"
         folder = self.work.folder / name
 
@@ -100,10 +99,10 @@ class Models:
         return folder
 
     def encoder(self, system: System, seed: int) -> SentenceTransformer:
-        """Return a system's encoder; the last one stays loaded."""
+        """Return a system's encoder; only the last one stays loaded."""
         name = system.file_name(seed)
         if self._loaded is None or self._loaded[0] != name:
-            self._loaded = None  # free it before loading the next one
+            self._loaded = None  # free its memory before loading the next one
             source = self.train(system, seed) if system.rival else system.repository or self.scale.base
             model = load_model(source, system.pooling, dtype=torch.float32).model.eval()
             model.max_seq_length = min(self.scale.read, readable_tokens(model) or self.scale.read)
@@ -111,7 +110,7 @@ class Models:
         return self._loaded[1]
 
     def embeddings(self, system: System, seed: int, data: TextSet) -> np.ndarray:
-        """Return a system's embeddings of a data set, computing them first if necessary."""
+        """Return a system's embeddings of a data set; compute them first if necessary."""
         name = f"embeddings/{data.name}/{system.file_name(seed)}"
 
         def encode(start: int, stop: int) -> np.ndarray:

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.grid import printed
 from benchmarks.grid.page import gain_by_data_table, gain_table, gains
 from benchmarks.grid.results import Results, gain_interval
-from benchmarks.grid.systems import DOCSPLIT, SCALES, SIMCSE, SYSTEMS, System, chosen_systems, step_count, system_preset
+from benchmarks.grid.systems import DOCSPLIT, SCALES, SIMCSE, SYSTEMS, System, select_systems, step_count, system_preset
 from simlte_st.reading.document import SegmentedDocument
 from simlte_st.training import Preset
 
@@ -38,10 +38,10 @@ def test_objectives_differ_in_what_they_shall() -> None:
     assert changed(SYSTEMS[SIMCSE], SYSTEMS[DOCSPLIT]) == {"mlm_weight"}, "view and dropout are the objective's own"
     assert changed(SYSTEMS["contrastive-tension"], SYSTEMS[DOCSPLIT]) == {"batch_size"}
     assert system_preset(SYSTEMS["contrastive-tension"], CPU).batch_size % 8 == 0
-    assert [system.name for system in chosen_systems(["docsplit", "untrained"])] == [
+    assert [system.name for system in select_systems(["docsplit", "untrained"])] == [
         "tfidf", "bm25", "base-cls", "base-mean", "docsplit"
     ]  # fmt: skip
-    assert "hub" not in {system.group for system in chosen_systems(None)}
+    assert "hub" not in {system.group for system in select_systems(None)}
 
 
 def test_gains_and_differences_from_known_numbers() -> None:

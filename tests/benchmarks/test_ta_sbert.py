@@ -16,7 +16,7 @@ from benchmarks.grid.work import SettingsClash
 from benchmarks.nli.page import claim_table, printed_of
 from benchmarks.nli.printed import AVERAGE
 from benchmarks.nli.tasks import SENTEVAL, STS, TransferTask, load_labelled, tfidf_transfer_accuracy, transfer_accuracy
-from benchmarks.nli.training import BATCH, LABELS, OTHERS, ROWS, load_inference, make_model, train_row
+from benchmarks.nli.training import BATCH, HEAD_RATE, LABELS, ROWS, load_inference, make_model, train_row
 from simlte_st.modules import BaseForm, TokenAttention
 
 
@@ -81,7 +81,7 @@ def test_a_row_is_what_its_name_says_and_everything_but_its_encoder_learns_faste
 
     monkeypatch.setattr("simlte_st.training.fit.SentenceTransformerTrainer", Trainer)
     train_row(str(bert_path), ROWS["+ att + recon"], load_inference(shared, BATCH), 0, 1e-3, bf16=False)
-    assert {("transformer." in name, rate) for name, rate in seen.items()} == {(True, 1e-3), (False, OTHERS * 1e-3)}
+    assert {("transformer." in name, rate) for name, rate in seen.items()} == {(True, 1e-3), (False, HEAD_RATE * 1e-3)}
 
 
 def test_transfer_of_pairs_and_of_a_split(shared: Path) -> None:

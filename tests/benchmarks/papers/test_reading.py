@@ -61,7 +61,7 @@ def test_a_text_s_own_tokens_are_found(bert_path: Path) -> None:
     read = read_text(model, text)
     ids = model.preprocess([text])["input_ids"]
     assert torch.equal(read.features["input_ids"], ids)
-    assert (len(read.places), read.places[0], len(ids[0])) == (62, 1, 64)
+    assert (len(read.positions), read.positions[0], len(ids[0])) == (62, 1, 64)
     known = model.tokenizer.convert_ids_to_tokens(ids[0][1:-1])
     assert [token.lower() for token in read.tokens] == known
     assert set(known) <= {*WORDS, "."}
@@ -69,7 +69,7 @@ def test_a_text_s_own_tokens_are_found(bert_path: Path) -> None:
     model.prompts, model.default_prompt_name = {"passage": "bo bun: "}, "passage"
     prompted = read_text(model, "Ba bei.")
     assert prompted.tokens == ["Ba", "bei", "."]
-    assert prompted.places == [4, 5, 6]
+    assert prompted.positions == [4, 5, 6]
 
 
 def test_cosines_are_those_of_the_hidden_states(model: SentenceTransformer, documents: list[str]) -> None:
