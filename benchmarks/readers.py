@@ -18,7 +18,7 @@ from simlte_st.files import atomic_path
 from simlte_st.models.loading import load_model
 from simlte_st.models.lsa import DIMENSION
 from simlte_st.models.word_vectors import scaling
-from simlte_st.modules.chunk_mean import to_chunk_mean
+from simlte_st.modules import to_chunk_mean
 
 
 def embed_in_pieces(folder: Path, encode: Callable[[int, int], Any], count: int, piece: int = 64) -> np.ndarray:

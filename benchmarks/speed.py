@@ -41,12 +41,12 @@ from benchmarks.longformer import SIZE, first_column, make_longformers, model_st
 from benchmarks.pages import RESULTS, document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
 from benchmarks.timing import ratio, ratio_range, side_by_side
-from simlte_st import SentenceTransformer
+from simlte_st import SentenceTransformer, load_onnx
 from simlte_st.compat import readable_length, taken_tokens
 from simlte_st.files import read_json
 from simlte_st.models import passes, static
 from simlte_st.models.conversion import convert_base
-from simlte_st.models.export import export_model, load_onnx
+from simlte_st.models.export import export_model
 from simlte_st.models.names import PACKAGED_BASE, find_model
 from simlte_st.training.prepare_model import set_attention_dropout
 from simlte_st.words import tokens

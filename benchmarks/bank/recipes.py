@@ -20,17 +20,14 @@ from benchmarks.bank.teacher import MAX_TOKENS, NEIGHBOURS, TeacherLoss, nearest
 from benchmarks.builder.lora import add_lora
 from benchmarks.nli.training import WEIGHT
 from benchmarks.rivals.train import CONTRASTIVE, train_rival
-from simlte_st.data import Crop, DocSplit, Identity, View
+from simlte_st.data import Crop, DocSplit, Document, Identity, SegmentedDocument, View, draw_views
 from simlte_st.losses import ReconstructionLoss
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.static import is_static
-from simlte_st.modules import TokenAttention
-from simlte_st.modules.chunk_mean import to_chunk_mean
-from simlte_st.reading.document import Document, SegmentedDocument
+from simlte_st.modules import TokenAttention, to_chunk_mean
 from simlte_st.training.prepare_model import set_dropout
 from simlte_st.training.presets import Pooling
-from simlte_st.views.views import draw_views
 from simlte_st.words.sentences import make_segmenter, segment_documents, tokenizer_counter
 
 BATCH = 32

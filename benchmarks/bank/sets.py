@@ -13,11 +13,12 @@ import numpy as np
 
 from benchmarks.datasets import SETS, load_benchmark, load_citations
 from benchmarks.datasets.sets import SHARED
+from simlte_st.data import Document, read_documents
 from simlte_st.errors import DataError, MissingExtraError
 from simlte_st.evaluation.splits import TEST, TRAIN, sample_rows, stratified_split
 from simlte_st.models.names import PACKAGED_BASE
-from simlte_st.reading.document import Document, text_key
-from simlte_st.reading.documents import list_documents, read_documents
+from simlte_st.reading.document import text_key
+from simlte_st.reading.documents import list_documents
 
 FILES = {name: SHARED[name] for name in ("20news", "arxiv", "bbc", "brown", "sotu", "fakenews", "aan")} | {"bbc": ""}
 """The file of each set in the shared folder; BBC News comes from a package."""

@@ -11,8 +11,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch.nn import functional
 
-from simlte_st.data import DocSplit, View
-from simlte_st.reading.document import SegmentedDocument
+from simlte_st.data import DocSplit, SegmentedDocument, View
 from simlte_st.views.views import Span, draw_spans, render
 
 

@@ -32,13 +32,13 @@ from sentence_transformers.sentence_transformer.losses import EmbedDistillLoss
 from torch import Tensor
 
 from benchmarks.builder.lora import add_lora
+from simlte_st.data import Document
 from simlte_st.errors import ModelError
 from simlte_st.files import atomic_path, check_free, write_json
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import base_of_own_models
 from simlte_st.models.shipped import BUILD_FILE, DIFFERENCE_FILE, add_difference, linear_weights, make_untrained
 from simlte_st.modules.position_pooling import FLAT, POWER
-from simlte_st.reading.document import Document
 from simlte_st.training.batches import SeededBatchSampler
 from simlte_st.training.prepare_model import set_dropout
 

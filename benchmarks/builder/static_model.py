@@ -17,14 +17,13 @@ import torch
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
-from simlte_st.data import DocSplitTransform
+from simlte_st.data import DocSplitTransform, Document
 from simlte_st.files import atomic_path, check_free, write_json
 from simlte_st.models.distillation import SIF, distil_base
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import OWN_STATIC, base_of_own_models
 from simlte_st.models.shipped import BUILD_FILE
 from simlte_st.models.static import TOKENIZER, save_for_model2vec
-from simlte_st.reading.document import Document
 
 DIMENSION = 256
 STEPS = 300

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from simlte_st.data import Document
 from simlte_st.errors import DataError
-from simlte_st.reading.document import Document
 
 LabelledTexts = Iterator[tuple[str, str]]
 """Pairs of text and class."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from simlte_st.data import View
-from simlte_st.reading.document import SegmentedDocument
+from simlte_st.data import SegmentedDocument, View
 from simlte_st.views.views import ViewSpans, choose_window, has_two_words, sentence_words, spans_of_words, view_rng
 
 

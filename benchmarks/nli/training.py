@@ -27,7 +27,7 @@ from benchmarks.nli.tasks import sample_table
 from simlte_st.losses import ReconstructionLoss
 from simlte_st.models.names import PACKAGED_BASE, packaged_base_path
 from simlte_st.modules import BaseForm, TokenAttention
-from simlte_st.training.callbacks import LossStateCallback
+from simlte_st.training import LossStateCallback
 from simlte_st.training.fit import make_trainer, training_arguments
 
 NLI = "snli_dev_test.parquet"

@@ -10,8 +10,8 @@ from sentence_transformers.sentence_transformer.evaluation import BinaryClassifi
 
 from benchmarks.papers.link_pairs import LinkPairs
 from benchmarks.papers.mlp import fit_mlp
-from simlte_st.evaluation.probe import Fit, fit_probe
-from simlte_st.evaluation.scores import PairScores
+from simlte_st.evaluation import PairScores, fit_probe
+from simlte_st.evaluation.probe import Fit
 
 LRA_HEAD: Fit = partial(fit_mlp, hidden=(512, 256))
 """The head of the Long Range Arena's document retrieval task."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from benchmarks.papers.link_pairs import check_pairs
 from simlte_st.errors import DataError
-from simlte_st.evaluation.scores import PairScores, bootstrap_interval
+from simlte_st.evaluation import PairScores, bootstrap_interval
 from simlte_st.models.vectors import row_blocks
 
 METRICS = ("recall@10", "recall@100", "mrr", "ndcg@10")

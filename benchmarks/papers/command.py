@@ -9,9 +9,10 @@ from typing import Any
 
 from sentence_transformers import SentenceTransformer
 
+from simlte_st.data import read_documents
 from simlte_st.files import write_json
 from simlte_st.models.loading import load_model
-from simlte_st.reading.documents import DocumentReader, read_documents
+from simlte_st.reading.documents import DocumentReader
 
 
 def make_parser(doc: str | None, *, documents: bool = True, models: bool = True) -> argparse.ArgumentParser:

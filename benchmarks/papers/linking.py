@@ -11,7 +11,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from benchmarks.papers.link_pairs import check_pairs
 from simlte_st.errors import DataError
-from simlte_st.evaluation.scores import PairScores, bootstrap_interval
+from simlte_st.evaluation import PairScores, bootstrap_interval
 
 PRINTED_RANKS = (50, 100, 200, 500, 1000, 2000, 3000)
 """Numbers of retrieved pairs in AST's Table 1, with about :data:`PRINTED_LINKS` links."""

@@ -13,9 +13,9 @@ from sentence_transformers import SentenceTransformer
 from benchmarks.papers.reading import ReadText, cls_attention, read_text
 from benchmarks.papers.tagging import SpacyTagger, TaggedWord
 from simlte_st.compat import readable_length
-from simlte_st.evaluation.scores import bootstrap_interval
+from simlte_st.data import read_documents
+from simlte_st.evaluation import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.reading.documents import read_documents
 
 PUNCTUATION, SPECIAL = "punctuation", "special tokens"
 CLASSES = ("nouns", "verbs", "adjectives", "others", PUNCTUATION, SPECIAL)

@@ -14,10 +14,10 @@ from typing import Any
 
 from benchmarks.papers.command import make_parser, open_documents, report
 from benchmarks.papers.tagging import SpacyTagger, TaggedWord
-from simlte_st.evaluation.scores import bootstrap_interval
+from simlte_st.data import read_documents
+from simlte_st.evaluation import bootstrap_interval
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.reading.document import count_words
-from simlte_st.reading.documents import read_documents
 
 COUNTED = frozenset({"NOUN", "PROPN", "VERB"})
 """Universal parts of speech that count as nouns and verbs: common nouns, names, and verbs except auxiliaries."""

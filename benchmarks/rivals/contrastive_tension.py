@@ -15,9 +15,9 @@ from sentence_transformers.sentence_transformer.losses import ContrastiveTension
 from torch.utils.data import SequentialSampler
 
 from benchmarks.rivals.stock import RivalJob, prepare_rival, train_and_save
+from simlte_st.data import DocSplitTransform
 from simlte_st.errors import ConfigurationError, EmptyCorpusError
 from simlte_st.views.corpus import from_rows
-from simlte_st.views.transform import DocSplitTransform
 
 RATIO = 8
 """Pairs per positive pair, itself included: the paper's K = 7 negatives."""

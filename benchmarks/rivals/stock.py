@@ -15,11 +15,11 @@ from torch import nn
 from transformers import TrainerCallback
 
 from simlte_st.compat import forget_model_card_text
+from simlte_st.data import Identity
+from simlte_st.training import Preset
 from simlte_st.training.fit import make_trainer, training_arguments
 from simlte_st.training.prepare_model import Loaded, prepare_model
-from simlte_st.training.presets import Preset
 from simlte_st.training.run import Run, RunFolder
-from simlte_st.views.views import Identity
 
 TEXT = Identity()
 """The view for objectives on single texts, as in SimCSE-long: a part of a document that fits the model, drawn anew in

@@ -11,11 +11,11 @@ from typing import Any
 from benchmarks.rivals.contrastive_tension import train_contrastive_tension
 from benchmarks.rivals.stock import RivalJob
 from benchmarks.rivals.tsdae import train_tsdae
+from simlte_st import train
+from simlte_st.data import Crop, Identity, InverseCloze
 from simlte_st.files import atomic_path
-from simlte_st.training.presets import Preset, get_preset
+from simlte_st.training import Preset, get_preset
 from simlte_st.training.run import RunFolder
-from simlte_st.training.train import train
-from simlte_st.views.views import Crop, Identity, InverseCloze
 
 CONTRASTIVE = get_preset("docsplit-bert").changed(batch_size=32, warmup=0.1, mlm_weight=0.0, dropout=0.0)
 """The papers' objective without MLM and dropout, for a base that is already a sentence encoder."""

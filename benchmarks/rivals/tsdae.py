@@ -14,11 +14,10 @@ from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncod
 
 from benchmarks.rivals.stock import RivalJob, prepare_rival, train_and_save
 from simlte_st.compat import quiet_transformers
-from simlte_st.reading.document import SegmentedDocument
+from simlte_st.data import DocSplitTransform, SegmentedDocument
 from simlte_st.training.batches import SeededBatchSampler
 from simlte_st.training.prepare_model import set_attention_dropout, set_dropout
 from simlte_st.views.corpus import from_rows
-from simlte_st.views.transform import DocSplitTransform
 from simlte_st.views.views import draw_spans, render, view_rng
 
 DELETED = 0.6

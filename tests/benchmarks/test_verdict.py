@@ -28,10 +28,10 @@ from benchmarks.bank.trust import (
 )
 from benchmarks.grid.work import Work
 from benchmarks.records import RESULTS
+from simlte_st.data import Document
 from simlte_st.evaluation.halves import neighbours_by_words
 from simlte_st.evaluation.verdict import RECORD_FILE, in_errors
 from simlte_st.files import read_json
-from simlte_st.reading.document import Document
 from simlte_st.training import get_preset
 
 

@@ -84,7 +84,7 @@ def test_the_tagger_gets_the_words_that_the_model_reads(model: SentenceTransform
     assert found != measure_attention({"m": model}, written, EndingTagger())
     tagger = EndingTagger()
     measure_attention({"m": model}, [make_document(1, sentences=400)], tagger)
-    assert 500 < len(tagger.seen[0]) < 1100, "a little more than the model reads"
+    assert 500 < len(tagger.texts[0]) < 1100, "a little more than the model reads"
 
 
 def reading(tokens: list[tuple[int, int, float]], special: tuple[float, float]) -> tuple[ReadText, list[float]]:

@@ -11,10 +11,9 @@ from sentence_transformers import SentenceTransformer
 from benchmarks.rivals import train_rival
 from benchmarks.rivals.contrastive_tension import draw_pairs
 from benchmarks.rivals.stock import TEXT
+from simlte_st.data import Document, draw_views
 from simlte_st.models.loading import load_model
-from simlte_st.reading.document import Document
-from simlte_st.training.presets import get_preset
-from simlte_st.views.views import draw_views
+from simlte_st.training import get_preset
 from simlte_st.words.sentences import PunktSegmenter, segment_document, tokenizer_counter
 
 

@@ -16,9 +16,9 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 from benchmarks.rivals import RIVALS, train_rival
+from simlte_st.data import Crop, Identity
+from simlte_st.training import Preset, get_preset
 from simlte_st.training.callbacks import CompleteCallback
-from simlte_st.training.presets import Preset, get_preset
-from simlte_st.views.views import Crop, Identity
 
 PRESET = get_preset("docsplit-bert").changed(learning_rate=1e-3, batch_size=8, max_view_length=32)
 BUDGET: dict[str, Any] = {"steps": 3, "preset": PRESET}

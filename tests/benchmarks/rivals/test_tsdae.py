@@ -8,7 +8,7 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.rivals.stock import TEXT
 from benchmarks.rivals.tsdae import DELETED, DenoisingTransform, delete_words
-from simlte_st.views.transform import DocSplitTransform
+from simlte_st.data import DocSplitTransform
 from simlte_st.words.sentences import PunktSegmenter
 
 
