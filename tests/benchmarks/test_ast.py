@@ -36,7 +36,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_articles_are_parted_and_their_posts_with_them(shared: Path) -> None:
+def test_split_separates_articles_with_their_posts(shared: Path) -> None:
     data = load_linked(shared)
     assert (len(data.posts), len(data.articles), len(data.links)) == (60, 30, 64)
     train, test = split_by_article(data, seed=1)
@@ -52,7 +52,7 @@ def test_articles_are_parted_and_their_posts_with_them(shared: Path) -> None:
     assert split_by_article(data, seed=2)[1].articles != test.articles
 
 
-def test_each_encoder_reads_texts_of_any_length(shared: Path) -> None:
+def test_encoders_are_reproducible_and_ignore_padding(shared: Path) -> None:
     words = word_vectors(shared / VECTORS, words=16)
     texts = ["http://unknown", "", f"{WORDS[0]} {WORDS[1].title()}.", make_document(1)]
     for name in ENCODERS:
@@ -63,7 +63,7 @@ def test_each_encoder_reads_texts_of_any_length(shared: Path) -> None:
         np.testing.assert_allclose(alone[0], rows[2], rtol=1e-4, atol=1e-5, err_msg=f"{name}: padding leaks")
 
 
-def test_last_states_are_those_of_a_bidirectional_gru() -> None:
+def test_last_states_match_a_bidirectional_gru() -> None:
     module = LastStates(6, bidirectional=True)
     stock = torch.nn.GRU(6, 6, bidirectional=True, batch_first=True)
     for reader, end in zip(module.readers, ("", "_reverse"), strict=True):
@@ -76,7 +76,9 @@ def test_last_states_are_those_of_a_bidirectional_gru() -> None:
     torch.testing.assert_close(found, torch.cat(list(stock(packed)[1]), dim=-1))
 
 
-def test_a_run(shared: Path, tmp_path: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_is_reported_and_resumed(
+    shared: Path, tmp_path: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ast, "PACKAGED_BASE", str(encoder_path))
     command = ["--shared", str(shared), "--work", str(tmp_path / "work"), "--results", str(tmp_path), "--seeds", "0"]
     command += ["--words", "24", "--tokens", "16", "--epochs", "2", "--batch-size", "8"]

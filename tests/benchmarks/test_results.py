@@ -18,25 +18,25 @@ from simlte_st.files import read_json
 
 
 @pytest.mark.parametrize("path", records(), ids=lambda path: str(path.relative_to(RESULTS)))
-def test_pages_are_made_of_their_records(path: Path) -> None:
+def test_pages_match_their_records(path: Path) -> None:
     """If this fails, run python -m benchmarks.pages."""
     assert render(path.stem, read_json(path)) == path.with_suffix(".md").read_text(encoding="utf-8")
 
 
-def test_a_table_has_neither_empty_rows_nor_empty_columns() -> None:
+def test_tables_drop_empty_rows_and_columns() -> None:
     rows = [{"": "one", "a": "1", "b": ""}, {"": "two", "b": "", "c": "3"}, {"": "none", "a": ""}]
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table(rows).splitlines()]
     assert [lines[0], *lines[2:]] == [["", "a", "c"], ["one", "1", ""], ["two", "", "3"]]
 
 
-def test_cells() -> None:
+def test_means_and_differences_are_formatted() -> None:
     assert mean_deviation([0.5, 0.6, 0.7]) == "60.0 ± 10.0"
     assert mean_deviation([0.5], digits=3, factor=1) == "0.500"
     assert mean_deviation(np.array([[1.0, 3.0]]), factor=1) == "2.0 ± 1.4"
     assert difference(np.array([2.0, 2.0, 2.0])) == "+2.0 [+2.0, +2.0]"
 
 
-def test_jobs_take_turns_and_the_first_turn_does_not_count() -> None:
+def test_jobs_take_turns_after_a_warm_up() -> None:
     calls: list[str] = []
     now = 0.0
 
@@ -53,7 +53,7 @@ def test_jobs_take_turns_and_the_first_turn_does_not_count() -> None:
     assert ratio_range(seconds["a"], seconds["b"]) == (5 / 4, 4)
 
 
-def test_an_interrupted_encoding_keeps_its_pieces(
+def test_interrupted_embedding_keeps_its_pieces(
     model: SentenceTransformer, documents: list[str], tmp_path: Path
 ) -> None:
     calls: list[int] = []
@@ -71,7 +71,7 @@ def test_an_interrupted_encoding_keeps_its_pieces(
     assert embeddings == pytest.approx(model.encode(documents), abs=1e-5)
 
 
-def test_a_rotation_keeps_inner_products(documents: list[str]) -> None:
+def test_rotation_of_tfidf_keeps_inner_products(documents: list[str]) -> None:
     plain = fit_tfidf(documents).transform(documents).toarray()
     rows = tfidf_rows(documents)
     assert rows.shape[1] <= len(documents)

@@ -47,7 +47,7 @@ def test_every_module_can_be_imported(module: str) -> None:
     importlib.import_module(module)
 
 
-def test_the_sides_of_a_training_step(
+def test_sides_of_a_training_step(
     posts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(training, "run_module", lambda name, **options: {"step": 2**20, "process": 2**21})
@@ -65,12 +65,12 @@ def test_the_sides_of_a_training_step(
     assert 0 <= found["step"] < found["process"]
 
 
-def test_one_default_training(posts: Path, tmp_path: Path) -> None:
+def test_default_training_is_timed(posts: Path, tmp_path: Path) -> None:
     training.main(["--data", str(posts), "--documents", "24", "--defaults", "--output", str(tmp_path)])
     assert "| 24 of posts.parquet | 30 steps of " in (tmp_path / "training_defaults.md").read_text()
 
 
-def test_the_longformers_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_longformer_speed_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"vocab_size": 1100, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     monkeypatch.setattr(longformer, "SIZE", {**longformer.SIZE, **sizes, "intermediate_size": 32})
     peaks = {longformer.OURS: 2**20, longformer.STOCK: 2**22}
@@ -90,7 +90,7 @@ def test_the_longformers_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert longformer.step_peak(Namespace(window=8, length=64, peak="simlte_st", dtypes=["float32"])) >= 0
 
 
-def test_the_longformer_by_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_longformer_by_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"vocab_size": 1100, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     for module in (longformer, longformer_lengths):
         monkeypatch.setattr(module, "SIZE", {**longformer.SIZE, **sizes, "intermediate_size": 32})
@@ -110,7 +110,7 @@ def test_the_longformer_by_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert page.count("16 to 64 |") == 2
 
 
-def test_speed_where_users_are(
+def test_speed_of_encoders_and_static_models(
     posts: Path, encoder_path: Path, static_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in {file for _, file, _, _ in speed.CASES}:
@@ -138,7 +138,7 @@ def test_speed_where_users_are(
 
 
 @pytest.mark.skipif(not packaged_base_installed(), reason="the packaged base model is not installed")
-def test_rates_are_of_texts_of_exactly_one_length(tmp_path: Path) -> None:
+def test_encode_rates_use_texts_of_exact_length(tmp_path: Path) -> None:
     model = load_model(PACKAGED_BASE).model
     texts = encode_rates.make_texts(model, 24, 3)
     assert [len(ids) for ids in model.tokenizer(texts)["input_ids"]] == [24] * 3

@@ -54,14 +54,14 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_paper_s_mean_accuracy_is_of_the_tasks_that_are_here() -> None:
+def test_printed_mean_accuracy_covers_the_measured_tasks() -> None:
     here = printed_of("none", "accuracy")
     assert set(here) == {*SENTEVAL, AVERAGE}
     assert here[AVERAGE] == pytest.approx((82.46 + 89.26 + 89.69 + 93.13 + 85.48 + 75.68) / 6)
     assert printed_of("none", "pearson")[AVERAGE] == 72.64
 
 
-def test_a_row_is_what_its_name_says_and_everything_but_its_encoder_learns_faster(
+def test_rows_have_the_named_parts_and_heads_learn_faster(
     shared: Path, bert_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("spacy")
@@ -84,7 +84,7 @@ def test_a_row_is_what_its_name_says_and_everything_but_its_encoder_learns_faste
     assert {("transformer." in name, rate) for name, rate in seen.items()} == {(True, 1e-3), (False, HEAD_RATE * 1e-3)}
 
 
-def test_transfer_of_pairs_and_of_a_split(shared: Path) -> None:
+def test_transfer_accuracy_of_pairs_and_single_texts(shared: Path) -> None:
     task = load_labelled(shared, "MRPC", None)
     assert (task.learn, len(task.labels), len(task.second)) == (60, 96, 96)
     rows = np.random.default_rng(0).normal(size=(96, 3))
@@ -99,7 +99,7 @@ def test_transfer_of_pairs_and_of_a_split(shared: Path) -> None:
     assert tfidf_transfer_accuracy(TransferTask(words.first, words.first[::-1], [1, 0] * 20, 20)) <= 1.0
 
 
-def test_claims_are_compared_seed_by_seed() -> None:
+def test_claims_are_paired_by_seed() -> None:
     def trained(value: float) -> dict[str, object]:
         return {
             "sts": {name: {"pearson": value, "spearman": value} for name in STS},
@@ -112,7 +112,9 @@ def test_claims_are_compared_seed_by_seed() -> None:
     assert "+1.50 [-4.85, +7.85]" in pearson
 
 
-def test_a_run(shared: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_is_reported_and_resumed(
+    shared: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("spacy")
     command = ["--shared", str(shared), "--bases", str(bert_path), "--work", str(tmp_path / "work"), "--bf16"]
     command += ["--pairs", "32", "--sts-pairs", "20", "--transfer-texts", "60", "--results", str(tmp_path)]

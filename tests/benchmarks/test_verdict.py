@@ -47,7 +47,7 @@ def made(noise: float, seed: int = 1) -> tuple[HeldOutVectors, list[list[str]], 
     return HeldOutVectors(*rows), halves, [str(topic) for topic in topics]
 
 
-def test_measures_prefer_vectors_that_tell_topics_apart() -> None:
+def test_measures_prefer_vectors_that_separate_topics() -> None:
     found = []
     for noise in (0.3, 3.0):
         vectors, halves, _ = made(noise)
@@ -56,7 +56,7 @@ def test_measures_prefer_vectors_that_tell_topics_apart() -> None:
     assert all(np.mean(found[0][name]) > np.mean(found[1][name]) for name in found[0])
 
 
-def test_labels_and_links_judge() -> None:
+def test_outcomes_follow_labels_and_links() -> None:
     for noise, low, high in ((0.1, 0.95, 1.0), (20.0, 0.0, 0.4)):
         vectors, _, labels = made(noise)
         data = BankSet("made", [], [Document(str(row), "text") for row in range(120)], labels)
@@ -81,7 +81,7 @@ def entry(recipe: str, value: float, label: float, clear: bool = True, **candida
     return {"recipe": recipe, "seed": 0, "stage": "", **judged, "candidates": numbers}
 
 
-def test_labels_that_disagree_are_unclear() -> None:
+def test_disagreeing_labels_are_unclear() -> None:
     judged = [entry("base", 0, 0), entry("a", 0.1, 0.2), entry("b", -0.1, 0.3), entry("c", -0.2, -0.1, False)]
     assert [label_outcome(item) for item in judged] == [0, 1, 1, 0]
     torn = entry("d", 0, 0.1)
@@ -103,7 +103,7 @@ def judged_by_chance(misled: str = "") -> dict[str, list[dict[str, Any]]]:
     return every
 
 
-def test_the_record_is_what_the_package_reads() -> None:
+def test_record_counts_encoders_by_outcome() -> None:
     judged = judged_by_chance()
     made = record(judged)
     assert (made["sets"], made["encoders"]) == (2, 40)
@@ -115,7 +115,7 @@ def test_the_record_is_what_the_package_reads() -> None:
     assert line.split("|")[2].strip() == "40"
 
 
-def test_coefficients_are_the_regression() -> None:
+def test_coefficients_reproduce_the_regression() -> None:
     every = [item for entries in judged_by_chance().values() for item in entries[1:]]
     fitted = coefficients(every)
     for item in every[:5]:
@@ -126,7 +126,7 @@ def test_coefficients_are_the_regression() -> None:
         assert 1 / (1 + np.exp(-odds)) == pytest.approx(expected, abs=1e-3)
 
 
-def test_a_regression_has_not_seen_what_it_judges() -> None:
+def test_regression_is_fitted_without_the_judged_part() -> None:
     judged = judged_by_chance(misled="bbc")
     for each in left_out(judged, set_name):
         structure = each.entry["candidates"][STRUCTURE]["difference"]
@@ -144,7 +144,7 @@ def shared(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_static_base_is_trained_by_static_recipes(
+def test_static_base_takes_only_static_recipes(
     shared: Path, static_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = recipes.RECIPES["static docsplit"]
@@ -165,7 +165,7 @@ def test_a_static_base_is_trained_by_static_recipes(
     assert SIMILARITIES in judged["brown, static"][0]["candidates"]
 
 
-def test_static_models_have_a_regression_through_zero() -> None:
+def test_static_regression_has_no_intercept() -> None:
     values = [(number % 5 - 2) / 100 for number in range(40)]
     every = [entry("static docsplit", 0.1, value, **{SIMILARITIES: value}) for value in values]
     fitted = coefficients(every)
@@ -178,7 +178,7 @@ def test_static_models_have_a_regression_through_zero() -> None:
     )
 
 
-def test_a_bank_is_made_once_and_reported(
+def test_bank_is_made_once_and_reported(
     shared: Path,
     encoder_path: Path,
     tmp_path: Path,
@@ -228,7 +228,7 @@ def test_a_bank_is_made_once_and_reported(
     assert " ± " in (tmp_path / "results" / "recipe.md").read_text()
 
 
-def test_the_preset_is_the_recipe_of_its_name() -> None:
+def test_preset_matches_its_recipe() -> None:
     recipe, preset = recipes.RECIPES[PRESET], get_preset("docsplit-tuned")
     assert isinstance(recipe, recipes.Recipe)
     assert (recipe.view, 1 / recipe.temperature, recipe.learning_rate) == (
@@ -238,7 +238,7 @@ def test_the_preset_is_the_recipe_of_its_name() -> None:
     assert (recipes.BATCH, preset.mlm_weight) == (preset.batch_size, 0.0)
 
 
-def test_the_package_says_what_the_page_says(tmp_path: Path) -> None:
+def test_package_record_and_pages_match_the_results(tmp_path: Path) -> None:
     assert read_json(RECORD_FILE) == record(read_json(RESULTS / "verdict.json")["judged"])
     found, words = read_json(RESULTS / "verdict.json"), read_json(RESULTS / "recipe.json")
     page.write_pages(found["judged"], words["words"], words, tmp_path)

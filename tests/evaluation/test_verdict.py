@@ -85,7 +85,7 @@ def test_documents_are_compared_in_pairs(shift: float, word: str) -> None:
         ("training", 0.0, "Model and base give the same results on these documents."),
     ],
 )
-def test_summary_says_what_helped(change: str, shift: float, said: str) -> None:
+def test_summary_names_the_change(change: str, shift: float, said: str) -> None:
     verdict = give_verdict(halves(), halves(shift), change=change)
     assert verdict.summary().startswith(said)
     assert verdict.to_dict()["change"] == change
