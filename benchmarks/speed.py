@@ -87,7 +87,9 @@ def main(arguments: list[str] | None = None) -> None:
             record = {
                 "environment": environment(),
                 "length": options.length,
-                "encoding": [time_encoders(name, texts(*case), models[whole], turns) for name, *case, whole in CASES],
+                "encoding": [
+                    time_encoders(name, texts(*case), models[chunked], turns) for name, *case, chunked in CASES
+                ],
                 "static": words,
                 "longformer": list(time_longformer(options.length, turns)),
             }
@@ -100,8 +102,8 @@ def export_models(folder: Path) -> dict[bool, dict[str, Path]]:
     convert_base(PACKAGED_BASE, chunks)
     dtypes = {ONNX: "float32", INT8: "int8"}
     exported = {side: export_model(str(base), folder / side, dtype=dtype).output for side, dtype in dtypes.items()}
-    return {whole: dict.fromkeys((STOCK, PLAIN, OURS), chunks if whole else base) | ({} if whole else exported)
-            for whole in (False, True)}  # fmt: skip
+    sides = (STOCK, PLAIN, OURS)
+    return {False: dict.fromkeys(sides, base) | exported, True: dict.fromkeys(sides, chunks)}
 
 
 def load_side(side: str, model: Path) -> Any:
@@ -185,10 +187,10 @@ def time_longformer(length: int, repeats: int) -> Iterator[dict[str, Any]]:
             yield {"dtype": str(dtype)[6:], "pass": name, "dropout": dropout, "seconds": seconds}
 
 
-def format_speedup(seconds: dict[str, list[float]], side: str, other: str) -> str:
+def format_speedup(seconds: dict[str, list[float]], side: str, baseline: str) -> str:
     """Format a side's speedup over another, with its range over turns."""
-    low, high = ratio_range(seconds[other], seconds[side])
-    return f"{ratio(seconds[other], seconds[side]):.2f}x [{low:.2f}, {high:.2f}]"
+    low, high = ratio_range(seconds[baseline], seconds[side])
+    return f"{ratio(seconds[baseline], seconds[side]):.2f}x [{low:.2f}, {high:.2f}]"
 
 
 def rate_table(rows: list[dict[str, Any]], unit: str) -> str:

@@ -270,9 +270,9 @@ def side_cells(row: dict[str, Any], side: str) -> dict[str, str]:
     """Return a side's row of a table."""
     rates, turns, peaks = row["documents_per_second"], row["turns"], row["peak_bytes"]
 
-    def speedup(other: str) -> str:
-        low, high = ratio_range(turns[side], turns[other])
-        return f"{rates[side] / rates[other]:.1f} [{low:.1f}, {high:.1f}]" if side != other else ""
+    def speedup(baseline: str) -> str:
+        low, high = ratio_range(turns[side], turns[baseline])
+        return f"{rates[side] / rates[baseline]:.1f} [{low:.1f}, {high:.1f}]" if side != baseline else ""
 
     memory = {kind: f"{peaks[side][kind] / 2**20:,.0f}" for kind in ("step", "process")}
     return {

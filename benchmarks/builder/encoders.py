@@ -147,9 +147,9 @@ def excerpts(
     count = len(spans)
     if count == 0:
         return []
-    whole = document.text[: spans[-1][1]]
+    full_text = document.text[: spans[-1][1]]
     lengths = sorted({min(limit - 2, count) for limit in limits}, reverse=True)
-    rows = [(whole, document.text[: spans[length - 1][1]], length + 2) for length in lengths]
+    rows = [(full_text, document.text[: spans[length - 1][1]], length + 2) for length in lengths]
     length = rng.randint(*SHORT)
     if count > length:
         begin = rng.randint(0, count - length)

@@ -30,7 +30,7 @@ class LanguageSet:
         repository: ``OWNER/NAME`` on GitHub.
         commit: The commit behind the results.
         licence: Licence of the texts.
-        read: Function that reads a clone.
+        reader: Function that reads a clone.
         digest: First 12 digits of the SHA-256 of texts and classes.
         classes: Number of largest classes to use; None for all.
     """
@@ -40,7 +40,7 @@ class LanguageSet:
     repository: str
     commit: str
     licence: str
-    read: Callable[[Path], LabelledTexts]
+    reader: Callable[[Path], LabelledTexts]
     digest: str
     classes: int | None = None
 
@@ -63,7 +63,7 @@ def load_language(name: str, clones: Path) -> list[Document]:
             f"There is no {folder}. Get {corpus.title} (licence: {corpus.licence}): "
             f"git clone https://github.com/{corpus.repository} {folder} && git -C {folder} checkout {corpus.commit}"
         )
-    pairs = [(text, label) for text, label in corpus.read(folder) if text.strip()]
+    pairs = [(text, label) for text, label in corpus.reader(folder) if text.strip()]
     digest = hashlib.sha256("\0".join(part for pair in pairs for part in pair).encode()).hexdigest()[:12]
     if digest != corpus.digest:
         raise DataError(

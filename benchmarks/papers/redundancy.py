@@ -28,7 +28,7 @@ BUCKETS = {
 """Document lengths in words for the columns of the paper's table, ends included."""
 
 
-def repetition_ratio(words: Collection[Hashable]) -> float | None:
+def repetition(words: Collection[Hashable]) -> float | None:
     """Divide the number of nouns and verbs by that of distinct ones (SimLTE, equation 2); None if there are none."""
     return len(words) / len(set(words)) if words else None
 
@@ -53,7 +53,7 @@ def measure_redundancy(documents: Any, tagger: SpacyTagger, *, seed: int = 0) ->
         closest to its numbers for 20News.
     """
     texts = (document.text for document in read_documents(documents))
-    ratios = [(count_words(text), repetition_ratio(nouns_and_verbs(tagger.tag(text)))) for text in texts]
+    ratios = [(count_words(text), repetition(nouns_and_verbs(tagger.tag(text)))) for text in texts]
 
     def row(shortest: float, longest: float) -> dict[str, Any]:
         values = [ratio for words, ratio in ratios if ratio is not None and shortest <= words <= longest]

@@ -76,9 +76,7 @@ def test_last_states_match_a_bidirectional_gru() -> None:
     torch.testing.assert_close(found, torch.cat(list(stock(packed)[1]), dim=-1))
 
 
-def test_run_is_reported_and_resumed(
-    shared: Path, tmp_path: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_is_resumed(shared: Path, tmp_path: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ast, "PACKAGED_BASE", str(encoder_path))
     command = ["--shared", str(shared), "--work", str(tmp_path / "work"), "--results", str(tmp_path), "--seeds", "0"]
     command += ["--words", "24", "--tokens", "16", "--epochs", "2", "--batch-size", "8"]

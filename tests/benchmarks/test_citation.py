@@ -16,7 +16,7 @@ from simlte_st.evaluation import CosineScores
 from simlte_st.files import read_json
 
 
-def test_run_is_reported_and_resumed(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_is_resumed(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # By default a head is trained for 2,000 steps, here four times; other tests cover its quality.
     monkeypatch.setattr(benchmarks.citation, "citation_link_probe", partial(citation_link_probe, fit=None))
     shared = tmp_path / "shared"

@@ -65,7 +65,7 @@ def test_run_covers_systems_sets_and_experiments(run: Main) -> None:
     assert str(folder) not in page + (folder / "results" / "paper.json").read_text()
 
 
-def test_stopped_run_keeps_finished_results(
+def test_stop_keeps_finished_results(
     run: Main, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def never(*arguments: object, **options: object) -> None:

@@ -12,9 +12,7 @@ from benchmarks.star_transformer import PASSES, SIDES
 pytest.importorskip("entmax")
 
 
-def test_run_measures_both_sides(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(torch, "set_num_threads", lambda number: None)
 
     def here(module: str, **options: object) -> int:

@@ -112,9 +112,7 @@ def test_claims_are_paired_by_seed() -> None:
     assert "+1.50 [-4.85, +7.85]" in pearson
 
 
-def test_run_is_reported_and_resumed(
-    shared: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_is_resumed(shared: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("spacy")
     command = ["--shared", str(shared), "--bases", str(bert_path), "--work", str(tmp_path / "work"), "--bf16"]
     command += ["--pairs", "32", "--sts-pairs", "20", "--transfer-texts", "60", "--results", str(tmp_path)]

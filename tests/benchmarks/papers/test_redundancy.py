@@ -5,13 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tagger_support import FakeTagger
 
-from benchmarks.papers.redundancy import (
-    BUCKETS,
-    measure_redundancy,
-    nouns_and_verbs,
-    redundancy_table,
-    repetition_ratio,
-)
+from benchmarks.papers.redundancy import BUCKETS, measure_redundancy, nouns_and_verbs, redundancy_table, repetition
 from benchmarks.papers.tagging import SpacyTagger
 from simlte_st.data import Document
 
@@ -33,7 +27,7 @@ KNOWN = {
 def test_worked_example() -> None:
     found = nouns_and_verbs(FakeTagger(KNOWN).tag(EXAMPLE))
     assert [lemma for _, lemma in found] == ["cat", "see", "cat", "cat", "see", "dog", "mary", "mary"]
-    assert repetition_ratio(found) == 8 / 4
+    assert repetition(found) == 8 / 4
 
 
 def test_worked_example_with_spacy() -> None:
@@ -46,8 +40,8 @@ def test_worked_example_with_spacy() -> None:
 
 
 @given(st.lists(st.sampled_from("abcdefgh")))
-def test_repetition_ratio_has_bounds(lemmas: list[str]) -> None:
-    value = repetition_ratio(lemmas)
+def test_repetition_has_bounds(lemmas: list[str]) -> None:
+    value = repetition(lemmas)
     if not lemmas:
         assert value is None
         return
