@@ -28,7 +28,7 @@ from sentence_transformers import SentenceTransformer
 from benchmarks.bank.outcomes import DRAWS, FEW, FULL, HALVES, SHOTS, outcomes
 from benchmarks.bank.sets import FILES, load_set
 from benchmarks.bm25 import Bm25Scores
-from benchmarks.citation import ENGLISH, read
+from benchmarks.citation import ENGLISH, read_papers
 from benchmarks.grid.work import Work
 from benchmarks.nli.tasks import load_pairs, score_similarity, similarity
 from benchmarks.pages import document, table, write_results
@@ -182,7 +182,7 @@ def load_task(name: str, shared: Path, limit: int) -> Task:
     english: dict[str, Any] = {}
     if name == AAN:
         english = ENGLISH
-        texts, links = read(shared / "aan_papers.parquet", shared / "aan_citations.parquet")
+        texts, links = read_papers(shared / "aan_papers.parquet", shared / "aan_citations.parquet")
 
         def score(scores: PairScores) -> Result:
             return citation_retrieval(scores, links).metrics()

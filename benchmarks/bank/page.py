@@ -23,19 +23,19 @@ from benchmarks.bank.trust import (
     Entry,
     Judged,
     Judgement,
-    base_of,
+    base_name,
     calibration,
     coefficients,
-    counted,
-    family,
-    happened,
+    count_longer,
+    count_outcomes,
+    label_outcome,
     left_out,
-    longer,
-    of_kind,
-    of_set,
-    recipe_of,
-    runs,
-    training_of,
+    recipe_family,
+    recipe_name,
+    select_kind,
+    set_name,
+    trained_encoders,
+    training_length,
 )
 from benchmarks.records import RESULTS, mean_deviation
 from simlte_st.evaluation.verdict import LIKELY, RECORD_FILE
@@ -60,37 +60,37 @@ Chances = Mapping[int, float]
 def write_pages(judged: Judged, words: Words, settings: Mapping[str, Any], folder: Path) -> None:
     """Write ``verdict.md`` and ``recipe.md``."""
     pages.write_page("verdict", verdict_page(judged, settings), folder, aloud=False)
-    if encoders := of_kind(judged, False):
+    if encoders := select_kind(judged, False):
         pages.write_page("recipe", recipe_page(encoders, words, settings), folder, aloud=False)
 
 
 def record(judged: Judged) -> dict[str, Any]:
     """Return the regression behind the package's verdict, and its calibration on unseen data sets."""
-    encoders, static = (of_kind(judged, kind) for kind in (False, True))
+    encoders, static = (select_kind(judged, kind) for kind in (False, True))
     return {
         "command": "python -m benchmarks.bank.page",
         **_of_kind(encoders, "structure", "words", "split_half"),
-        "longer": longer(left_out(encoders, of_set)),
+        "longer": count_longer(left_out(encoders, set_name)),
         "static": _of_kind(static, "similarities"),
     }
 
 
 def _of_kind(judged: Judged, *measures: str) -> dict[str, Any]:
-    every = [entry for _, entry in runs(judged)]
+    every = [entry for _, entry in trained_encoders(judged)]
     if not every:
         return {}
     return {
-        "sets": len({of_set(name, entry) for name, entry in runs(judged)}),
+        "sets": len({set_name(name, entry) for name, entry in trained_encoders(judged)}),
         "encoders": len(every),
         "measures": list(measures),
         "regression": coefficients(every),
-        "calibration": calibration(left_out(judged, of_set)),
+        "calibration": calibration(left_out(judged, set_name)),
     }
 
 
 def probabilities(judged: Judged) -> Chances:
     """Predict each encoder's probability with its data set left out."""
-    return {id(each.entry): each.probability for each in left_out(judged, of_set)}
+    return {id(each.entry): each.probability for each in left_out(judged, set_name)}
 
 
 def verdict_page(judged: Judged, settings: Mapping[str, Any]) -> str:
@@ -105,12 +105,12 @@ def verdict_page(judged: Judged, settings: Mapping[str, Any]) -> str:
         f"documents. In {where['dtype']} (CPU: {where['cpu_bf16']}).",
     ]
     for static in (False, True):
-        part = of_kind(judged, static)
-        every = [entry for _, entry in runs(part)]
-        if len({happened(entry) == 1 for entry in every}) == 2:  # the regression needs both outcomes
+        part = select_kind(judged, static)
+        every = [entry for _, entry in trained_encoders(part)]
+        if len({label_outcome(entry) == 1 for entry in every}) == 2:  # the regression needs both outcomes
             blocks += rule_section(part, static)
     for static in (False, True):
-        part = of_kind(judged, static)
+        part = select_kind(judged, static)
         chances = probabilities(part)
         for name, entries in part.items():
             blocks += [f"## {name}", set_table(entries, chances)]
@@ -119,8 +119,8 @@ def verdict_page(judged: Judged, settings: Mapping[str, Any]) -> str:
 
 def rule_section(judged: Judged, static: bool) -> list[str]:
     """Describe the package's verdict and count how often it was right on unseen parts."""
-    every = [entry for _, entry in runs(judged)]
-    fitted, wider = coefficients(every), documents.record()["wider"]
+    every = [entry for _, entry in trained_encoders(judged)]
+    fitted, wider = coefficients(every), documents.read_record()["wider"]
     weights = fitted["weights"]
     blocks = [
         "## Static models",
@@ -133,7 +133,7 @@ f"verdict uses *{SIMILARITIES}* alone: how well the cosines of a document's firs
 f"adds {weights[0]} to the log-odds. There is no intercept, because most training runs help but one that "
 "changes nothing must not count as helpful.",
     ]  # fmt: skip
-    parts = {"data set left out": of_set, "recipe left out": recipe_of, "base left out": base_of}
+    parts = {"data set left out": set_name, "recipe left out": recipe_name, "base left out": base_name}
     if not static:
         terms = "".join(f" {weight:+} {name}" for weight, name in zip(weights, MEASURES, strict=True))
         blocks = [
@@ -151,8 +151,8 @@ f"adds {weights[0]} to the log-odds. There is no intercept, because most trainin
             f"with all (`{documents.FILE}`). *Better, any verdict* is the share of better ones among all encoders.",
         ]
         parts = {
-            "data set left out": of_set, "family of recipes left out": family, "training left out": training_of,
-            "base left out": base_of,
+            "data set left out": set_name, "family of recipes left out": recipe_family,
+            "training left out": training_length, "base left out": base_name,
         }  # fmt: skip
     return [
         *blocks,
@@ -164,24 +164,24 @@ f"adds {weights[0]} to the log-odds. There is no intercept, because most trainin
                 "mean": f"{100 * each['mean']:.0f}%",
                 **{word: str(each[word]) for word in ("better", "unclear", "worse")},
             }
-            for each in calibration(left_out(judged, of_set))
+            for each in calibration(left_out(judged, set_name))
         ),
     ]
 
 
 def left_out_table(title: str, judgements: Sequence[Judgement]) -> str:
     """Count the outcomes of encoders called helped, by part and in total."""
-    wider, rows = documents.record()["wider"], []
+    wider, rows = documents.read_record()["wider"], []
     for left in [*dict.fromkeys(each.part for each in judgements), None]:
         here = [each for each in judgements if left in (None, each.part)]
-        helped = [each.entry for each in here if each.helped]
-        better = counted(each.entry for each in here)["better"]
+        helped = [each.entry for each in here if each.says_helped]
+        better = count_outcomes(each.entry for each in here)["better"]
         rows.append(
             {
                 title: left or "all",
                 "encoders": str(len(here)),
-                "helped": " / ".join(map(str, counted(helped).values())),
-                "over documents": " / ".join(map(str, counted(helped, wider).values())),
+                "helped": " / ".join(map(str, count_outcomes(helped).values())),
+                "over documents": " / ".join(map(str, count_outcomes(helped, wider).values())),
                 "better, any verdict": f"{100 * better / max(1, len(here)):.0f}%",
             }
         )
@@ -203,7 +203,7 @@ def set_table(entries: Sequence[Entry], chances: Chances) -> str:
                 **{name: points(value, base) for name, value in entry["outcomes"].items()},
                 STRUCTURE: points(entry["candidates"][STRUCTURE], base),
                 "probability": f"{100 * chances[id(entry)]:.0f}%" if id(entry) in chances else "",
-                "labels": "" if base else SAYS[happened(entry)],
+                "labels": "" if base else SAYS[label_outcome(entry)],
             }
         )
     return pages.table(rows)
@@ -260,7 +260,7 @@ def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> st
 def gains(judged: Judged, chances: Chances) -> dict[str, dict[tuple[str, str], list[float]]]:
     """Return each recipe's gains over the base, final and half way back, one per seed, by set and outcome."""
     found: dict[str, dict[tuple[str, str], list[float]]] = {}
-    for name, entry in runs(judged):
+    for name, entry in trained_encoders(judged):
         if entry["stage"] == "third":
             continue
         recipe = ", ".join(filter(None, (entry["recipe"], entry["stage"])))
@@ -277,7 +277,7 @@ def lengths_table(judged: Judged, chances: Chances) -> str:
     rows = []
     for name, entries in judged.items():
         of_preset = [
-            (training_of(name, entry), entry)
+            (training_length(name, entry), entry)
             for entry in entries
             if (entry["recipe"] == PRESET or entry["recipe"].endswith(" tokens")) and not entry["seed"]
         ]

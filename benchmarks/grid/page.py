@@ -170,7 +170,7 @@ def _by_run(found: Iterable[tuple[str, str, int, dict[str, Any]]]) -> dict[str, 
 
 
 def _citations(results: Results) -> list[str]:
-    runs = _by_run(results.of("citations"))
+    runs = _by_run(results.experiment_cells("citations"))
     blocks = []
     if runs:
         metrics = ("recall@10", "recall@100", "mrr")

@@ -19,6 +19,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from simlte_st.compat import eager_attention, get_encoder, is_fused, use_one_gpu
 from simlte_st.distributed import rank, world
 from simlte_st.errors import ModelError, TrainingInterrupted, format_count
+from simlte_st.models.loading import load_model
 from simlte_st.progress import logs_above_bars
 from simlte_st.prompts import document_prompt
 from simlte_st.training.batches import OrderedBatchSampler, SeededBatchSampler, view_preprocessor

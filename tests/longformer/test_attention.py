@@ -166,7 +166,7 @@ def test_random_layouts_match_the_reference_and_single_documents(
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_masked_tokens_stay_hidden_with_large_scores(dtype: torch.dtype) -> None:
+def test_masked_tokens_stay_hidden_with_extreme_scores(dtype: torch.dtype) -> None:
     packing = make_packing([700, 40], 1, hole=True)
     # All scores are 25,000 or minus that, in a type that ends at 65,504; masked keys have the larger one.
     query = torch.full((packing.slots, HEADS, SIZE), 79.0, dtype=dtype).requires_grad_()
@@ -234,7 +234,7 @@ def test_dropout_matches_a_dense_reference_with_the_same_masks(
         assert (grad - expected_grad).norm() < 1e-5 * expected_grad.norm()
 
 
-def test_dropout_draws_are_independent() -> None:
+def test_dropout_masks_are_uncorrelated() -> None:
     packing = make_packing([640] * 3, 1)
     [*_, group] = sorted(group_chunks(packing, 256, torch.float32), key=lambda each: each.rows.numel())
     for dropout in (0.1, 0.5):
@@ -262,14 +262,14 @@ def test_varlen_gradients_with_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.autograd.gradcheck(attended, inputs, fast_mode=True)
 
 
-def test_private_kernels_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_private_kernels_are_available(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cpu_kernel.has_cpu_kernel(), "without it attention on the CPU is correct and several times slower"
     assert varlen.has_operators(), "without them attention on a GPU is correct and slower"
     monkeypatch.setitem(varlen._OPERATORS, "_flash_attention_backward", ("grad_out", "key"))
     assert not varlen.has_operators()
 
 
-def test_adapters_on_global_projections_are_applied() -> None:
+def test_adapters_on_global_projections_are_used() -> None:
     class Adapted(nn.Linear):
         def forward(self, x: Tensor) -> Tensor:
             return super().forward(x) + x

@@ -79,7 +79,7 @@ def test_mlm_head_is_converted(
         assert difference.abs().max() < 1e-3
 
 
-def test_headless_checkpoint_round_trips_through_the_stock_model(bert_path: Path, tmp_path: Path) -> None:
+def test_headless_checkpoint_loads_in_the_stock_model(bert_path: Path, tmp_path: Path) -> None:
     transformers.AutoModel.from_pretrained(bert_path).save_pretrained(tmp_path / "encoder")
     converted = convert_to_longformer(tmp_path / "encoder", max_length=200, attention_window=32)
     assert isinstance(converted, SimlteLongformerModel)
@@ -110,6 +110,6 @@ def test_positions_are_tiled() -> None:
         ),
     ],
 )
-def test_unsupported_encoders_are_refused(model: object, message: str) -> None:
+def test_unsupported_models_are_refused(model: object, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         convert_to_longformer(model())  # type: ignore[operator]

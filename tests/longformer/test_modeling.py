@@ -60,7 +60,7 @@ def test_hidden_states_and_gradients_match_the_stock_model(
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_only_the_mask_is_copied_from_the_device(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_value_on_the_device_is_read(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(varlen, "DEVICE", "meta")
     monkeypatch.setattr(varlen, "has_kernel", lambda device: True)
     with torch.device("meta"):  # reading a value raises an error
@@ -73,7 +73,7 @@ def test_only_the_mask_is_copied_from_the_device(dtype: torch.dtype, monkeypatch
     assert model.encoder.layer[0].attention.self.key.weight.grad.shape == (HIDDEN, HIDDEN)
 
 
-def test_equivalent_inputs() -> None:
+def test_input_variants_match_the_stock_model() -> None:
     stock, ours = make_pair(16)
     batch = make_batch([50, 20], 1)
     shape, mask = batch["input_ids"].shape, batch["attention_mask"][..., None]
@@ -91,7 +91,7 @@ def test_equivalent_inputs() -> None:
         assert torch.equal(found.hidden_states[-1], found.last_hidden_state)
 
 
-def test_far_tokens_affect_cls_only_with_global_attention() -> None:
+def test_far_token_affects_cls_only_with_global_attention() -> None:
     _, ours = make_pair(16)
     batch = make_batch([500], 0)
     del batch["global_attention_mask"]
@@ -102,7 +102,7 @@ def test_far_tokens_affect_cls_only_with_global_attention() -> None:
         assert torch.allclose(before, after, atol=1e-4) == (ours.config.global_tokens == "none")
 
 
-def test_input_beyond_the_positions_is_refused() -> None:
+def test_input_longer_than_the_positions_is_refused() -> None:
     _, ours = make_pair(16, max_position_embeddings=102)
     assert ours.config.usable_length == 100
     ours(**make_batch([100, 3], 1))
@@ -110,7 +110,7 @@ def test_input_beyond_the_positions_is_refused() -> None:
         ours(**make_batch([101, 3], 1))
 
 
-def test_empty_rows() -> None:
+def test_rows_without_tokens_are_zero() -> None:
     _, ours = make_pair(16)
     batch = make_batch([5, 9], 1)
     batch["attention_mask"][0] = 0
@@ -156,7 +156,7 @@ def test_stock_checkpoints_round_trip(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_mlm_head_loads_in_both_directions(tmp_path: Path, tied: bool) -> None:
+def test_mlm_head_round_trip(tmp_path: Path, tied: bool) -> None:
     stock = LongformerForMaskedLM(stock_config(16, tie_word_embeddings=tied))
     randomise(stock)
     stock.save_pretrained(tmp_path / "stock")
@@ -180,7 +180,7 @@ def test_mlm_head_loads_in_both_directions(tmp_path: Path, tied: bool) -> None:
     assert torch.equal(headless.embeddings.word_embeddings.weight, stock.get_input_embeddings().weight)
 
 
-def test_save_and_load(tmp_path: Path) -> None:
+def test_config_round_trip(tmp_path: Path) -> None:
     config = SimlteLongformerConfig(attention_window=[64, 32, 512], num_hidden_layers=3, global_tokens="none")
     config.save_pretrained(tmp_path)
     loaded = AutoConfig.from_pretrained(tmp_path)
