@@ -38,7 +38,7 @@ from benchmarks.papers.citation_links import citation_link_probe, citation_link_
 from benchmarks.papers.citation_retrieval import METRICS, citation_retrieval
 from benchmarks.papers.link_pairs import LinkPairs, link_pairs, number_links
 from benchmarks.readers import embed, readers
-from benchmarks.records import difference, dtype_of, make_parser, mean_deviation, with_interval
+from benchmarks.records import difference, compute_dtype, make_parser, mean_deviation, with_interval
 from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.names import PACKAGED_BASE
@@ -77,8 +77,8 @@ def main(arguments: list[str] | None = None) -> None:
         "seeds": options.seeds,
         "bf16": options.bf16,
     }
-    work = Work(options.work, dtype_of(options.bf16))
-    models = readers(options.base, options.model, options.max_seq_length, dtype_of(options.bf16))
+    work = Work(options.work, compute_dtype(options.bf16))
+    models = readers(options.base, options.model, options.max_seq_length, compute_dtype(options.bf16))
 
     def neural(name: str) -> dict[str, Any]:
         model: SentenceTransformer = models[name]()

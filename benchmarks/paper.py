@@ -31,7 +31,7 @@ from benchmarks.grid.results import Results, record_of
 from benchmarks.grid.systems import GROUPS, SCALES, Scale, chosen_systems
 from benchmarks.grid.work import Clash, Work, differences
 from benchmarks.pages import write_results
-from benchmarks.records import RESULTS, add_options, dtype_of
+from benchmarks.records import RESULTS, add_options, compute_dtype
 from simlte_st.errors import SimlteError
 from simlte_st.files import read_json, write_json
 
@@ -73,12 +73,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     if options.threads:
         torch.set_num_threads(options.threads)
     given = {name: getattr(options, name) for name in OVERRIDES if getattr(options, name) not in (None, False)}
-    work = Work(options.work, dtype_of(options.bf16))
+    work = Work(options.work, compute_dtype(options.bf16))
     if not options.report:
         run(options, replace(SCALES[options.scale], **given), work, given)
     record = record_of(work)
     record["gains"] = gains(Results(record["results"]), record["settings"])
-    write_results("paper", record, options.results, aloud=options.report)
+    write_results("paper", record, options.results, verbose=options.report)
 
 
 def run(options: argparse.Namespace, scale: Scale, work: Work, given: dict[str, object]) -> None:

@@ -38,7 +38,7 @@ from sentence_transformers.util import batch_to_device, get_device_name
 from transformers import AutoModelForMaskedLM, DataCollatorForLanguageModeling
 
 from benchmarks.pages import document, explanation, table, write_results
-from benchmarks.records import dtype_of, environment, make_parser
+from benchmarks.records import compute_dtype, environment, make_parser
 from benchmarks.timing import own_process, resident
 from simlte_st import train
 from simlte_st.compat import quiet_transformers
@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                     return
                 found = {"batch_size": options.batch_size, **measure(corpus, length, options)}
                 found["peak_bytes"] = {side: peak_of(side, source, length, options) for side in SIDES}
-                where = environment(dtype_of(options.bf16))
+                where = environment(compute_dtype(options.bf16))
                 rows.append({"source": Path(source).name, "tokens": length, **found, "environment": where})
                 write_results(PAGE, {"rows": rows}, options.output)
 
@@ -102,7 +102,7 @@ def whole_run(source: str, options: argparse.Namespace) -> dict[str, Any]:
         "training": f"{result.steps} steps of {size} documents in {result.seconds:.1f} s",
         "trained documents / s": f"{result.steps * size / result.seconds:.1f}",
         "whole run": f"{seconds:.1f} s",
-        "environment": environment(dtype_of(options.bf16)),
+        "environment": environment(compute_dtype(options.bf16)),
     }
 
 

@@ -59,9 +59,9 @@ Chances = Mapping[int, float]
 
 def write_pages(judged: Judged, words: Words, settings: Mapping[str, Any], folder: Path) -> None:
     """Write ``verdict.md`` and ``recipe.md``."""
-    pages.write_page("verdict", verdict_page(judged, settings), folder, aloud=False)
+    pages.write_page("verdict", verdict_page(judged, settings), folder, verbose=False)
     if encoders := of_kind(judged, False):
-        pages.write_page("recipe", recipe_page(encoders, words, settings), folder, aloud=False)
+        pages.write_page("recipe", recipe_page(encoders, words, settings), folder, verbose=False)
 
 
 def record(judged: Judged) -> dict[str, Any]:
