@@ -51,17 +51,22 @@ def table(rows: pd.DataFrame | Iterable[Mapping[str, str]]) -> str:
     """Return a Markdown table without empty rows and columns.
 
     Args:
-        rows: Cells by column for each row; the first column names the row. In a data frame, the index does.
+        rows: Cells by column for each row; the first column names the row. In a data frame, the index does, if it has
+            names.
     """
-    if isinstance(rows, pd.DataFrame):
-        cells = rows
-    else:
-        cells = pd.DataFrame(list(rows))
-        cells = cells.set_index(cells.columns[0]) if len(cells) else cells
+    cells = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
+    if isinstance(cells.index, pd.RangeIndex) and len(cells):
+        cells = cells.set_index(cells.columns[0])
     cells = cells.fillna("")
     cells = cells.loc[(cells != "").any(axis=1), (cells != "").any()]
     lines = [[name, *line] for name, line in zip(cells.index, cells.to_numpy().tolist(), strict=True)]
     return markdown_table([cells.index.name or "", *cells], lines) if lines else ""
+
+
+def with_printed(cells: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
+    """Append the papers' numbers to cells, in parentheses."""
+    numbers = printed.reindex_like(cells).map("({:.1f})".format, na_action="ignore").fillna("")
+    return (cells.fillna("") + " " + numbers).map(str.strip)
 
 
 TEMPLATES.globals["machines"] = environment_lines
