@@ -57,16 +57,16 @@ def table(rows: pd.DataFrame | Iterable[Mapping[str, str]]) -> str:
     cells = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
     if isinstance(cells.index, pd.RangeIndex) and len(cells):
         cells = cells.set_index(cells.columns[0])
-    cells = cells.fillna("")
+    cells = cells.astype(object).fillna("")
     cells = cells.loc[(cells != "").any(axis=1), (cells != "").any()]
     lines = [[name, *line] for name, line in zip(cells.index, cells.to_numpy().tolist(), strict=True)]
     return markdown_table([cells.index.name or "", *cells], lines) if lines else ""
 
 
-def with_printed(cells: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
+def with_printed(cells: pd.DataFrame, printed: pd.DataFrame, digits: int = 1) -> pd.DataFrame:
     """Append the papers' numbers to cells, in parentheses."""
-    numbers = printed.reindex_like(cells).map("({:.1f})".format, na_action="ignore").fillna("")
-    return (cells.fillna("") + " " + numbers).map(str.strip)
+    numbers = printed.reindex_like(cells).map(f"({{:.{digits}f}})".format, na_action="ignore").astype(object).fillna("")
+    return (cells.astype(object).fillna("") + " " + numbers).map(str.strip)
 
 
 TEMPLATES.globals["machines"] = environment_lines
