@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from benchmarks.records import RESULTS, environment_lines
+from benchmarks.records import RESULTS, environment_lines, percent, with_interval
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.files import atomic_path, read_json, to_json, write_json
 
@@ -70,7 +71,9 @@ def with_printed(cells: pd.DataFrame, printed: pd.DataFrame, digits: int = 1) ->
 
 
 TEMPLATES.globals["machines"] = environment_lines
-TEMPLATES.filters.update(table=table, commas="{:,.0f}".format)
+TEMPLATES.filters.update(
+    table=table, commas="{:,.0f}".format, percent=percent, with_interval=with_interval, shell=shlex.join
+)
 
 
 def render(name: str, record: Mapping[str, Any]) -> str:

@@ -116,9 +116,7 @@ def with_interval(values: Mapping[str, float], name: str, factor: float = 100.0)
     return f"{value:.1f} [{low:.1f}, {high:.1f}]"
 
 
-def mean_deviation(
-    values: ArrayLike, digits: int = 1, factor: float = 100.0, sign: Literal["-", "+"] = "-"
-) -> str:
+def mean_deviation(values: ArrayLike, digits: int = 1, factor: float = 100.0, sign: Literal["-", "+"] = "-") -> str:
     """Format mean ± standard deviation, by default in percent; ``sign="+"`` also shows plus signs."""
     numbers = factor * np.asarray(values, dtype=float)
     text = f"{numbers.mean():{sign}.{digits}f}"

@@ -173,11 +173,13 @@ def page(record: Mapping[str, Any]) -> str:
     """Return the page of the results."""
     blocks, firsts = [], []
     for system, cells in record["systems"].items():
-        ranks, seconds = read_ranks(cells), {name: cell["result"]["seconds"] for name, cell in cells.items()}
+        ranks = read_ranks(cells)
         scores = mean_reciprocal_ranks(ranks)
         lines = scores.map("{:.3f}".format)
-        lines["hybrid - better half"] = (scores["hybrid"] - scores[["BM25", "vectors"]].max(axis=1)).map("{:+.3f}".format)
-        lines["seconds"] = pd.Series({name: f"{median(turns):.1f}" for name, turns in seconds.items() if turns}, dtype=object)
+        lines["hybrid - better half"] = (scores["hybrid"] - scores[["BM25", "vectors"]].max(axis=1)).map(
+            "{:+.3f}".format
+        )
+        lines["seconds"] = median_seconds(cells).map("{:.1f}".format)
         titles = {name: f"{name} ({count})" for name, count in ranks.groupby("set").size().items()}
         blocks += [f"## {system}", table(lines.rename(titles).rename_axis("MRR"))]
         for first in (1, 3, 10):
@@ -209,6 +211,12 @@ def mean_reciprocal_ranks(ranks: pd.DataFrame) -> pd.DataFrame:
     """Return MRR by set and mode, and the mean over the sets."""
     scores = (1 / ranks).groupby("set", sort=False).mean()
     return pd.concat([scores, scores.mean().to_frame("mean").T])
+
+
+def median_seconds(cells: Mapping[str, Any]) -> pd.Series:
+    """Return the median seconds of reranking by set, if it was measured."""
+    seconds = {name: cell["result"]["seconds"] for name, cell in cells.items()}
+    return pd.Series({name: median(turns) for name, turns in seconds.items() if turns}, dtype=float)
 
 
 if __name__ == "__main__":

@@ -111,7 +111,9 @@ def gain_table(gains: Mapping[str, Mapping[str, Any]], kind: str = "BERT") -> st
     return table([*rows, {"system": title, "over": reference, **texts, "data sets": f"{len(DATA)}"}])
 
 
-def docsplit_gains(gains: Mapping[str, Mapping[str, Any]], kind: str = "BERT") -> tuple[str, pd.DataFrame, pd.DataFrame]:
+def docsplit_gains(
+    gains: Mapping[str, Mapping[str, Any]], kind: str = "BERT"
+) -> tuple[str, pd.DataFrame, pd.DataFrame]:
     """Return DocSplit's gain on each data set by experiment, as cells, and the papers'.
 
     If only DocSplit without MLM was trained, the gains are its own; the first value is the system.

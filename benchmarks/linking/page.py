@@ -16,7 +16,10 @@ from benchmarks.records import mean_deviation
 
 def page(record: Mapping[str, Any]) -> str:
     """Return the page of the results."""
-    cells, heads = score_cells(record), pd.concat(pd.DataFrame(run["alpha"]) for run in record["results"]["AST"].values())
+    cells, heads = (
+        score_cells(record),
+        pd.concat(pd.DataFrame(run["alpha"]) for run in record["results"]["AST"].values()),
+    )
     alphas = heads.groupby(level=0).agg(partial(mean_deviation, digits=2, factor=1))
     seeds = {name: f"{len(runs)}" for name, runs in record["results"].items()}
     return fill(

@@ -18,7 +18,12 @@ R_PRECISION = pd.DataFrame(
 """Precision by encoder and number of retrieved pairs: Table 1."""
 
 AVERAGES = pd.DataFrame(
-    {"GRU": (43.53, 96.03, 76.68), "Bi-GRU": (47.58, 96.05, 80.29), "CNN": (49.81, 97.09, 81.05), "AST": (53.01, 97.50, 81.31)},
+    {
+        "GRU": (43.53, 96.03, 76.68),
+        "Bi-GRU": (47.58, 96.05, 80.29),
+        "CNN": (49.81, 97.09, 81.05),
+        "AST": (53.01, 97.50, 81.31),
+    },
     index=["mAP", "ROC-AUC", "mRP"],
 ).T
 """Averages by encoder: Table 2.

@@ -30,7 +30,9 @@ CLAIMS = (
 def page(record: Mapping[str, Any]) -> str:
     """Return the page of the results."""
     scores = read_scores(record)
-    trainings = scores.drop(UNTRAINED, level="row").groupby(level=["base", "row"]).size().unstack().reindex(columns=ROWS)
+    trainings = (
+        scores.drop(UNTRAINED, level="row").groupby(level=["base", "row"]).size().unstack().reindex(columns=ROWS)
+    )
     bases = trainings.sum(axis=1).sort_values(ascending=False, kind="stable").index
     settings = next(result["settings"] for name, result in record["results"].items() if name.startswith("rows/"))
     return fill(

@@ -65,7 +65,9 @@ def test_every_kind_of_set_and_model(
     out = capsys.readouterr().out
     assert "Skipped sotu: there is no" in out
     record = read_json(tmp_path / "out" / "models.json")
-    results = {name: {row: one for row, [one] in by_row(record["results"], name).items()} for name in ("brown", "aan", "stsb")}
+    results = {
+        name: {row: one for row, [one] in by_row(record["results"], name).items()} for name in ("brown", "aan", "stsb")
+    }
     fitted = {*rows, *(f"{row}{WITH_LSA}" for row in rows)}
     assert set(results["brown"]) == {TFIDF, LSA, *fitted}, "BM25 has no vectors"
     assert set(results["aan"]) == {*WORDS, *fitted}
