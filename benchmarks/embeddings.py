@@ -5,6 +5,7 @@ A comparison judges rows, such as models, on sets of documents, with one cell fo
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -19,7 +20,7 @@ from benchmarks.bank.sets import BankSet
 from benchmarks.grid.work import Work
 from benchmarks.pages import table
 from benchmarks.readers import latent_rows, tfidf_rows
-from benchmarks.records import TFIDF_INVERSE_L2, environments, mean_deviation, percent
+from benchmarks.records import TFIDF_INVERSE_L2, environments, make_parser, mean_deviation, percent
 from simlte_st.models.loading import load_model
 from simlte_st.reading.document import median_words
 from simlte_st.words.sentences import tokenizer_counter
@@ -36,6 +37,20 @@ SIZES = {
 
 Result = Mapping[str, Any]
 """Measurements by name."""
+
+
+def make_comparison_parser(
+    doc: str | None, *options: str, sets: Sequence[str], rows: Sequence[str], **defaults: Any
+) -> argparse.ArgumentParser:
+    """Return a parser with the options of a comparison that trains models."""
+    parser = make_parser(doc, *options, "--output", "--threads", "--work")
+    parser.add_argument("--sets", nargs="+", choices=sets, default=list(sets), metavar="NAME")
+    parser.add_argument("--rows", nargs="+", choices=rows, default=rows, metavar="NAME", help=", ".join(rows))
+    parser.add_argument("--documents", type=int, metavar="N", help="further documents per set (default: %(default)s)")
+    parser.add_argument("--held-out", type=int, metavar="N", help="evaluated documents per set (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, metavar="N", help="training runs (default: %(default)s)")
+    parser.set_defaults(**defaults)
+    return parser
 
 
 def compare(

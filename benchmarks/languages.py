@@ -32,24 +32,12 @@ import pandas as pd
 import torch
 from sentence_transformers import SentenceTransformer
 
+from benchmarks import embeddings
 from benchmarks.bank.sets import BankSet, divide
 from benchmarks.datasets.languages import LANGUAGES, load_language
-from benchmarks.embeddings import (
-    LSA,
-    TFIDF,
-    WORDS,
-    Result,
-    compare,
-    finished_record,
-    judge_model,
-    judge_words,
-    measure_sizes,
-    score_tables,
-    size_table,
-)
+from benchmarks.embeddings import LSA, TFIDF, WORDS, Result
 from benchmarks.grid.work import Work
 from benchmarks.pages import document, explanation, write_results
-from benchmarks.records import make_parser
 from simlte_st import to_static, train
 from simlte_st.errors import DataError
 from simlte_st.models.loading import load_model
@@ -66,14 +54,11 @@ ROWS = (TFIDF, LSA, MINILM, BASE, WHOLE, ADAPTED, DISTILLED, TRAINED)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = make_parser(__doc__, "--output", "--threads", "--work", work="languages.work")
+    parser = embeddings.make_comparison_parser(
+        __doc__, sets=LANGUAGES, rows=ROWS, documents=100, held_out=200, seeds=2, work="languages.work"
+    )
     parser.add_argument("--clones", type=Path, required=True, metavar="FOLDER", help="folder of cloned repositories")
     parser.add_argument("--base", default="intfloat/multilingual-e5-small", help="base model (default: %(default)s)")
-    parser.add_argument("--sets", nargs="+", choices=LANGUAGES, default=list(LANGUAGES), metavar="NAME")
-    parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS, metavar="NAME", help=", ".join(ROWS))
-    parser.add_argument("--documents", type=int, default=100, metavar="N", help="further documents per set")
-    parser.add_argument("--held-out", type=int, default=200, metavar="N", help="evaluated documents per set")
-    parser.add_argument("--seeds", type=int, default=2, help="training runs (default: %(default)s)")
     parser.add_argument("--steps", type=int, help="steps of a training (default: as simlte train)")
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
@@ -86,17 +71,17 @@ def main(argv: Sequence[str] | None = None) -> None:
         except DataError as error:
             print(f"Skipped {name}: {error}", flush=True)
             continue
-        compare(work, settings, name, seeds, partial(judge, data, options=options),
-                partial(measure_sizes, data, options.base))  # fmt: skip
-    write_results("languages", finished_record(work, settings), options.output)
+        embeddings.compare(work, settings, name, seeds, partial(judge, data, options=options),
+                partial(embeddings.measure_sizes, data, options.base))  # fmt: skip
+    write_results("languages", embeddings.finished_record(work, settings), options.output)
 
 
 def judge(data: BankSet, row: str, seed: int, options: argparse.Namespace) -> Mapping[str, Result]:
     """Evaluate a row on a set."""
     if row in WORDS:
-        return {row: judge_words(data, row, None)}
+        return {row: embeddings.judge_words(data, row, None)}
     with tempfile.TemporaryDirectory() as folder:
-        return {row: judge_model(data, make_model(row, data, seed, options, folder), None)}
+        return {row: embeddings.judge_model(data, make_model(row, data, seed, options, folder), None)}
 
 
 def make_model(row: str, data: BankSet, seed: int, options: argparse.Namespace, folder: str) -> SentenceTransformer:
@@ -118,8 +103,8 @@ def page(record: Result) -> str:
     return document(
         "# Documents in other languages",
         explanation(__doc__),
-        size_table(record, sets, tokens="tokens of the base (median)"),
-        *score_tables(pd.DataFrame(record["results"]), ROWS, sets, {"mean": sets}),
+        embeddings.size_table(record, sets, tokens="tokens of the base (median)"),
+        *embeddings.score_tables(pd.DataFrame(record["results"]), ROWS, sets, {"mean": sets}),
         machines=record["environments"],
         command="python -m benchmarks.languages --clones FOLDER",
     )

@@ -61,7 +61,9 @@ def training_scores(outcome: str) -> pd.DataFrame:
 def gain() -> Values:
     """Return the gain from training by set, and the default for documents of that length."""
     sets = load("static")["sets"]
-    defaults = {name: static.TRAINED_LSA if size["words"] >= LONG else static.ADAPTED_256 for name, size in sets.items()}
+    defaults = {
+        name: static.TRAINED_LSA if size["words"] >= LONG else static.ADAPTED_256 for name, size in sets.items()
+    }
     return {"sets": sets, "few": training_scores(FEW), "full": training_scores(FULL), "defaults": defaults}
 
 
@@ -87,7 +89,9 @@ def verdict() -> Values:
 def speedups() -> pd.DataFrame:
     """Return the speedups of encoding over sentence-transformers, by case and side."""
     turns = {row["case"]: row["seconds"] for row in load("speed")["encoding"]}
-    return pd.DataFrame({case: {side: ratio(sides[STOCK], sides[side]) for side in sides} for case, sides in turns.items()}).T
+    return pd.DataFrame(
+        {case: {side: ratio(sides[STOCK], sides[side]) for side in sides} for case, sides in turns.items()}
+    ).T
 
 
 def second_base() -> Values:
@@ -137,7 +141,10 @@ def blocks() -> dict[str, str]:
     averages, systems = score_cells(load("ast"))["mAP"], load("search")["systems"]
     text = fill(
         "numbers.md",
-        ast={"here": averages, "paper": AVERAGES["mAP"].reindex(averages.index).map("{:.1f}".format, na_action="ignore").fillna("")},
+        ast={
+            "here": averages,
+            "paper": AVERAGES["mAP"].reindex(averages.index).map("{:.1f}".format, na_action="ignore").fillna(""),
+        },
         citation=load("citation"),
         commands=COMMANDS,
         corpus_size=load("corpus_size"),

@@ -33,27 +33,14 @@ import pandas as pd
 import torch
 from sentence_transformers import SentenceTransformer
 
+from benchmarks import embeddings
 from benchmarks.bank.outcomes import means
 from benchmarks.bank.sets import BankSet, load_sets
-from benchmarks.embeddings import (
-    LSA,
-    OUTCOMES,
-    TFIDF,
-    WORDS,
-    Result,
-    compare,
-    finished_record,
-    judge_model,
-    judge_words,
-    measure_sizes,
-    score_tables,
-    set_means,
-    size_table,
-)
+from benchmarks.embeddings import LSA, OUTCOMES, TFIDF, WORDS, Result
 from benchmarks.grid.work import Work
 from benchmarks.nli.tasks import load_pairs, similarity
 from benchmarks.pages import document, explanation, table, write_results
-from benchmarks.records import RESULTS, difference, make_parser, percent
+from benchmarks.records import RESULTS, difference
 from simlte_st import to_static, train
 from simlte_st.files import read_json
 from simlte_st.models.loading import load_model
@@ -77,21 +64,18 @@ RECIPES = {AT_256: "base", ADAPTED_256: "docsplit, temperature 0.5"}
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = make_parser(__doc__, "--shared", "--output", "--threads", "--work", work="static.work")
     jobs = [row for row in ROWS if row not in (TRAINED_LSA, TRAINED_MODULE, ADAPTED_256, WHOLE)]
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, metavar="NAME")
-    parser.add_argument("--rows", nargs="+", choices=jobs, default=jobs, metavar="NAME", help=", ".join(jobs))
-    parser.add_argument("--documents", type=int, default=600, metavar="N", help="further documents per set")
-    parser.add_argument("--held-out", type=int, default=300, metavar="N", help="evaluated documents per set")
-    parser.add_argument("--seeds", type=int, default=3, help="training runs of static models (default: %(default)s)")
+    parser = embeddings.make_comparison_parser(
+        __doc__, "--shared", sets=SETS, rows=jobs, documents=600, held_out=300, seeds=3, work="static.work"
+    )
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     settings = {name: getattr(options, name) for name in ("documents", "held_out", "threads")}
     work, seeds = Work(options.work), {row: options.seeds if row == TRAINED else 1 for row in options.rows}
     for data in load_sets(options.shared, list(options.sets), options.documents, options.held_out):
-        sizes = partial(measure_sizes, data, PACKAGED_BASE)
-        compare(work, settings, data.name, seeds, partial(judge, data, shared=options.shared), sizes)
-    write_results("static", with_copies(finished_record(work, settings)), options.output)
+        sizes = partial(embeddings.measure_sizes, data, PACKAGED_BASE)
+        embeddings.compare(work, settings, data.name, seeds, partial(judge, data, shared=options.shared), sizes)
+    write_results("static", with_copies(embeddings.finished_record(work, settings)), options.output)
 
 
 def with_copies(record: dict[str, Any]) -> dict[str, Any]:
@@ -118,10 +102,10 @@ def with_copies(record: dict[str, Any]) -> dict[str, Any]:
 def judge(data: BankSet, row: str, seed: int, shared: Any) -> Mapping[str, Result]:
     """Evaluate a row on a set; a training also gives the row with an LSA."""
     if row in WORDS:
-        return {row: judge_words(data, row)}
+        return {row: embeddings.judge_words(data, row)}
     results = {}
     for name, model, seconds in make_models(row, [*data.train, *data.held], seed):
-        results[name] = {"training": seconds, **judge_model(data, model)}
+        results[name] = {"training": seconds, **embeddings.judge_model(data, model)}
         if is_static(model):
             results[name]["stsb"] = similarity(model, load_pairs(shared, "STSb", None))["spearman"]
     return results
@@ -162,8 +146,8 @@ def page(record: Result) -> str:
     return document(
         "# Static embeddings of your own documents",
         explanation(__doc__),
-        size_table(record, groups["all sets"]),
-        *score_tables(results, ROWS, groups["all sets"], averages),
+        embeddings.size_table(record, groups["all sets"]),
+        *embeddings.score_tables(results, ROWS, groups["all sets"], averages),
         "Differences are paired by set, with 95% bootstrap intervals over sets:",
         table(set_differences(record)),
         "## Time, short texts",
@@ -190,7 +174,7 @@ def set_differences(record: Result) -> pd.DataFrame:
     """Return the cells of differences between the default and other rows, with few and with many labels."""
     results, scores = pd.DataFrame(record["results"]), []
     for outcome in OUTCOMES:
-        means = set_means(results, outcome).reindex(ROWS)
+        means = embeddings.set_means(results, outcome).reindex(ROWS)
         scores.append(100 * (means.loc[TRAINED_LSA] - means))
 
     def cell(row: str, names: list[str]) -> str:
