@@ -64,6 +64,16 @@ def table(rows: pd.DataFrame | Iterable[Mapping[str, str]]) -> str:
     return markdown_table([cells.index.name or "", *cells], lines) if lines else ""
 
 
+def read_printed(name: str, levels: int = 1) -> pd.DataFrame:
+    """Read a paper's printed table from ``benchmarks/printed``.
+
+    With two levels, the file has a data set and a metric for each column, the frame a metric and a data set.
+    """
+    header = list(range(levels)) if levels > 1 else 0
+    numbers = pd.read_csv(BENCHMARKS / "printed" / f"{name}.csv", header=header, index_col=0).rename_axis(None)
+    return numbers.swaplevel(axis=1) if levels > 1 else numbers
+
+
 def with_printed(cells: pd.DataFrame, printed: pd.DataFrame, digits: int = 1) -> pd.DataFrame:
     """Append the papers' numbers to cells, in parentheses."""
     numbers = printed.reindex_like(cells).map(f"({{:.{digits}f}})".format, na_action="ignore").astype(object).fillna("")
